@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import rankmill
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 import oracle
 
 METRICS = [

@@ -23,7 +23,7 @@ from pyarrow import feather, orc
 
 from broken import SIDES
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 import oracle
 
 METRICS = ("map@3", "ndcg@5", "recall", "gap")

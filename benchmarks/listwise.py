@@ -24,7 +24,7 @@ import torch
 from rankmill import threads as workers
 from rankmill.adapters.torch.loss import ListwiseAPLoss
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from listwise_autograd import dense_loss, scattered_loss
 
 RELEVANT = 0.05

@@ -130,7 +130,7 @@ def main() -> None:
 @contextmanager
 def moto(folder: Path, delay: float) -> Iterator[tuple[str, Callable[[], int]]]:
     """Start moto behind the proxy of the tests, with the dump; yield its URL and a counter."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
     from pyarrow import fs
 
     import store_server

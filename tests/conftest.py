@@ -18,7 +18,7 @@ from rankmill.errors import RankmillError, speak_to_command_line
 # Programs of users, which test_programs.py runs beside files.
 collect_ignore = ["programs"]
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
 # Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
 # includes the compilation. `scripts/test --all` tries more examples, `--quick` fewer.

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from data import FIELDS, KINDS, same, tables
 
 import rankmill
 import rankmill.spark
+from data import FIELDS, KINDS, same, tables
 from flat import flat
 from rankmill.errors import UsageError as Undefined
 from rankmill.metrics.needs import ORDERED_TIES

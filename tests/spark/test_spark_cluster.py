@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from data import same, tables
 
 import rankmill
 import rankmill.spark
+from data import same, tables
 from rankmill.spark import broadcast, confidence_counts, placement
 from rankmill.spark.exchange import collection, tasks
 

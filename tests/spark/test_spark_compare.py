@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data import tables
 
 import rankmill
 import rankmill.spark
+from data import tables
 from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")

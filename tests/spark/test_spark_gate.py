@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from data import tables
 
 import rankmill
 import rankmill.spark
+from data import tables
 from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from data import same, tables
-from fake_frames import FakeFrame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
 import rankmill.spark
+from data import same, tables
+from fake_frames import FakeFrame
 from flat import flat, job_of
 from rankmill.cli.spark import command
 from rankmill.engine.parts import evaluate_part

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data import tables
 
+from data import tables
 from strategies import some
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
@@ -45,6 +45,7 @@ def paths(tmp_path: Path) -> list[str]:
 def submit(tmp_path: Path) -> Any:
     """Run the script of the docs page with spark-submit."""
     import pyspark
+
     from spark_sessions import JAVA
 
     page = (resources.files("rankmill") / "docs" / "spark.md").read_text()

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data import same
 
 import rankmill
 import rankmill.spark
+from data import same
 from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")

@@ -1,0 +1,355 @@
+"""Slices of a comparison: cut by columns, tables and derived classes, tested, and merged."""
+
+import csv
+import io
+import json
+import random
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import rankmill
+from cuts import cut
+from flat import flat
+from rankmill.analysis.compare.cuts.segments import natural
+from rankmill.analysis.compare.view.comparison import view_of
+from rankmill.analysis.statistics.corrections import correct
+from rankmill.errors import UsageError
+from rankmill.show import writers
+from systems import numbers, table
+
+METRICS = ["map@3", "recall@2"]
+
+
+def values_of(labels, run, metric):
+    found = rankmill.evaluate(labels, run, metric).per_query.to_pydict()
+    return dict(zip(found["query"], found[metric], strict=True))
+
+
+def test_each_slice_is_a_comparison_of_its_queries():
+    labels, runs, country, age = cut()
+    found = rankmill.compare(labels, runs, METRICS, by=["country", "age"])
+    expected = [("country", v) for v in ("de", "fr", "it", None)]
+    expected += [("age", v) for v in ("9", "10", "30")]
+    assert [(*one.by, *one.value) for one in found.slices] == expected
+    ps = {}
+    for one in found.slices:
+        of = country if one.by == ("country",) else {q: str(v) for q, v in age.items()}
+        queries = [query for query, value in of.items() if value == one.value[0]]
+        assert one.queries == len(queries)
+        for metric in METRICS:
+            both = [values_of(labels, run, metric) for run in runs.values()]
+            before, after = (np.array([each[query] for query in queries]) for each in both)
+            difference = one.differences[metric]["good"]
+            test = stats.ttest_rel(after, before)
+            assert difference.value == pytest.approx((after - before).mean(), rel=1e-13)
+            assert difference.tests["t"].p == pytest.approx(test.pvalue, rel=1e-10)
+            # 7 slices and all queries, in two metrics: all their intervals hold together.
+            low, high = test.confidence_interval(1 - 0.05 / 16)
+            assert one.confidence == 1 - (1 - 0.95) / 16
+            assert (difference.low, difference.high) == pytest.approx((low, high), rel=1e-9)
+            value = one.values[metric]["good"]
+            assert value.value == pytest.approx(after.mean(), rel=1e-13)
+            assert value.standard_error == pytest.approx(stats.sem(after), rel=1e-10)
+            ps[one.by, one.value, metric] = difference.tests["t"]
+    for metric in METRICS:
+        ps[metric] = found.differences[metric]["good"].tests["t"]
+    corrected = correct([one.p for one in ps.values()], "holm")
+    assert [one.corrected_p for one in ps.values()] == corrected
+    verdicts = {one.value[0]: one.differences["map@3"]["good"].verdict for one in found.slices}
+    assert (verdicts["de"], verdicts["it"]) == ("better", "worse")
+
+
+def test_a_table_of_queries_cuts_as_a_column_does(tmp_path):
+    labels, runs, country, _ = cut()
+    order = random.Random(0).sample(list(country), len(country) - 5)
+    apart = pa.table({"query": order, "land": [country[query] for query in order]})
+    pq.write_table(apart, tmp_path / "users.parquet")
+    (tmp_path / "users.csv").write_text(
+        "user_id,land\n" + "".join(f"{q},{country[q] or ''}\n" for q in order)
+    )
+    known = labels.drop_columns(["country", "age"]).append_column(
+        "land", pa.array([country[q] if q in order else None for q in country])
+    )
+    expected = [one.to_dict() for one in rankmill.compare(known, runs, METRICS, by="land").slices]
+    bare = known.drop_columns("land")
+    ways = apart, str(tmp_path / "users.parquet"), str(tmp_path / "users.csv"), apart.to_pandas()
+    for way in ways:
+        found = rankmill.compare(bare, runs, METRICS, by=way)
+        assert [one.to_dict() for one in found.slices] == expected
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_series_cuts_by_its_name_and_its_index_of_ids(text):
+    labels, runs, *_ = cut()
+    if text:
+        labels = labels.set_column(0, "query", labels["query"].cast(pa.string()))
+        runs = {
+            name: one.set_column(0, "query", one["query"].cast(pa.string()))
+            for name, one in runs.items()
+        }
+    expected = rankmill.compare(labels, runs, METRICS, by="country").slices
+    bare = labels.drop_columns("country")
+    series = labels.to_pandas().set_index("query")["country"]
+    unnamed = series.rename_axis(None)
+    for way in (series, unnamed) if text else (series, [series]):
+        assert rankmill.compare(bare, runs, METRICS, by=way).slices == expected
+    if not text:  # row numbers look the same
+        told = r"'country', whose index may be row numbers or query ids.* by='country'.*rename_axis"
+        for way in (unnamed, labels.to_pandas()["country"]):
+            with pytest.raises(UsageError, match=told):
+                rankmill.compare(labels, runs, METRICS, by=way)
+    with pytest.raises(UsageError, match=r"without a name.*rename\('country'\)"):
+        rankmill.compare(bare, runs, METRICS, by=series.rename(None))
+
+
+@pytest.mark.small
+def test_derived_classes_are_what_they_say():
+    draw = random.Random(8)
+    items = [draw.choice("aaaabbbccdefghij") for _ in range(400)]
+    labels = {q: draw.sample(items, draw.randint(1, 8)) for q in range(80)}
+    old = {q: [draw.choice(items) for _ in range(draw.randint(1, 30))] for q in range(70)}
+    new = {q: [draw.choice(items)] for q in range(75) if q % 7}
+    by = ["label_count", "list_length", "label_popularity", "unpredicted"]
+    found = rankmill.compare(table(labels), {"old": table(old), "new": table(new)}, "map@3", by=by)
+    counts = Counter(item for of in labels.values() for item in set(of))
+    classes = {}
+    total, before = sum(counts.values()), 0
+    for size in sorted(set(counts.values()), reverse=True):
+        same = [item for item, count in counts.items() if count == size]
+        classes |= dict.fromkeys(same, min(2, 3 * before // total))
+        before += size * len(same)
+
+    def popularity(query):
+        ranked = sorted(classes[item] for item in set(labels[query]))
+        return ("head", "middle", "tail")[ranked[(len(ranked) - 1) // 2]]
+
+    def count_class(count):
+        bounds = [(0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, 20), (21, 50)]
+        a, b = next(one for one in bounds if one[0] <= count <= one[1])
+        return str(a) if a == b else f"{a}-{b}"
+
+    systems = {0: "by no system", 1: "by some systems", 2: "by all systems"}
+    oracles = {
+        "label_count": lambda q: count_class(len(set(labels[q]))),
+        "list_length": lambda q: count_class(len(old.get(q, []))),
+        "label_popularity": popularity,
+        "unpredicted": lambda q: systems[(q in old) + (q in new)],
+    }
+    for name, oracle in oracles.items():
+        expected = Counter(map(oracle, labels))
+        assert len(expected) > 2
+        there = {one.value[0]: one.queries for one in found.slices if one.by == (name,)}
+        assert there == expected
+        assert list(there) == sorted(there, key=natural)
+
+
+def test_order_of_rows_changes_no_slice():
+    labels, runs, *_ = cut()
+    options = {"by": ["country", "label_popularity"], "worst_slices": 3}
+    whole = flat(rankmill.compare, labels, runs, METRICS, **options)
+    shuffled = {
+        name: one.take(np.random.default_rng(1).permutation(240)) for name, one in runs.items()
+    }
+    again = flat(
+        rankmill.compare,
+        labels.take(np.random.default_rng(2).permutation(240)),
+        shuffled,
+        METRICS,
+        threads=1,
+        **options,
+    )
+    assert numbers(again) == numbers(whole)
+
+
+def test_the_whole_and_its_slices_are_one_family():
+    labels, runs, *_ = cut()
+    alone = rankmill.compare(labels, runs, "map@3").differences["map@3"]["good"]
+    found = rankmill.compare(
+        labels, runs, "map@3", by="country", tests=rankmill.Tests(correction="bonferroni")
+    )
+    whole = found.differences["map@3"]["good"]
+    assert whole.tests["t"].p == alone.tests["t"].p
+    assert (whole.low, whole.high) == (alone.low, alone.high)
+    for one in [whole, *(each.differences["map@3"]["good"] for each in found.slices)]:
+        assert one.tests["t"].corrected_p == pytest.approx(min(1, 5 * one.tests["t"].p))
+    plain = rankmill.compare(
+        labels, runs, "map@3", by="country", tests=rankmill.Tests(correction="none")
+    )
+    assert {one.confidence for one in plain.slices} == {0.95}
+
+
+def test_slices_with_too_few_replicates_have_the_interval_of_t():
+    labels, runs, *_ = cut()
+    by_t = rankmill.compare(labels, runs, "map@3", by="country").slices[0]
+    few, many = (
+        rankmill.compare(
+            labels, runs, "map@3", by="country", tests=rankmill.Tests("bootstrap", replicates=n)
+        )
+        for n in (999, 4000)
+    )
+    cuts = (found.slices[0] for found in (few, many))
+    one, other, t = (each.differences["map@3"]["good"] for each in (*cuts, by_t))
+    assert (one.low, one.high) == (t.low, t.high) != (other.low, other.high)
+
+
+def test_slices_that_differ_by_chance_shrink_to_the_whole():
+    draw = random.Random(0)
+    labels = {query: [query] for query in range(4000)}
+    runs = {name: {q: [q] if draw.random() < 0.3 else [-1] for q in labels} for name in "ab"}
+    groups = pa.table({"query": list(labels), "group": [f"g{q % 40}" for q in labels]})
+    found = rankmill.compare(labels, runs, "hit@1", by=groups, worst_slices=3)
+    whole = found.differences["hit@1"]["b"].value
+    for one in found.losses:
+        assert one.difference.value < -0.08
+        assert abs(one.shrunk - whole) < 0.3 * abs(one.difference.value - whole)
+    # A slice that did collapse keeps nearly all of its loss.
+    runs["b"] |= {q: [-1] for q in labels if q % 40 == 7}
+    found = rankmill.compare(labels, runs, "hit@1", by=groups, worst_slices=1)
+    [one] = found.losses
+    assert one.value == ("g7",)
+    assert one.difference.value < one.shrunk < 0.4 * one.difference.value
+    # That no query has a hit leaves open that some have.
+    assert -1 == one.difference.relative == one.difference.relative_low
+    assert -0.7 < one.difference.relative_high < -0.5
+
+
+def test_the_slices_that_lost_most():
+    labels, runs, *_ = cut()
+    found = rankmill.compare(labels, runs, "map@3", by=["country", "age"], worst_slices=4)
+    assert [one.by for one in found.losses][:2] == [("country",), ("country", "age")]
+    assert all(one.value[0] == "it" for one in found.losses)
+    sums = [one.shrunk * one.queries for one in found.losses]
+    assert sums == sorted(sums)
+    # 4 countries, 3 ages, all pairs of them and all queries were looked at.
+    assert {one.looked_at for one in found.losses} == {4 + 3 + 12 + 1}
+    worst = found.losses[0].difference
+    assert worst.tests["t"].corrected_p == pytest.approx(min(1, worst.tests["t"].p * 20), rel=0.2)
+    with pytest.raises(rankmill.UsageError, match="worst_slices needs a way to cut"):
+        rankmill.compare(labels, runs, "map@3", worst_slices=4)
+
+
+@pytest.mark.parametrize("travels", [False, True])
+def test_merged_parts_say_what_the_whole_says(travels):
+    labels, runs, *_ = cut()
+    runs["third"] = runs["poor"].slice(0, 200)
+    by = ["country", "label_count"]
+    tests = ("t", "wilcoxon", "randomization", "bootstrap", "tukey")
+    options = {"tests": tests, "replicates": 200, "worst_slices": 2}
+    whole = flat(rankmill.compare, labels, runs, METRICS, by=by, **options)
+
+    def part(keep):
+        def of(one):
+            return one.filter(pa.array([q % 3 == keep for q in one["query"].to_pylist()]))
+
+        each = {name: of(one) for name, one in runs.items()}
+        return rankmill.parts.compare_part(
+            of(labels), each, METRICS, by=by, crossed=True, tukey=True
+        )
+
+    parts = [part(keep) for keep in (2, 0, 1)]
+    if travels:
+        parts = [rankmill.parts.ComparisonState.from_table(one.to_table()) for one in parts]
+    merged = flat(rankmill.parts.compare_state, parts[0].merge(parts[1]).merge(parts[2]), **options)
+    expected = numbers(whole)
+    assert numbers(merged) | {"notes": []} == expected | {"notes": []}
+
+
+def test_states_of_other_comparisons_do_not_merge():
+    labels, runs, *_ = cut()
+    one = rankmill.parts.compare_part(labels, runs, METRICS, by="country")
+    other = rankmill.parts.compare_part(labels, runs, METRICS)
+    with pytest.raises(rankmill.UsageError, match="comparisons of other slices do not merge"):
+        one.merge(other)
+    with pytest.raises(rankmill.UsageError, match="the state has no rows for Tukey's test"):
+        rankmill.parts.compare_state(one, tests="tukey")
+    with pytest.raises(rankmill.UsageError, match="no table of a comparison"):
+        rankmill.parts.ComparisonState.from_table(pa.table({"a": [1]}))
+    with pytest.raises(rankmill.UsageError, match="label_popularity needs the labels of all"):
+        rankmill.parts.compare_part(labels, runs, METRICS, by="label_popularity")
+
+
+def test_tukey_takes_all_systems_at_once():
+    labels, runs, *_ = cut()
+    runs["same"] = runs["poor"]
+    found = rankmill.compare(labels, runs, METRICS, tests=rankmill.Tests("tukey", replicates=999))
+    alone = found.differences["recall@2"]["good"].tests["tukey"]
+    assert alone.p == 0.001
+    assert alone.corrected_p == 0.002  # two metrics; the systems are in p already
+    same = found.differences["recall@2"]["same"]
+    assert (same.tests["tukey"].p, same.verdict) == (1.0, "no difference shown")
+
+
+def test_more_slices_than_anybody_reads_are_told() -> None:
+    for count in (50, 51):
+        labels = {"query": [*range(3 * count)], "items": [[1]] * (3 * count)}
+        table = pa.table(labels | {"shop": [f"s{i % count}" for i in range(3 * count)]})
+        runs = {"old": {0: [1]}, "new": {1: [1]}}
+        options = {"metrics": "map", "by": ["shop", "label_count"]}
+        gated = rankmill.gate(table, runs["new"], "queries > 0", baseline=runs["old"], **options)
+        for notes in (rankmill.compare(table, runs, **options).notes, gated.notes):
+            told = [note for note in notes if note.startswith("by shop there are 51 slices")]
+            assert len(told) == (count == 51)
+            assert not told or "a median of 3 queries" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ("contry", "no column 'contry' for the slices"),
+        ("missing.csv", "missing.csv"),
+        ({"query": [1]}, "by cannot be a dict"),
+        (np.array(["de"]), "by is a ndarray of values alone"),
+        ("", "by holds an empty name"),
+        ("items", "column 'items' holds list"),
+        ("many", "many has 1,500 values; expected 1,000 at most"),
+        (["country", pa.table({"query": [1], "country": ["x"]})], "two ways to cut are called"),
+        ("label_count", "has a column 'label_count', which is also what rankmill calls"),
+        (pa.table({"query": ["a"], "x": [1]}), "the query ids in 'query' are string, but those"),
+        (pa.table({"x": [1], "y": [2]}), "expected one with query ids: call it 'query'"),
+        (pa.table({"query": [1]}), "has no column but the query ids"),
+    ],
+)
+def test_what_cannot_cut_is_refused(by, message):
+    labels, runs, *_ = cut(count=1500)
+    labels = labels.append_column("many", pa.array(range(1500)))
+    labels = labels.append_column("label_count", pa.array(range(1500)))
+    with pytest.raises(rankmill.RankmillError, match=message):
+        rankmill.compare(labels, runs, "map@3", by=by)
+
+
+def test_all_formats_show_slices():
+    labels, runs, *_ = cut()
+    runs["third"] = runs["poor"]
+    found = rankmill.compare(labels, runs, METRICS, by="country", worst_slices=1)
+    text = repr(found)
+    assert "map@3 by country" in text
+    assert "(unknown)" in text
+    assert "the slices in which good lost most against poor, by the difference shrunk" in text
+    assert "p and intervals corrected over all 20 that" in text
+    assert "map@3 by country; all intervals hold together at 95%" in text
+    rows = list(csv.DictReader(io.StringIO(writers.write(view_of(found), "csv"))))
+    assert [row["slice"] for row in rows[::3]] == [
+        "",
+        "",
+        *(v for v in ("de", "fr", "it", "(unknown)") for _ in METRICS),
+    ]
+    assert len(rows) == 3 * 2 * 5
+    content = json.loads(found.to_json())
+    assert content["slices"][0]["value"] == ["de"]
+    assert content["losses"][0]["difference"]["value"] < 0
+
+
+def test_the_command_cuts(run, tmp_path):
+    labels, runs, *_ = cut()
+    for name, one in {"labels": labels, **runs}.items():
+        pq.write_table(one, tmp_path / f"{name}.parquet")
+    paths = [str(tmp_path / f"{name}.parquet") for name in ("labels", "poor", "good")]
+    code, out, _ = run("compare", *paths, "-m", "map@3", "--by", "country", "--worst-slices", "1")
+    assert code == 0
+    assert "map@3 by country" in out
+    assert "lost most" in out

@@ -1,0 +1,431 @@
+"""fuse() and `rankmill fuse`: against the formulas in plain Python, and against ranx."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import tells
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankmill
+import strategies
+from flat import flat
+from rankmill import InputError, UsageError
+from rankmill.analysis.fuse import input_runs as reading
+from rankmill.analysis.fuse.fusion_view import Fused
+from rankmill.analysis.fuse.methods import METHODS, NORMS
+
+Listed = list[tuple[Any, float]]
+Lists = dict[Any, Listed]
+
+INTEGERS = [0, 1, -1, 2, 255, 256, 2**63 - 1, -(2**63)]
+STRINGS = ["a", "ab", "b", "B", "é", "a\0", "", "the same first bytes 1", "the same first bytes 2"]
+SCORES = [-1.5, -0.0, 0.0, 0.25, 0.5, 1.0, 1e-300, 3e200]
+
+
+# ------------------------------------------------------------------ the oracle
+
+
+def numbers_of(listed: Listed, norm: str, k: int) -> dict[Any, float]:
+    """What each item of a list gets, before its weight; repeats are left out."""
+    first: dict[Any, float] = {}
+    for item, score in listed:
+        first.setdefault(item, score)
+    items, scores = list(first), list(first.values())
+    if norm == "rrf":
+        found = [1 / (k + rank) for rank in range(1, len(items) + 1)]
+    elif norm == "rank":
+        found = [1 - (rank - 1) / len(items) for rank in range(1, len(items) + 1)]
+    elif norm == "none":
+        found = scores
+    elif len(set(scores)) < 2:
+        found = [0.0] * len(items)
+    elif norm == "min-max":
+        found = [(one - min(scores)) / (max(scores) - min(scores)) for one in scores]
+    else:
+        low, width = min(scores), max(scores) - min(scores)
+        scaled = [(one - low) / width for one in scores]
+        mean = math.fsum(scaled) / len(scaled)
+        found = [(one - mean) / statistics.pstdev(scaled) for one in scaled]
+    return dict(zip(items, found, strict=True))
+
+
+COMBINED = {
+    "rrf": sum,
+    "combsum": sum,
+    "combmnz": lambda parts: sum(parts) * len(parts),
+    "combanz": lambda parts: sum(parts) / len(parts),
+    "combmin": min,
+    "combmax": max,
+    "combmed": statistics.median,
+}
+
+
+def as_bytes(item: Any) -> Any:
+    return item.encode() if isinstance(item, str) else item
+
+
+def oracle(
+    runs: Sequence[Mapping[Any, Listed]],
+    method: str,
+    norm: str | None = None,
+    weights: Sequence[float] | None = None,
+    k: int = 60,
+    top: int | None = None,
+) -> Lists:
+    fused = {}
+    norm = "rrf" if method == "rrf" else norm or "min-max"
+    for query in sorted({query for run in runs for query in run}, key=as_bytes):
+        parts: dict[Any, list[float]] = {}
+        for run, weight in zip(runs, weights or [1.0] * len(runs), strict=True):
+            for item, number in numbers_of(run.get(query, []), norm, k).items():
+                parts.setdefault(item, []).append(weight * number)
+        scores = {item: COMBINED[method](sorted(numbers)) for item, numbers in parts.items()}
+        order = sorted(scores, key=lambda item: (-scores[item], as_bytes(item)))
+        fused[query] = [(item, scores[item]) for item in order[:top]]
+    return fused
+
+
+def lists_of(found: Fused | pa.Table) -> Lists:
+    table = found.table if isinstance(found, Fused) else found
+    return {
+        row["query_id"]: list(zip(row["items"], row["scores"], strict=True))
+        for row in table.to_pylist()
+    }
+
+
+def check(found: Lists, expected: Lists, exact: bool) -> None:
+    assert list(found) == list(expected)
+    if exact:
+        assert found == expected
+        return
+    for query, listed in expected.items():
+        ours = found[query]
+        assert dict(ours) == pytest.approx(dict(listed), rel=1e-9, abs=1e-9)
+        assert ours == sorted(ours, key=lambda pair: (-pair[1], as_bytes(pair[0])))
+
+
+# ------------------------------------------------------------------ shapes of input
+
+
+def as_wide(run: Lists, seed: int) -> pa.Table:
+    rows = list(run.items())
+    random.Random(seed).shuffle(rows)
+    item = pa.string() if rows and isinstance(rows[0][0], str) else pa.int64()
+    return pa.table(
+        {
+            "user": pa.array([query for query, _ in rows], item),
+            "items": pa.array([[i for i, _ in listed] for _, listed in rows], pa.list_(item)),
+            "scores": pa.array(
+                [[s for _, s in listed] for _, listed in rows], pa.list_(pa.float64())
+            ),
+        }
+    )
+
+
+def as_long(run: Lists, seed: int) -> pa.Table:
+    """Scattered rows; the rank tells the order of each list. An empty list has no row."""
+    rows = [
+        (query, item, score, rank)
+        for query, listed in run.items()
+        for rank, (item, score) in enumerate(listed)
+    ]
+    random.Random(seed).shuffle(rows)
+    columns = zip(*rows, strict=True) if rows else ([], [], [], [])
+    text = any(isinstance(query, str) for query in run)
+    kinds = [pa.string() if text else pa.int64()] * 2 + [pa.float64(), pa.int64()]
+    names = ["user", "item", "score", "rank"]
+    arrays = [pa.array(one, kind) for one, kind in zip(columns, kinds, strict=True)]
+    return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+@st.composite
+def all_runs(draw: st.DrawFn) -> list[Lists]:
+    """Two to four runs of lists in any order of scores, with repeats and empty lists."""
+    ids = draw(st.sampled_from([INTEGERS, STRINGS]))
+    pairs = st.tuples(st.sampled_from(ids), st.sampled_from(SCORES))
+    lists = st.dictionaries(
+        st.sampled_from(ids), st.lists(pairs, max_size=9), min_size=1, max_size=5
+    )
+    return draw(st.lists(lists, min_size=2, max_size=4))
+
+
+# ------------------------------------------------------------------ properties
+
+
+@pytest.mark.small
+@settings(max_examples=strategies.examples(60))
+@given(
+    runs=all_runs(),
+    method=st.sampled_from(list(METHODS)),
+    norm=st.sampled_from([None, *NORMS]),
+    weighted=st.booleans(),
+    k=st.sampled_from([1, 60]),
+    top=st.sampled_from([None, 1, 3]),
+    memory=st.sampled_from([300, 1 << 30]),
+    shapes=st.lists(st.sampled_from(["dict", "wide", "sorted", "long"]), min_size=4, max_size=4),
+    seed=st.integers(0, 5),
+)
+def test_is_the_oracle(
+    runs: list[Lists],
+    method: str,
+    norm: str | None,
+    weighted: bool,
+    k: int,
+    top: int | None,
+    memory: int,
+    shapes: list[str],
+    seed: int,
+) -> None:
+    options: dict[str, Any] = {"method": method, "top": top}
+    if method == "rrf":
+        options["k"] = k
+    elif norm is not None:
+        options["norm"] = norm
+    weights = [2.0, 0.3, 1.0, 7.0][: len(runs)] if weighted else None
+    inputs = []
+    for i, (run, shape) in enumerate(zip(runs, shapes, strict=False)):
+        if shape == "long" and any(run.values()):
+            runs[i] = run = {query: listed for query, listed in run.items() if listed}
+            inputs.append(as_long(run, seed))
+        elif shape == "dict":
+            inputs.append(run if any(run.values()) else as_wide(run, seed))
+        else:
+            inputs.append(as_wide(run, seed))
+            if shape == "sorted":
+                inputs[-1] = inputs[-1].sort_by("user")
+    found = lists_of(flat(rankmill.fuse, inputs, weights=weights, memory=memory, **options))
+    exact = options.get("norm") != "z-score"
+    check(found, oracle(runs, weights=weights, **options), exact)
+    # Neither the order of the runs nor the number of threads changes a bit.
+    again = flat(
+        rankmill.fuse, inputs[::-1], weights=weights and weights[::-1], threads=1, **options
+    )
+    assert lists_of(again) == found
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_long_lists_in_many_blocks(text: bool, ordered: bool, monkeypatch: Any) -> None:
+    """Lists that are merged after they are sorted in chunks; runs lack queries of each other."""
+    monkeypatch.setattr(reading, "BLOCK_ROWS", 7)
+    generator = np.random.default_rng(0)
+    runs = []
+    for _ in range(3):
+        run: Lists = {}
+        for query in generator.choice(60, 45, replace=False).tolist():
+            items = generator.choice(400, generator.integers(0, 200), replace=False).tolist()
+            scores = sorted(generator.integers(0, 30, len(items)).tolist(), reverse=True)
+            pairs = zip(items, map(float, scores), strict=True)
+            run[query] = [(f"d{i}" if text else i, score) for i, score in pairs]
+        runs.append({f"q{query}" if text else query: run[query] for query in run})
+    inputs = [as_wide(run, 1) for run in runs]
+    if ordered:
+        inputs = [one.sort_by("user") for one in inputs]
+    for options in ({"method": "rrf"}, {"method": "combmnz", "norm": "min-max"}):
+        for memory in (10_000, 1 << 30):
+            found = flat(rankmill.fuse, inputs, memory=memory, **options)
+            check(lists_of(found), oracle(runs, **options), exact=True)
+
+
+def test_mixed_integers_and_text_of_integers(tmp_path: Path) -> None:
+    """Ids of text are read as integers where another run has integers; widths are joined."""
+    path = tmp_path / "a.run"
+    path.write_text("1 Q0 7 1 0.5 x\n2 Q0 8 1 0.5 x\n")
+    narrow = pa.table(
+        {"query": pa.array([1], pa.int8()), "items": pa.array([[7]], pa.list_(pa.uint8()))}
+    )
+    fused = rankmill.fuse([path, narrow]).table
+    assert fused.schema.field("query_id").type == pa.int64()
+    assert lists_of(fused) == {1: [(7, 2 / 61)], 2: [(8, 1 / 61)]}
+
+
+# ------------------------------------------------------------------ known answers, and ranx
+
+
+def test_paper_example_of_combmnz() -> None:
+    """An item in both lists beats a better one that is in a single list."""
+    one = {"q": [("a", 10.0), ("b", 6.0), ("c", 0.0)]}
+    other = {"q": [("b", 3.0), ("d", 2.0), ("e", 1.0)]}
+    found = rankmill.fuse([one, other], method="combmnz")
+    assert lists_of(found)["q"] == [("b", 3.2), ("a", 1.0), ("d", 0.5), ("c", 0.0), ("e", 0.0)]
+
+
+RANX = {
+    **{("rrf", None): ("rrf", None), ("combmin", "none"): ("min", None)},
+    **{("combsum", norm): ("sum", norm) for norm in NORMS},
+    **{("combmnz", norm): ("mnz", norm) for norm in NORMS},
+    **{("combanz", norm): ("anz", norm) for norm in NORMS},
+    **{("combmax", norm): ("max", norm) for norm in NORMS},
+    **{("combmed", norm): ("med", norm) for norm in NORMS},
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # those that ranx causes
+def test_ranx() -> None:
+    """On 210 random dumps: no ties within a list, the same queries on all sides, no empty list."""
+    ranx = pytest.importorskip("ranx", reason="ranx is not installed: pip install '.[peers]'")
+    generator = np.random.default_rng(7)
+    combinations = itertools.cycle(RANX.items())
+    for _ in range(210):
+        (method, norm), (theirs, their_norm) = next(combinations)
+        runs = []
+        for _ in range(generator.integers(2, 5)):
+            run = {}
+            for query in range(4):
+                items = generator.choice(30, generator.integers(1, 15), replace=False).tolist()
+                scores = sorted(generator.normal(0, 9, len(items)).tolist(), reverse=True)
+                run[f"q{query}"] = [(f"d{i}", s) for i, s in zip(items, scores, strict=True)]
+            runs.append(run)
+        asked = None if their_norm in (None, "none") else their_norm.replace("z-score", "zmuv")
+        objects = [ranx.Run({query: dict(one) for query, one in run.items()}) for run in runs]
+        expected = ranx.fuse(objects, norm=asked, method=theirs).to_dict()
+        found = lists_of(rankmill.fuse(runs, method=method, norm=norm))
+        assert found.keys() == expected.keys()
+        for query, listed in found.items():
+            assert dict(listed) == pytest.approx(expected[query], rel=1e-9, abs=1e-12)
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_files_of_both_kinds_read_back(tmp_path: Path) -> None:
+    runs = [{"q2": [("b", 2.0), ("a", 1.0)], "q1": [("é", 5.0)]}, {"q1": [("a", 1.0)]}]
+    table = rankmill.fuse(runs)
+    told = rankmill.fuse(runs, tmp_path / "fused.parquet")
+    assert pq.read_table(tmp_path / "fused.parquet").to_pylist() == table.table.to_pylist()
+    assert (told.queries, told.items, told.queries_in_all) == (2, 4, 1)
+    assert (table.queries, table.items, table.queries_in_all) == (2, 4, 1)
+    assert [run["queries"] for run in told.runs.values()] == [2, 1]
+    rankmill.fuse(runs, tmp_path / "fused.run")
+    lines = (tmp_path / "fused.run").read_text().splitlines()
+    assert lines[0] == f"q1 Q0 a 1 {1 / 61} rankmill"
+    assert [line.split()[:4] for line in lines[2:]] == [
+        ["q2", "Q0", "b", "1"],
+        ["q2", "Q0", "a", "2"],
+    ]
+    labels = {"q1": ["a"], "q2": ["b"]}
+    values = [
+        rankmill.evaluate(labels, one, ["map", "gap"]).metrics
+        for one in (table, tmp_path / "fused.parquet", tmp_path / "fused.run")
+    ]
+    assert values[0] == values[1] == values[2]
+
+
+def test_nothing_is_written_on_an_error(tmp_path: Path) -> None:
+    runs = [{"q1": [("a b", 2.0)]}, {"q1": [("c", 1.0)]}]
+    with pytest.raises(InputError) as error:
+        rankmill.fuse(runs, tmp_path / "fused.run")
+    tells(error.value, ["'a b'", "white space", ".parquet"])
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    reader = (
+        as_wide({2: [(1, 0.5)], 1: [(3, 0.5)]}, 0).sort_by([("user", "descending")]).to_reader()
+    )
+    assert list(lists_of(rankmill.fuse([reader, {1: [3]}]))) == [1, 2]
+
+
+# ------------------------------------------------------------------ errors
+
+
+GOOD: dict[str, Any] = {"q": [("a", 1.0), ("b", 0.5)]}
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "wanted"),
+    [
+        ([GOOD], {}, ["1 run", "two or more"]),
+        ([GOOD] * 2, {"method": "borda"}, ["'borda'", "rrf, combsum"]),
+        ([GOOD] * 2, {"method": "combsum", "norm": "l2"}, ["'l2'", "min-max"]),
+        ([GOOD] * 2, {"norm": "rank"}, ["rrf", "leave out the norm"]),
+        ([GOOD] * 2, {"method": "combsum", "k": 3}, ["k is a constant of rrf"]),
+        ([GOOD] * 2, {"k": 0}, ["k is 0"]),
+        ([GOOD] * 2, {"top": 0}, ["top is 0"]),
+        ([GOOD] * 2, {"weights": [1]}, ["1 weights for 2 runs"]),
+        ([GOOD] * 2, {"weights": [1, math.nan]}, ["a weight is nan", "positive"]),
+        ([GOOD] * 2, {"weights": [1, 0]}, ["a weight is 0"]),
+        ([GOOD] * 2, {"weights": [1, True]}, ["a weight is True"]),
+        ([GOOD] * 2, {"path": "fused.csv"}, ["fused.csv", ".parquet, .run, .trec"]),
+    ],
+)
+def test_usage_errors(runs: Any, options: dict[str, Any], wanted: list[str]) -> None:
+    with pytest.raises(UsageError) as error:
+        flat(rankmill.fuse, runs, **options)
+    tells(error.value, wanted)
+
+
+@pytest.mark.parametrize(
+    ("run", "options", "wanted"),
+    [
+        ({"q": ["a"]}, {"method": "combsum"}, ["score", "fusing by confidences"]),
+        ({1: ["a"]}, {}, ["query ids cannot be compared"]),
+        ([["a"]], {}, ["run 1", "run 2", "query ids"]),
+        ({"q": [("a", math.inf), ("b", 1.0)]}, {"method": "combsum"}, ["query 'q'", "infinite"]),
+        ({"q": [("a", math.inf)]}, {"method": "combmax", "norm": "none"}, ["query 'q'", "rrf"]),
+        ({"q": [("a", 1e308), ("b", -1e308)]}, {"method": "combsum", "norm": "z-score"}, ["'q'"]),
+        (pa.table({"q": ["q", "q"], "items": [["a"], ["b"]]}), {"query": "q"}, ["two rows"]),
+    ],
+)
+def test_input_errors(run: Any, options: dict[str, Any], wanted: list[str]) -> None:
+    other = GOOD if "query" not in options else run
+    with pytest.raises(InputError) as error:
+        flat(rankmill.fuse, [other, run], **options)
+    tells(error.value, wanted)
+
+
+def test_lists_without_ids() -> None:
+    assert lists_of(rankmill.fuse([[["a"], ["b"]], [["a"], []]])) == {
+        0: [("a", 2 / 61)],
+        1: [("b", 1 / 61)],
+    }
+    with pytest.raises(InputError) as error:
+        rankmill.fuse([[["a"], ["b"]], [["a"]]])
+    tells(error.value, ["2 lists", "1"])
+
+
+# ------------------------------------------------------------------ the command
+
+
+def test_command(run_cli: Any, tmp_path: Path) -> None:
+    for name, run in (("a", {"q1": [("x", 2.0), ("y", 1.0)]}), ("b", {"q1": [("y", 2.0)]})):
+        pq.write_table(as_long(run, 0), tmp_path / f"{name}.parquet")
+    paths = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    output = tmp_path / "fused.run"
+    outcome = run_cli("fuse", *paths, "-o", output, "--weights", "1,3", "--top", 1)
+    assert outcome.exit_code == 0, outcome.stderr
+    tells(outcome.stdout, ["1 query, 1 item: rrf", "in all runs  1 query"])
+    assert output.read_text().split()[2] == "y"
+    for wrong, wanted in (
+        (["--weights", "1,x"], "'1,x'"),
+        (["--norm", "rank"], "rrf"),
+        (["--method", "x"], "combsum"),
+    ):
+        outcome = run_cli("fuse", *paths, "-o", output, *wrong)
+        assert outcome.exit_code == 2
+        tells(outcome.stderr, [wanted])
+    assert run_cli("fuse", *paths, "-o", paths[0]).exit_code == 2
+
+
+def test_options_beyond_what_arrays_hold() -> None:
+    runs = {name: {"q": [("a", 2.0), (name, 1.0)]} for name in ("b", "c")}
+    with pytest.raises(UsageError, match=f"k is {2**63}; expected at most {2**52}"):
+        rankmill.fuse(runs, k=2**63)
+    assert rankmill.fuse(runs, top=2**63) == rankmill.fuse(runs)
+    with pytest.raises(
+        UsageError, match="weights is 5; expected a list with a number for each run"
+    ):
+        rankmill.fuse(runs, weights=5)  # type: ignore[arg-type]

@@ -1,0 +1,154 @@
+"""Differences that are adjusted by what was known of each query before (CUPED)."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+from statsmodels.regression.linear_model import OLS
+
+import rankmill
+from flat import flat
+from rankmill.analysis.statistics.covariate import fit_of
+from systems import made, table
+
+
+def known(seed=5, count=80):
+    """Labels with a number of each query, which the differences of two systems follow."""
+    labels, poor, good = made(seed, count)
+    runs = {"poor": table(poor), "good": table(good)}
+    old, new = (rankmill.evaluate(table(labels), one, "map@3") for one in runs.values())
+    old, new = (one.per_query["map@3"].to_numpy() for one in (old, new))
+    before = new - old + np.random.default_rng(seed).normal(3, 0.2, count)
+    return table(labels).append_column("before", pa.array(before)), runs, before, old, new
+
+
+def regression(values, before, mean=None):
+    design = np.column_stack(
+        [np.ones(len(before)), before - np.mean(before if mean is None else mean)]
+    )
+    fit = OLS(values, design).fit()
+    return fit.params[0], fit.bse[0], fit.df_resid
+
+
+def hold(found, values, before, mean=None):
+    expected, error, freedom = regression(values, before, mean)
+    one = found.differences["map@3"]["good"]
+    half = stats.t.ppf(0.975, freedom) * error
+    assert one.value == pytest.approx(expected, rel=1e-10)
+    assert (one.low, one.high) == pytest.approx((expected - half, expected + half), rel=1e-9)
+    p = 2 * stats.t.sf(abs(expected / error), freedom)
+    assert one.tests["t"].p == pytest.approx(p, rel=1e-8)
+    return one, error
+
+
+@pytest.mark.small
+def test_a_column_adjusts_as_the_regression_does():
+    labels, runs, before, old, new = known()
+    found = rankmill.compare(labels, runs, ["map@3"], adjust="before")
+    plain = rankmill.compare(labels.select([0, 1]), runs, ["map@3"])
+    one, error = hold(found, new - old, before)
+    other = plain.differences["map@3"]["good"]
+    assert found.values == plain.values
+    assert one.value == pytest.approx(other.value, rel=1e-12)
+    assert one.high - one.low < 0.5 * (other.high - other.low)
+    reduction = 1 - error**2 / (np.var(new - old, ddof=1) / len(old))
+    assert one.variance_reduction == pytest.approx(reduction, rel=1e-10)
+    assert other.variance_reduction is None
+    assert (one.won, one.tied, one.lost) == (other.won, other.tied, other.lost)
+    assert f"variance less by map@3 good {reduction:.1%}" in repr(found)
+    for end in (one.relative_low, one.relative_high):
+        mean, of_mean, freedom = regression(new - (1 + end) * old, before)
+        assert abs(mean / of_mean) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-7)
+
+
+@pytest.mark.small
+def test_a_file_has_the_mean_of_all_its_queries(tmp_path):
+    labels, runs, before, old, new = known()
+    more = np.append(before, [9.0, 4.0])
+    ids = [*labels["query"].to_pylist(), 901, 902]
+    pq.write_table(pa.table({"query": ids, "then": more}), tmp_path / "then.parquet")
+    rows = (f"{one},{value!r}\n" for one, value in zip(ids, more.tolist(), strict=True))
+    (tmp_path / "then.csv").write_text("query,then\n" + "".join(rows))
+    for name in ("then.parquet", "then.csv"):
+        path = str(tmp_path / name)
+        found = rankmill.compare(labels.select([0, 1]), runs, ["map@3"], adjust=path)
+        hold(found, new - old, before, more)
+        assert any("over 82 queries" in note for note in found.notes)
+
+
+@pytest.mark.small
+def test_a_query_without_a_number_counts_as_if_it_had_the_mean():
+    labels, runs, before, old, new = known()
+    lacking = pa.table({"query": labels["query"], "then": before})[10:]
+    found = rankmill.compare(labels.select([0, 1]), runs, ["map@3"], adjust=lacking)
+    mean = before[10:].mean()
+    hold(found, new - old, np.append(np.full(10, mean), before[10:]), before[10:])
+    assert any("10 queries without one count" in note for note in found.notes)
+    assert any("says nothing of queries with another mean" in note for note in found.notes)
+    assert found.to_dict()["settings"]["adjust"] == "a table"
+    found.to_json()
+
+
+@pytest.mark.small
+def test_the_fit_does_not_depend_on_the_order():
+    random = np.random.default_rng(0)
+    values, covariate = random.normal(size=(2, 1000))
+    order = random.permutation(1000)
+    assert fit_of(values, covariate) == fit_of(values[order], covariate[order])
+    # Without a spread there is nothing to explain, whatever rounding leaves.
+    for one, other in ((values, np.full(1000, 0.1)), (np.full(1000, 0.1), covariate)):
+        assert fit_of(one, other).freedom == 999
+    assert fit_of(np.full(1000, 0.1), covariate).standard_error == 0
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("limit", ["0.01", "2%"])
+def test_a_drop_is_adjusted_and_a_value_is_not(limit):
+    labels, runs, before, old, new = known()
+    rules = [f"map@3 drop <= {limit} confidence 0.9", "map@3 >= 0.1 confidence 0.9"]
+    options = {"baseline": runs["good"], "undecided": "pass"}
+    found = flat(rankmill.gate, labels, runs["poor"], rules, adjust="before", **options)
+    plain = flat(rankmill.gate, labels.select([0, 1]), runs["poor"], rules, **options)
+    assert found.outcomes[1] == plain.outcomes[1]
+    assert plain.outcomes[1].baseline == pytest.approx(new.mean(), rel=1e-12)
+    assert (
+        "drops over all queries, and the values told with them, are adjusted by before"
+        in found.notes
+    )
+    one, other = found.outcomes[0], plain.outcomes[0]
+    assert one.measured == pytest.approx(other.measured, rel=1e-9)
+    assert one.low > other.low
+    base = new if limit == "0.01" else (1 - one.low) * new
+    values = new - old if limit == "0.01" else base - old
+    mean, error, freedom = regression(values, before)
+    end = mean - stats.t.ppf(0.95, freedom) * error
+    assert end == pytest.approx(one.low if limit == "0.01" else 0.0, abs=1e-9)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tests": "bootstrap"}, "bootstrap"),
+        ({"cluster": "query"}, "cluster"),
+        ({"weight": "before"}, "weight"),
+        ({"adjust": ""}, "adjust is empty"),
+        ({"adjust": "nobody"}, "nobody"),
+        ({"adjust": pa.table({"query": [0], "a": [1.0], "b": [1.0]})}, "expected one"),
+        ({"adjust": pa.table({"query": [0], "a": ["x"]})}, "number"),
+        ({"adjust": pa.table({"query": [0], "a": [np.inf]})}, "infinite"),
+        ({"adjust": pa.table({"query": [9999], "a": [1.0]})}, "no query of the labels"),
+    ],
+)
+def test_what_cannot_be_adjusted_is_refused(options, words):
+    labels, runs, *_ = known(count=20)
+    with pytest.raises(rankmill.RankmillError, match=words):
+        flat(rankmill.compare, labels, runs, ["map@3"], **{"adjust": "before"} | options)
+
+
+@pytest.mark.small
+def test_a_gate_adjusts_drops_of_values_of_queries_only():
+    labels, runs, *_ = known(count=20)
+    with pytest.raises(rankmill.UsageError, match="for a rule with drop"):
+        rankmill.gate(labels, runs["poor"], "map@3 >= 0.1", adjust="before")

@@ -1,0 +1,210 @@
+"""What is written today is read for ever: samples of each format, and one line for a later one.
+
+`samples/1` holds what format 1 looks like. Its files never change; where a format gets a new
+version, `python tests/contract/test_stored_formats.py` writes the samples of that version beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rankmill
+from rankmill.analysis.explain.evaluators import EvaluatorDifferences
+from rankmill.analysis.fuse.fusion_view import Fused
+from rankmill.columns.seal import seal_of_json
+from rankmill.config import read_config
+from rankmill.errors import InputError, UsageError
+from rankmill.nightly.runs import runs
+from rankmill.parts import ComparisonState, State, compare_part, evaluate_part, second_pass
+from rankmill.version import FORMAT, __version__
+
+SAMPLES = Path(__file__).parent.parent / "samples"
+LABELS = {1: [1], 2: [3], 3: [1], 4: [2]}
+OLD = {1: [(1, 0.9)], 2: [(3, 0.8)], 3: [(2, 0.7)], 4: [(5, 0.9), (2, 0.4)]}
+NEW = {1: [(2, 0.9), (1, 0.8)], 2: [(3, 0.7)], 4: [(7, 0.6), (8, 0.5)]}
+RUNS = {"old": OLD, "new": NEW}
+METRICS = ["map", "first_hit@2", "gap"]
+RULES = ["map drop <= 60%", "map >= 0.1"]
+TOML = """\
+version = 1
+labels = "labels.parquet"
+predictions = "new.parquet"
+metrics = ["map@12"]
+rules = ["map@12 >= 0.1"]
+"""
+OUTCOMES: dict[str, tuple[Any, Callable[[], Any]]] = {
+    "result": (rankmill.Result, lambda: rankmill.evaluate(LABELS, OLD, METRICS)),
+    "results": (rankmill.Results, lambda: rankmill.evaluate_runs(LABELS, RUNS, METRICS)),
+    "comparison": (rankmill.Comparison, lambda: rankmill.compare(LABELS, RUNS, "map", moved=2)),
+    "stability": (
+        rankmill.Stability,
+        lambda: rankmill.stability(LABELS, RUNS | {"both": OLD}, ["map"], cutoffs=[1, 2], splits=5),
+    ),
+    "verdict": (
+        rankmill.Verdict,
+        lambda: rankmill.gate(LABELS, NEW, RULES, baseline=OLD),
+    ),
+    "trace": (rankmill.Trace, lambda: rankmill.explain(LABELS, OLD, "map", 1)),
+    "evaluators": (EvaluatorDifferences, lambda: rankmill.explain_evaluators(LABELS, OLD, "map")),
+    "fused": (Fused, lambda: rankmill.fuse(RUNS)),
+}
+NIGHTS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
+
+
+def write_samples(folder: Path) -> None:
+    """Write a sample of everything that is kept and read again."""
+    folder.mkdir(parents=True)
+    for name, (_, made) in OUTCOMES.items():
+        (folder / f"{name}.json").write_text(made().to_json(indent=1) + "\n")
+    result = rankmill.evaluate(LABELS, OLD, METRICS)
+    pq.write_table(result.per_query, folder / "per_query.parquet")
+    state = evaluate_part(LABELS, OLD, METRICS)
+    counts = second_pass(state, OLD)
+    pq.write_table(pa.Table.from_pylist([state.to_row()]), folder / "state.parquet")
+    of_gap = pa.Table.from_pylist([counts["gap"].to_row()])
+    pq.write_table(of_gap, folder / "second_pass.parquet")
+    compared = compare_part(LABELS, RUNS, "map")
+    pq.write_table(compared.to_table(), folder / "comparison_state.parquet")
+    history = rankmill.History(folder / "history")
+    for time, run in zip(NIGHTS, (OLD, NEW), strict=True):
+        history.record(rankmill.gate(LABELS, run, RULES[1:]), time=time, tags={"model": "a"})
+    (folder / "history.json").write_text(rankmill.History(folder / "history").to_json() + "\n")
+    (folder / "rankmill.toml").write_text(TOML)
+
+
+@pytest.fixture(params=sorted(one.name for one in SAMPLES.glob("*")))
+def samples(request: pytest.FixtureRequest) -> Path:
+    return SAMPLES / str(request.param)
+
+
+def test_there_are_samples_of_this_format() -> None:
+    assert (SAMPLES / str(FORMAT)).is_dir()
+
+
+# ------------------------------------------------------------------ what was written is read
+
+
+def told(text: str) -> Any:
+    """Everything in a JSON text but what names the version that wrote it."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        left_out = {"rankmill", "format", "checksum"}
+        return {name: plain(one) for name, one in value.items() if name not in left_out}
+
+    return plain(json.loads(text))
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_json_is_read(samples: Path, name: str) -> None:
+    text = (samples / f"{name}.json").read_text()
+    found = OUTCOMES[name][0].from_json(text)
+    assert told(found.to_json()) == told(text)
+    written = json.loads(text)
+    assert {"rankmill", "format"} <= written.keys()
+
+
+def test_numbers_are_those_of_today(samples: Path) -> None:
+    result = rankmill.Result.from_json((samples / "result.json").read_text())
+    again = rankmill.evaluate(LABELS, OLD, METRICS)
+    assert (result.metrics, result.audit) == (again.metrics, again.audit)
+    comparison = rankmill.Comparison.from_json((samples / "comparison.json").read_text())
+    assert comparison.values == rankmill.compare(LABELS, RUNS, "map", moved=2).values
+
+
+@pytest.mark.parametrize("name", ["result.json", "verdict.json", "per_query.parquet"])
+def test_results_verdicts_and_values_serve_as_a_baseline(samples: Path, name: str) -> None:
+    verdict = rankmill.gate(LABELS, OLD, ["map drop <= 0.0001%"], baseline=str(samples / name))
+    (outcome,) = verdict.outcomes
+    assert verdict.baseline is not None
+    # The verdict was on the newer run, which is worse.
+    assert (outcome.measured == 0) is (name != "verdict.json")
+
+
+def test_states_merge_and_end(samples: Path) -> None:
+    (row,) = pq.read_table(samples / "state.parquet").to_pylist()
+    (counted,) = pq.read_table(samples / "second_pass.parquet").to_pylist()
+    result = State.from_row(row).result({"gap": State.read_counts(counted)})
+    assert result.metrics == rankmill.evaluate(LABELS, OLD, METRICS).metrics
+    compared = ComparisonState.from_table(pq.read_table(samples / "comparison_state.parquet"))
+    assert compared.merge(compared).whole.queries == 2 * compared.whole.queries
+
+
+def test_histories_are_read(samples: Path, tmp_path: Path) -> None:
+    shutil.copytree(samples / "history", tmp_path / "history")
+    history = rankmill.History(tmp_path / "history")
+    assert [run.time for run in history.runs] == NIGHTS
+    assert [run.tags for run in history.runs] == [{"model": "a"}] * 2
+    rules = ["map drop <= 60%"]
+    verdict = rankmill.gate(LABELS, OLD, rules, baseline="last", history=tmp_path / "history")
+    assert verdict.word == "held"
+    held = rankmill.History.from_json((samples / "history.json").read_text())
+    assert held.runs == history.runs
+
+
+def test_rankmill_toml_is_read(samples: Path) -> None:
+    config = read_config(samples / "rankmill.toml")
+    assert config.options["rules"] == ("map@12 >= 0.1",)
+
+
+# ------------------------------------------------------------------ a later format, in one line
+
+LATER = re.escape(f"is of format 9, which rankmill 7.0 wrote; this is rankmill {__version__}")
+LATER += f", which reads formats up to {FORMAT}: read it with rankmill 7.0 or newer"
+
+
+def later(text: str) -> str:
+    """The JSON that a later version would have written, with its checksum."""
+    written = json.loads(text) | {"rankmill": "7.0", "format": 9}
+    if "checksum" in written:
+        own = {name: one for name, one in written.items() if name not in ("seconds", "checksum")}
+        written["checksum"] = seal_of_json(own)
+    return json.dumps(written)
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_json_of_a_later_format_is_refused(name: str) -> None:
+    text = later((SAMPLES / "1" / f"{name}.json").read_text())
+    kind = OUTCOMES[name][0]
+    with pytest.raises(InputError, match=f"^the JSON of an? {kind.__name__} {LATER}$"):
+        kind.from_json(text)
+
+
+def test_a_baseline_of_a_later_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(later((SAMPLES / "1" / "result.json").read_text()))
+    with pytest.raises(InputError, match=f"old.json {LATER}$"):
+        rankmill.gate(LABELS, OLD, ["map drop <= 1%"], baseline=str(path))
+
+
+def test_a_state_of_another_format_is_refused() -> None:
+    (row,) = pq.read_table(SAMPLES / "1" / "state.parquet").to_pylist()
+    with pytest.raises(UsageError, match=r"of format 99, and this version of rankmill reads"):
+        State.from_row(row | {"format": 99})
+
+
+def test_a_run_of_a_later_format_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "FORMAT", 9)
+    rankmill.History(tmp_path).record(rankmill.evaluate(LABELS, OLD, METRICS), time=NIGHTS[0])
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=r"\.parquet is of format 9, which rankmill .+ wrote"):
+        _ = rankmill.History(tmp_path).runs
+
+
+if __name__ == "__main__":
+    write_samples(SAMPLES / str(FORMAT))

@@ -1,0 +1,405 @@
+"""Gates over many nights: slices of the history as a baseline, error rates, and power."""
+
+import itertools
+import json
+import random
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import rankmill
+from flat import flat
+from rankmill import gate, gate_power
+from rankmill.errors import InputError, UsageError
+from rankmill.nightly.gate.levels import levelled
+from rankmill.nightly.history.history import History
+from rankmill.nightly.history.record import record
+from rankmill.nightly.rules.rules import parse_rules
+from rankmill.nightly.runs.folder import Folder, open_folder
+
+BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
+QUERIES = 900
+COUNTRIES = ("de", "fr", None)
+LABELS = pa.table(
+    {
+        "user_id": range(QUERIES),
+        "items": [[1]] * QUERIES,
+        "country": [COUNTRIES[q % 3] for q in range(QUERIES)],
+        "kind": ["ab"[q % 2] for q in range(QUERIES)],
+    }
+)
+
+
+def dump(seed, rate=0.6, only=None, less=0.0):
+    """Predictions that find the label at rank 1 with a rate, which is less in one country."""
+    draw = random.Random(seed)
+    found = []
+    for q in range(QUERIES):
+        lost = less if only is not None and q % 3 == only else 0.0
+        found.append([1] if draw.random() < rate - lost else [2, 3])
+    return pa.table({"user_id": range(QUERIES), "items": found})
+
+
+def one_night(folder, number, predictions, rules, **options):
+    """Gate a night and record it."""
+    when = BEGIN + timedelta(days=number)
+    found = flat(gate, LABELS, predictions, rules, history=folder, time=when, **options)
+    record(found, folder, time=when)
+    return found
+
+
+# ------------------------------------------------------------------ slices
+
+
+SLICED = "hit@1[country=*] drop <= 10%"
+
+
+@pytest.mark.parametrize("how", ["last", "best", "median:3", "tag:x=y"])
+def test_slices_of_the_history_are_a_baseline(how, tmp_path):
+    when = BEGIN + timedelta(days=1)
+    first = gate(LABELS, dump(1), "hit@1 >= 0.1", by="country")
+    assert [(one.by, one.slice) for one in first.slices] == [
+        *(("country", "de"), ("country", "fr"), ("country", "(unknown)"))
+    ]
+    record(first, tmp_path, time=BEGIN, tags={"x": "y"})
+    assert gate(LABELS, dump(2), SLICED, baseline=how, history=tmp_path, time=when).word != (
+        "regressed"
+    )
+    worse = dump(3, only=1, less=0.4)
+    found = gate(LABELS, worse, SLICED, baseline=how, history=tmp_path, time=when)
+    assert {one.slice: one.word for one in found.outcomes}["country = fr"] == "regressed"
+    # The baseline is the value of that night, and its errors add to tonight's, as Welch has it.
+    (row,) = (one for one in first.slices if one.slice == "fr")
+    (french,) = (one for one in found.outcomes if one.slice == "country = fr")
+    assert french.baseline == row.value
+    assert row.queries == 300
+    paired = gate(LABELS, worse, SLICED, baseline=dump(1))
+    (same,) = (one for one in paired.outcomes if one.slice == "country = fr")
+    assert same.baseline == french.baseline
+    assert same.high != french.high
+
+
+def test_every_gate_records_its_slices(tmp_path):
+    rules = ["hit@1 >= 0.1", "hit@1[kind=*, country=*] >= 0.01"]
+    plain = one_night(tmp_path, 0, dump(1), rules)
+    paired = gate(LABELS, dump(1), rules, baseline=dump(1))
+    assert plain.slices == paired.slices
+    (path,) = tmp_path.iterdir()
+    rows = [one for one in pq.read_table(path).to_pylist() if one["by"] is not None]
+    names = ("by", "slice", "metric", "value", "standard_error", "queries", "effective_queries")
+    assert [tuple(one[name] for name in names) for one in rows] == [*map(tuple, plain.slices)]
+    assert {one["by"] for one in rows} == {"kind", "country", "kind, country"}
+    # The two names of a slice may be given in the other order.
+    later = "hit@1[country=*, kind=*] drop <= 90%"
+    found = gate(LABELS, dump(1), later, baseline="last", history=tmp_path)
+    assert [one.word for one in found.outcomes] == ["held"] * 6
+    assert all(one.value == one.baseline for one in found.outcomes)
+
+
+def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
+    one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by="kind")
+    asked = "has no hit@1 by country, for which there is the rule .* slices: gate.labels"
+    with pytest.raises(InputError, match=asked):
+        gate(LABELS, dump(2), SLICED, baseline="last", history=tmp_path)
+    # A slice that only tonight has is not decided.
+    few = LABELS.filter(pa.array([q % 3 != 1 for q in range(QUERIES)]))
+    later = BEGIN + timedelta(days=1)
+    record(gate(few, dump(1), "hit@1 >= 0.1", by="country"), tmp_path, time=later)
+    found = gate(LABELS, dump(2), SLICED, baseline="last", history=tmp_path)
+    words = {one.slice: one.word for one in found.outcomes}
+    assert words["country = fr"] == "not enough data"
+
+
+def test_the_first_night_begins_a_history(tmp_path):
+    folder = tmp_path / "history"
+    rules = [SLICED, "queries change <= 10%"]
+    asked = "begin it with a gate whose rules need no baseline: "
+    with pytest.raises(InputError, match=asked) as told:
+        gate(LABELS, dump(1), rules, baseline="last", history=folder)
+    # The advice is a line of Python, which begins it.
+    advice = str(told.value).partition(asked)[2]
+    names = {"History": History, "gate": gate, "labels": LABELS, "predictions": dump(1)}
+    assert eval(advice, names).endswith(".parquet")
+    (run,) = History(folder).runs
+    assert (run.verdict, [*run.metrics]) == ("held", [(None, "hit@1")])
+    found = gate(LABELS, dump(1), rules, baseline="last", history=folder)
+    assert found.word == "held"
+    # Both what evaluate and what gate gives is recorded, and the next night compares with it.
+    History(folder).record(found)
+    History(folder).record(found.result, time=datetime.now(UTC) + timedelta(days=1))
+    tomorrow = datetime.now(UTC) + timedelta(days=2)
+    rule = "hit@1 drop <= 1%"
+    again = gate(LABELS, dump(1), rule, baseline="last", history=folder, time=tomorrow)
+    assert again.outcomes[0].measured == 0
+    assert len(History(folder)) == 3
+
+
+def test_a_history_that_is_not_there_says_how_one_is_written(tmp_path):
+    with pytest.raises(InputError, match="expected a folder of recorded runs") as told:
+        _ = History(tmp_path / "runs").runs
+    advice = str(told.value).partition("write one with ")[2]
+    result = gate(LABELS, dump(1), "hit@1 >= 0.1").result
+    eval(advice, {"History": History, "result": result})
+    assert len(History(tmp_path / "runs")) == 1
+
+
+def test_the_first_night_is_a_gate_of_its_own(tmp_path):
+    first = one_night(
+        tmp_path, 0, dump(1), "queries > 0", metrics=["hit@1"], by="country", baseline="last"
+    )
+    assert (first.word, first.baseline) == ("held", None)
+    rules = [SLICED, "queries change <= 10%"]
+    assert one_night(tmp_path, 1, dump(1), rules, baseline="last").word == "held"
+
+
+def test_rows_are_read_only_for_rules_about_slices(tmp_path, monkeypatch):
+    for number in range(3):
+        one_night(tmp_path, number, dump(number), "hit@1 >= 0.1", by="country")
+    read = []
+    rows = Folder._rows
+    monkeypatch.setattr(Folder, "_rows", lambda self, name: read.append(name) or rows(self, name))
+    gate(LABELS, dump(2), "hit@1 drop <= 10%", baseline="median:3", history=tmp_path)
+    assert read == []
+    gate(LABELS, dump(2), SLICED, baseline="median:3", history=tmp_path)
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("column", ["slice", "value"])
+def test_a_slice_that_was_changed_is_refused(column, tmp_path):
+    one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by="country")
+    (path,) = tmp_path.iterdir()
+    written = pq.read_table(path)
+    cells = written[column].to_pylist()
+    cells[1:3] = cells[2:0:-1]
+    place = written.schema.get_field_index(column)
+    pq.write_table(written.set_column(place, written.schema.field(place), [cells]), path)
+    with pytest.raises(InputError, match="its checksum is not that of its values"):
+        gate(LABELS, dump(1), SLICED, baseline="last", history=tmp_path)
+
+
+def test_slices_of_runs_that_others_joined(tmp_path):
+    for number in range(2):
+        one_night(tmp_path, number, dump(number), "hit@1 >= 0.1", by="country")
+    expected = [open_folder(tmp_path).slices_of(one) for one in History(tmp_path).runs]
+    paths = [*tmp_path.iterdir()]
+    rows = pa.concat_tables([pq.read_table(one) for one in paths])
+    pq.write_table(rows.replace_schema_metadata(None), tmp_path / "joined.parquet")
+    for path in paths:
+        path.unlink()
+    assert [open_folder(tmp_path).slices_of(one) for one in History(tmp_path).runs] == expected
+    assert gate(LABELS, dump(1), SLICED, baseline="last", history=tmp_path).word == "held"
+
+
+# ------------------------------------------------------------------ tries of a night
+
+
+@pytest.mark.parametrize("later", [timedelta(), timedelta(hours=-3)])
+def test_the_last_try_of_a_night_is_the_one_recorded_last(later, tmp_path, monkeypatch):
+    # A try after midnight, for the date before, has an earlier time of the day.
+    seconds = itertools.count(1_790_000_000.0, 0.01)
+    monkeypatch.setattr(
+        sys.modules["rankmill.nightly.runs.runs"], "seconds_now", lambda: next(seconds)
+    )
+    record(gate(LABELS, dump(1, 0.5), "hit@1 >= 0.1"), tmp_path, time=BEGIN)
+    record(gate(LABELS, dump(1, 0.7), "hit@1 >= 0.1"), tmp_path, time=BEGIN + later)
+    found = rankmill.History(tmp_path)
+    tries = sorted(found.runs, key=lambda run: run.recorded)
+    for how in ("last", "median:7"):
+        assert found.baseline(how, "hit@1").run == tries[1]
+
+
+# ------------------------------------------------------------------ error rates
+
+
+PLAIN = "hit@1 drop <= 1% confidence 0.95"
+
+
+def confidences(texts, family=None, look=1):
+    return [one.confidence for one in levelled(parse_rules(texts), family, look)]
+
+
+def test_a_family_of_rules_shares_its_error_rate():
+    texts = [PLAIN, "hit@1[country=*] drop <= 3%", "hit@1 >= 0.1", "queries >= 5"]
+    assert confidences(texts) == pytest.approx([0.95, 0.95, None, None])
+    assert confidences(texts, 0.95) == pytest.approx([0.975, 0.975, None, None])
+    # A rule keeps a confidence of its own that is higher.
+    texts[0] = "hit@1 drop <= 1% confidence 0.99"
+    assert confidences(texts, 0.95)[:2] == pytest.approx([0.99, 0.975])
+    found = gate(
+        LABELS, dump(2), rankmill.Rules(texts[:2], family_confidence=0.95), baseline=dump(1)
+    )
+    assert "at confidence 0.99," in found.outcomes[0].reason
+    # Each of three slices: a third of a half of 5 %.
+    assert "at confidence 0.991667," in found.outcomes[1].reason
+
+
+def test_the_nights_of_a_sequence_share_its_error_rate():
+    text = f"{PLAIN} sequential"
+    errors = [1 - confidences([text], look=look)[0] for look in range(1, 3000)]
+    assert sum(errors) < 0.05
+    assert sum(errors) == pytest.approx(0.05, rel=0.02)
+    assert errors == sorted(errors, reverse=True)
+    assert confidences([PLAIN], look=9) == [0.95]
+    both = 1 - confidences([text, PLAIN], 0.9, look=1)[0]
+    assert both == pytest.approx(errors[0])
+    sliced = "hit@1[country=*] drop <= 3% sequential"
+    assert 1 - confidences([sliced], look=2)[0] == pytest.approx(errors[1])
+
+
+def test_a_sequential_rule_counts_the_nights_since_its_baseline(tmp_path):
+    rule = f"{PLAIN} sequential"
+    pinned = {"baseline": "tag:release=v7"}
+    # Nights without rules are no looks, nor those before the pinned run.
+    for number in range(3):
+        one_night(tmp_path, number, dump(number), "hit@1 >= 0.1")
+    when = BEGIN + timedelta(days=3)
+    result = rankmill.evaluate(LABELS, dump(3), ["hit@1"])
+    record(result, tmp_path, time=when, tags={"release": "v7"})
+    for night in range(4, 7):
+        found = one_night(tmp_path, night, dump(night), rule, **pinned)
+        assert f"at confidence {confidences([rule], look=night - 3)[0]:.6g}," in (
+            found.outcomes[0].reason
+        )
+    # Beside a baseline that moves, all nights of the history are looks, and if it is one of them
+    # that was chosen, the interval holds for each of these seven.
+    for baseline, choices in (("last", 7), ("best", 7), (dump(3), 1)):
+        found = gate(LABELS, dump(9), rule, history=tmp_path, baseline=baseline)
+        (level,) = levelled(parse_rules([rule]), None, 7, choices)
+        assert f"at confidence {level.confidence:.6g}," in found.outcomes[0].reason
+    # A tag that all nights have pins none of them.
+    for number in (7, 8):
+        one = gate(LABELS, dump(9), "hit@1 >= 0.1")
+        record(one, tmp_path, time=BEGIN + timedelta(days=number), tags={"release": "v7"})
+    found = flat(gate, LABELS, dump(9), rule, history=tmp_path, **pinned)
+    assert f"at confidence {confidences([rule], look=6)[0]:.6g}," in found.outcomes[0].reason
+    # The first night of all.
+    lower = "hit@1 >= 0.1 confidence 0.95 sequential"
+    found = gate(LABELS, dump(9), lower, history=tmp_path / "none")
+    assert f"at confidence {confidences([lower])[0]:.6g}," in found.outcomes[0].reason
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "message"),
+    [
+        (f"{PLAIN} sequential", {"baseline": dump(1)}, "counts the nights of a history: give"),
+        ("hit@1 drop <= 1% sequential", {}, "a sequential rule has a confidence"),
+        ("queries >= 1 sequential", {}, "a sequential rule has a confidence"),
+        ("hit@1 >= 0.1", {"family_confidence": 0.95}, "and there is none"),
+        ("hit@1 >= 0.1 confidence 0.9", {"family_confidence": 95}, "family_confidence is 95"),
+    ],
+)
+def test_error_rates_that_make_no_sense(rules, options, message):
+    with pytest.raises(UsageError, match=message):
+        flat(gate, LABELS, dump(1), rules, **options)
+
+
+# ------------------------------------------------------------------ power
+
+
+def test_power_tells_the_drop_that_a_rule_finds():
+    rules = [PLAIN, "hit@1 >= 0.5 confidence 0.95", "queries >= 1", "hit@1 drop <= 0"]
+    found = gate_power(LABELS, dump(2), rules, baseline=dump(1))
+    plain, value, count, bare = found.rules
+    # Queries are independent here: the error of the difference is near sqrt(2 p (1 - p) / n), and a
+    # test at 5 % with a power of 80 % needs 2.8 of them.
+    error = (2 * 0.24 / QUERIES) ** 0.5
+    assert plain.smallest == pytest.approx(0.01 + 2.8 * error / 0.6, rel=0.15)
+    assert plain.relative
+    assert plain.alarms == pytest.approx(365 * stats.norm.sf(1.96 + 0.006 / error), rel=0.15)
+    assert bare.alarms == pytest.approx(182.5)
+    assert bare.smallest == pytest.approx(0.84 * error, rel=0.15)
+    of_value = (0.24 / QUERIES) ** 0.5
+    tonight = rankmill.evaluate(LABELS, dump(2), "hit@1").metrics["hit@1"]
+    assert value.smallest == pytest.approx(tonight - 0.5 + 2.8 * of_value, rel=0.02)
+    assert (count.smallest, count.alarms) == (None, None)
+    assert 182.5 < found.alarms < sum(one.alarms or 0 for one in found.rules)
+    assert "whatever is lost" not in repr(found)
+    # It is a drop of this size that the gate stops, and not one of half of it.
+    worse = [dump(seed, 0.6 * (1 - plain.smallest)) for seed in range(20, 40)]
+    stopped = sum(gate(LABELS, one, PLAIN, baseline=dump(1)).word == "regressed" for one in worse)
+    assert 10 <= stopped <= 20
+    half = [dump(seed, 0.6 * (1 - plain.smallest / 2)) for seed in range(20, 40)]
+    assert sum(gate(LABELS, one, PLAIN, baseline=dump(1)).word == "regressed" for one in half) < 10
+
+
+def test_power_of_slices_families_and_sequences(tmp_path):
+    one_night(tmp_path, 0, dump(0), "hit@1 >= 0.1")
+    rules = [PLAIN, "hit@1[country=*] drop <= 1%", f"{PLAIN} sequential"]
+    given = {"baseline": dump(1), "history": tmp_path}
+    plain, sliced, sequential = flat(gate_power, LABELS, dump(2), rules, **given).rules
+    assert plain.smallest < sliced.smallest <= sliced.largest
+    assert plain.smallest < sequential.smallest
+    # Of nights without end, a sequential rule stops one series in twenty.
+    assert sequential.alarms < 0.05 < plain.alarms
+    family = flat(gate_power, LABELS, dump(2), rules, **given, family_confidence=0.95).rules
+    assert all(
+        more.smallest > less.smallest
+        for more, less in zip(family, (plain, sliced, sequential), strict=True)
+    )
+    # Nobody finds a drop of more than all there is.
+    few = LABELS.slice(0, 6)
+    blind = gate_power(few, dump(2), "hit@1 drop <= 90% confidence 0.99", baseline=dump(3))
+    assert blind.rules[0].smallest is None
+    assert repr(blind).endswith("fail in 80 % of nights, whatever is lost.")
+
+
+def test_power_looks_back_at_the_nights_of_the_history(tmp_path):
+    rates = [0.6, 0.6, 0.4, 0.6, 0.35]
+    for number, rate in enumerate(rates):
+        when = BEGIN + timedelta(days=number)
+        loose = ["hit@1 >= 0.1", "hit@1[country=*] >= 0.01", "queries >= 1"]
+        found = gate(LABELS, dump(number, rate), loose)
+        record(found, tmp_path, time=when, tags={"first": "yes"} if not number else None)
+    rules = ["hit@1 drop <= 5% confidence 0.95", "hit@1[country=*] drop <= 5%"]
+    rules += ["queries change <= 1%", "hit@1 >= 0.5", "predictions_age <= 1d", "label_rows >= 1"]
+
+    def told(**options):
+        later = BEGIN + timedelta(days=9)
+        found = flat(gate_power, LABELS, dump(9), rules, history=tmp_path, time=later, **options)
+        return [(one.failed, one.nights) for one in found.rules], (found.failed, found.nights)
+
+    # The history has each night's value, and not its rows of labels or the ages of files.
+    known = [(2, 5), (0, 0), (0, 0)]
+    # Against the night before: the first night has none.
+    assert told(baseline="last") == ([(2, 4), (2, 4), (0, 4), *known], (2, 5))
+    # Against the first one, and against predictions, which all nights are held against.
+    assert told(baseline="tag:first=yes") == ([(2, 4), (2, 4), (0, 4), *known], (2, 5))
+    assert told(baseline=dump(0)) == ([(2, 5), (2, 5), (0, 5), *known], (2, 5))
+
+
+def test_the_command_shows_power_and_records_nothing(tmp_path, run):
+    paths = []
+    for name, one in {"labels": LABELS, "new": dump(2), "old": dump(1)}.items():
+        paths.append(str(tmp_path / f"{name}.parquet"))
+        pq.write_table(one, paths[-1])
+    asked = ["gate", *paths[:2], "--baseline", paths[2], "--history", f"{tmp_path}/runs"]
+    asked += ["--rule", PLAIN, "--rule", "hit@1 >= 0.99"]
+    assert run(*asked)[0] == 1
+    code, out, _ = run(*asked, "--power")
+    assert code == 0
+    assert "1 of the last 1 nights" in out
+    assert [len(rankmill.History(tmp_path / "runs"))] == [1]
+    code, out, _ = run(*asked, "--power", "--format", "json")
+    told = json.loads(out)
+    assert [one["failed"] for one in told["rules"]] == [0, 1]
+    code, _, err = run(*asked, "--power", "--junit", str(tmp_path / "gate.xml"))
+    assert code == 2
+    assert "--power gives no verdict: leave out --junit" in err
+
+
+def test_the_simulated_nights_have_their_rows():
+    script = Path(__file__).resolve().parents[2].parent / "benchmarks" / "verdicts.py"
+    few = ["--repetitions=3", "--only", "sequential", "told"]
+    finished = subprocess.run(
+        [sys.executable, str(script), *few], capture_output=True, text=True, check=False
+    )
+    # Three series cannot keep what thousands promise, so that the exit code may be 1.
+    assert finished.stderr == ""
+    assert finished.returncode in (0, 1)
+    assert finished.stdout.count("\n| 10: ") == 12

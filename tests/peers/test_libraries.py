@@ -1,0 +1,39 @@
+"""benchmarks/libraries.py on a few dumps; every metric has a library, or a test that is told."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankmill.metrics.registry import REGISTRY, parse
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1].parent / "benchmarks"))
+
+import libraries
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", libraries.LIBRARIES)
+def test_a_library_says_the_same(name: str) -> None:
+    pytest.importorskip(libraries.LIBRARIES[name].module, exc_type=ImportError)
+    assert libraries.hold(name, 3) == []
+
+
+def test_every_metric_has_a_library_or_is_told_without_one() -> None:
+    """A new metric goes to LIBRARIES, or to UNHELD with its test."""
+    held = {parse(text).name for one in libraries.LIBRARIES.values() for text in one.names}
+    assert held | libraries.UNHELD.keys() == REGISTRY.keys()
+    assert not held & libraries.UNHELD.keys()
+    tests = {told.partition(",")[0] for told in libraries.UNHELD.values()}
+    assert all((Path(__file__).parents[1] / name).exists() for name in tests)
+
+
+def test_a_difference_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = libraries.LIBRARIES["trec_eval"]
+    other = {"map@5": "P_5", "precision@5": "P_5"}
+    monkeypatch.setitem(libraries.LIBRARIES, "wrong", dataclasses.replace(one, names=other))
+    (told,) = libraries.hold("wrong", 1)
+    assert told.startswith("wrong: map@5, dump 0, query '0'")

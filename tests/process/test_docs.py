@@ -1,0 +1,264 @@
+"""README, CONTRIBUTING and the pages of `rankmill docs`: what they show is what happens."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import pydoc
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_runs import on_a_terminal
+from pages import FENCE
+from rankmill.cli import COMMANDS
+from rankmill.version import install
+from repository import HOUSE, ROOT, SOURCE
+
+README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
+PAGES = sorted((SOURCE / "docs").glob("*.md"))
+NAMES = [path.stem for path in PAGES]
+ALL = [README, CONTRIBUTING, *PAGES]
+
+CODE = re.compile(r"`([^`\n]+)`")
+
+
+# ------------------------------------------------------------------ examples
+
+
+def commands(shown: str) -> Iterator[tuple[str, str]]:
+    """The commands of what is shown of a console, each with its output there."""
+    for one in re.split(r"^\$ ", shown, flags=re.M)[1:]:
+        command, _, output = one.partition("\n")
+        yield command, output
+
+
+def output_of(command: str, run_cli: Any) -> str:
+    """What a command prints, or what is wrong with it if it fails."""
+    program, *arguments = shlex.split(command)
+    if program == "rankmill":
+        outcome = run_cli(*arguments)
+        return outcome.stderr if outcome.exit_code else outcome.stdout
+    assert program == "python", f"a page shows a command that no test can run: {command}"
+    ran = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+    return ran.stderr if ran.returncode else ran.stdout
+
+
+def untrue(text: str, run_cli: Any) -> list[str]:
+    """What a page's examples show and what does not happen, run in order in the working folder."""
+    names: dict[str, Any] = {}
+    wrong: list[str] = []
+    checker = doctest.OutputChecker()
+    for number, (kind, body) in enumerate(FENCE.findall(text)):
+        if kind == "python":
+            test = doctest.DocTestParser().get_doctest(body, {}, f"block {number}", None, 0)
+            test.globs = names
+            runner = doctest.DocTestRunner(checker, False, doctest.ELLIPSIS)
+            runner.run(test, out=wrong.append, clear_globs=False)
+        elif kind == "console":
+            for command, wanted in commands(body):
+                found = output_of(command, run_cli)
+                found = "".join(f"{line.rstrip()}\n" for line in found.rstrip().splitlines())
+                if not checker.check_output(
+                    wanted.rstrip() + "\n", found or "\n", doctest.ELLIPSIS
+                ):
+                    wrong.append(f"$ {command}\n{found}")
+    return wrong
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, but for the scripts of the repository."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("benchmarks", "scripts"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("path", [README, *PAGES], ids=lambda path: path.stem)
+def test_examples_are_true(path: Path, run_cli: Any) -> None:
+    assert untrue(path.read_text("utf-8"), run_cli) == []
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("example", "fails"),
+    [
+        ("```python\n>>> 1 + 1\n2\n\n```\n```python\n>>> 1 + 1\n3\n\n```\n", True),
+        ("```python\n>>> x = 1\n\n```\n```python\n>>> x\n1\n\n```\n", False),
+        ("```python\n>>> 1 / 0\n\n```\n", True),
+        ("```console\n$ rankmill --version\nrankmill 0...\n```\n", False),
+        ("```console\n$ rankmill --version\nrankmill\n```\n", True),
+        ("```console\n$ rankmill --version\n```\n", True),
+        ("```console\n$ rankmill nonsense\n```\n", True),
+        ("```console\n$ python -c 'raise ValueError'\n```\n", True),
+        ("```console\n$ python -c pass\n$ rankmill --version\nrankmill 1...\n```\n", True),
+    ],
+)
+def test_untrue_examples_are_found(example: str, fails: bool, run_cli: Any) -> None:
+    assert bool(untrue(example, run_cli)) == fails
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_every_example_is_run(path: Path) -> None:
+    text = path.read_text("utf-8")
+    kinds = {kind for kind, _ in FENCE.findall(text)}
+    assert kinds <= {"python", "console", "sh", "text"}
+    if path == CONTRIBUTING:  # shows commands that set up or run these tests
+        assert kinds <= {"sh", "text"}
+    for kind, body in FENCE.findall(text):
+        if kind == "python":
+            assert re.match(r">>> ", body)
+            assert body.endswith("\n\n")  # else the fence is an output that is wanted
+        if kind == "console":
+            assert body.startswith("$ ")
+    outside = FENCE.sub("", text) + "".join(b for kind, b in FENCE.findall(text) if kind == "text")
+    assert not re.search(r"^\s*(?:\$|>>>) ", outside, re.M)
+    for line in FENCE.sub("", text).splitlines():
+        assert not line.startswith("    "), "code is fenced, not indented"
+        assert line.count("`") % 2 == 0, f"code goes on in the next line: {line}"
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_scripts_that_are_named_exist(path: Path) -> None:
+    for kind, body in FENCE.findall(path.read_text("utf-8")):
+        for line in body.splitlines() if kind == "sh" else ():
+            named = re.findall(r"(?:\./)?((?:scripts|benchmarks)/[\w./]+)", line)
+            assert named or line.startswith((".venv/bin/", "#")), line
+            options = re.findall(r"(--[\w-]+)", line.partition("#")[0])
+            for name in named:
+                assert (ROOT / name).is_file(), line
+                assert all(option in (ROOT / name).read_text("utf-8") for option in options), line
+
+
+# ------------------------------------------------------------------ names in the prose
+
+
+def prose(path: Path) -> list[str]:
+    """What stands between backticks in the running text."""
+    return CODE.findall(FENCE.sub("", path.read_text("utf-8")))
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_names_in_the_prose_exist(path: Path) -> None:
+    for code in prose(path):
+        words = code.split()
+        if words[0] == "rankmill" and len(words) > 1:
+            assert words[1] in COMMANDS, code
+            assert words[1] != "docs" or words[2:] in (
+                [],
+                ["PAGE"],
+                ["--man"],
+                *([n] for n in NAMES),
+            )
+        if re.fullmatch(r"rankmill(?:\.\w+)+", code) and code != "rankmill.toml":
+            if "torch" in code:
+                pytest.importorskip("torch")
+            assert pydoc.locate(code) is not None, code
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_options_in_the_prose_exist(path: Path, run_cli: Any) -> None:
+    helps = "".join(run_cli(name, "--help-all").stdout for name in COMMANDS)
+    for code in prose(path):
+        for option in re.findall(r"(?:^|(?<= ))--[a-z-]+", code):
+            known = option in helps or option in (ROOT / "scripts" / "test").read_text("utf-8")
+            assert known, code
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+def test_files_in_the_prose_exist(path: Path) -> None:
+    text = path.read_text("utf-8")
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (path.parent / link).is_file(), link
+    for code in prose(path):
+        if re.fullmatch(r"[\w./]+/[\w.]*|(?:tests|scripts|benchmarks)/[\w./]+", code):
+            assert any((base / code).exists() for base in (ROOT, SOURCE)), code
+
+
+def extras_told(text: str) -> Iterator[tuple[str, str]]:
+    """What a text tells to install with extras of rankmill: the command, and the extras."""
+    # Help breaks its lines anywhere.
+    for told in re.finditer(r"pip\s+install\s+(['\"]?[\w./]*\[([\w,]+)\]['\"]?)", text):
+        yield f"pip install {told[1]}", told[2]
+
+
+def test_what_is_told_to_install_works_from_a_checkout(run_cli: Any) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    helps = [run_cli(name, "--help-all").stdout for name in COMMANDS]
+    texts = [*helps, *(path.read_text("utf-8") for path in (*ALL, *SOURCE.rglob("*.py")))]
+    told = [one for text in texts for one in extras_told(text)]
+    assert len(told) > 10
+    for command, names in told:
+        # A checkout beside other files, as in a workflow, goes by its folder.
+        as_is = command.replace("./rankmill[", ".[")
+        assert as_is == install(names).partition(" in ")[0], command
+        assert {*names.split(",")} <= {*extras["optional-dependencies"]}, command
+
+
+def test_contributing_has_the_table_of_imports() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", CONTRIBUTING.read_text("utf-8"), re.M)
+    assert {name: set(CODE.findall(cells)) for name, cells in rows} == HOUSE
+
+
+# ------------------------------------------------------------------ rankmill docs
+
+
+def test_docs_lists_pages_and_what_they_are_about(run: Any) -> None:
+    code, listed, _ = run("docs")
+    assert code == 0
+    assert [*re.findall(r"^  ([\w-]+)  ", listed, re.M)] == NAMES
+    assert {"which-map", "counting", "drop-ins", "parts", "memory", "benchmarks"} <= {*NAMES}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_docs_shows_a_page(path: Path, run: Any) -> None:
+    text = path.read_text("utf-8")
+    assert run("docs", path.stem) == (0, text, "")
+    title, about, _ = text.split("\n\n", 2)
+    assert re.fullmatch(r"# \S[^\n]*", title)
+    assert re.fullmatch(r"[A-Z][^.]*\.", about)
+    assert " ".join(about.split()) in " ".join(run("docs")[1].split())
+
+
+def test_the_page_for_man_has_all_helps(run: Any, tmp_path: Path) -> None:
+    code, told, error = run("docs", "--man")
+    assert (code, error) == (0, "")
+    plain = told.replace("\\&", "").replace("\\-", "-").replace("\\e", "\\")
+    for name in COMMANDS:
+        assert f'.SH "RANKMILL {name.upper()}"' in told
+        assert f"Usage: rankmill {name} " in plain
+    assert "--label-encoding NAME" in plain
+    requests = {line.split()[0] for line in told.splitlines() if line[:1] in (".", "'")}
+    assert requests == {".TH", ".SH", ".nf", ".fi"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [("wich-map", "which-map"), ("MEMORY.md", "memory"), ("part", "parts"), ("xyz", None)],
+)
+def test_an_unknown_page_is_wrong_usage(asked: str, hint: str | None, run: Any) -> None:
+    code, shown, error = run("docs", asked)
+    assert (code, shown) == (2, "")
+    assert f"no page '{asked}'" in error
+    assert all(name in error for name in NAMES)
+    assert ("did you mean" in error) == (hint is not None)
+    assert f"did you mean {hint}? " in error or hint is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_docs_are_drawn_on_a_terminal_that_has_the_characters(encoding: str) -> None:
+    code = f"sys.stdout.reconfigure(encoding={encoding!r})\nfrom rankmill.cli import main\n"
+    shown = "\n".join(on_a_terminal(f"import sys\n{code}main(['docs', 'benchmarks'])", 100))
+    assert "Rivals" in shown
+    assert "\\xd7" in shown or encoding == "utf-8"
+    assert ("##" in shown) == ("```" in shown) == (encoding == "ascii")

@@ -1,0 +1,554 @@
+"""The package as a whole: what is loaded when, who imports whom, what the repository holds."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import oracle
+import rankmill
+from repository import HOUSE, ROOT, SOURCE, run_python
+
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# Tests of differences know no system: only numbers, and the exact sums of them.
+STATISTICS = {"kernels", "columns", "threads", "metrics"}
+MOST_ROOMS, MOST_FLOORS = 28, 6
+# What anything may import: errors, the version, how public names are handed on, and how a process
+# that is ended cleans up.
+BASE = {"errors", "homes", "version", "signals"}
+# The package itself holds the lazy public names; a process starts at __main__.
+ENTRIES = {"", "__main__"}
+# The public modules, which only hand names on. Those that are folders do so in their __init__.
+PUBLIC = ("arrays", "config", "kaggle", "metrics", "parts", "spark", "torch")
+ENTRIES |= {"arrays", "kaggle", "parts", "torch"}
+
+
+# ------------------------------------------------------------------ what is loaded when
+
+
+def test_import_loads_nothing_heavy() -> None:
+    loaded = run_python("import rankmill, sys; print(*sys.modules)").split()
+    assert "rankmill" in loaded
+    assert {"numpy", "numba", "pyarrow", "click", "rich"}.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["--help"], ["--version"], ["evaluate", "--help"], ["presets"]),
+        *(["explain", "--help"], ["explain-evaluators", "--help"], ["compare", "--help"]),
+        *(["report", "--help"], ["gate", "--help"]),
+        *(["history", "--help"], ["history", "prune", "--help"]),
+        *(["docs"], ["docs", "memory"], ["docs", "--help"], ["stability", "--help"]),
+        *(["init", "--help"], ["fuse", "--help"]),
+    ],
+)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = f"""
+import sys
+import rankmill.__main__  # what a process runs; it ends by os._exit, so that main is called here
+from rankmill.cli import main
+try:
+    main({arguments!r}, "rankmill")
+except SystemExit as ending:
+    assert not ending.code, ending.code
+print("LOADED", *sys.modules)
+"""
+    output, loaded = run_python(code).split("LOADED")
+    assert output.strip()
+    assert "click" in loaded.split()
+    assert {"numpy", "numba", "pyarrow", "rich"}.isdisjoint(loaded.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"], ["oops"]])
+def test_command_and_module_are_the_same(arguments: list[str]) -> None:
+    command = Path(sysconfig.get_path("scripts")) / "rankmill"
+    assert command.exists(), "install the package first: pip install -e '.[test]'"
+    outcomes = [
+        subprocess.run([*start, *arguments], capture_output=True, text=True, check=False)
+        for start in ([str(command)], [sys.executable, "-m", "rankmill"])
+    ]
+    assert outcomes[0].stdout + outcomes[0].stderr
+    assert outcomes[0].stdout == outcomes[1].stdout
+    assert outcomes[0].stderr == outcomes[1].stderr
+    assert outcomes[0].returncode == outcomes[1].returncode
+
+
+def test_version_has_one_source() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "rankmill", "--version"], capture_output=True, text=True, check=True
+    )
+    assert rankmill.__version__ in printed.stdout
+    assert re.fullmatch(r"\d+\.\d+\.\d+", rankmill.__version__)
+    assert rankmill.__version__ not in (ROOT / "pyproject.toml").read_text()
+
+
+# ------------------------------------------------------------------ public names
+
+
+VERBS = ["evaluate", "evaluate_runs", "compare", "gate", "gate_power", "stability", "explain"]
+VERBS += ["explain_evaluators", "fuse", "convert", "head", "plan"]
+TAKEN = ["Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests"]
+GIVEN = ["Result", "Results", "Comparison", "Stability", "Verdict", "History", "Trace"]
+ERRORS = ["InputError", "RankmillError", "RegressionError", "ResourceError", "UsageError"]
+
+
+@pytest.mark.parametrize("name", rankmill.__all__)
+def test_public_name(name: str) -> None:
+    value = getattr(rankmill, name)
+    if name.startswith("__"):
+        assert isinstance(value, str)
+    else:
+        assert value.__module__.startswith("rankmill.")
+        assert value.__doc__
+        assert value.__doc__.strip()
+
+
+def test_the_example_of_the_help_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = (rankmill.__doc__ or "").split("::\n")[1].split("\n``")[0]
+    exec(textwrap.dedent(told), {})
+    assert len(rankmill.History("history")) == 1
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("recall@5", "num_rel_ret:sum", "label_count"))
+
+
+def test_public_names_are_listed() -> None:
+    assert len(rankmill.__all__) == len(set(rankmill.__all__))
+    assert sorted(rankmill.__all__) == sorted([*VERBS, *TAKEN, *GIVEN, *ERRORS])
+    assert len({*rankmill.__all__} - {*ERRORS}) <= 25
+    shown = [name for name in dir(rankmill) if not name.startswith("__")]
+    assert shown == sorted([*rankmill.__all__, *PUBLIC])
+    listed = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [name for name in shown if f"`{name}`" not in listed] == []
+    with pytest.raises(AttributeError, match="no_such_name"):
+        rankmill.no_such_name  # noqa: B018
+
+
+def test_no_module_hides_a_function() -> None:
+    assert {room(module) for module in MODULES}.isdisjoint(rankmill.__all__)
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_modules_hand_names_on(module: str) -> None:
+    one = getattr(rankmill, module)
+    assert one.__doc__
+    for name in one.__all__:
+        if name != "ListwiseAPLoss" or importlib.util.find_spec("torch"):
+            assert getattr(one, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        one.no_such_name  # noqa: B018
+
+
+MOST = {"evaluate": 12, "evaluate_runs": 12, "compare": 18, "gate": 18, "stability": 18}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_function_has_few_parameters_and_all_have_names(name: str) -> None:
+    functions = [getattr(rankmill, name), getattr(rankmill.spark, name, None)]
+    for function in filter(None, functions):
+        parameters = inspect.signature(function).parameters
+        assert len(parameters) <= MOST.get(name, 18)
+        assert {one.kind for one in parameters.values()} <= {
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.KEYWORD_ONLY,
+        }
+        told = " ".join((function.__doc__ or "").split())
+        assert [one for one in parameters if one not in told] == []
+
+
+def test_parts_have_no_nameless_parameters() -> None:
+    for name in rankmill.parts.__all__:
+        if inspect.isfunction(one := getattr(rankmill.parts, name)):
+            kinds = {each.kind for each in inspect.signature(one).parameters.values()}
+            assert inspect.Parameter.VAR_KEYWORD not in kinds
+
+
+CLIENT = """
+import rankmill
+from rankmill import Labels, compare, evaluate, gate
+from rankmill.arrays import Ragged
+from rankmill.config import read_config
+from rankmill.metrics import parse
+
+lists = Ragged.from_lists([[1]])
+result: rankmill.Result = evaluate(Labels("l", gain="stars"), "run", semantics="trec_eval")
+compare("l", {"old": "a", "new": "b"}, quary="user")
+gate("l", "run", "map >= 0.1", bassline="q")
+Labels("l", gian="stars")
+rankmill.Semantics(ap_diviser="labels")
+wrong: int = evaluate("l", "run")
+Labels("l", "user", "item")
+"""
+EXPECTED = {
+    10: 'Unexpected keyword argument "quary" for "compare"',
+    11: 'Unexpected keyword argument "bassline" for "gate"',
+    12: 'Unexpected keyword argument "gian" for "Labels"',
+    13: 'Unexpected keyword argument "ap_diviser" for "Semantics"',
+    14: "Incompatible types in assignment",
+    15: 'Too many positional arguments for "Labels"',
+}
+
+
+def test_mypy_sees_mistakes_of_a_client(tmp_path: Path) -> None:
+    assert (SOURCE / "py.typed").is_file()
+    pytest.importorskip("mypy")
+    (tmp_path / "client.py").write_text(CLIENT)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--no-error-summary",
+        "--hide-error-context",
+    ]
+    command += [
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
+    environment = os.environ | {"MYPYPATH": str(SOURCE.parent)}
+    programs = Path(__file__).parents[1] / "programs"  # these have no mistake
+    ran = subprocess.run(
+        [*command, "client.py", str(programs)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [line for line in ran.stdout.splitlines() if ": error: " in line]
+    found = {int(line.split(":")[1]): line for line in told}
+    assert found.keys() == EXPECTED.keys(), ran.stdout + ran.stderr
+    assert all(line.startswith("client.py:") for line in told)
+    for number, text in EXPECTED.items():
+        assert text in found[number]
+
+
+# ------------------------------------------------------------------ who imports whom
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in FILES}
+
+
+def imports(module: str) -> set[str]:
+    """The full names of all modules that a module imports, inside of functions too."""
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                start = ".".join([*above, *filter(None, [node.module])])
+            for alias in node.names:
+                inner = f"{start}.{alias.name}"
+                found.add(inner if inner in MODULES else start)
+    return found - {module}
+
+
+def is_in(module: str, layer: set[str]) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in layer)
+
+
+def room(module: str) -> str:
+    """The folder below the package that a module is in, or its name where it is in none."""
+    return module.removeprefix("rankmill").removeprefix(".").partition(".")[0]
+
+
+def reach(folder: str) -> set[str]:
+    """All folders that one may import from: its own, and those of the table and theirs."""
+    return {folder}.union(*map(reach, HOUSE[folder]))
+
+
+def own_imports(module: str) -> set[str]:
+    return {name for name in imports(module) if is_in(name, {"rankmill"})}
+
+
+def foreign_imports(module: str) -> set[str]:
+    packages = {name.partition(".")[0] for name in imports(module)}
+    return packages - sys.stdlib_module_names - {"rankmill", "__future__"}
+
+
+def test_imports_are_read_at_all() -> None:
+    assert "rankmill.engine.evaluate" in MODULES
+    assert "rankmill.kernels.jit" in own_imports("rankmill.kernels.metrics")
+    assert "numba" in foreign_imports("rankmill.kernels.jit")
+
+
+def test_every_folder_is_in_the_table() -> None:
+    assert {room(module) for module in MODULES} <= HOUSE.keys() | BASE | ENTRIES
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_keep_to_the_table(module: str) -> None:
+    if room(module) in ENTRIES or module.endswith(".__main__"):
+        return
+    if module in {f"rankmill.{name}" for name in PUBLIC}:
+        return
+    used = {room(name) for name in own_imports(module)} - BASE
+    if room(module) in BASE:
+        assert not used
+        return
+    assert used <= reach(room(module))
+    if room(module) == "kernels":
+        # A compiled kernel is kept for the sources of all kernels/, but calls only its own file's,
+        # intrinsics, which are instructions, and how ids are compared.
+        shared = {"rankmill.kernels.jit", "rankmill.kernels.intrinsics"}
+        shared |= {"rankmill.kernels.trust"} if module == "rankmill.kernels.jit" else set()
+        assert own_imports(module) <= shared | {"rankmill.kernels", "rankmill.kernels.identity"}
+
+
+def test_statistics_know_no_system() -> None:
+    for module in MODULES:
+        if module.startswith("rankmill.analysis.statistics."):
+            used = {name for name in own_imports(module) if room(name) not in BASE | STATISTICS}
+            assert {name.rpartition(".")[0] for name in used} <= {"rankmill.analysis.statistics"}
+
+
+def test_the_house_has_few_rooms() -> None:
+    assert len({room(module) for module in MODULES}) <= MOST_ROOMS
+
+
+FOLDERS = sorted({module.rpartition(".")[0] for module in MODULES} - {"", "rankmill"})
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_is_in_a_folder_stands_on_few_floors(folder: str) -> None:
+    """The files and folders of a folder import each other in one direction."""
+    depth = folder.count(".") + 2
+    graph: dict[str, set[str]] = {}
+    for module in MODULES:
+        if module.startswith(f"{folder}."):
+            below = [name for name in own_imports(module) if name.startswith(f"{folder}.")]
+            one = ".".join(module.split(".")[:depth])
+            used = {".".join(name.split(".")[:depth]) for name in below}
+            graph.setdefault(one, set()).update(used - {one})
+    floors: dict[str, int] = {}
+    for one in graphlib.TopologicalSorter(graph).static_order():
+        floors[one] = 1 + max((floors[each] for each in graph[one]), default=0)
+    assert max(floors.values()) <= MOST_FLOORS
+
+
+def test_a_class_name_stands_once() -> None:
+    names = [
+        node.name
+        for path in FILES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
+def test_files_are_called_by_nouns() -> None:
+    # A kernel keeps its name: what is compiled is kept for it.
+    stems = [path.stem for path in FILES if path.parent.name != "kernels"]
+    assert [stem for stem in stems if re.search("(ing|ed)$", stem)] == []
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    # The package itself is left out: it holds the lazy public names, and all import its version.
+    # cli/__init__.py is a group of commands, which are files beside it.
+    graph = {module: own_imports(module) - {"rankmill"} for module in MODULES}
+    del graph["rankmill"]
+    tuple(graphlib.TopologicalSorter(graph).static_order())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_foreign_imports(module: str) -> None:
+    allowed = {"numpy", "numba"} if room(module) == "kernels" else {"numpy", "pyarrow"}
+    if room(module) in ("cli", "__main__"):
+        allowed = {"click", "rich", "numpy", "pyarrow"}
+    if module in ("rankmill.config.click_options", "rankmill.config.config"):
+        allowed = allowed | {"click"}
+    if module in ("rankmill.kernels.intrinsics", "rankmill.kernels.jit"):
+        allowed = allowed | {"llvmlite"}  # a part of numba
+    if module == "rankmill.io.stores.fsspec_files":
+        allowed = allowed | {"fsspec", "aiohttp"}  # only for URLs that pyarrow does not know
+    if module == "rankmill.adapters.torch.loss":
+        allowed = {"torch"}
+    if room(module) == "spark":
+        allowed = allowed | {"pyspark", "py4j"}  # only inside functions, as it is an extra
+    if module == "rankmill.nightly.gate.mlflow":
+        allowed = allowed | {"mlflow"}  # only for --mlflow
+    if module in ("rankmill.show.canvas", "rankmill.show.pictures"):
+        allowed = allowed | {"matplotlib"}  # only for who asks for a picture in PNG or PDF
+    if module == "rankmill.results.answer":
+        allowed = allowed | {"polars"}  # only for who asks for a frame
+    if module == "rankmill.nightly.rules.reports":
+        allowed = allowed | {"junitparser"}  # only for who asks for --junit
+    if module == "rankmill.nightly.report.pages":
+        allowed = allowed | {"jinja2"}  # only for who asks for a page
+    if module == "rankmill.adapters.kaggle.gap_vector":
+        allowed = allowed | {"pandas"}  # only for who asks for its table
+    assert foreign_imports(module) <= allowed
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_source_files_are_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+# ------------------------------------------------------------------ the repository
+
+
+@pytest.fixture(scope="module")
+def repository_files() -> list[Path]:
+    """All files of the repository, those not yet committed too."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    "unwanted",
+    [
+        # Written so that no pattern matches itself.
+        pytest.param(
+            r"py[p]i\.(?:org|python)|pythonhosted\.|registry\.npm|deb\.debian|conda\.anaconda",
+            id="registry host",
+        ),
+        pytest.param(r"(?<![\w.$}])/(?:work|root|opt|Users)/", id="path of one machine"),
+    ],
+)
+def test_repository_names_no_host_or_machine(repository_files: list[Path], unwanted: str) -> None:
+    found = []
+    for path in repository_files:
+        text = path.read_bytes().decode("utf-8", errors="replace")
+        found += [f"{path.name}: {match[0]}" for match in re.finditer(unwanted, text)]
+    assert Path(__file__) in repository_files
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["scripts/demo", "scripts/test", "scripts/test-spark", ".ci/run"])
+def test_scripts_can_be_started(name: str) -> None:
+    assert os.access(ROOT / name, os.X_OK)
+    assert subprocess.run(["bash", "-n", str(ROOT / name)], check=False).returncode == 0
+
+
+# ------------------------------------------------------------------ the made-up dump
+
+
+def make_dump(folder: Path, *options: str) -> tuple[Path, Path]:
+    command = [sys.executable, str(ROOT / "benchmarks" / "generate.py"), str(folder), *options]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / "labels.parquet", folder / "predictions.parquet"
+
+
+def as_mapping(path: Path) -> dict[Any, list[Any]]:
+    columns = pq.read_table(path).to_pydict()
+    if "scores" not in columns:
+        return dict(zip(columns["user_id"], columns["items"], strict=True))
+    pairs = (
+        list(zip(items, scores, strict=True))
+        for items, scores in zip(columns["items"], columns["scores"], strict=True)
+    )
+    return dict(zip(columns["user_id"], pairs, strict=True))
+
+
+DUMP_METRICS = ["map@12", "map", "mrr@12", "precision@5", "recall@12", "hit@3", "f1@12"]
+DUMP_METRICS += ["rprec", "ndcg@12", "dcg", "gap", "gap@3"]
+
+
+@pytest.mark.parametrize(
+    ("users", "options"),
+    [
+        pytest.param(300, [], marks=[pytest.mark.small, pytest.mark.lengthy]),
+        pytest.param(
+            300, ["--strings", "--shuffle"], marks=[pytest.mark.small, pytest.mark.lengthy]
+        ),
+        (2_000, ["--row-group", "300", "--strings", "--shuffle"]),
+        pytest.param(8_000, ["--row-group", "1_000"], marks=pytest.mark.long),
+        pytest.param(
+            8_000, ["--row-group", "1_000", "--strings", "--shuffle"], marks=pytest.mark.long
+        ),
+    ],
+)
+def test_dump_equals_the_oracle(users: int, options: list[str], tmp_path: Path) -> None:
+    paths = make_dump(tmp_path, "--users", str(users), "--long", *options)
+    expected = oracle.evaluate(*map(as_mapping, paths), DUMP_METRICS)
+    assert expected.metrics["gap"] > 0
+    for path in paths:
+        long = path.with_stem(f"{path.stem}_long")
+        assert long.exists()
+    for labels in (paths[0], paths[0].with_stem("labels_long")):
+        for predictions in (paths[1], paths[1].with_stem("predictions_long")):
+            result = rankmill.evaluate(labels, predictions, metrics=DUMP_METRICS)
+            assert result.metrics == pytest.approx(expected.metrics, rel=1e-12, abs=1e-12)
+            assert result.queries == expected.queries
+
+
+def test_dump_is_made_as_told(tmp_path: Path) -> None:
+    users = 50_000
+    labels, predictions = map(as_mapping, make_dump(tmp_path, "--users", str(users)))
+    everyone = labels.keys() | predictions.keys()
+    sizes = [len(items) for items in labels.values()]
+    lists = [[item for item, _ in listed] for listed in predictions.values()]
+    assert len(everyone) == users
+    assert {len(listed) for listed in lists} == {12}
+    # Each bound is at least five standard deviations away from what the docstring promises.
+    assert sum(sizes) / len(sizes) == pytest.approx(3.6, abs=0.06)
+    assert sizes.count(0) / users == pytest.approx(0.005, abs=0.002)
+    assert (users - len(labels)) / users == pytest.approx(0.005, abs=0.002)
+    assert (users - len(predictions)) / users == pytest.approx(0.005, abs=0.002)
+    repeating = sum(len(set(listed)) < len(listed) for listed in lists)
+    assert repeating / len(lists) == pytest.approx(0.01, abs=0.003)
+    assert all(len(set(items)) == len(items) for items in labels.values())
+    hits = sum(
+        len({item for item, _ in listed} & set(labels.get(user, ())))
+        for user, listed in predictions.items()
+    )
+    assert 0.055 < hits / (12 * len(lists)) < 0.15
+    items = {item for listed in lists for item in listed}
+    assert all(10**8 <= item < 10**9 for item in items)
+    assert all(
+        scores == sorted(scores, reverse=True)
+        for scores in ([score for _, score in listed] for listed in predictions.values())
+    )
+
+
+def test_dump_is_the_same_again_and_kept_if_there(tmp_path: Path) -> None:
+    first = make_dump(tmp_path / "first", "--users", "500")
+    again = make_dump(tmp_path / "again", "--users", "500")
+    for one, other in zip(first, again, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    before = first[0].stat().st_mtime_ns
+    make_dump(tmp_path / "first", "--users", "500", "--if-missing")
+    assert first[0].stat().st_mtime_ns == before
+    first[1].write_bytes(first[1].read_bytes()[:-100])
+    make_dump(tmp_path / "first", "--users", "500", "--if-missing")
+    assert first[1].read_bytes() == again[1].read_bytes()
+    make_dump(tmp_path / "first", "--users", "500", "--seed", "1", "--if-missing")
+    assert first[1].read_bytes() != again[1].read_bytes()
+    assert sorted(path.name for path in (tmp_path / "first").iterdir()) == [
+        "labels.parquet",
+        "predictions.parquet",
+    ]
