@@ -187,8 +187,8 @@ def test_refused(text: str, semantics: dict[str, str], wanted: list[str]) -> Non
 @pytest.mark.parametrize(
     ("text", "semantics", "wanted"),
     [
-        ("mean_rank", {}, ["query 2", "labels but no predictions", "unpredicted 'skip'"]),
-        ("unjudged@5", {"no_relevant": "zero"}, ["query 3", "no label", "no_relevant 'skip'"]),
+        ("mean_rank", {}, ["query 2", "labels but no predictions", "unpredicted="]),
+        ("unjudged@5", {"no_relevant": "zero"}, ["query 3", "no label", "no_relevant="]),
         ("first_rank", {"unlabelled": "one"}, ["query 4", "not among the labels", "leave out"]),
     ],
 )

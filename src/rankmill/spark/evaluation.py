@@ -25,7 +25,7 @@ from rankmill.spark.placement import first_pass
 from rankmill.spark.workers import workers_have_rankmill
 
 
-@workers_have_rankmill()
+@workers_have_rankmill
 def evaluate(
     labels: Any,
     predictions: Any,
@@ -71,7 +71,7 @@ def evaluate(
     ]
 
 
-@workers_have_rankmill()
+@workers_have_rankmill
 def evaluate_runs(
     labels: Any,
     runs: Mapping[str, Any],

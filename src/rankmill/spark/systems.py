@@ -37,7 +37,7 @@ from rankmill.spark.workers import workers_have_rankmill
 from rankmill.threads import thread_count
 
 
-@workers_have_rankmill()
+@workers_have_rankmill
 def compare(
     labels: Any,
     runs: Mapping[str, Any],
