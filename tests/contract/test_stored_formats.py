@@ -1,7 +1,7 @@
 """What is written today is read for ever: samples of each format, and one line for a later one.
 
-`samples/1` holds what format 1 looks like. Its files never change; where a format gets a new
-version, `python tests/contract/test_stored_formats.py` writes the samples of that version beside it.
+`samples/1` holds what format 1 looks like. Its files never change. Where a format gets a new one,
+`python tests/contract/test_stored_formats.py` writes samples of it beside the old ones.
 """
 
 from __future__ import annotations

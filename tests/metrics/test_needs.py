@@ -212,7 +212,10 @@ def test_a_plan_counts_what_it_holds_and_an_error_what_it_lacks() -> None:
     assert "score" not in planned["predictions"]["columns"]
     for given, message in (
         ({}, "^new@2 needs to know what queries had in training"),
-        ({"train": TRAIN}, "^new@2 needs to know what can be shown: give it with Catalogue.items=...."),
+        (
+            {"train": TRAIN},
+            "^new@2 needs to know what can be shown: give it with Catalogue.items=....",
+        ),
     ):
         with pytest.raises(rankmill.UsageError, match=message):
             rankmill.evaluate(*of, "map,new@2", catalogue=rankmill.Catalogue(**given))
