@@ -234,7 +234,10 @@ UNHELD = {
         ("exposure_parity", "treatment_parity"), "metrics/aggregates/test_item_groups.py"
     ),
     **dict.fromkeys(("impact_parity", "recall_parity"), "metrics/aggregates/test_item_groups.py"),
-    **dict.fromkeys(("ild_cosine", "epd_cosine"), "metrics/aggregates/test_features.py, to scikit-learn's cosines"),
+    **dict.fromkeys(
+        ("ild_cosine", "epd_cosine"),
+        "metrics/aggregates/test_features.py, to scikit-learn's cosines",
+    ),
 }
 
 
