@@ -22,10 +22,12 @@ from rankmill.cli import COMMANDS
 from rankmill.version import install
 from repository import HOUSE, ROOT, SOURCE
 
-README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
+README, CONTRIBUTING, JOURNEY = (
+    ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "JOURNEY")
+)
 PAGES = sorted((SOURCE / "docs").glob("*.md"))
 NAMES = [path.stem for path in PAGES]
-ALL = [README, CONTRIBUTING, *PAGES]
+ALL = [README, CONTRIBUTING, JOURNEY, *PAGES]
 
 CODE = re.compile(r"`([^`\n]+)`")
 
@@ -83,7 +85,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("path", [README, *PAGES], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [README, JOURNEY, *PAGES], ids=lambda path: path.stem)
 def test_examples_are_true(path: Path, run_cli: Any) -> None:
     assert untrue(path.read_text("utf-8"), run_cli) == []
 
@@ -111,9 +113,9 @@ def test_untrue_examples_are_found(example: str, fails: bool, run_cli: Any) -> N
 def test_every_example_is_run(path: Path) -> None:
     text = path.read_text("utf-8")
     kinds = {kind for kind, _ in FENCE.findall(text)}
-    assert kinds <= {"python", "console", "sh", "text"}
-    if path == CONTRIBUTING:  # shows commands that set up or run these tests
-        assert kinds <= {"sh", "text"}
+    # CONTRIBUTING shows commands that set up or run these tests, and a diff that is tested beside.
+    told = {"sh", "text", "diff"} if path == CONTRIBUTING else {"python", "console", "sh", "text"}
+    assert kinds <= told
     for kind, body in FENCE.findall(text):
         if kind == "python":
             assert re.match(r">>> ", body)

@@ -87,7 +87,7 @@ UNLIKE_RAGGED: dict[str, tuple[Any, Any, float | str, str]] = {
     "NaT first": ([[pd.NaT, 1]], [[1]], 1.0, NULL),
     "NaT first, of texts": ([[pd.NaT, "a"]], [["a"]], 1.0, NULL),
     "NaT last": ([[1, pd.NaT]], [[1]], 1.0, NULL),
-    "NaT of NumPy": ([[np.datetime64("NaT"), 1]], [[1]], 1.0, NULL),
+    "NaT of NumPy": ([[np.datetime64("NaT", "s"), 1]], [[1]], 1.0, NULL),
     "a NaN of Decimal": ([[Decimal("NaN"), 1]], [[1]], 1.0, NULL),
     "an array of objects": ([objects("a", None)], [["a"]], 1.0, NULL),
     "a matrix of objects": (np.array([[1, None]], object), [[1]], 1.0, NULL),
@@ -163,7 +163,7 @@ def test_a_missing_prediction_keeps_its_rank_in_notebooks_alone() -> None:
     sides = [[1]], [[None, 1]]
     assert [DOORS[door](*sides) for door in ("evaluate", "arrays", "kaggle")] == [1.0, 1.0, 0.5]
     assert rankmill.arrays.average_precision([[1]], pa.array([[None, 1]])).tolist() == [1.0]
-    assert kaggle.apk([1], [pd.NaT, np.datetime64("NaT"), 1]) == pytest.approx(1 / 3)
+    assert kaggle.apk([1], [pd.NaT, np.datetime64("NaT", "s"), 1]) == pytest.approx(1 / 3)
 
 
 def test_a_missing_label_leaves_with_its_gain() -> None:
