@@ -33,7 +33,7 @@ from rankmill.engine.state import State
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
 from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
-from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.facts import Kind
 from rankmill.threads import Workers
 
@@ -221,13 +221,14 @@ class Reading(NamedTuple):
     progress: Progress | bool | None = None
 
 
-def join(
+def join_runs(
     job: Job,
     labels: Labels,
     runs: Mapping[str, Predictions],
     baseline: str,
     cuts: Cuts,
     reading: Reading,
+    catalogue: Catalogue | None = None,
     *,
     details: bool = False,
 ) -> Joined:
@@ -244,7 +245,7 @@ def join(
         gap_groups=True,
         aside=() if aside is None else aside.metrics,
     )
-    systems = score_systems(job, labels, runs, *reading, facts)
+    systems = score_systems(job, labels, runs, *reading, catalogue, facts)
     states: dict[str, State] = {}
     without: dict[str, dict[str, LeftOut | str]] = {}
     with closing(systems), Workers(reading.threads) as workers:
