@@ -61,7 +61,8 @@ def join_results(
     one = kept[baseline]
     if any(_how(each) != _how(one) for each in kept.values()):
         raise UsageError(f"the results are not of one call of evaluate_runs: {AGAIN}")
-    pooled = [name for name in one.metrics if aggregate_of(parse(name)) is Gap]
+    asked = tuple(map(parse, one.metrics))
+    pooled = [metric.text for metric in asked if aggregate_of(metric) is Gap]
     if pooled:
         raise UsageError(f"{pooled[0]} needs all predictions, which results do not hold: {AGAIN}")
     of_labels = [*cuts.facts, *cuts.derived]
@@ -84,6 +85,7 @@ def join_results(
     rows = rows if common is None else rows[common]
     weights = aligned.weights()
     return Joined(
+        asked,
         kept,
         {},
         baseline,
