@@ -6,13 +6,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rankmill.analysis.compare.compare import compare_as
-from rankmill.analysis.compare.comparison_request import CompareRequest as Compared
+from rankmill.analysis.compare.compare import compare_in_detail
 from rankmill.config.face import face_of
 from rankmill.engine.evaluate import evaluate_runs, runs_of
-from rankmill.engine.job import Job, make_job
-from rankmill.nightly.gate.gate import gate_as
-from rankmill.nightly.gate.gate_request import GateRequest as Gated
+from rankmill.engine.job import Job, parse_job
+from rankmill.nightly.gate.gate import gate_in_detail
 from rankmill.sources.nouns import Labels, Predictions
 
 
@@ -28,8 +26,8 @@ def flat(function: Callable[..., Any], *given: Any, **options: Any) -> Any:
     face = face_of(function, labels, runs, options)
     face = {name: one for name, one in face.items() if name in taken}
     if inner and "runs" in taken:
-        return compare_as(Compared(**face), **inner)
-    return gate_as(Gated(**face), **inner) if inner else function(**face)
+        return compare_in_detail(**face, **inner)
+    return gate_in_detail(**face, **{"details": False} | inner) if inner else function(**face)
 
 
 def job_of(
@@ -40,4 +38,5 @@ def job_of(
     given = Labels.of(face["labels"])
     how = face.get("semantics", "default"), face.get("catalogue")
     memory = {"memory": face["memory"]} if "memory" in face else {}
-    return make_job(metrics, given, *how, **memory, **fields), given, runs_of(face["runs"])
+    job = Job(*parse_job(metrics, given, *how), **memory, **fields)
+    return job, given, runs_of(face["runs"])

@@ -76,15 +76,14 @@ def command(
     if plot is not None:
         check_picture(plot)
 
-    from rankmill.analysis.compare.compare import compare, compare_as
-    from rankmill.analysis.compare.comparison_request import CompareRequest
+    from rankmill.analysis.compare.compare import compare, compare_in_detail
     from rankmill.analysis.compare.view.comparison import view_of
 
     with Progress() as progress:
         names = {text: name for name, text in systems.items()}
         options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
         given = face_of(compare, label_source, runs, options | {"metrics": metrics})
-        found = compare_as(CompareRequest(**given), details=report is not None)
+        found = compare_in_detail(**given, details=report is not None)
     more = [] if per_query is None else [(per_query, found.per_query)]
     if plot is not None:
         more.append((plot, rendered(found.plot(), plot)))

@@ -111,15 +111,14 @@ def command(
         times_opened(),
     )
     context.meta[FAILED] = outputs.fail
-    from rankmill.nightly.gate.gate import gate, gate_as
-    from rankmill.nightly.gate.gate_request import GateRequest
+    from rankmill.nightly.gate.gate import gate, gate_in_detail
     from rankmill.sources.nouns import Predictions
 
     with Progress() as progress:
         asked = {"rules": rules, "baseline": base, "history": recording.history, **options}
         asked |= {"time": recording.time, "progress": progress}
         given = face_of(gate, sources[0], sources[1], asked)
-        found = gate_as(GateRequest(**given), details=report is not None)
+        found = gate_in_detail(**given, details=report is not None)
     shown = report is not None or summary is not None
     trends = trends_of(found, recording.history, recording.time) if shown else {}
     texts = {"summary": summary_line(found, trends)} if summary is not None else {}

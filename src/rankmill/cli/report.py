@@ -59,8 +59,7 @@ def command(
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
 
-    from rankmill.analysis.compare.compare import compare, compare_as
-    from rankmill.analysis.compare.comparison_request import CompareRequest
+    from rankmill.analysis.compare.compare import compare, compare_in_detail
     from rankmill.analysis.compare.view.details import evaluate_in_detail
     from rankmill.results.result import check_values
 
@@ -78,7 +77,7 @@ def command(
             base = names.get(baseline or "", baseline) or [*runs][min(1, len(runs) - 1)]
             options |= {"baseline": base, "progress": progress}
             given = face_of(compare, source, runs, options)
-            found = compare_as(CompareRequest(**given), details=True)
+            found = compare_in_detail(**given)
     page = page_of(found, given, trends_of(found, history), details)
     writing.write_files([] if report is None else [(report, page)])
     if report is None:

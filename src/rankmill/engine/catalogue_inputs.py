@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from rankmill.engine.held_labels import read_labels
 from rankmill.engine.job import Job
@@ -19,7 +20,7 @@ from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.catalogue_items import open_items, read_items
 from rankmill.sources.inputs.inputs import Input, check_positions, open_input, with_one_id_type
 from rankmill.sources.inputs.item_vectors import open_features, read_features
-from rankmill.sources.nouns import Labels
+from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.sources.roles.column_names import warn
 from rankmill.sources.roles.comparable_ids import check_comparable
 from rankmill.sources.roles.derived_columns import SAY_PADDING, USUAL_PADDING, is_id
@@ -27,7 +28,7 @@ from rankmill.sources.roles.roles import among
 from rankmill.threads import Workers
 
 
-def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
+def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers: Workers) -> Job:
     """Return the job with the items that can be shown, and those that queries had in training.
 
     Their columns are named as those of the labels, or by their usual names.
@@ -37,7 +38,8 @@ def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
     InputError, UsageError
         If an input cannot be read, or its ids cannot be those of the labels.
     """
-    openers = beside(job, labels)
+    openers = beside(catalogue, labels, job.memory)
+    assert (*openers,) == job.beside  # nothing is counted as if the catalogue were not there
     if not openers:
         return job
     training = items = groups = features = None
@@ -65,11 +67,13 @@ def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
     return replace(job, catalogue=KnownItems(items, training, described, groups, features))
 
 
-def beside(job: Job, labels: Input) -> dict[str, Callable[[], Input]]:
-    """Return how to open each input that a job has beside its labels and predictions."""
-    item, given = labels.columns.item, job.beside
+def beside(
+    catalogue: Catalogue | None, labels: Input, memory: int
+) -> dict[str, Callable[[], Input]]:
+    """Return how to open each input that is given beside labels and predictions."""
+    item, given = labels.columns.item, Catalogue.of(catalogue)
     openers = {
-        "train": lambda: _open_training(job, labels),
+        "train": lambda: _open_training(given.train, labels, memory),
         "items": lambda: open_items(given.items, item, given.group, labels.columns.padding),
         "features": lambda: open_features(given.features, item, given.group),
     }
@@ -106,13 +110,13 @@ def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str
     return found
 
 
-def _open_training(job: Job, labels: Input) -> Input:
+def _open_training(train: Any, labels: Input, memory: int) -> Input:
     """Open what queries had in training; each column may be called as in the labels."""
     query, item = labels.source.key or labels.columns.query, labels.columns.item
-    source = open_source(job.beside.train, InputOptions("train", query=query, item=item))
+    source = open_source(train, InputOptions("train", query=query, item=item))
     chosen = among(next(iter(source.schemas.values())).names, {"query": query, "item": item})
     had = Labels(source, binary=True, padding=labels.columns.padding, **chosen)
-    return open_input(had, role="train", memory=job.memory)
+    return open_input(had, role="train", memory=memory)
 
 
 def _read_training(one: Input, job: Job, workers: Workers) -> tuple[Training, int]:

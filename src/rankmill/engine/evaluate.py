@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rankmill.engine.finish import finish, sealed
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
-from rankmill.engine.job import Job, make_job, open_job
+from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
@@ -115,8 +115,10 @@ def evaluate(
     1.0
     """
     given = Labels.of(labels)
-    job = make_job(metrics, given, semantics, catalogue, memory=memory, keep_values=per_query)
-    return _evaluate(job, given, {"": Predictions.of(predictions)}, threads, progress)[""]
+    parsed = parse_job(metrics, given, semantics, catalogue)
+    job = Job(*parsed, memory=memory, keep_values=per_query)
+    runs = {"": Predictions.of(predictions)}
+    return _evaluate(job, given, runs, catalogue, threads, progress)[""]
 
 
 def evaluate_runs(
@@ -157,9 +159,9 @@ def evaluate_runs(
     {'old': 0.5, 'new': 0.75}
     """
     given, systems = Labels.of(labels), runs_of(runs)
-    job = make_job(metrics, given, semantics, catalogue, memory=memory, keep_values=per_query)
-    results = _evaluate(job, given, systems, threads, progress)
-    return Results(results)
+    parsed = parse_job(metrics, given, semantics, catalogue)
+    job = Job(*parsed, memory=memory, keep_values=per_query)
+    return Results(_evaluate(job, given, systems, catalogue, threads, progress))
 
 
 def runs_of(runs: Any) -> dict[str, Predictions]:
@@ -186,11 +188,12 @@ def _evaluate(
     job: Job,
     labels: Labels,
     runs: Mapping[str, Predictions],
+    catalogue: Catalogue | None,
     threads: int | None,
     progress: Progress | bool | None,
 ) -> dict[str, Result]:
     results = {}
-    with closing(score_systems(job, labels, runs, threads, progress)) as systems:
+    with closing(score_systems(job, labels, runs, threads, progress, catalogue)) as systems:
         for one in systems:
             results[one.name] = sealed(one.result)
             del one  # frees the tally before the next system is scored
@@ -203,6 +206,7 @@ def score_systems(
     runs: Mapping[str, Predictions],
     threads: int | None = None,
     progress: Progress | bool | None = None,
+    catalogue: Catalogue | None = None,
     facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Generator[ScoredSystem, None, None]:
     """Score one system after the other; the caller closes the generator.
@@ -215,7 +219,7 @@ def score_systems(
     with (
         open_job(job, labels, runs, facts) as (label_input, inputs),
         Workers(threads) as workers,
-        closing(run(job, HeldLabels(label_input), inputs, workers, told)) as tallies,
+        closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
     ):
         several = len(runs) > 1
         for name, one in inputs.items():

@@ -18,6 +18,7 @@ from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.results import audit
 from rankmill.sources.inputs.inputs import Input, map_lists
+from rankmill.sources.nouns import Catalogue
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.sources.rows.ranges_of_ids import UnsortedError
 from rankmill.threads import Workers
@@ -31,13 +32,14 @@ def run(
     inputs: Mapping[str, Input],
     workers: Workers,
     progress: Progress | None = None,
+    catalogue: Catalogue | None = None,
 ) -> Generator[Tally, None, None]:
     """Score the predictions of each system, one after the other; the labels are read only once.
 
     Yields the tally of each system. Its `state` covers all queries. The values of each query are in
     it if the job keeps them.
     """
-    job = with_catalogue(job, labels.input, workers)
+    job = with_catalogue(job, catalogue, labels.input, workers)
     known = [one.source.rows for one in inputs.values()]
     rows = None if None in known else sum(filter(None, known))
     before = told = 0

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankmill.errors import UsageError, positive
 from rankmill.matching.catalogue import KnownItems
@@ -30,6 +30,9 @@ from rankmill.sources.inputs.inputs import Input, open_inputs
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.facts import NO_FACTS, Kind
 
+# The inputs of a catalogue.
+BESIDE = "train", "items", "features"
+
 
 @dataclass(frozen=True)
 class Job:
@@ -39,7 +42,16 @@ class Job:
     ----------
     metrics : tuple of Metric
         In the order of the request.
-    semantics, gain_function, memory
+    semantics, gain_function, scope
+    skipped : tuple of str
+        Notes on what was asked for and is not computed: see `parse_under`.
+    beside : tuple of str
+        The fields of `Catalogue` that are given as inputs.
+    group : str or None
+        The column of the group of items.
+    catalogue : KnownItems or None
+        The items that can be shown, and what queries had in training, once they are read.
+    memory
     aside : tuple of Metric
         More means over queries, which are added up and change nothing that is shown: no count of
         the audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
@@ -53,29 +65,26 @@ class Job:
         Whether every prediction is kept with its ids for a metric over all predictions.
     part : bool
         Whether this is a part of an evaluation, which may have no labels of its own.
-    scope : Scope
-    beside : Catalogue
-        The items that can be shown, and what queries had in training, as the caller gave them.
-    catalogue : KnownItems or None
-        The same, once they are read.
-    skipped : tuple of str
-        Notes on what was asked for and is not computed: see `parse_under`.
     """
 
     metrics: tuple[Metric, ...]
     semantics: Choices
     gain_function: str = "linear"
+    scope: Scope = WHOLE
+    skipped: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    group: str | None = None
+    catalogue: KnownItems | None = None
     memory: int = MEMORY
     keep_values: bool = True
     keep_lengths: bool = False
     gap_groups: bool = False
     keep_rows: bool = False
     part: bool = False
-    scope: Scope = WHOLE
     aside: tuple[Metric, ...] = ()
-    beside: Catalogue = field(default_factory=Catalogue)
-    catalogue: KnownItems | None = None
-    skipped: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", positive(self.memory, "memory"))
 
     @property
     def per_query(self) -> list[Metric]:
@@ -85,16 +94,10 @@ class Job:
     @cached_property
     def needs(self) -> dict[type[Need], AggregateSettings]:
         """What its metrics need, each behind what it needs itself."""
-        users: dict[type[Need], tuple[Metric, ...]] = {}
-        for metric in (*self.metrics, *self.aside):
-            for need in needs_of(metric):
-                users[need] = (*users.get(need, ()), metric)
-        given = self.beside.train, self.beside.items, self.beside.features
-        beside = any(one is not None for one in given)
+        more: Any = {"catalogue": self.catalogue, "beside": bool(self.beside)}
+        users = _users_of_needs((*self.metrics, *self.aside))
         return {
-            need: AggregateSettings(
-                some[0], self.semantics, catalogue=self.catalogue, beside=beside, users=some
-            )
+            need: AggregateSettings(some[0], self.semantics, users=some, **more)
             for need, some in users.items()
         }
 
@@ -175,23 +178,32 @@ class Job:
         return {name: self.kinds[name].init(one) for name, one in self.asked.items()}
 
 
-def make_job(
+class ParsedJob(NamedTuple):
+    """Metrics and how they are counted, parsed and checked: the first fields of a `Job`."""
+
+    metrics: tuple[Metric, ...]
+    semantics: Choices
+    gain_function: str
+    scope: Scope
+    skipped: tuple[str, ...]
+    beside: tuple[str, ...]
+    group: str | None
+
+
+def parse_job(
     metrics: str | Iterable[str],
     labels: Labels,
     semantics: Counting,
-    catalogue: Catalogue | None,
-    *,
-    memory: int = MEMORY,
-    **more: Any,
-) -> Job:
-    """Check a request and make its job; `more` are fields of `Job`.
+    catalogue: Catalogue | None = None,
+) -> ParsedJob:
+    """Parse and check what a function of the face is asked for.
 
     Raises
     ------
     UsageError
         If a metric or a choice does not exist, or a number is out of range.
     """
-    given, beside = Semantics.of(semantics), Catalogue.of(catalogue)
+    given, items = Semantics.of(semantics), Catalogue.of(catalogue)
     rel, depth, weight = given.rel, given.depth, labels.weight
     if rel is not None:
         rel = REL.read(str(rel), "all metrics")
@@ -199,7 +211,6 @@ def make_job(
         depth = positive(depth, "depth")
     choices = given.choices
     asked, skipped = parse_under(metrics, given, rel)
-    memory = positive(memory, "memory")
     gain_function = canonical_gain_function(given.gain_function)
     for metric in asked:
         check_defined(metric, choices)
@@ -212,23 +223,31 @@ def make_job(
         )
     if weight is not None:
         _check_weight(weight, asked, choices)
-    scope = Scope(rel, depth, bool(given.judged_only), weight, bool(beside.drop_seen))
+    _check_needs(asked, items)
+    scope = Scope(rel, depth, bool(given.judged_only), weight, bool(items.drop_seen))
     told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
-    more = {"scope": scope, "beside": beside, "skipped": told, **more}
-    job = Job(tuple(asked), choices, gain_function, memory, **more)
-    _check_needs(job)
-    return job
+    beside = tuple(name for name in BESIDE if getattr(items, name) is not None)
+    return ParsedJob(tuple(asked), choices, gain_function, scope, told, beside, items.group)
 
 
-def _check_needs(job: Job) -> None:
+def _users_of_needs(metrics: Iterable[Metric]) -> dict[type[Need], tuple[Metric, ...]]:
+    """Return what metrics need, each behind what it needs itself, and the metrics that need it."""
+    users: dict[type[Need], tuple[Metric, ...]] = {}
+    for metric in metrics:
+        for need in needs_of(metric):
+            users[need] = (*users.get(need, ()), metric)
+    return users
+
+
+def _check_needs(metrics: Iterable[Metric], given: Catalogue) -> None:
     """Raise UsageError if something is needed beside labels and predictions, and not given."""
-    given = job.beside
     if given.group is not None and given.items is None:
         raise UsageError(
             f"--item-group {given.group!r} on the command line, Catalogue(group={given.group!r}) "
             "in Python is a column of the catalogue, and there is none: give it with --items"
         )
-    needs = {need: [each.text for each in one.users] for need, one in job.needs.items()}
+    users = _users_of_needs(metrics).items()
+    needs = {need: [each.text for each in some] for need, some in users}
     if given.drop_seen:
         needs.setdefault(TrainingRows, []).append("drop_seen")
     for need, names in needs.items():

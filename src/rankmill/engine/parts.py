@@ -7,7 +7,7 @@ from typing import Any
 
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
-from rankmill.engine.job import Job, make_job, open_job
+from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.second_pass import reread_among
 from rankmill.engine.state import State
@@ -63,8 +63,9 @@ def evaluate_part(
     {'map': 0.5, 'first_hit': 0.75}
     """
     given = Labels.of(labels)
-    job = make_job(metrics, given, semantics, catalogue, memory=memory, part=True)
-    return part_states(job, given, {"": Predictions.of(predictions)}, threads, progress)[""]
+    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
+    runs = {"": Predictions.of(predictions)}
+    return part_states(job, given, runs, threads, progress, catalogue)[""]
 
 
 def part_states(
@@ -73,6 +74,7 @@ def part_states(
     runs: Mapping[str, Predictions],
     threads: int | None = None,
     progress: Progress | bool | None = None,
+    catalogue: Catalogue | None = None,
 ) -> dict[str, State]:
     """Do the same as `evaluate_part` for several systems; the labels are read once."""
     check_in_parts(job)
@@ -80,7 +82,7 @@ def part_states(
     with (
         open_job(job, labels, runs) as (label_input, inputs),
         Workers(threads) as workers,
-        closing(run(job, HeldLabels(label_input), inputs, workers, told)) as tallies,
+        closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
     ):
         return {name: next(tallies).state for name in inputs}
 

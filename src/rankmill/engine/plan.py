@@ -5,7 +5,7 @@ from typing import Any
 
 from rankmill.engine.catalogue_inputs import beside, described_beside, opened
 from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import Job, make_job, open_job
+from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.memory import (
     bytes_of_all,
     bytes_of_groups,
@@ -108,13 +108,18 @@ def plan_runs(
 ) -> dict[str, Any]:
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
     given, systems = Labels.of(labels), runs_of(runs)
-    job = make_job(metrics, given, semantics, catalogue, memory=memory, keep_values=per_query)
+    parsed = parse_job(metrics, given, semantics, catalogue)
+    job = Job(*parsed, memory=memory, keep_values=per_query)
     with open_job(job, given, systems) as (label_input, inputs):
-        return _plan(job, label_input, inputs, thread_count(threads))
+        return _plan(job, label_input, inputs, catalogue, thread_count(threads))
 
 
 def _plan(
-    job: Job, label_input: Input, inputs: Mapping[str, Input], threads: int
+    job: Job,
+    label_input: Input,
+    inputs: Mapping[str, Input],
+    catalogue: Catalogue | None,
+    threads: int,
 ) -> dict[str, Any]:
     memory = job.memory
     described = {name: _described(one) for name, one in inputs.items()}
@@ -124,7 +129,7 @@ def _plan(
         needed += threads * A_THREAD
     if job.keep_values:
         needed += 8 * (of_labels["rows"] or 0) * len(job.per_query) * len(inputs)
-    more, beside_them, items, text = _beside(job, label_input)
+    more, beside_them, items, text = _beside(catalogue, label_input, memory)
     extra = 0
     for name, one in inputs.items():
         held = _needed(job, Sizes(described[name]["values"], items, text, threads, memory))
@@ -156,11 +161,13 @@ def _needed(job: Job, sizes: Sizes) -> int:
     return sum(need.bytes(asked, sizes) for need, asked in job.needs.items())
 
 
-def _beside(job: Job, labels: Input) -> tuple[dict[str, Any], int, int, int]:
+def _beside(
+    catalogue: Catalogue | None, labels: Input, memory: int
+) -> tuple[dict[str, Any], int, int, int]:
     """Return what is told of the training set and the catalogue, their bytes, items, and texts."""
     told: dict[str, Any] = {}
     held = items = text = 0
-    for name, opener in beside(job, labels).items():
+    for name, opener in beside(catalogue, labels, memory).items():
         with opened(name, opener, labels) as one:
             told[name] = described_beside(name, one) | _sizes(one)
             held += bytes_of_all(one) if name == "train" else bytes_of_items(one)

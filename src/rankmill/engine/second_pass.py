@@ -12,7 +12,6 @@ from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.gap.gap import first_confidences
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records.fingerprints import NOTHING, Seen
-from rankmill.metrics.registry import parse
 from rankmill.sources.inputs.inputs import Input, map_confidences
 from rankmill.threads import Workers
 
@@ -80,7 +79,8 @@ def reread_among(
 def limits_of(state: State) -> dict[str, int]:
     """Return the last rank whose confidence counts, for each metric of the second pass."""
     depth = state.scope.depth or NO_CUTOFF
-    return {name: min(parse(name).limit, depth) for name in state.two_passes}
+    passes = state.two_passes
+    return {one.text: min(one.limit, depth) for one in state.metrics if one.text in passes}
 
 
 def needs_items(state: State) -> bool:

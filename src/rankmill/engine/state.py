@@ -21,11 +21,12 @@ from rankmill.metrics.aggregate import (
     kinds_of,
     table_of_groups,
 )
+from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, digest
-from rankmill.metrics.registry import parse, parse_all, spellings
+from rankmill.metrics.registry import parse_all, spellings
 from rankmill.results import audit
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Choices
@@ -44,7 +45,7 @@ class State:
 
     Attributes
     ----------
-    metrics : tuple of str
+    metrics : tuple of Metric
         In the order of the request.
     semantics : Choices
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
@@ -62,7 +63,7 @@ class State:
         What the catalogue and the training set hold, in a line; "" without both.
     """
 
-    metrics: tuple[str, ...]
+    metrics: tuple[Metric, ...]
     semantics: Choices
     gain_function: str
     scope: Scope
@@ -75,10 +76,14 @@ class State:
     @classmethod
     def of(cls, job: Job) -> Self:
         """Return the state of a job before any query is added."""
-        names = tuple(metric.text for metric in job.metrics)
         how = job.semantics, job.gain_function, job.scope
         told = "" if job.catalogue is None else str(job.catalogue)
-        return cls(names, *how, 0, 0, audit.empty(), job.aggregates(), told)
+        return cls(job.metrics, *how, 0, 0, audit.empty(), job.aggregates(), told)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the metrics."""
+        return tuple(metric.text for metric in self.metrics)
 
     def merge(self, other: Self) -> Self:
         """Return the state of the queries of both, which must have no query in common.
@@ -88,10 +93,11 @@ class State:
         UsageError
             If they differ in metrics, semantics, gain function, scope or catalogue.
         """
-        for name in ("metrics", "semantics", "gain_function", "scope", "catalogue"):
+        for name in ("names", "semantics", "gain_function", "scope", "catalogue"):
             if getattr(self, name) != getattr(other, name):
+                what = "metrics" if name == "names" else name
                 raise UsageError(
-                    f"states of other {name} do not merge: {getattr(self, name) or 'none'} and "
+                    f"states of other {what} do not merge: {getattr(self, name) or 'none'} and "
                     f"{getattr(other, name) or 'none'}"
                 )
         if self.aggregates.keys() != other.aggregates.keys():
@@ -160,10 +166,9 @@ class State:
         """
         values = {
             name: self.aggregates[name].finish(self.totals, among.get(name), workers)
-            for name in self.metrics
+            for name in self.names
             if name in among or self.aggregates[name].passes == 1
         }
-        metrics = [parse(name) for name in self.metrics]
         tied = max((one.tied for one in values.values()), default=0)
         effective = [one.effective for one in values.values() if one.effective is not None]
         return Result(
@@ -176,14 +181,14 @@ class State:
             semantics=self.semantics,
             scope=self.scope,
             gain_function=self.gain_function,
-            aliases=spellings(metrics, self.scope.rel),
-            notes=notes_on(metrics, self.semantics),
+            aliases=spellings(self.metrics, self.scope.rel),
+            notes=notes_on(self.metrics, self.semantics),
             lists={name: one.lists for name, one in values.items() if one.lists is not None},
-            groups=table_of_groups([(one, self.aggregates[one.text]) for one in metrics]),
+            groups=table_of_groups([(one, self.aggregates[one.text]) for one in self.metrics]),
             curves={
-                name: self._curve(name, among.get(name))
-                for name, metric in zip(self.metrics, metrics, strict=True)
-                if name in values and has_curve(metric)
+                one.text: self._curve(one.text, among.get(one.text))
+                for one in self.metrics
+                if one.text in values and has_curve(one)
             },
             **facts,
         )
@@ -216,7 +221,7 @@ class State:
 
     def _job(self) -> list[Any]:
         how = self.semantics.to_dict(), self.gain_function, self.scope.to_dict()
-        return [FORMAT, self.metrics, *how, *([self.catalogue] if self.catalogue else [])]
+        return [FORMAT, self.names, *how, *([self.catalogue] if self.catalogue else [])]
 
     def _check(self, name: str, among: Among) -> None:
         """Raise UsageError unless the counts fit this state; kernels do not check them."""
@@ -239,7 +244,7 @@ class State:
         row: dict[str, Any] = {
             "format": FORMAT,
             "fingerprint": self.fingerprint,
-            "metrics": list(self.metrics),
+            "metrics": list(self.names),
             "semantics": json.dumps(self.semantics.to_dict()),
             "gain_function": self.gain_function,
             "scope": json.dumps(self.scope.to_dict()),
@@ -269,7 +274,7 @@ class State:
         left_out = any(f"{one.text}{OF_GROUPS}.complete" in row for one in metrics)
         kinds = kinds_of(metrics, scope.weight, left_out)
         state = cls(
-            metrics=tuple(one.text for one in metrics),
+            metrics=tuple(metrics),
             semantics=_read(Choices, row, "semantics"),
             gain_function=state_rows.text(row, "gain_function"),
             scope=scope,

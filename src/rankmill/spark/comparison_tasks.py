@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankmill.analysis.compare.cuts.cuts import Cuts
-from rankmill.analysis.compare.queries.join import Joined, Reading, join
+from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.engine.job import Job
 from rankmill.errors import RankmillError
 from rankmill.nightly.rules.baseline import Baseline
@@ -59,7 +59,9 @@ class Joining:
             popularity=tables.get(POPULARITY),
         )
         systems = {name: Predictions(one) for name, one in zip(self.systems, runs, strict=True)}
-        found = join(self.job, Labels(labels), systems, self.baseline, cuts, Reading(threads=1))
+        found = join_runs(
+            self.job, Labels(labels), systems, self.baseline, cuts, Reading(threads=1)
+        )
         if self.earlier is not None:
             earlier = replace(self.earlier, table=tables[EARLIER])
             found = with_table(found, earlier, part=True)

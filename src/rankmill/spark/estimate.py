@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import make_job
+from rankmill.engine.job import Job, parse_job
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
@@ -88,7 +88,8 @@ def plan_runs(
 ) -> dict[str, Any]:
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
     given = Labels.of(labels)
-    job = make_job(metrics, given, semantics, None, memory=memory, keep_values=per_query, part=True)
+    parsed = parse_job(metrics, given, semantics)
+    job = Job(*parsed, memory=memory, keep_values=per_query, part=True)
     request = request_of(given, runs_of(runs), job, partitions)
     placings = [placing_of(request, number) for number in range(1, len(request.sides))]
     shuffled = [n for n, one in enumerate(placings, 1) if one.how == "shuffle"]

@@ -8,7 +8,7 @@ from typing import Any
 from rankmill.engine.evaluate import runs_of
 from rankmill.engine.finish import nothing_in_common
 from rankmill.engine.held_labels import check_labelled
-from rankmill.engine.job import make_job
+from rankmill.engine.job import Job, parse_job
 from rankmill.engine.results import Results
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, plural
@@ -65,7 +65,8 @@ def evaluate(
         The errors are those of `rankmill.evaluate`. That of wrong data names the partition.
     """
     given = Labels.of(labels)
-    job = make_job(metrics, given, semantics, None, memory=memory, keep_values=per_query, part=True)
+    parsed = parse_job(metrics, given, semantics)
+    job = Job(*parsed, memory=memory, keep_values=per_query, part=True)
     return _evaluate(request_of(given, {"": Predictions.of(predictions)}, job, partitions), [""])[
         ""
     ]
@@ -102,7 +103,8 @@ def evaluate_runs(
             '{"old": ..., "new": ...}'
         )
     given = Labels.of(labels)
-    job = make_job(metrics, given, semantics, None, memory=memory, keep_values=per_query, part=True)
+    parsed = parse_job(metrics, given, semantics)
+    job = Job(*parsed, memory=memory, keep_values=per_query, part=True)
     results = _evaluate(request_of(given, runs_of(runs), job, partitions), runs)
     return Results(results)
 

@@ -7,8 +7,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.compare import compared
-from rankmill.analysis.compare.comparison_request import CompareRequest as Compared
-from rankmill.analysis.compare.comparison_request import Tests, asked_of
+from rankmill.analysis.compare.comparison_request import (
+    Tests,
+    baseline_of,
+    cuts_asked,
+    settings_of,
+)
 from rankmill.analysis.compare.cuts.cuts import Cuts, warn_of_strangers
 from rankmill.analysis.compare.cuts.segments import MOST_CROSSED, MOST_SLICES, check_slices
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
@@ -16,7 +20,7 @@ from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import Job, make_job
+from rankmill.engine.job import Job, parse_job
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.results.result import Result
@@ -79,29 +83,30 @@ def compare(
         As that of `rankmill.compare`.
     """
     began = time.perf_counter()
-    how = tests, confidence, margin, by, worst_slices, moved
-    asked = asked_of(Compared(labels, runs, metrics, baseline, *how))
-    given = Labels.of(labels)
-    job = make_job(metrics, given, semantics, None, memory=memory, part=True)
+    base, given = baseline_of(runs, baseline), Labels.of(labels)
+    settings = settings_of(tests, confidence, margin, moved, worst_slices)
+    cuts = cuts_asked(by, settings, None, given.weight)
+    systems = runs_of(runs)
+    job = Job(*parse_job(metrics, given, semantics), memory=memory, part=True)
     joined = join(
         given,
-        asked.runs,
+        systems,
         job,
         partitions,
-        baseline=asked.baseline,
-        cuts=asked.cuts,
-        moved=asked.settings.moved,
-        crossed=asked.crossed,
-        values=asked.rows,
+        baseline=base,
+        cuts=cuts,
+        moved=moved,
+        crossed=settings.crossed,
+        values=settings.rows,
     )
     found = compared(
         joined.results,
         joined.without,
         joined.found.state,
-        asked.settings,
+        settings,
         thread_count(None),
         moved=lists_moved(joined.found.moved),
-        per_query=_values(given, asked.runs, job, partitions) if per_query else None,
+        per_query=_values(given, systems, job, partitions) if per_query else None,
     )
     return replace(found, seconds=time.perf_counter() - began)
 
@@ -140,7 +145,7 @@ def values_of_runs(
     The options are those of `evaluate_runs`. Of one system it is what `Result.per_query` is.
     """
     given = Labels.of(labels)
-    job = make_job(metrics, given, semantics, None, memory=memory, part=True)
+    job = Job(*parse_job(metrics, given, semantics), memory=memory, part=True)
     return _values(given, runs_of(runs), job, partitions)
 
 
@@ -179,7 +184,7 @@ def join(
     labels, runs, job, partitions
         As for `request_of`.
     baseline, cuts
-        As for the `join` of one machine.
+        As for the `join_runs` of one machine.
     moved : int
         How many of the queries that moved most are wanted, up and down.
     crossed, values, alone : bool

@@ -9,11 +9,13 @@ from time import perf_counter
 from typing import Any
 
 from rankmill.analysis.compare.compare import compared
+from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
+from rankmill.engine.job import Job, parse_job
 from rankmill.errors import UsageError
 from rankmill.nightly.gate.gate import ages_of, evidence_of, verdict_of
-from rankmill.nightly.gate.gate_request import GateRequest, Rules, asked_of
+from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
 from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
@@ -89,19 +91,21 @@ def gate(
     of_labels, of_predictions = Labels.of(labels), Predictions.of(predictions)
     check_frame(of_labels.data, "labels")
     opened = partial(_opened, of_labels.data.sparkSession)
-    how = baseline, history, metrics, tables, moved, worst_slices, None, None, time
-    given = GateRequest(labels, predictions, rules, *how, semantics=semantics, memory=memory)
-    asked = asked_of(given, opened)
+    given = Rules.of(rules)
+    settings = settings_of("t", given.confidence, None, moved, worst_slices)
+    parsed = parse_job(metrics_asked(given, metrics), of_labels, semantics)
+    job = Job(*parsed, memory=memory, part=True)
+    asked = asked_of(given, job, settings, baseline, history, time, tables, None, opened)
     ages = ages_of(asked, of_labels.data, of_predictions.data, None)
     runs, earlier, cuts = asked.runs(of_predictions), asked.earlier, asked.cuts
     joined = join(
         of_labels,
         runs,
-        replace(asked.job, part=True),
+        job,
         partitions,
         baseline=next(iter(runs)),
         cuts=cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
-        moved=asked.settings.moved,
+        moved=moved,
         crossed=asked.crossed,
         alone=earlier is not None and (len(runs) > 1 or earlier.table is not None),
         earlier=earlier if earlier is not None and earlier.table is not None else None,
@@ -118,7 +122,7 @@ def gate(
     if BASELINE in results:
         threads, lists = thread_count(None), lists_moved(joined.found.moved)
         known = results, joined.without
-        comparison = compared(*known, state, asked.settings, threads, moved=lists)
+        comparison = compared(*known, state, settings, threads, moved=lists)
     evidence = evidence_of(asked, results, joined.without, state, ages, joined.found.alone)
     found = verdict_of(asked, evidence, comparison)
     return replace(found, seconds=perf_counter() - began)

@@ -18,7 +18,7 @@ from rankmill.analysis.compare.cuts.cuts import Cuts
 from rankmill.analysis.compare.cuts.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
-from rankmill.analysis.compare.queries.join import Reading, join
+from rankmill.analysis.compare.queries.join import Reading, join_runs
 from rankmill.spark.exchange.findings import Findings
 from strategies import examples
 
@@ -93,7 +93,7 @@ def test_parts_merge_to_the_comparison_of_the_whole(
         own = {name: part(run, parts, number) for name, run in runs.items()}
         known = (part(one, parts, number) for one in (classes, popularity))
         cuts = Cuts(("w",), ("label_popularity", "unpredicted"), (next(known),), next(known))
-        joined = join(
+        joined = join_runs(
             *job_of(part(labels, parts, number), own, ["map", "p@2"], options, part=True),
             "b",
             cuts,

@@ -311,7 +311,7 @@ def test_places_of_parts_leave_out_to_the_same_bits(dtype: Any, ties: str) -> No
 @pytest.mark.small
 def test_states_with_and_without_groups_do_not_merge() -> None:
     parts, whole = parts_of(3, 2)
-    means = {name: whole.aggregates[name] for name in whole.metrics}
+    means = {name: whole.aggregates[name] for name in whole.names}
     bare = State.from_row(replace(whole, aggregates=means).to_row())
     assert not groups_in(bare.aggregates)
     for one, other in ((parts[0], bare), (bare, parts[0])):

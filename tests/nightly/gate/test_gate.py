@@ -71,6 +71,15 @@ def word(dumps, name, *rules, **options):
     return flat(gate, dumps["labels"], dumps[name], rules, **options)
 
 
+@pytest.mark.parametrize("function", [rankmill.gate, rankmill.gate_power])
+def test_rules_may_be_an_iterator_that_is_read_once(dumps, function):
+    rules = ["map@5 >= 0.1", "hit@5 drop <= 1% confidence 0.95"]
+    asked, base = (dumps["labels"], dumps["same"]), dumps["old"]
+    found = function(*asked, iter(rules), baseline=base)
+    assert found == function(*asked, rules, baseline=base)
+    assert len(found.to_dict()["outcomes" if function is rankmill.gate else "rules"]) == 2
+
+
 @pytest.mark.parametrize(
     ("name", "rule", "expected"),
     [

@@ -6,12 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from rankmill.analysis.compare.comparison_request import (
-    CheckedComparison,
-    CompareRequest,
     Tests,
-    asked_of,
     baseline_of,
-    check_systems,
+    cuts_asked,
     settings_of,
 )
 from rankmill.analysis.compare.conclusion import finish
@@ -19,13 +16,13 @@ from rankmill.analysis.compare.cuts.cuts import cuts_of
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.compare.differences.gap_differences import Without, pooled
-from rankmill.analysis.compare.queries.join import Joined, Reading, join
-from rankmill.analysis.compare.queries.kept_values import check_alone, join_results
+from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
+from rankmill.analysis.compare.queries.kept_values import check_alone, chosen, join_results
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import make_job
+from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
 from rankmill.engine.results import Results
 from rankmill.errors import UsageError
@@ -128,37 +125,52 @@ def compare(
     (0.5, 3, 1, 0, 'no difference shown')
     """
     how = baseline, tests, confidence, margin, by, worst_slices, moved, cluster, adjust
-    job = semantics, catalogue, threads, memory, progress
-    return compare_as(CompareRequest(labels, runs, metrics, *how, *job))
+    more = semantics, catalogue, threads, memory, progress
+    return compare_in_detail(labels, runs, metrics, *how, *more, details=False)
 
 
-def compare_as(request: CompareRequest, *, details: bool = False) -> Comparison:
-    """Do what is asked of `compare`; with `details`, what a page shows comes of the same pass."""
+def compare_in_detail(
+    labels: Any,
+    runs: Mapping[str, Any] | None = None,
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    baseline: str | None = None,
+    tests: str | Iterable[str] | Tests = ("t",),
+    confidence: float = 0.95,
+    margin: float | None = None,
+    by: Any = (),
+    worst_slices: int = 0,
+    moved: int = 0,
+    cluster: str | None = None,
+    adjust: Any = None,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+    *,
+    details: bool = True,
+) -> Comparison:
+    """Do the same as `compare`; with `details`, what a page shows comes of the same pass."""
     began = time.perf_counter()
-    if isinstance(request.labels, Results):
-        asked, joined = _of_results(request)
+    settings = settings_of(tests, confidence, margin, moved, worst_slices, cluster, adjust)
+    if isinstance(labels, Results):
+        check_alone(runs, semantics, catalogue)
+        base = baseline_of(labels, baseline)
+        weight = next(iter(labels.values())).scope.weight
+        cuts = cuts_asked(by, settings, adjust, weight)
+        kept = {name: chosen(one, metrics, name) for name, one in labels.items()}
+        with Workers(threads) as workers:
+            joined = join_results(kept, base, cuts, workers, memory)
     else:
-        asked, given = asked_of(request), Labels.of(request.labels)
-        job = make_job(
-            request.metrics, given, request.semantics, request.catalogue, memory=request.memory
-        )
-        reading = Reading(request.threads, request.progress)
-        joined = join(job, given, asked.runs, asked.baseline, asked.cuts, reading, details=details)
-    with Workers(request.threads) as workers:
-        state = joined.state(workers, crossed=asked.crossed, rows=asked.rows)
-        found = comparison_of(joined, state, asked.settings, workers)
+        base, given = baseline_of(runs, baseline), Labels.of(labels)
+        cuts = cuts_asked(by, settings, adjust, given.weight)
+        job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory)
+        reading, systems = Reading(threads, progress), runs_of(runs)
+        joined = join_runs(job, given, systems, base, cuts, reading, catalogue, details=details)
+    with Workers(threads) as workers:
+        state = joined.state(workers, crossed=settings.crossed, rows=settings.rows)
+        found = comparison_of(joined, state, settings, workers)
     return replace(found, seconds=time.perf_counter() - began)
-
-
-def _of_results(request: CompareRequest) -> tuple[CheckedComparison, Joined]:
-    """Join what `evaluate_runs` has scored and kept; nothing is read again."""
-    scoring = {"semantics": "default", "catalogue": None}
-    given = [name for name, usual in scoring.items() if getattr(request, name) != usual]
-    check_alone(request.runs, given)
-    asked = asked_of(request)
-    how = asked.baseline, asked.cuts
-    with Workers(request.threads) as workers:
-        return asked, join_results(request.labels, request.metrics, *how, workers, request.memory)
 
 
 def comparison_of(
@@ -267,19 +279,18 @@ def compare_part(
     >>> compare_state(parts[0].merge(parts[1])).differences["map@2"]["new"].value
     0.25
     """
-    check_systems(runs)
+    base, cuts = baseline_of(runs, baseline), cuts_of(by)
     given, systems = Labels.of(labels), runs_of(runs)
-    base, cuts = baseline_of(systems, baseline), cuts_of(by)
     if "label_popularity" in cuts.derived:
         raise UsageError("label_popularity needs the labels of all queries: compare does that")
-    job = make_job(metrics, given, semantics, catalogue, memory=memory, part=True)
+    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
     for metric in job.metrics:
         if metric.spec.kernel is None:
             raise UsageError(
                 f"{metric.text} is no mean over queries, and is not part of a state: compare all "
                 "queries at once with compare"
             )
-    joined = join(job, given, systems, base, cuts, Reading(threads, progress))
+    joined = join_runs(job, given, systems, base, cuts, Reading(threads, progress), catalogue)
     with Workers(threads) as workers:
         return joined.state(workers, crossed=crossed, rows=tukey)
 

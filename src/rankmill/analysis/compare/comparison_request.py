@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 from rankmill.analysis.compare.cuts.cuts import Cuts, cuts_of
 from rankmill.analysis.compare.differences.dependence import covariate_name, with_dependence
@@ -12,14 +12,7 @@ from rankmill.analysis.compare.queries.alignment import check_names
 from rankmill.analysis.statistics.corrections import CORRECTIONS
 from rankmill.analysis.statistics.paired_differences import LARGEST
 from rankmill.analysis.statistics.significance import TESTS, TUKEY, check_weighted
-from rankmill.engine.evaluate import runs_of
-from rankmill.engine.progress import Progress
-from rankmill.engine.results import Results
 from rankmill.errors import UsageError, positive, share
-from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
 
 
 @dataclass(frozen=True)
@@ -60,47 +53,6 @@ class Tests:
     seed: int = 0
 
 
-class CompareRequest(NamedTuple):
-    """The arguments of `compare`, as they are given."""
-
-    labels: Any
-    runs: Any
-    metrics: str | Iterable[str] = DEFAULT_METRICS
-    baseline: str | None = None
-    tests: str | Iterable[str] | Tests = ("t",)
-    confidence: float = 0.95
-    margin: float | None = None
-    by: Any = ()
-    worst_slices: int = 0
-    moved: int = 0
-    cluster: str | None = None
-    adjust: Any = None
-    semantics: Counting = "default"
-    catalogue: Catalogue | None = None
-    threads: int | None = None
-    memory: int = MEMORY
-    progress: Progress | bool | None = None
-
-
-class CheckedComparison(NamedTuple):
-    """How to compare: the checked options of `compare`."""
-
-    runs: dict[str, Predictions]
-    settings: Settings
-    baseline: str
-    cuts: Cuts
-
-    @property
-    def crossed(self) -> bool:
-        """Whether slices of two ways to cut are needed."""
-        return self.settings.worst_slices > 0
-
-    @property
-    def rows(self) -> bool:
-        """Whether the values of all systems are needed, query by query."""
-        return TUKEY in self.settings.tests
-
-
 def check_systems(runs: Any) -> None:
     """Raise UsageError if these are not two systems or more."""
     if not isinstance(runs, Mapping) or len(runs) < 2:
@@ -139,35 +91,19 @@ def settings_of(
     return settings
 
 
-def asked_of(request: CompareRequest) -> CheckedComparison:
-    """Check how to compare before anything is read."""
-    if isinstance(request.labels, Results):
-        systems: Mapping[str, Any] = request.labels
-        weight = next((one.scope.weight for one in systems.values()), None)
-    else:
-        systems, weight = request.runs, Labels.of(request.labels).weight
-    check_systems(systems)
-    settings = settings_of(
-        request.tests,
-        request.confidence,
-        request.margin,
-        request.moved,
-        request.worst_slices,
-        request.cluster,
-        request.adjust,
-    )
+def cuts_asked(by: Any, settings: Settings, adjust: Any, weight: str | None) -> Cuts:
+    """Return how to cut the queries of a comparison; `weight` is the column of their weights."""
     for name in settings.tests if weight is not None else ():
         check_weighted(name)
-    base = baseline_of(systems, request.baseline)
-    cuts = with_dependence(cuts_of(request.by), settings, request.adjust, weight)
+    cuts = with_dependence(cuts_of(by), settings, adjust, weight)
     if settings.worst_slices and cuts == Cuts(cluster=cuts.cluster, adjust=cuts.adjust):
         raise UsageError("worst_slices needs a way to cut queries into slices: give by")
-    runs = {} if request.runs is None else runs_of(request.runs)
-    return CheckedComparison(runs, settings, base, cuts)
+    return cuts
 
 
-def baseline_of(runs: Mapping[str, Any], baseline: str | None) -> str:
-    """Return the name of the system that others are compared with."""
+def baseline_of(runs: Any, baseline: str | None) -> str:
+    """Return the name of the system, of two or more, that others are compared with."""
+    check_systems(runs)
     if baseline is not None and (not isinstance(baseline, str) or baseline not in runs):
         raise UsageError(f"there is no system {baseline!r}; expected one of {', '.join(runs)}")
     return next(iter(runs)) if baseline is None else baseline

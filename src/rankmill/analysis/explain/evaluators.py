@@ -16,7 +16,7 @@ from rankmill.columns.ragged_lists import Ragged
 from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
-from rankmill.engine.job import Job, make_job, open_job
+from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError
@@ -116,7 +116,7 @@ def explain_evaluators(
     parse(metric)  # one metric, not several
     of_labels, of_predictions = Labels.of(labels), Predictions.of(predictions)
     scope = Semantics.of(semantics)
-    job = make_job([metric], of_labels, scope, None, memory=memory)
+    job = Job(*parse_job([metric], of_labels, scope), memory=memory)
     (asked,) = job.metrics
     given = _named(presets, asked)
     named = {name: _as_seen_by(asked, choices) for name, choices in given.items()}
@@ -218,7 +218,8 @@ def _scorer(
     held: list[HeldLabels] = []
 
     def score(choices: Choices) -> _Scored:
-        job = make_job([metric.text], labels, scope.under(choices), None, memory=asked.memory)
+        parsed = parse_job([metric.text], labels, scope.under(choices))
+        job = Job(*parsed, memory=asked.memory)
         with (
             open_job(job, labels, {"": predictions}) as (label_input, inputs),
             Workers(threads) as workers,

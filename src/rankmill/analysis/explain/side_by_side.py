@@ -8,7 +8,7 @@ from rankmill.analysis.explain.list_of_query import id_of, lists_of
 from rankmill.analysis.explain.trace import index_of, walk_list
 from rankmill.columns.ids import id_value, join_ids
 from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import Job, make_job, open_job
+from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.kernels.identity import Ids
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
@@ -54,8 +54,9 @@ def side_by_side(
     """
     given, alone = Labels.of(labels), Catalogue.of(catalogue).without_training()
     # The walk of recall tells at each rank whether there is a hit, and it is always defined.
-    job = make_job([f"recall@{ranks}"], given, semantics, alone, memory=memory, keep_values=False)
-    job = replace(job, scope=replace(job.scope, weight=None))
+    parsed = parse_job([f"recall@{ranks}"], given, semantics, alone)
+    parsed = parsed._replace(scope=replace(parsed.scope, weight=None))
+    job = Job(*parsed, memory=memory, keep_values=False)
     with (
         open_job(job, given, runs_of(runs)) as (label_input, inputs),
         Workers(threads) as workers,

@@ -25,7 +25,7 @@ from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.catalogue_inputs import with_catalogue
 from rankmill.engine.held_labels import clean_lists
-from rankmill.engine.job import Job, make_job, open_job
+from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.score import match_block, score_lists
 from rankmill.engine.tally import Tally
@@ -124,16 +124,10 @@ def explain(
         alone = catalogue
     pooled = Confidences in aggregate_of(asked).needs
     holds_rows = aggregate_of(asked) is Gap
-    job = make_job(
-        [metric],
-        given,
-        semantics,
-        alone,
-        memory=memory,
-        keep_values=not pooled,
-        keep_rows=holds_rows,
-    )
-    job = replace(job, scope=replace(job.scope, weight=None))  # a query's own value has no weight
+    parsed = parse_job([metric], given, semantics, alone)
+    # A query's own value has no weight.
+    parsed = parsed._replace(scope=replace(parsed.scope, weight=None))
+    job = Job(*parsed, memory=memory, keep_values=not pooled, keep_rows=holds_rows)
     rows = rows if rows is None else positive(rows, "rows")
     if pooled and query_id is not None:
         raise UsageError(f"{metric} ranks the predictions of all queries: leave out --query-id")
@@ -149,7 +143,7 @@ def explain(
                 return trace_curve(job, label_input, inputs[""], rows, workers, told)
             return _trace_gap(job, label_input, inputs[""], rows, workers, told)
         query = id_of(query_id, label_input)
-        job = with_catalogue(job, label_input, workers)
+        job = with_catalogue(job, alone, label_input, workers)
         found = _trace_query(job, query, label_input, inputs[""], workers)
     return _first_rows(found, rows)
 

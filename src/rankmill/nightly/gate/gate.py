@@ -9,22 +9,24 @@ from time import time as clock_time
 from typing import Any
 
 from rankmill.analysis.compare.compare import comparison_of
+from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.few_queries import few_notes
 from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.sums import Sums
-from rankmill.analysis.compare.queries.join import Joined, Reading, join
+from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
 from rankmill.engine.finish import sealed
+from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.gate.gate_request import (
     CheckedGate,
-    GateRequest,
     Rules,
     asked_of,
+    metrics_asked,
     numbers_of_run,
 )
 from rankmill.nightly.gate.judge import Evidence, judge
@@ -134,34 +136,63 @@ def gate(
     """
     run = baseline, history, metrics, by, moved, worst_slices, cluster, adjust, time
     job = semantics, catalogue, threads, memory, progress
-    return gate_as(GateRequest(labels, predictions, rules, *run, *job))
+    return gate_in_detail(labels, predictions, rules, *run, *job, details=False)
 
 
-def gate_as(request: GateRequest, *, details: bool = False, now: float | None = None) -> Verdict:
-    """Do what is asked of `gate`.
+def gate_in_detail(
+    labels: Any,
+    predictions: Any,
+    rules: str | Iterable[str] | Rules,
+    baseline: Any = None,
+    history: str | Path | None = None,
+    metrics: str | Sequence[str] = (),
+    by: Any = (),
+    moved: int = 0,
+    worst_slices: int = 0,
+    cluster: str | None = None,
+    adjust: Any = None,
+    time: datetime | None = None,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+    *,
+    details: bool = True,
+    now: float | None = None,
+) -> Verdict:
+    """Do the same as `gate`.
 
     With `details`, what a page shows comes of the same pass. `now` is the time in seconds since
     1970 by which files are old; by default that of the clock.
     """
     began = perf_counter()
-    if isinstance(request.predictions, Result):
-        found = _of_result(request.predictions, request, details=details)
+    ruled = Rules.of(rules)
+    if isinstance(predictions, Result):
+        unused = {"by": by, "moved": moved, "worst_slices": worst_slices, "metrics": metrics}
+        unused |= {"cluster": cluster, "adjust": adjust}
+        unused |= {"labels": labels is not None, "details": details}
+        found = _of_result(predictions, ruled, baseline, history, time, catalogue, unused)
         return replace(found, seconds=perf_counter() - began)
-    asked = asked_of(request)
-    labels, predictions = Labels.of(request.labels), Predictions.of(request.predictions)
-    ages = ages_of(asked, labels.data, predictions.data, now)
-    reading = Reading(request.threads, request.progress)
-    joined = joined_of(asked, labels, predictions, reading, details=details)
-    with Workers(request.threads) as workers:
+    settings = settings_of("t", ruled.confidence, None, moved, worst_slices, cluster, adjust)
+    given = Labels.of(labels)
+    candidate = Predictions.of(predictions)
+    parsed = parse_job(metrics_asked(ruled, metrics), given, semantics, catalogue)
+    job = Job(*parsed, memory=memory)
+    asked = asked_of(ruled, job, settings, baseline, history, time, by, adjust)
+    ages = ages_of(asked, given.data, candidate.data, now)
+    reading = Reading(threads, progress)
+    joined = joined_of(asked, job, given, candidate, catalogue, reading, details=details)
+    with Workers(threads) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
         paired = BASELINE in joined.results
-        comparison = comparison_of(joined, state, asked.settings, workers) if paired else None
+        comparison = comparison_of(joined, state, settings, workers) if paired else None
         shown = None if comparison is None else comparison.details
         if details and shown is None:
-            shown = details_of(joined, asked.settings, workers, joined.segments)
+            shown = details_of(joined, settings, workers, joined.segments)
             if state.whole.clusters is not None:
-                values = estimates(state.whole, asked.settings.confidence)
-                told = state.whole.clusters.positive, asked.settings.cluster
+                values = estimates(state.whole, settings.confidence)
+                told = state.whole.clusters.positive, settings.cluster
                 shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
         alone = alone_of(joined, state, asked, workers)
     results = joined.results | {CANDIDATE: sealed(joined.results[CANDIDATE])}
@@ -172,8 +203,10 @@ def gate_as(request: GateRequest, *, details: bool = False, now: float | None = 
 
 def joined_of(
     asked: CheckedGate,
+    job: Job,
     labels: Labels,
     predictions: Predictions,
+    catalogue: Catalogue | None,
     reading: Reading,
     *,
     details: bool = False,
@@ -181,7 +214,8 @@ def joined_of(
     """Score what is asked for, beside the baseline."""
     runs, earlier = asked.runs(predictions), asked.earlier
     first = next(iter(runs))
-    joined = join(asked.job, labels, runs, first, asked.cuts, reading, details=details)
+    how = first, asked.cuts, reading, catalogue
+    joined = join_runs(job, labels, runs, *how, details=details)
     if earlier is not None:
         check_gains(earlier, joined.results[CANDIDATE])
     if earlier is not None and earlier.table is not None:
@@ -198,12 +232,20 @@ def alone_of(
     return joined.states_alone(workers, crossed=asked.crossed)
 
 
-def _of_result(result: Result, request: GateRequest, *, details: bool) -> Verdict:
-    """Hold the numbers of a result against rules; it was counted as it says."""
-    names = ("by", "moved", "worst_slices", "metrics", "cluster", "adjust")
-    wrong = [name for name in names if getattr(request, name)]
-    wrong += ["labels"] if request.labels is not None else []
-    wrong += ["details"] if details else []
+def _of_result(
+    result: Result,
+    rules: Rules,
+    baseline: Any,
+    history: str | Path | None,
+    time: datetime | None,
+    catalogue: Catalogue | None,
+    unused: Mapping[str, Any],
+) -> Verdict:
+    """Hold the numbers of a result against rules; it was counted as it says.
+
+    `unused` is what numbers alone have no use for, and may not be given.
+    """
+    wrong = [name for name, one in unused.items() if one]
     if wrong:
         raise UsageError(
             f"{', '.join(wrong)}: a Result is judged by its numbers alone; leave this out, with "
@@ -216,11 +258,12 @@ def _of_result(result: Result, request: GateRequest, *, details: bool) -> Verdic
         judged_only=scope.judged_only,
         gain_function=result.gain_function,
     ).under(result.semantics)
-    catalogue = replace(Catalogue.of(request.catalogue), drop_seen=scope.drop_seen)
-    request = request._replace(
-        labels=Labels(None, weight=scope.weight), semantics=counted, catalogue=catalogue
-    )
-    asked = asked_of(request, numbers_of_run)
+    items = replace(Catalogue.of(catalogue), drop_seen=scope.drop_seen)
+    weighted = Labels(None, weight=scope.weight)
+    job = Job(*parse_job(metrics_asked(rules, ()), weighted, counted, items))
+    settings = settings_of("t", rules.confidence, None, 0, 0)
+    run = baseline, history, time, (), None
+    asked = asked_of(rules, job, settings, *run, numbers_of_run)
     ruled = sorted({one.name(scope.rel) for one in asked.rules if one.kind == "metric"})
     missing = next((name for name in ruled if name not in result.metrics), None)
     if missing is not None:

@@ -3,17 +3,16 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.cuts.cuts import Cuts, column_names, cuts_of
 from rankmill.analysis.compare.differences.dependence import with_dependence
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.config.baseline_choice import is_choice
-from rankmill.engine.job import Job, make_job
-from rankmill.engine.progress import Progress
+from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.nightly.gate.history_baseline import from_history
@@ -29,9 +28,7 @@ from rankmill.nightly.rules.limits import check_intervals
 from rankmill.nightly.rules.rules import Rule, parse_rules
 from rankmill.nightly.rules.sides import MIN_OVERLAP
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
-from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.nouns import Predictions
 
 
 @dataclass(frozen=True)
@@ -80,34 +77,16 @@ class Rules:
         """Return what is given as rules."""
         return rules if isinstance(rules, cls) else cls(rules)
 
-
-class GateRequest(NamedTuple):
-    """The arguments of `gate`, as they are given."""
-
-    labels: Any
-    predictions: Any
-    rules: str | Iterable[str] | Rules
-    baseline: Any = None
-    history: str | Path | None = None
-    metrics: str | Sequence[str] = ()
-    by: Any = ()
-    moved: int = 0
-    worst_slices: int = 0
-    cluster: str | None = None
-    adjust: Any = None
-    time: datetime | None = None
-    semantics: Counting = "default"
-    catalogue: Catalogue | None = None
-    threads: int | None = None
-    memory: int = MEMORY
-    progress: Progress | bool | None = None
+    @cached_property
+    def parsed(self) -> list[Rule]:
+        """The rules, parsed once: an iterable of texts may be read only once."""
+        return parse_rules(self.rules)
 
 
 class CheckedGate(NamedTuple):
     """What to hold against which rules: the checked options of `gate`."""
 
     rules: list[Rule]
-    job: Job
     settings: Settings
     cuts: Cuts
     earlier: Baseline | None
@@ -133,40 +112,44 @@ class CheckedGate(NamedTuple):
         return runs
 
 
+def metrics_asked(rules: Rules, more: str | Sequence[str]) -> Sequence[str]:
+    """Return the names of the metrics of rules, and of more; those by default if there is none."""
+    ruled = [one.subject for one in rules.parsed if one.kind == "metric"]
+    extra = [more] if isinstance(more, str) else more
+    return [*dict.fromkeys([*ruled, *extra])] or DEFAULT_METRICS
+
+
 def asked_of(
-    request: GateRequest, opened: Callable[[Any, Sequence[str]], Baseline] = open_baseline
+    given: Rules,
+    job: Job,
+    settings: Settings,
+    baseline: Any,
+    history: str | Path | None,
+    time: datetime | None,
+    by: Any,
+    adjust: Any,
+    opened: Callable[[Any, Sequence[str]], Baseline] = open_baseline,
 ) -> CheckedGate:
     """Check what is asked of a gate before anything is read.
 
     Parameters
     ----------
-    request
+    given, job, settings
+    baseline, history, time, by, adjust
+        As for `gate`.
     opened
         How a baseline is opened that is no run of a history.
     """
-    given, baseline, extra = Rules.of(request.rules), request.baseline, request.metrics
-    asked = parse_rules(given.rules)
-    more = request.moved, request.worst_slices, request.cluster, request.adjust
-    settings = settings_of("t", given.confidence, None, *more)
+    asked = given.parsed
     _check(asked, baseline, given.undecided)
     _check_overlap(given.min_overlap)
-    extra = [extra] if isinstance(extra, str) else list(extra)
-    names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
-    labels = Labels.of(request.labels)
-    job = make_job(
-        names or DEFAULT_METRICS,
-        labels,
-        request.semantics,
-        request.catalogue,
-        memory=request.memory,
-    )
     check_intervals(asked, job.semantics, alone=opened is numbers_of_run)
     earlier = None
     dropping = [one for one in asked if one.measure == "drop"]
     dropped = [*dict.fromkeys(one.name(job.scope.rel) for one in dropping)]
     if isinstance(baseline, str) and is_choice(baseline):
         try:
-            earlier = from_history(baseline, request.history, dropping, job, request.time)
+            earlier = from_history(baseline, history, dropping, job, time)
         except InputError:  # the first night has none, which rules about itself need not know
             if any(one.paired for one in asked):
                 raise
@@ -176,14 +159,13 @@ def asked_of(
         with outside(earlier.source, "evaluate it again"):
             check_alike(earlier, job, dropped)
         _check_decidable(asked, earlier)
-    cuts = _cuts(request.by, asked)
-    cuts = with_dependence(cuts, settings, request.adjust, labels.weight)
+    cuts = with_dependence(_cuts(by, asked), settings, adjust, job.scope.weight)
     _check_dependence(asked, earlier, settings)
     since = None if earlier is None else earlier.since
     chosen = earlier is not None and earlier.kind == "history" and since is None
-    look = look_of(asked, request.history, since, chosen=chosen)
+    look = look_of(asked, history, since, chosen=chosen)
     levels = levelled(asked, given.family_confidence, *look)
-    return CheckedGate(levels, job, settings, cuts, earlier, given.undecided, given.min_overlap)
+    return CheckedGate(levels, settings, cuts, earlier, given.undecided, given.min_overlap)
 
 
 def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:

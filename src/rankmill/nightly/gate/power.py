@@ -9,19 +9,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.queries.join import Reading
 from rankmill.analysis.statistics.distributions import t_quantile, t_tail
 from rankmill.analysis.statistics.ratios import Pair
+from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
 from rankmill.nightly.gate.gate import alone_of, evidence_of, joined_of
-from rankmill.nightly.gate.gate_request import GateRequest, Rules, asked_of
+from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
 from rankmill.nightly.gate.judge import Case, Evidence, cases_of, confidence_of_each
 from rankmill.nightly.gate.levels import levelled, look_of
 from rankmill.nightly.gate.power_view import POWER, GatePower, RulePower
 from rankmill.nightly.gate.replay import Replay
 from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.measurements import Measurement, freedom_and_error
-from rankmill.nightly.rules.rules import Rule, parse_rules
+from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import open_folder
 from rankmill.nightly.runs.other_inputs import beside_of
 from rankmill.nightly.runs.runs import rules_text
@@ -79,29 +81,18 @@ def gate_power(
     >>> round(found.smallest, 3), round(found.alarms, 1)
     (0.088, 3.0)
     """
-    request = GateRequest(
-        labels,
-        predictions,
-        rules,
-        baseline,
-        history,
-        metrics,
-        by,
-        cluster=cluster,
-        adjust=adjust,
-        time=time,
-        semantics=semantics,
-        catalogue=catalogue,
-        memory=memory,
-    )
-    given, asked = Rules.of(rules), asked_of(request)
-    reading = Reading(threads, progress)
-    joined = joined_of(asked, Labels.of(labels), Predictions.of(predictions), reading)
+    given, of_labels = Rules.of(rules), Labels.of(labels)
+    settings = settings_of("t", given.confidence, None, 0, 0, cluster, adjust)
+    parsed = parse_job(metrics_asked(given, metrics), of_labels, semantics, catalogue)
+    job = Job(*parsed, memory=memory)
+    asked = asked_of(given, job, settings, baseline, history, time, by, adjust)
+    reading, candidate = Reading(threads, progress), Predictions.of(predictions)
+    joined = joined_of(asked, job, of_labels, candidate, catalogue, reading)
     with Workers(threads) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
         alone = alone_of(joined, state, asked, workers)
     evidence = evidence_of(asked, joined.results, joined.without, state, {}, alone)
-    written, folder = parse_rules(given.rules), history
+    written, folder = given.parsed, history
     cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in written]
     earlier = asked.earlier
     since = None if earlier is None else earlier.since

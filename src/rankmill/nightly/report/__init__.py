@@ -1,6 +1,7 @@
 """The page of a run: what happened, and where to look, in one HTML file."""
 
-from rankmill.nightly.report.page_run import compare_in_detail, lists_of
+from rankmill.analysis.compare.compare import compare_in_detail
+from rankmill.nightly.report.page_run import lists_of
 from rankmill.nightly.report.pages import page
 
 __all__ = ["compare_in_detail", "lists_of", "page"]

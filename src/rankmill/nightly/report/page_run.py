@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rankmill.analysis.compare.compare import compare_as
-from rankmill.analysis.compare.comparison_request import CompareRequest
-from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details
 from rankmill.analysis.explain.side_by_side import Listed, side_by_side
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.report.query_sections import RANKS
-from rankmill.semantics.semantics import Counting
 from rankmill.sources.files.spool import is_pipe
-from rankmill.sources.nouns import Catalogue, Given
-
-
-def compare_in_detail(
-    labels: Any,
-    runs: Mapping[str, Any],
-    metrics: str | Iterable[str],
-    *,
-    baseline: str | None = None,
-    by: Any = (),
-    semantics: Counting = "default",
-    catalogue: Catalogue | None = None,
-) -> Comparison:
-    """Compare systems as `rankmill.compare` does, with what charts need from the same pass."""
-    asked = CompareRequest(
-        labels, runs, metrics, baseline, by=by, semantics=semantics, catalogue=catalogue
-    )
-    return compare_as(asked, details=True)
+from rankmill.sources.nouns import Given
 
 
 def lists_of(details: Details | None, given: Mapping[str, Any]) -> list[Listed]:

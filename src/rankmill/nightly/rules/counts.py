@@ -4,13 +4,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.engine.job import BESIDE
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse_all
 from rankmill.nightly.rules.limits import SHARE_OF
 from rankmill.nightly.rules.rules import HELD, Rule, age_text
 from rankmill.nightly.rules.verdict import RuleOutcome
-from rankmill.nightly.runs.other_inputs import INPUTS
 
 
 def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None) -> RuleOutcome:
@@ -60,7 +60,7 @@ def _check_counted(rule: Rule, told: Mapping[str, Any], todo: str) -> None:
     asked = parse_all(names) if names else []
     needs = {
         "seen_items": ("train", "train" in inputs),
-        "unknown_items": ("items, train or features", bool({*INPUTS} & {*inputs})),
+        "unknown_items": ("items, train or features", bool({*BESIDE} & {*inputs})),
         "items_beyond_depth": ("depth", scope.get("depth") is not None),
         "unjudged_items": ("judged_only", bool(scope.get("judged_only"))),
         "tied_confidences": (

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from rankmill.engine.job import Job
+from rankmill.engine.job import BESIDE, Job
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import aggregate_of, needs_of
 from rankmill.metrics.registry import parse
 
-# Which of these there were, and the column of the groups of items.
-INPUTS = "train", "items", "features"
+# Which inputs there were, and the column of the groups of items.
 KEYS = "beside", "item_group"
 
 
 def beside_of(inputs: Mapping[str, Any]) -> dict[str, str]:
     """Return what the inputs of a result, or a run, say of it, for its rules; {} without any."""
     group = inputs.get("items", {}).get("columns", {}).get("group")
-    return _told([name for name in INPUTS if name in inputs], group)
+    return _told([name for name in BESIDE if name in inputs], group)
 
 
 def beside_of_job(job: Job) -> dict[str, str]:
     """Return the same of a job."""
-    given = job.beside
-    return _told([name for name in INPUTS if getattr(given, name) is not None], given.group)
+    return _told(job.beside, job.group)
 
 
-def _told(names: list[str], group: str | None) -> dict[str, str]:
+def _told(names: Sequence[str], group: str | None) -> dict[str, str]:
     found = {"beside": ", ".join(names)} if names else {}
     return found | ({} if group is None else {"item_group": group})
 

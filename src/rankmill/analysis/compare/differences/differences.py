@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from rankmill.analysis.statistics.outcome import Tested
+from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.metrics.base import Better
 from rankmill.results.plain import plain, read_fields
 
@@ -267,3 +268,13 @@ class Settings:
     worst_slices: int = 0
     cluster: str | None = None
     adjust: str | None = None
+
+    @property
+    def crossed(self) -> bool:
+        """Whether slices of two ways to cut are needed."""
+        return self.worst_slices > 0
+
+    @property
+    def rows(self) -> bool:
+        """Whether the values of all systems are needed, query by query."""
+        return TUKEY in self.tests

@@ -30,10 +30,10 @@ from rankmill.engine.evaluate import score_systems
 from rankmill.engine.job import Job
 from rankmill.engine.progress import Progress
 from rankmill.engine.state import State
+from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
-from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
-from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.facts import Kind
 from rankmill.threads import Workers
 
@@ -43,6 +43,8 @@ class Joined(NamedTuple):
 
     Attributes
     ----------
+    asked : tuple of Metric
+        The metrics of the results.
     results : dict of str to Result
     baseline : str
     states : dict of str to State
@@ -68,6 +70,7 @@ class Joined(NamedTuple):
         The join of one of several systems, over all queries that count for it.
     """
 
+    asked: tuple[Metric, ...]
     results: dict[str, Result]
     states: dict[str, State]
     baseline: str
@@ -91,11 +94,7 @@ class Joined(NamedTuple):
     def metrics(self) -> list[str]:
         """The metrics that are a mean over queries."""
         per_query = self.aligned.tables[self.baseline].column_names
-        return [
-            metric
-            for metric in self.results[self.baseline].metrics
-            if metric in per_query[1:] and not parse(metric).summary
-        ]
+        return [one.text for one in self.asked if one.text in per_query[1:] and not one.summary]
 
     def values(self, metric: str, system: str) -> np.ndarray:
         """Return the values of the queries that count for all."""
@@ -115,11 +114,12 @@ class Joined(NamedTuple):
         if not count:
             return {}
         ids = self.ids()
+        better = {one.text: one.better for one in self.asked}
 
         def most(task: tuple[str, str]) -> pa.Table:
             metric, system = task
             before, after = (self.values(metric, name) for name in (self.baseline, system))
-            return rows_moved(ids, before, after, count, parse(metric).better)
+            return rows_moved(ids, before, after, count, better[metric])
 
         others = [name for name in self.results if name != self.baseline]
         tasks = [(metric, system) for metric in self.metrics for system in others]
@@ -221,13 +221,14 @@ class Reading(NamedTuple):
     progress: Progress | bool | None = None
 
 
-def join(
+def join_runs(
     job: Job,
     labels: Labels,
     runs: Mapping[str, Predictions],
     baseline: str,
     cuts: Cuts,
     reading: Reading,
+    catalogue: Catalogue | None = None,
     *,
     details: bool = False,
 ) -> Joined:
@@ -244,7 +245,7 @@ def join(
         gap_groups=True,
         aside=() if aside is None else aside.metrics,
     )
-    systems = score_systems(job, labels, runs, *reading, facts)
+    systems = score_systems(job, labels, runs, *reading, catalogue, facts)
     states: dict[str, State] = {}
     without: dict[str, dict[str, LeftOut | str]] = {}
     with closing(systems), Workers(reading.threads) as workers:
@@ -271,6 +272,7 @@ def join(
         table, own = aligned.tables[name], aligned.rows[name]
         of = slice(None) if own is None else own
         return Joined(
+            job.metrics,
             {name: results[name]},
             {},
             name,
@@ -285,6 +287,7 @@ def join(
         )
 
     return Joined(
+        job.metrics,
         results,
         states,
         baseline,

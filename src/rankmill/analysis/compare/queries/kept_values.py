@@ -21,43 +21,48 @@ from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.registry import parse
 from rankmill.metrics.texts import split_names
 from rankmill.results.result import WEIGHT, Result
+from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.nouns import Catalogue
 from rankmill.sources.roles.roles import Columns
 from rankmill.threads import Workers
 
 AGAIN = "give labels and runs, as in compare(labels, runs)"
 
 
-def check_alone(runs: Any, options: Iterable[str]) -> None:
+def check_alone(runs: Any, semantics: Counting, catalogue: Catalogue | None) -> None:
     """Raise UsageError if runs, or options that say how to score, are given beside results."""
-    scoring = [name for name in options if name not in ("threads", "memory", "progress")]
-    given = ["runs"] * (runs is not None) + scoring
+    scoring = (
+        ("runs", runs, None),
+        ("semantics", semantics, "default"),
+        ("catalogue", catalogue, None),
+    )
+    given = [name for name, one, usual in scoring if one != usual]
     if given:
         raise UsageError(f"{given[0]} does not go with results, which are scored already: {AGAIN}")
 
 
 def join_results(
-    results: Mapping[str, Result],
-    metrics: str | Iterable[str],
+    kept: dict[str, Result],
     baseline: str,
     cuts: Cuts,
     workers: Workers,
     memory: int,
 ) -> Joined:
-    """Join results as `join` does what it scores, with the same bits; nothing is scored again.
+    """Join results as `join_runs` does what it scores, with the same bits; nothing is scored again.
 
     Raises
     ------
     UsageError
         If something is asked for that the values of queries do not tell.
     """
-    kept = {name: _chosen(one, metrics, name) for name, one in results.items()}
     one = kept[baseline]
     if any(_how(each) != _how(one) for each in kept.values()):
         raise UsageError(f"the results are not of one call of evaluate_runs: {AGAIN}")
-    pooled = [name for name in one.metrics if aggregate_of(parse(name)) is Gap]
+    asked = tuple(map(parse, one.metrics))
+    pooled = [metric.text for metric in asked if aggregate_of(metric) is Gap]
     if pooled:
         raise UsageError(f"{pooled[0]} needs all predictions, which results do not hold: {AGAIN}")
     of_labels = [*cuts.facts, *cuts.derived]
@@ -80,6 +85,7 @@ def join_results(
     rows = rows if common is None else rows[common]
     weights = aligned.weights()
     return Joined(
+        asked,
         kept,
         {},
         baseline,
@@ -94,7 +100,7 @@ def join_results(
     )
 
 
-def _chosen(result: Result, metrics: str | Iterable[str], name: str) -> Any:
+def chosen(result: Result, metrics: str | Iterable[str], name: str) -> Result:
     """Return a result with the metrics asked for: by default all that it has."""
     if not isinstance(result.per_query, pa.Table):
         raise UsageError(
@@ -112,8 +118,8 @@ def _chosen(result: Result, metrics: str | Iterable[str], name: str) -> Any:
     table = result.per_query
     beside = [table.column_names[0], *names, WEIGHT]
     columns = [one for one in dict.fromkeys(beside) if one in table.column_names]
-    chosen = {one: result.metrics[one] for one in names}
-    return replace(result, metrics=chosen, per_query=table.select(columns))
+    values = {one: result.metrics[one] for one in names}
+    return replace(result, metrics=values, per_query=table.select(columns))
 
 
 def _how(result: Result) -> tuple[Any, ...]:

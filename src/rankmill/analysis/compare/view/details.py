@@ -10,10 +10,10 @@ from rankmill.analysis.compare.cuts.cuts import cuts_of
 from rankmill.analysis.compare.cuts.segments import Segments
 from rankmill.analysis.compare.differences.differences import Estimate, Moved, Settings, Slice
 from rankmill.analysis.compare.differences.slices import tested_slices
-from rankmill.analysis.compare.queries.join import Joined, Reading, join
+from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.queries.page_metrics import Bin
 from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import make_job
+from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
 from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS
@@ -121,9 +121,9 @@ def evaluate_in_detail(
     """
     baseline = next(iter(runs), "")
     given, systems = Labels.of(labels), runs_of(runs)
-    job = make_job(metrics, given, semantics, catalogue, memory=memory)
-    reading = Reading(threads, progress)
-    joined = join(job, given, systems, baseline, cuts_of(by), reading, details=True)
+    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory)
+    reading, cuts = Reading(threads, progress), cuts_of(by)
+    joined = join_runs(job, given, systems, baseline, cuts, reading, catalogue, details=True)
     with Workers(threads) as workers:
         return joined.results, details_of(joined, Settings(), workers, joined.segments)
 
