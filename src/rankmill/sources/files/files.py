@@ -111,7 +111,10 @@ def find_files(paths: Sequence[str], told: str | None = None) -> list[File]:
         if is_url(path):
             from rankmill.sources.files.remote import find_remote
 
-            found += find_remote(path, told)
+            found += [
+                File(one.name, one.path, columns_of(one.folders), one.filesystem, one.identity)
+                for one in find_remote(path, told)
+            ]
             continue
         try:
             found += _find(path, told)

@@ -3,17 +3,26 @@
 import fnmatch
 import glob
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankmill.errors import InputError
 from rankmill.io.stores.failures import reading
 from rankmill.io.stores.filesystems import Stored, bucket_of, stored
-from rankmill.io.stores.store_objects import identity_of
-from rankmill.sources.files.files import File, columns_of
+from rankmill.io.stores.store_objects import Identity, identity_of
 from rankmill.sources.files.formats import files_of_one_format
 
 
-def find_remote(url: str, told: str | None) -> list[File]:
+class Object(NamedTuple):
+    """An object of a store: what a `File` holds, with the folders that may be columns."""
+
+    name: str
+    path: str
+    folders: Sequence[str]
+    filesystem: Any
+    identity: Identity | None
+
+
+def find_remote(url: str, told: str | None) -> list[Object]:
     """The objects that a URL, a glob or a folder of a store stands for; sorted by name.
 
     Folders named key=value are columns, and hidden names are passed over, as on the disk.
@@ -47,11 +56,11 @@ def _missing(place: Stored, kind: str) -> InputError:
     return InputError(f"{kind} {place.name}; expected an object, a glob or a folder")
 
 
-def _find_by_glob(place: Stored, told: str | None) -> list[File]:
+def _find_by_glob(place: Stored, told: str | None) -> list[Object]:
     parts = place.path.split("/")
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
     base, pattern = "/".join(parts[:fixed]), parts[fixed:]
-    found: dict[str, File] = {}
+    found: dict[str, Object] = {}
     infos = _listed(place, base, len(pattern) > 1 or pattern[0] == "**")
     for info in infos:
         below = _below(info.path, base)
@@ -103,7 +112,7 @@ def _listed(place: Stored, folder: str, recursive: bool) -> list[Any]:
 
 def _files_below(
     place: Stored, folder: str, infos: list[Any], told: str | None, base: str | None = None
-) -> list[File]:
+) -> list[Object]:
     """The files of a folder; folders below `base`, or else below the folder, give columns."""
     files = {info.path: info for info in infos if info.is_file and _below(info.path, folder)[-1]}
     name = _name(place, folder)
@@ -127,7 +136,7 @@ def _name(place: Stored, path: str) -> str:
     return f"{root}{below}" if root.endswith("/") else f"{root}/{below}"
 
 
-def _object(place: Stored, info: Any, folders: Sequence[str]) -> File:
+def _object(place: Stored, info: Any, folders: Sequence[str]) -> Object:
     name = place.name if info.path == place.path else _name(place, info.path)
     listed = None if info.size is None or info.mtime_ns is None else identity_of(info)
-    return File(name, info.path, columns_of(folders), place.filesystem, listed)
+    return Object(name, info.path, folders, place.filesystem, listed)
