@@ -261,7 +261,7 @@ def end_while_writing(folder, temporary, during, number) -> tuple[int, str, dict
 import os, sys
 from pathlib import Path
 from rankmill import signals
-from rankmill.io import whole_files as files as writing
+from rankmill.io import whole_files as writing
 during, (folder,) = {during!r}, map(Path, sys.argv[1:])
 if {temporary == "with a name"}:
     del os.O_TMPFILE
