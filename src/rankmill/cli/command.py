@@ -10,6 +10,7 @@ import click
 from rankmill.cli import process
 from rankmill.cli.completion import complete_metrics, complete_presets
 from rankmill.cli.run_record import TIME, recording_of
+from rankmill.cli.suffixes import STANDARD_OUTPUT
 from rankmill.config.click_options import click_option
 from rankmill.config.option import Option
 from rankmill.config.options import options_of
@@ -112,12 +113,14 @@ def table_command(
 ) -> Callable[[Callable[..., None]], Command]:
     """Make a function the command of a name.
 
-    It receives `semantics` in the place of the options of semantics, and `recording` in that of
-    those of a history.
+    It receives no `output` where -o names standard output, `semantics` in the place of the options
+    of semantics, and `recording` in that of those of a history.
     """
 
     def decorate(function: Callable[..., None]) -> Command:
         def called(**given: Any) -> None:
+            if "format" in given and given.get("output") == STANDARD_OUTPUT:
+                given["output"] = None  # as without -o
             if "preset" in given:
                 given["semantics"] = _semantics(given.pop("preset"), given.pop("fields"))
             if "tags" in given:

@@ -63,7 +63,6 @@ def command(
     from rankmill.metrics.registry import parse_under
     from rankmill.show.pictures import check_picture, rendered
 
-    output = None if output == "-" else output
     parse_under(metrics, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}

@@ -9,8 +9,7 @@ import click
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.output_checks import check_outputs
-from rankmill.cli.progress_bar import Progress
-from rankmill.config.face import face_of
+from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of
 
 _HELP = """Write INPUT, labels or predictions of any kind, to OUTPUT as wide Parquet.
@@ -42,7 +41,5 @@ def command(source: str, output: str, **options: Any) -> None:
 
     check_path(output)
     check_outputs(output, [paths])
-    with Progress() as progress:
-        options |= {"path": output, "progress": progress}
-        told = convert(**face_of(convert, paths, None, options))
+    told = run(convert, paths, None, options | {"path": output})
     emit(plain_text(converted_lines(told)) + "\n")

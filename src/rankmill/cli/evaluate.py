@@ -9,7 +9,7 @@ from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources, check_outputs
 from rankmill.cli.page import page_of, trends_of
-from rankmill.cli.progress_bar import Progress
+from rankmill.cli.progress_bar import Progress, run
 from rankmill.cli.run_record import Recording, by_system
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
@@ -59,7 +59,6 @@ def command(
     from rankmill.metrics.aggregate import has_curve
     from rankmill.metrics.registry import parse_under
 
-    output = None if output == "-" else output
     parsed, _ = parse_under(metrics, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
@@ -85,9 +84,7 @@ def command(
     if report is None:
         from rankmill.engine.evaluate import evaluate_runs
 
-        with Progress() as progress:
-            given = face_of(evaluate_runs, label_source, runs, options | {"progress": progress})
-            results = evaluate_runs(**given)
+        results = run(evaluate_runs, label_source, runs, options)
     else:
         from rankmill.analysis.compare.view.details import evaluate_in_detail
 

@@ -9,8 +9,7 @@ import click
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.output_checks import catalogue_sources, check_outputs
-from rankmill.cli.progress_bar import Progress
-from rankmill.config.face import face_of
+from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import InputError
 from rankmill.io import whole_files as writing
@@ -56,7 +55,6 @@ def command(
     """Trace, and write the rows whole or not at all; as a table if the file is called so."""
     from rankmill.metrics.registry import parse
 
-    output = None if output == "-" else output
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     check_outputs(output, [*sources, *catalogue_sources(options)])
@@ -69,9 +67,8 @@ def command(
     from rankmill.analysis.explain.trace import explain
     from rankmill.analysis.explain.trace_view import view_of
 
-    with Progress() as progress:
-        options |= {"metric": metric, "query_id": query_id, "rows": rows, "progress": progress}
-        found = explain(**face_of(explain, sources[0], sources[1], options))
+    options |= {"metric": metric, "query_id": query_id, "rows": rows}
+    found = run(explain, sources[0], sources[1], options)
     if as_table and output is not None:
         writing.write_table(output, found.table)
     else:

@@ -9,8 +9,7 @@ import click
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.output_checks import check_outputs
-from rankmill.cli.progress_bar import Progress
-from rankmill.config.face import face_of
+from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of
 
 _HELP = """Score PREDICTIONS as several evaluators do, and tell where the difference is from.
@@ -48,7 +47,6 @@ def command(
     """Compare, and write the result whole or not at all."""
     from rankmill.metrics.registry import parse
 
-    output = None if output == "-" else output
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     check_outputs(output, sources)
@@ -58,7 +56,6 @@ def command(
     from rankmill.analysis.explain.evaluators import explain_evaluators
     from rankmill.analysis.explain.evaluators_view import view_of
 
-    with Progress() as progress:
-        options |= {"metric": metric, "presets": named, "progress": progress}
-        found = explain_evaluators(**face_of(explain_evaluators, sources[0], sources[1], options))
+    options |= {"metric": metric, "presets": named}
+    found = run(explain_evaluators, sources[0], sources[1], options)
     deliver(view_of(found), chosen, output)

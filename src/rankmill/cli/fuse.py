@@ -9,8 +9,7 @@ import click
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.output_checks import check_outputs
-from rankmill.cli.progress_bar import Progress
-from rankmill.config.face import face_of
+from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.errors import UsageError
 
@@ -48,9 +47,7 @@ def command(
 
     check_path(output)
     check_outputs(output, list(inputs.values()))
-    with Progress() as progress:
-        options |= {"path": output, "progress": progress}
-        fused = fuse(**face_of(fuse, None, inputs, options))
+    fused = run(fuse, None, inputs, options | {"path": output})
     emit(f"{fused!r}\n")
 
 

@@ -17,7 +17,7 @@ from rankmill.cli.failed_outputs import Outputs, append
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources, check_outputs
 from rankmill.cli.page import page_of, trends_of
-from rankmill.cli.progress_bar import Progress
+from rankmill.cli.progress_bar import Progress, run
 from rankmill.cli.run_record import FAILED
 from rankmill.cli.suffixes import STANDARD_OUTPUT
 from rankmill.config.face import face_of
@@ -82,7 +82,6 @@ def command(
     from rankmill.nightly.rules.rules import parse_rules
     from rankmill.nightly.rules.verdict import view_of
 
-    output = None if output == "-" else output
     parse_rules(rules)
     step = _step_summary() if markdown == "-" else None
     markdown = None if markdown == "-" else markdown
@@ -197,11 +196,9 @@ def _show_power(
     from rankmill.nightly.gate.power_view import view_of
 
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
-    with Progress() as progress:
-        asked = {"baseline": base, "history": recording.history, "time": recording.time, **left}
-        asked |= {"rules": rules, "progress": progress}
-        found = gate_power(**face_of(gate_power, sources[0], sources[1], asked))
-    deliver(view_of(found), chosen, output, [])
+    asked = {"rules": rules, "baseline": base, "history": recording.history, **left}
+    found = run(gate_power, sources[0], sources[1], asked | {"time": recording.time})
+    deliver(view_of(found), chosen, output)
 
 
 def _content(name: str, found: Verdict) -> Any:

@@ -74,7 +74,6 @@ def command(
     from rankmill.nightly.history import history as histories
     from rankmill.nightly.runs.history_view import view_of
 
-    output = None if output == "-" else output
     check_outputs(output, [], plot=plot)
     chosen = format_for(format, output)
     if plot is not None:

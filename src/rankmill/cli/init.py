@@ -13,7 +13,7 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.progress_bar import Progress
+from rankmill.cli.progress_bar import run
 from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.config.options import keys
@@ -181,6 +181,4 @@ def _undated(names: Sequence[str], date: date | None) -> list[str]:
 def _result(labels: Any, predictions: Any, metrics: list[str], given: dict[str, Any]) -> Result:
     from rankmill.engine.evaluate import evaluate
 
-    with Progress() as progress:
-        options = given | {"metrics": metrics, "per_query": False, "progress": progress}
-        return evaluate(**face_of(evaluate, labels, predictions, options))
+    return run(evaluate, labels, predictions, given | {"metrics": metrics, "per_query": False})

@@ -6,16 +6,28 @@ import gc
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankmill.cli import process
 from rankmill.cli.process import is_terminal
+from rankmill.config.face import face_of
 from rankmill.errors import plural
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
+
+Value = TypeVar("Value")
+
+
+def run(
+    function: Callable[..., Value], labels: Any, runs: Any, options: Mapping[str, Any]
+) -> Value:
+    """Call a function of rankmill, given inputs and flat options as `face_of`, under a bar."""
+    with Progress() as progress:
+        return function(**face_of(function, labels, runs, {**options, "progress": progress}))
 
 
 class Progress:

@@ -70,7 +70,6 @@ def command(
         raise UsageError(
             "Spark does not drop padding: replace it by null in the files, or use rankmill evaluate"
         )
-    output = None if output == "-" else output
     options["metrics"] = metrics
     parse_under(metrics, options["semantics"])
     # Those that are files of this machine, and not in the file system of Spark.

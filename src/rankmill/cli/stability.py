@@ -9,8 +9,7 @@ import click
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.output_checks import check_outputs
-from rankmill.cli.progress_bar import Progress
-from rankmill.config.face import face_of
+from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.errors import InputError
 from rankmill.io.stores.urls import redacted
@@ -48,7 +47,6 @@ def command(
     """Check what can be checked, evaluate, and write the outcome whole or not at all."""
     from rankmill.show.pictures import check_picture, rendered
 
-    output = None if output == "-" else output
     label_source = source_of(labels, "LABELS")
     sources = [source_of(text, "PREDICTIONS") for text in predictions]
     check_outputs(output, [label_source, *sources], plot=plot)
@@ -59,10 +57,8 @@ def command(
     from rankmill.analysis.stability.stability import stability
     from rankmill.analysis.stability.stability_view import view_of
 
-    with Progress() as progress:
-        runs = dict(zip(system_names(predictions), sources, strict=True))
-        options |= {"metrics": metrics, "progress": progress}
-        found = stability(**face_of(stability, label_source, runs, options))
+    runs = dict(zip(system_names(predictions), sources, strict=True))
+    found = run(stability, label_source, runs, options | {"metrics": metrics})
     more = [] if plot is None else [(plot, rendered(found.plot(), plot))]
     deliver(view_of(found), chosen, output, more)
     if not found.queries:

@@ -29,6 +29,11 @@ def is_list_type(kind: Any) -> bool:
     )
 
 
+def value_type(kind: Any) -> Any:
+    """The type of the items of lists; any other Arrow type as it is."""
+    return kind.value_type if is_list_type(kind) else kind
+
+
 def split_lists(array: Any) -> tuple[np.ndarray, Any]:
     """The int64 offsets and the Arrow values of any Arrow list array; a null list becomes empty.
 

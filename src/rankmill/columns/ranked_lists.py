@@ -44,17 +44,18 @@ class Lists:
     rows: int
     repeats: int = 0
 
-    def slice(self, place: int) -> "Lists":
-        """The list at one place alone; no item may have been left out of these lists."""
-        start, end = int(self.offsets[place]), int(self.offsets[place + 1])
+    def slice(self, start: int, end: int) -> "Lists":
+        """The lists from `start` to `end` (exclusive), as views, with the counts of all."""
+        offsets = self.offsets[start : end + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
         return replace(
             self,
-            queries=slice_ids(self.queries, place, place + 1),
-            offsets=np.array([0, end - start]),
-            items=slice_ids(self.items, start, end),
-            numbers=None if self.numbers is None else self.numbers[start:end],
-            place=self.place.onwards(place),
-            rows=1,
+            queries=slice_ids(self.queries, start, end),
+            offsets=offsets - first,
+            items=slice_ids(self.items, first, last),
+            numbers=None if self.numbers is None else self.numbers[first:last],
+            place=self.place.onwards(start),
+            rows=end - start,
         )
 
     def keep(self, keep: np.ndarray) -> "Lists":

@@ -257,16 +257,12 @@ def _remove(hidden: Sequence[str]) -> None:
 
 def _flush_folder_to_disk(folder: Path) -> None:
     # Some systems cannot open or flush a folder. The file is in place by now: no failure.
-    try:
+    with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.doubts import has_stray_return, lines_with_return
 from rankmill.sources.files.doubts import Doubts, doubt_lists
-from rankmill.sources.files.text_blocks import TextBlock
+from rankmill.sources.files.text_blocks import Texts
 from rankmill.sources.files.text_lists import split
 
 ROWS = 1000
@@ -257,17 +257,10 @@ def test_lists_with_another_separator_are_counted(cells: list[str], separator: s
     ends = np.cumsum([len(one) for one in raw], dtype=np.int64)
     starts = ends - np.array([len(one) for one in raw], np.int64)
     data: np.ndarray = np.frombuffer(b"".join(raw), np.uint8)
-    block, place = TextBlock(data, "p.csv", 5), Place("p.csv", 5, "line")
+    texts = Texts("items", Place("p.csv", 5, "line"), data, starts, ends)
     doubts = Doubts()
     doubts.read("p.csv", 5, len(cells), 0)
-    doubt_lists(
-        block,
-        place,
-        "items",
-        separator,
-        split(block, place, "items", separator, data, starts, ends),
-        doubts,
-    )
+    doubt_lists(split(texts, separator), separator, doubts)
     found = [(one.line, one.rows, one.of) for one in doubts.all()]
     assert found == ([(5 + odd[0], len(odd), len(cells))] if odd else [])
 

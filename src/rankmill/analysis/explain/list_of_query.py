@@ -108,7 +108,7 @@ def _lists_among(lookup: Lookup, count: int, one: Input, workers: Workers) -> li
     def found(lists: Lists) -> list[tuple[int, Lists]]:
         numbers = lookup.find(lists.queries)
         places = np.flatnonzero(numbers >= 0).tolist()
-        return [(int(numbers[place]), lists.slice(place)) for place in places]
+        return [(int(numbers[place]), lists.slice(place, place + 1)) for place in places]
 
     lists: list[Lists | None] = [None] * count
     with closing(map_lists(found, one.source, one.columns, workers)) as blocks:

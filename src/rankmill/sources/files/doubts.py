@@ -8,7 +8,7 @@ import numpy as np
 from rankmill.columns.place import Place
 from rankmill.errors import InputError
 from rankmill.kernels.doubts import cells_with, has_stray_return, lines_with_return, rows_with_quote
-from rankmill.sources.files.text_blocks import TextBlock, shown
+from rankmill.sources.files.text_blocks import TextBlock, Texts, shown
 
 # A file with more such rows is not what its first rows made it seem.
 MOST_IN_THOUSAND = 3
@@ -61,13 +61,12 @@ class Doubts:
         """Say how many rows and comments a block holds; its first line names it."""
         self._rows[file, block] = rows, comments
 
-    def add(
-        self, guess: str, file: str, block: int, *, line: int, rows: int, what: str, todo: str
-    ) -> None:
+    def add(self, guess: str, place: Place, line: int, rows: int, what: str, todo: str) -> None:
         """Add rows of a block that do not fit a guess; of several columns, the one with most."""
-        before = self._found.get((guess, file, block))
+        key = guess, place.source, place.first
+        before = self._found.get(key)
         if before is None or rows >= before[1]:
-            self._found[guess, file, block] = line, rows, what, todo
+            self._found[key] = line, rows, what, todo
 
     def all(self) -> list[Doubt]:
         """What was found in each file, in the order of their names, with the first line of each."""
@@ -112,56 +111,32 @@ def doubt_returns(block: TextBlock, delimiter: int, doubts: Doubts) -> None:
     first = np.zeros(1, np.int64)
     count = lines_with_return(block.data, delimiter, first)
     if count:
-        doubts.add(
-            "line end",
-            block.file,
-            block.first_line,
-            line=block.first_line + int(first[0]),
-            rows=count,
-            what="a carriage return within the line does not end it",
-            todo=LINE_ENDS,
-        )
+        place = Place(block.file, block.first_line)
+        what = "a carriage return within the line does not end it"
+        doubts.add("line end", place, place.number(int(first[0])), count, what, LINE_ENDS)
 
 
-def doubt_quotes(
-    block: TextBlock,
-    place: Place,
-    name: str,
-    data: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    doubts: Doubts,
-) -> None:
+def doubt_quotes(texts: Texts, doubts: Doubts) -> None:
     """Add the fields of a column that would be quoted, had they no blanks before the quote."""
     first = np.zeros(1, np.int64)
-    count = rows_with_quote(data, starts, ends, first)
+    count = rows_with_quote(texts.data, texts.starts, texts.ends, first)
     if count:
         row = int(first[0])
-        doubts.add(
-            "quotes",
-            block.file,
-            block.first_line,
-            line=place.number(row),
-            rows=count,
-            what=f"{name} is {shown(data, starts[row], ends[row])}, whose quotes are read as part "
-            "of it, because blanks stand before them",
-            todo="write no blanks between a delimiter and a quote",
+        what = (
+            f"{texts.name} is {texts.shown(row)}, whose quotes are read as part of it, because "
+            "blanks stand before them"
         )
+        todo = "write no blanks between a delimiter and a quote"
+        doubts.add("quotes", texts.place, texts.place.number(row), count, what, todo)
 
 
-def doubt_lists(
-    block: TextBlock,
-    place: Place,
-    name: str,
-    separator: str,
-    lists: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-    doubts: Doubts,
-) -> None:
+def doubt_lists(lists: Texts, separator: str, doubts: Doubts) -> None:
     """Add the lists of a column of which an item holds something else that may part items.
 
     `lists` are what `text_lists.split` returns.
     """
-    offsets, data, starts, ends = lists
+    name, place, data, starts, ends, offsets = lists
+    assert offsets is not None
     others = [one for one in PARTED_BY if one != separator]
     first = np.zeros(1, np.int64)
     count = cells_with(data, offsets, starts, ends, np.array([*map(ord, others)], np.uint8), first)
@@ -170,15 +145,13 @@ def doubt_lists(
         start, end = starts[offsets[row]], ends[offsets[row + 1] - 1]
         text = data[start:end].tobytes().decode(errors="replace")
         also = next(one for one in others if one in text)
-        doubts.add(
-            "separator",
-            block.file,
-            block.first_line,
-            line=place.number(row),
-            rows=count,
-            what=f"{shown(data, start, end)} in {name!r} holds {also!r}, which may part items or "
-            f"be within one, while {PARTED_BY[separator]} are taken to part items",
-            todo="say what parts items, by a format such as csv-commas or csv-blanks, with "
-            "--labels-as or --predictions-as on the command line, Labels(format=...) or "
-            'Predictions(format=...) in Python; or write lists in brackets, such as ["a", "b"]',
+        what = (
+            f"{shown(data, start, end)} in {name!r} holds {also!r}, which may part items or be "
+            f"within one, while {PARTED_BY[separator]} are taken to part items"
         )
+        todo = (
+            "say what parts items, by a format such as csv-commas or csv-blanks, with "
+            "--labels-as or --predictions-as on the command line, Labels(format=...) or "
+            'Predictions(format=...) in Python; or write lists in brackets, such as ["a", "b"]'
+        )
+        doubts.add("separator", place, place.number(row), count, what, todo)

@@ -27,8 +27,32 @@ class Format(NamedTuple):
     files: str = ""
 
 
-_CSV, _TSV = (".csv",), (".tsv", ".tab")
-_PARTED = ("blanks", "commas", "semicolons", "bars")
+# What the name of a format adds to csv or tsv -> what the files hold.
+_SHAPES = {
+    "": "-separated text, its shape found by its first rows",
+    "long": " with one item a row",
+    "wide": " with a list of items in a cell",
+    "pairs": " with items and confidences in a cell",
+    **{
+        one: f" with items parted by {one} in a cell"
+        for one in ("blanks", "commas", "semicolons", "bars")
+    },
+}
+
+
+def _text(kind: str, separator: str, suffixes: tuple[str, ...]) -> dict[str, Format]:
+    """The format of text with a separator, and those that also say what a cell holds."""
+    return {
+        f"{kind}-{shape}" if shape else kind: Format(
+            "readers.separated_values",
+            suffixes,
+            (kind.upper() if shape else separator) + meaning,
+            kind if shape else "",
+        )
+        for shape, meaning in _SHAPES.items()
+    }
+
+
 FORMATS = {
     "parquet": Format("readers.parquet", (".parquet", ".parq", ".pq"), "Apache Parquet"),
     "arrow": Format(
@@ -37,38 +61,8 @@ FORMATS = {
         "Arrow IPC files and streams",
     ),
     "orc": Format("readers.orc", (".orc",), "Apache ORC"),
-    "csv": Format(
-        "readers.separated_values", _CSV, "comma-separated text, its shape found by its first rows"
-    ),
-    "csv-long": Format("readers.separated_values", _CSV, "CSV with one item a row", "csv"),
-    "csv-wide": Format(
-        "readers.separated_values", _CSV, "CSV with a list of items in a cell", "csv"
-    ),
-    "csv-pairs": Format(
-        "readers.separated_values", _CSV, "CSV with items and confidences in a cell", "csv"
-    ),
-    **{
-        f"csv-{one}": Format(
-            "readers.separated_values", _CSV, f"CSV with items parted by {one} in a cell", "csv"
-        )
-        for one in _PARTED
-    },
-    "tsv": Format(
-        "readers.separated_values", _TSV, "tab-separated text, its shape found by its first rows"
-    ),
-    "tsv-long": Format("readers.separated_values", _TSV, "TSV with one item a row", "tsv"),
-    "tsv-wide": Format(
-        "readers.separated_values", _TSV, "TSV with a list of items in a cell", "tsv"
-    ),
-    "tsv-pairs": Format(
-        "readers.separated_values", _TSV, "TSV with items and confidences in a cell", "tsv"
-    ),
-    **{
-        f"tsv-{one}": Format(
-            "readers.separated_values", _TSV, f"TSV with items parted by {one} in a cell", "tsv"
-        )
-        for one in _PARTED
-    },
+    **_text("csv", "comma", (".csv",)),
+    **_text("tsv", "tab", (".tsv", ".tab")),
     "trec": Format(
         "readers.trec",
         (".trec", ".run", ".qrels", ".qrel", ".res"),

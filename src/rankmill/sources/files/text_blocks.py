@@ -62,6 +62,39 @@ class TextBlock(NamedTuple):
         return InputError(f"{self.file}: line {self.first_line + line}: {what}")
 
 
+class Texts(NamedTuple):
+    """The texts of a column, each at a place of `data`: one a row, or those in the rows' lists.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    place : Place
+        Where the rows stand.
+    data, starts, ends : ndarray
+        Bytes, and where each text starts and ends in them.
+    offsets : int64[rows + 1] or None
+        The texts of each row's list.
+    """
+
+    name: str
+    place: Place
+    data: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    offsets: np.ndarray | None = None
+
+    def shown(self, i: int) -> str:
+        """Text i for a message."""
+        return shown(self.data, self.starts[i], self.ends[i])
+
+    def error(self, i: int, what: str) -> InputError:
+        """The error for text i."""
+        offsets = self.offsets
+        row = i if offsets is None else int(np.searchsorted(offsets, i, side="right")) - 1
+        return InputError(f"{self.place.source}: {self.place.of(row)}: {what}")
+
+
 def last_line_end(data: bytearray) -> int:
     """Where the last whole line ends; 0 if there is none."""
     return data.rfind(b"\n") + 1

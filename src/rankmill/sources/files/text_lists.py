@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.columns.place import Place
-from rankmill.errors import InputError
 from rankmill.kernels.text import split_brackets, split_cells
-from rankmill.sources.files.text_blocks import TextBlock, shown
+from rankmill.sources.files.text_blocks import Texts
 
 # What parts the items of a cell. BRACKETS stands for a list of JSON, of Python, or of NumPy as
 # text; the two others for items each followed by its number, parted by blanks.
@@ -22,25 +20,16 @@ SEPARATORS = ("|", ",", ";", BLANK)
 # What a list may hold.
 SINGLE = (str, int, float, type(None))
 
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
-
-def split(
-    block: TextBlock,
-    place: Place,
-    name: str,
-    cell: str,
-    data: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-) -> Split:
-    """The offsets of the lists, and the data, starts and ends of their items.
+def split(texts: Texts, cell: str) -> Texts:
+    """The items of the lists in cells.
 
     Raises
     ------
     InputError
         If a cell holds no such list.
     """
+    data, starts, ends = texts.data, texts.starts, texts.ends
     most = int((ends - starts).sum()) + len(starts)
     offsets = np.empty(len(starts) + 1, np.int64)
     out_starts, out_ends = np.empty((2, most), np.int64)
@@ -48,8 +37,8 @@ def split(
         other = np.empty(len(starts), np.bool_)
         count = split_brackets(data, starts, ends, offsets, out_starts, out_ends, other)
         if other.any():  # lists with escapes, or none
-            found = offsets, data, out_starts[:count], out_ends[:count]
-            return _with_parsed(block, place, name, np.flatnonzero(other), starts, ends, found)
+            found = out_starts[:count], out_ends[:count], offsets
+            return _with_parsed(texts, np.flatnonzero(other), *found)
     else:
         separator = ord(BLANK if cell in (PAIR_ITEMS, PAIR_NUMBERS) else cell)
         count = split_cells(data, starts, ends, separator, offsets, out_starts, out_ends)
@@ -57,49 +46,43 @@ def split(
         odd = np.diff(offsets) % 2 == 1
         if odd.any():
             row = int(odd.argmax())
-            raise InputError(
-                f"{block.file}: {place.of(row)}: {shown(data, starts[row], ends[row])} holds "
-                f"{offsets[row + 1] - offsets[row]} words; expected pairs of an item and a number"
-            )
-    return offsets, data, out_starts[:count], out_ends[:count]
+            words = f"{texts.shown(row)} holds {offsets[row + 1] - offsets[row]} words"
+            raise texts.error(row, f"{words}; expected pairs of an item and a number")
+    return texts._replace(starts=out_starts[:count], ends=out_ends[:count], offsets=offsets)
 
 
 def _with_parsed(
-    block: TextBlock,
-    place: Place,
-    name: str,
-    rows: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    found: Split,
-) -> Split:
-    """Put the items of some rows in by a parser of JSON or Python, which knows their escapes."""
-    offsets, data, item_starts, item_ends = found
+    texts: Texts, rows: np.ndarray, starts: np.ndarray, ends: np.ndarray, offsets: np.ndarray
+) -> Texts:
+    """Put the items of some rows in by a parser of JSON or Python, which knows their escapes.
+
+    `starts`, `ends` and `offsets` are those of the items of all other rows.
+    """
+    data = texts.data
     items: list[bytes] = []
-    lengths = np.zeros(len(starts), np.int64)
+    lengths = np.zeros(len(texts.starts), np.int64)
     for row in rows.tolist():
-        start, end = int(starts[row]), int(ends[row])
-        text = data[start:end].tobytes().decode(errors="surrogateescape").strip()
+        cell = data[texts.starts[row] : texts.ends[row]].tobytes()
+        text = cell.decode(errors="surrogateescape").strip()
         try:
             values = parsed_list(text)
         except ValueError:
-            raise InputError(
-                f"{block.file}: {place.of(row)}: {name} is {shown(data, start, end)}; expected a "
-                'list, such as ["a", "b"], with all its items'
+            raise texts.error(
+                row,
+                f"{texts.name} is {texts.shown(row)}; expected a list, such as "
+                '["a", "b"], with all its items',
             ) from None
         lengths[row] = len(values)
         items += [_bytes_of(one) for one in values]
     sizes = np.array([len(one) for one in items], np.int64)
     stops = len(data) + np.cumsum(sizes, dtype=np.int64)
     before = np.repeat(offsets[rows], lengths[rows])
-    item_starts = np.insert(item_starts, before, stops - sizes)
-    item_ends = np.insert(item_ends, before, stops)
     offsets[1:] += np.cumsum(lengths)
-    return (
-        offsets,
-        np.frombuffer(data.tobytes() + b"".join(items), np.uint8),
-        item_starts,
-        item_ends,
+    return texts._replace(
+        data=np.frombuffer(data.tobytes() + b"".join(items), np.uint8),
+        starts=np.insert(starts, before, stops - sizes),
+        ends=np.insert(ends, before, stops),
+        offsets=offsets,
     )
 
 

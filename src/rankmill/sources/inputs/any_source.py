@@ -55,8 +55,8 @@ def _open_object(value: Any, asked: InputOptions) -> Source:
     role = asked.role
     for fits, opener in _OBJECTS:
         if fits(value):
-            module, _, name = opener.rpartition(".")
-            opened = getattr(importlib.import_module(module), name)
+            module, _, name = opener.partition(".")
+            opened = getattr(importlib.import_module(f"rankmill.sources.memory.{module}"), name)
             source: Source = opened(value, role)
             return source
     from rankmill.sources.memory.python_objects import VECTORS
@@ -80,38 +80,33 @@ def _is_a(*classes: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, classes)
 
 
+def _has(name: str) -> Callable[[Any], bool]:
+    return lambda value: hasattr(value, name)
+
+
 def _are_paths(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(v, str | os.PathLike) for v in value)
 
 
-# What a value is -> the function that opens it, whose module is loaded then.
+# What a value is -> the function of `sources.memory` that opens it, whose module is loaded then.
 _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
-    (_is_of("pandas", "DataFrame", "Series"), "rankmill.sources.memory.frames.open_pandas"),
-    (_is_of("polars", "DataFrame"), "rankmill.sources.memory.producers.open_polars"),
-    (_is_of("polars", "LazyFrame"), "rankmill.sources.memory.producers.open_lazy_polars"),
-    (_is_of("duckdb", "DuckDBPyRelation"), "rankmill.sources.memory.producers.open_duckdb"),
-    (
-        lambda value: hasattr(value, "mapInArrow"),
-        "rankmill.sources.memory.python_objects.refuse_spark",
-    ),
-    (_is_of("pyarrow", "Dataset"), "rankmill.sources.memory.producers.open_dataset"),
-    (_is_of("pyarrow", "Scanner"), "rankmill.sources.memory.producers.open_scanner"),
-    (_is_of("ranx", "Qrels", "Run"), "rankmill.sources.memory.python_objects.open_ranx"),
-    (_is_a(pa.ChunkedArray), "rankmill.sources.memory.producers.open_arrays"),
-    (
-        lambda value: hasattr(value, "__arrow_c_array__"),
-        "rankmill.sources.memory.producers.open_arrays",
-    ),
-    (
-        lambda value: hasattr(value, "__arrow_c_stream__"),
-        "rankmill.sources.memory.producers.open_reader",
-    ),
-    (_is_a(Mapping), "rankmill.sources.memory.python_objects.open_mapping"),
-    (_is_a(list, tuple, np.ndarray), "rankmill.sources.memory.python_objects.open_positional"),
-    (lambda value: hasattr(value, "tocoo"), "rankmill.sources.memory.python_objects.refuse_sparse"),
+    (_is_of("pandas", "DataFrame", "Series"), "frames.open_pandas"),
+    (_is_of("polars", "DataFrame"), "producers.open_polars"),
+    (_is_of("polars", "LazyFrame"), "producers.open_lazy_polars"),
+    (_is_of("duckdb", "DuckDBPyRelation"), "producers.open_duckdb"),
+    (_has("mapInArrow"), "python_objects.refuse_spark"),
+    (_is_of("pyarrow", "Dataset"), "producers.open_dataset"),
+    (_is_of("pyarrow", "Scanner"), "producers.open_scanner"),
+    (_is_of("ranx", "Qrels", "Run"), "python_objects.open_ranx"),
+    (_is_a(pa.ChunkedArray), "producers.open_arrays"),
+    (_has("__arrow_c_array__"), "producers.open_arrays"),
+    (_has("__arrow_c_stream__"), "producers.open_reader"),
+    (_is_a(Mapping), "python_objects.open_mapping"),
+    (_is_a(list, tuple, np.ndarray), "python_objects.open_positional"),
+    (_has("tocoo"), "python_objects.refuse_sparse"),
     (
         lambda value: isinstance(value, Iterable) and not isinstance(value, bytes),
-        "rankmill.sources.memory.python_objects.open_rows",
+        "python_objects.open_rows",
     ),
 ]
 

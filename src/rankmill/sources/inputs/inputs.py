@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.lists import is_list_type, split_lists
+from rankmill.columns.lists import split_lists, value_type
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, UsageError, plural
@@ -72,8 +72,7 @@ class Input:
 
     def types(self, name: str) -> set[Any]:
         """The Arrow types of a column, over all files; for lists, of their items."""
-        found = {schema.field(name).type for schema in self.source.schemas.values()}
-        return {kind.value_type if is_list_type(kind) else kind for kind in found}
+        return {value_type(schema.field(name).type) for schema in self.source.schemas.values()}
 
 
 def open_input(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.place import Place
-from rankmill.errors import InputError, plural
+from rankmill.errors import plural
 from rankmill.kernels.text import (
     BAD_COUNT,
     UNCLOSED,
@@ -24,12 +24,12 @@ from rankmill.sources.files.files import File
 from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.files.text_blocks import (
     TextBlock,
+    Texts,
     count_lines,
     integers,
     last_line_end,
     numbers,
     read_blocks,
-    shown,
     sizes_of,
     strings,
 )
@@ -181,7 +181,7 @@ def _parse(
     doubts.read(block.file, block.first_line, count, rows.comments)
     doubt_returns(block, layout.delimiter, doubts)
     read = [(name, layout.columns[name]) for name in names]
-    arrays = [column_of(block, rows, places[one.field], name, one, doubts) for name, one in read]
+    arrays = [column_of(rows, places[one.field], name, one, doubts) for name, one in read]
     if not arrays:  # the folders give all columns
         names, arrays = [""], [pa.nulls(count)]
     data = pa.RecordBatch.from_arrays(arrays, names=names)
@@ -234,9 +234,7 @@ def _what(code: int, found: int, layout: Layout, cut: bool) -> str:
     )
 
 
-def column_of(
-    block: TextBlock, rows: TextRows, place: int, name: str, column: FieldColumn, doubts: Doubts
-) -> Any:
+def column_of(rows: TextRows, place: int, name: str, column: FieldColumn, doubts: Doubts) -> Any:
     """The Arrow array of a column; `place` is its number among the fields that were found.
 
     Raises
@@ -244,57 +242,45 @@ def column_of(
     InputError
         If a text is no number where a number is expected.
     """
-    data, starts, ends = rows.data, rows.starts[place], rows.ends[place]
-    doubt_quotes(block, rows.place, name, data, starts, ends, doubts)
+    texts = Texts(name, rows.place, rows.data, rows.starts[place], rows.ends[place])
+    doubt_quotes(texts, doubts)
     if rows.doubled[place]:
-        starts, ends = starts.copy(), ends.copy()
+        starts, ends = texts.starts.copy(), texts.ends.copy()
         data = np.empty(int(ends.sum() - starts.sum()), np.uint8)
         undouble(rows.data, starts, ends, data)
+        texts = texts._replace(data=data, starts=starts, ends=ends)
     if column.guarded and not column.cell:
-        _check_guarded(block, rows.place, data, starts, ends)
+        _check_guarded(texts)
     if not column.cell:
-        return _values(block, name, column.type, data, starts, ends, rows.place.of)
-    offsets, data, starts, ends = split(block, rows.place, name, column.cell, data, starts, ends)
+        return _values(texts, column.type)
+    texts = split(texts, column.cell)
+    offsets = texts.offsets
+    assert offsets is not None
     if column.guarded:
-        lists = offsets, data, starts, ends
-        doubt_lists(block, rows.place, name, column.cell, lists, doubts)
-    items = offsets
+        doubt_lists(texts, column.cell, doubts)
     if column.cell in (PAIR_ITEMS, PAIR_NUMBERS):
-        first = int(column.cell == PAIR_NUMBERS)
-        starts, ends, items = starts[first::2], ends[first::2], offsets // 2
-
-    def line_of(value: int) -> str:
-        return rows.place.of(int(np.searchsorted(items, value, side="right")) - 1)
-
-    values = _values(block, name, column.type, data, starts, ends, line_of)
-    return pa.LargeListArray.from_arrays(pa.array(items), values)
+        own, offsets = slice(int(column.cell == PAIR_NUMBERS), None, 2), offsets // 2
+        texts = texts._replace(starts=texts.starts[own], ends=texts.ends[own], offsets=offsets)
+    return pa.LargeListArray.from_arrays(pa.array(offsets), _values(texts, column.type))
 
 
-def _check_guarded(
-    block: TextBlock, place: Place, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
-) -> None:
-    bad = first_with_blank(data, starts, ends)
+def _check_guarded(texts: Texts) -> None:
+    bad = first_with_blank(texts.data, texts.starts, texts.ends)
     if bad >= 0:
-        raise InputError(
-            f"{block.file}: {place.of(bad)}: the item {shown(data, starts[bad], ends[bad])} may be "
-            "one item or a list of several, and no row before it tells which; name the format: "
-            "csv-long or csv-wide, with --labels-as or --predictions-as"
+        raise texts.error(
+            bad,
+            f"the item {texts.shown(bad)} may be one item or a list of several, and no row before "
+            "it tells which; name the format: csv-long or csv-wide, with --labels-as or "
+            "--predictions-as",
         )
 
 
-def _values(
-    block: TextBlock,
-    name: str,
-    kind: Any,
-    data: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    line_of: Any,
-) -> Any:
+def _values(texts: Texts, kind: Any) -> Any:
+    where = texts.data, texts.starts, texts.ends
     if kind == TEXT:
-        return strings(data, starts, ends)
+        return strings(*where)
     whole = pa.types.is_integer(kind)
-    array, bad = integers(data, starts, ends, kind) if whole else numbers(data, starts, ends)
+    array, bad = integers(*where, kind) if whole else numbers(*where)
     if bad >= 0:
         expected = "a number"
         if whole:
@@ -302,8 +288,5 @@ def _values(
                 "an integer of 64 bits without leading zeros; ids are integers on both sides, or "
                 "strings on both"
             )
-        raise InputError(
-            f"{block.file}: {line_of(bad)}: {name} is {shown(data, starts[bad], ends[bad])}; "
-            f"expected {expected}"
-        )
+        raise texts.error(bad, f"{texts.name} is {texts.shown(bad)}; expected {expected}")
     return array

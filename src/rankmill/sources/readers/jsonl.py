@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.types as kinds
 
-from rankmill.columns.lists import is_list_type
+from rankmill.columns.lists import is_list_type, value_type
 from rankmill.columns.objects import shown
 from rankmill.sources.files.files import File
 from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
@@ -84,7 +84,7 @@ def _sample(file: File) -> tuple[Any, float]:
 
 
 def _is_open(kind: Any) -> bool:
-    return bool(kinds.is_null(kind.value_type if is_list_type(kind) else kind))
+    return bool(kinds.is_null(value_type(kind)))
 
 
 def _as_text(kind: Any) -> Any:

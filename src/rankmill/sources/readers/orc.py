@@ -1,9 +1,8 @@
 """Read Apache ORC files, in another process (`orc_process.py`)."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rankmill.columns.place import Place
@@ -76,40 +75,24 @@ def _opened(file: File, readers: Readers) -> OrcPart:
         return OrcPart(file, identity, schema, rows, stripes, {}, 0)
 
 
-@dataclass
-class _Count:
-    """How many rows the stripes of a file gave, which threads read at once."""
-
-    stripes: int
-    rows: int = 0
-    lock: Any = field(default_factory=threading.Lock)
-
-    def add(self, rows: int) -> int | None:
-        """Count the rows of a stripe; returns the rows of all if it is the last one."""
-        with self.lock:
-            self.rows += rows
-            self.stripes -= 1
-            return None if self.stripes else self.rows
-
-
 def _pieces(part: OrcPart, columns: list[str], readers: Readers) -> list[Iterator[Batch]]:
-    count = _Count(part.stripes)
-    return [_read(part, stripe, columns, count, readers) for stripe in range(part.stripes)]
+    found: list[int] = []  # the rows of each stripe, which threads read at once
+    return [_read(part, stripe, columns, found, readers) for stripe in range(part.stripes)]
 
 
 def _read(
-    part: OrcPart, stripe: int, columns: list[str], count: _Count, readers: Readers
+    part: OrcPart, stripe: int, columns: list[str], found: list[int], readers: Readers
 ) -> Iterator[Batch]:
     """Yield the batches of a stripe; pyarrow does not tell which row is its first."""
     stored = [name for name in columns if name not in part.folders] or part.stored.names[:1]
     place = Place(part.file.name, 0 if stripe == 0 else -1)
-    for each in joined(_batches(part, stripe, stored, count, readers)):
+    for each in joined(_batches(part, stripe, stored, found, readers)):
         yield Batch(with_folders(each, part.folders, columns), place)
         place = place.onwards(each.num_rows)
 
 
 def _batches(
-    part: OrcPart, stripe: int, columns: list[str], count: _Count, readers: Readers
+    part: OrcPart, stripe: int, columns: list[str], found: list[int], readers: Readers
 ) -> Iterator[Any]:
     """Yield the record batches of a stripe, which are valid, because kernels trust them."""
     # pyarrow tells the rows of all stripes, and those of one only when it has read them.
@@ -121,9 +104,9 @@ def _batches(
             rows, size, batches = reader.stripe(raw, stripe, columns)
         check_unchanged(part.file, part.identity)
         check_room(part.file, f"stripe {stripe} of {rows:,} rows", size, part.memory)
-        total = count.add(rows)
-        if total is not None and total != part.rows:
-            raise ValueError(f"all stripes hold {total} rows, but the footer says {part.rows}")
+        found.append(rows)
+        if len(found) == part.stripes and sum(found) != part.rows:
+            raise ValueError(f"all stripes hold {sum(found)} rows, but the footer says {part.rows}")
         for data in batches:
             data.validate(full=True)
             rows -= data.num_rows

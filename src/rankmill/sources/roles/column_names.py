@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.types as kinds
 
-from rankmill.columns.lists import is_list_type
+from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, spoken
 from rankmill.sources.input_options import Role
 from rankmill.sources.roles.source import Source
@@ -112,12 +112,11 @@ class Finder:
 
     def holds_integers(self, name: str) -> bool:
         """Whether a column holds integers, or lists of them, in all files."""
-        of_values = [one.value_type if is_list_type(one) else one for one in self.kinds_of(name)]
-        return all(map(kinds.is_integer, of_values))
+        return all(map(kinds.is_integer, map(value_type, self.kinds_of(name))))
 
     def holds_fractions(self, name: str) -> bool:
         """Whether a column holds fractions, or lists of them, in any file; these are no ids."""
-        of_values = [one.value_type if is_list_type(one) else one for one in self.kinds_of(name)]
+        of_values = map(value_type, self.kinds_of(name))
         return any(kinds.is_floating(one) or kinds.is_decimal(one) for one in of_values)
 
     def numbers(self, wide: bool, taken: Collection[str]) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow.types as kinds
 
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import is_list_type
+from rankmill.columns.lists import value_type
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.roles.roles import Columns
 from rankmill.sources.roles.source import Source
@@ -32,8 +32,7 @@ def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, 
             seen: dict[bool, str] = {}
             for source, name in pair:
                 for file, schema in source.schemas.items():
-                    kind = schema.field(name).type
-                    value = kind.value_type if is_list_type(kind) else kind
+                    value = value_type(schema.field(name).type)
                     if not kinds.is_null(value):
                         where = f"{value} in column {name!r} of {file}"
                         seen.setdefault(is_text_type(value), where)

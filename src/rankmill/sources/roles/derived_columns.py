@@ -30,7 +30,7 @@ from rankmill.columns.ids import (
     take_ids,
     to_ids,
 )
-from rankmill.columns.lists import is_list_type, split_lists
+from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SIGNED, STRING, Ids
 from rankmill.sources.files.footers import RowGroup
@@ -108,8 +108,7 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
             "length of its own: leave the items out, or give lists or a matrix"
         )
     for file, schema in source.schemas.items():
-        found = schema.field(item).type
-        found = found.value_type if is_list_type(found) else found
+        found = value_type(schema.field(item).type)
         whole = kinds.is_integer(found) and not source.text_ids
         if whole and not INTEGER.fullmatch(padding):
             raise UsageError(

@@ -4,13 +4,13 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 
 from rankmill.columns.place import Place
 from rankmill.errors import InputError
-from rankmill.sources.files.spool import on_disk, temporary_file
+from rankmill.sources.files.spool import Overflow
 from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, Batch, Block, Source
 
 # Small batches are joined until they have this many rows.
@@ -158,11 +158,10 @@ class _Keeper:
     """The batches of a stream, kept as they are read: in memory, and beyond it on disk."""
 
     def __init__(self, name: str, rest: Iterator[Any], memory: int) -> None:
-        self._name = name
         self._rest = rest
         self._free = memory
-        self._held: list[Any] = []  # a batch, or its position and size in the file
-        self._file: IO[bytes] | None = None
+        self._held: list[Any] = []  # a batch, or its place in the file
+        self._file = Overflow(name, "a stream that is read twice")
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
         """Yield all batches from the first on; those not read before come from the stream."""
@@ -186,25 +185,14 @@ class _Keeper:
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, data.schema) as writer:
             writer.write_batch(data)
-        with self._on_disk():
-            self._file = self._file or temporary_file(self._name)
-            start = self._file.seek(0, io.SEEK_END)
-            self._file.write(sink.getbuffer())
-        return start, sink.tell()
+        return self._file.add(sink.getbuffer())
 
     def _load(self, kept: Any) -> Any:
-        if not isinstance(kept, tuple) or self._file is None:
+        if not isinstance(kept, tuple):
             return kept
-        with self._on_disk():
-            self._file.seek(kept[0])
-            raw = self._file.read(kept[1])
-        return pa.ipc.open_stream(pa.py_buffer(raw)).read_next_batch()
-
-    def _on_disk(self) -> Any:
-        return on_disk(f"{self._name}: a stream that is read twice", ", or allow more memory")
+        return pa.ipc.open_stream(self._file.read(kept)).read_next_batch()
 
     def close(self) -> None:
         """Drop what is kept."""
         self._held = []
-        if self._file is not None:
-            self._file.close()
+        self._file.close()

@@ -169,22 +169,12 @@ def slice_lists(lists: Lists) -> list[Lists]:
     count = len(lists.offsets) - 1
     steps = np.arange(BATCH_VALUES, lists.offsets[-1] + BATCH_VALUES, BATCH_VALUES)
     ends = np.unique([*np.searchsorted(lists.offsets, steps).clip(max=count), count])
-    blocks = []
+    blocks: list[Lists] = []
     start = 0
     for end in ends.tolist():
-        a, b = lists.offsets[start], lists.offsets[end]
-        blocks.append(
-            Lists(
-                slice_ids(lists.queries, start, end),
-                lists.offsets[start : end + 1] - a,
-                slice_ids(lists.items, a, b),
-                None if lists.numbers is None else lists.numbers[a:b],
-                lists.nulls if start == 0 else 0,
-                lists.tied if start == 0 else 0,
-                lists.place,
-                int(b - a) + (lists.nulls if start == 0 else 0),
-            )
-        )
+        block = lists.slice(start, end)
+        block = block if not blocks else replace(block, nulls=0, tied=0)
+        blocks.append(replace(block, rows=len(block.items.keys) + block.nulls))
         start = end
     return blocks
 

@@ -1,17 +1,16 @@
 """Sort rows of lists by query id; rows that do not fit into memory are merged from a file."""
 
 import bisect
-import io
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack
-from typing import IO, Any
+from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import numbers_of
 from rankmill.errors import InputError
-from rankmill.sources.files.spool import on_disk, temporary_file
+from rankmill.sources.files.spool import Overflow
 
 # Sorting copies rows twice, and a run is sorted while the next rows are read.
 SHARE = 4
@@ -46,21 +45,19 @@ def sorted_rows(
     """
     held: list[Any] = []
     size = 0
-    with ExitStack() as stack:
-        runs: list[_Run] = []
-        file: IO[bytes] | None = None
+    runs: list[_Run] = []
+    with closing(Overflow(name, "rows to sort")) as file:
         for block in blocks:
             held.append(block)
             size += block.nbytes
             if size * SHARE > memory:
-                file = file or stack.enter_context(temporary_file(name))
-                runs.append(_Run(_sorted(pa.Table.from_batches(held), name), file, name))
+                runs.append(_Run(_sorted(pa.Table.from_batches(held), name), file))
                 held, size = [], 0
         last = _sorted(pa.Table.from_batches(held, schema), name)
-        if not runs or file is None:
+        if not runs:
             yield last
             return
-        runs.append(_Run(last, file, name))
+        runs.append(_Run(last, file))
         del last
         yield from _merged(runs, name)
 
@@ -88,29 +85,19 @@ def _sorted(table: Any, name: str) -> Any:
 class _Run:
     """Sorted rows on disk, which are read in order."""
 
-    def __init__(self, table: Any, file: IO[bytes], name: str) -> None:
+    def __init__(self, table: Any, file: Overflow) -> None:
         self._file = file
-        self._name = name
-        self._places: list[tuple[int, int]] = []
         self._schema = table.schema
         rows = max(1, len(table) * RUN_BATCH // max(1, table.nbytes))
-        with self._on_disk():
-            file.seek(0, io.SEEK_END)
-            for batch in table.to_batches(max_chunksize=rows):
-                message = batch.serialize()
-                self._places.append((file.tell(), message.size))
-                file.write(message)
-        self._places.reverse()
+        batches = table.to_batches(max_chunksize=rows)
+        self._places = [file.add(batch.serialize()) for batch in batches][::-1]
         self.head = table.slice(0, 0)
         self.fill()
 
     def fill(self) -> None:
         """Read the next rows if there are none left; at the end there are none."""
         while not len(self.head) and self._places:
-            start, size = self._places.pop()
-            with self._on_disk():
-                self._file.seek(start)
-                raw = pa.py_buffer(self._file.read(size))
+            raw = self._file.read(self._places.pop())
             batch = pa.ipc.read_record_batch(raw, self._schema)
             self.head = pa.Table.from_batches([batch])
 
@@ -125,9 +112,6 @@ class _Run:
         taken, self.head = self.head.slice(0, count), self.head.slice(count)
         self.fill()
         return taken
-
-    def _on_disk(self) -> Any:
-        return on_disk(f"{self._name}: rows to sort", ", or allow more memory")
 
 
 def _merged(runs: list[_Run], name: str) -> Iterator[Any]:
