@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import uuid
 from collections import namedtuple
@@ -244,26 +245,35 @@ def with_duckdb(table: pa.Table) -> Any:
 FRAMES |= {"polars": with_polars(False), "lazy": with_polars(True), "duckdb": with_duckdb}
 
 
-@pytest.mark.parametrize("as_long", [True, False], ids=["long", "wide"])
+NAMES = {"int": int, "text": IDS["text"], "uint": lambda i: 2**63 + i}
+SHAPES = ["long", "wide"]
+
+
+# Each frame with two of the six kinds of names and shapes, one of each shape.
 @pytest.mark.parametrize(
-    "name", [int, IDS["text"], lambda i: 2**63 + i], ids=["int", "text", "uint"]
+    ("frame", "name", "shape"),
+    [
+        pytest.param(*one, marks=[pytest.mark.long][: (sum(places) + places[2]) % 3])
+        for one in itertools.product(FRAMES, NAMES, SHAPES)
+        for places in [tuple(map(list.index, ([*FRAMES], [*NAMES], SHAPES), one))]
+    ],
 )
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=list(FRAMES))
-def test_frames(frame: Any, name: Any, as_long: bool, tmp_path: Path) -> None:
-    paths = twins(name, tmp_path, as_long=as_long)
+def test_frames(frame: str, name: str, shape: str, tmp_path: Path) -> None:
+    made, id_of = FRAMES[frame], NAMES[name]
+    paths = twins(id_of, tmp_path, as_long=shape == "long")
     expected = outcome(*paths)
     tables = [pq.read_table(path) for path in paths]
-    assert outcome(*map(frame, tables)) == expected
-    assert outcome(*map(frame, tables), memory=1) == expected
-    labels, runs = map(frame, tables)
+    assert outcome(*map(made, tables)) == expected
+    assert outcome(*map(made, tables), memory=1) == expected
+    labels, runs = map(made, tables)
     assert rankmill.evaluate_runs(labels, {"a": runs}, METRICS)["a"].metrics == expected[0]
-    plan = rankmill.plan(*map(frame, tables), "map")
+    plan = rankmill.plan(*map(made, tables), "map")
     assert plan["labels"]["columns"]["query"] == "query"
-    text = str(rankmill.explain(*paths, "map", name(5)))
-    shown = str(rankmill.explain(*map(frame, tables), "map", name(5)))
+    text = str(rankmill.explain(*paths, "map", id_of(5)))
+    shown = str(rankmill.explain(*map(made, tables), "map", id_of(5)))
     assert shown.splitlines()[2:] == text.splitlines()[2:]
     whole = rankmill.explain_evaluators(*paths, "map", ["default", "trec_eval"])
-    found = rankmill.explain_evaluators(*map(frame, tables), "map", ["default", "trec_eval"])
+    found = rankmill.explain_evaluators(*map(made, tables), "map", ["default", "trec_eval"])
     assert (found.value, found.wholes, found.fields) == (whole.value, whole.wholes, whole.fields)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,23 +15,20 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import catalogue_oracle
-import oracle
 import oracle_confidence
 import oracle_diversity
 import oracle_lists
 import rankmill
 import semantics_oracle
 import strategies
+from agreement import CLOSE
 from flat import flat
 from level_tables import Run, random_run, tables
 from rankmill import UsageError
 from rankmill.metrics.registry import REGISTRY
 from rankmill.results import audit
 from semantic_cases import (
-    CLOSE,
-    METRICS,
     defined,
-    few_orders,
     joinable,
     semantic_cases,
     some_semantics,
@@ -84,73 +80,6 @@ def test_trec_eval(rel: int | None, depth: int | None, judged_only: bool) -> Non
             values = [expected[query][there] for query in result.per_query["qid"].to_pylist()]
             assert column == pytest.approx(values, **CLOSE), name
             assert result[name] == pytest.approx(np.mean(values), **CLOSE), name
-
-
-@pytest.mark.small
-@settings(max_examples=examples(40))
-@given(
-    semantic_cases(),
-    some_semantics(),
-    st.sampled_from(["linear", "exp"]),
-    st.sampled_from([None, 1, 2, 3, 1000]),
-    st.booleans(),
-    st.sampled_from([1, 2]),
-)
-def test_the_oracle(
-    case: Case,
-    chosen: dict[str, str],
-    gains: str,
-    depth: int | None,
-    judged_only: bool,
-    threads: int,
-) -> None:
-    """All metrics under any semantics; with two threads, confidences are read twice where legal."""
-    assume(few_orders(case) and joinable(case))
-    if chosen["order"] in semantics_oracle.OPEN_ORDERS:
-        depth = None
-    assume(depth or judged_only)
-    case = replace(case, confidence=pa.float64())
-    metrics = [
-        one
-        for one in defined(METRICS, chosen, confidences=True)
-        if oracle.parse(one)[0] not in oracle_lists.NO_WORST
-    ]
-    labels, predictions = strategies.wide_labels(case), strategies.wide_predictions(case)
-    options = {"depth": depth, "judged_only": judged_only}
-    few = threads == 2 and chosen["gap_ties"] not in ("given", "ids") and not judged_only
-
-    def evaluate() -> rankmill.Result:
-        return flat(
-            rankmill.evaluate,
-            labels,
-            strategies.chunked(predictions, threads),
-            metrics,
-            gain="gain" if case.graded else None,
-            gain_function=gains,
-            semantics=chosen,
-            threads=threads,
-            memory=1 if few else 1 << 30,
-            **options,
-        )
-
-    try:
-        expected = semantics_oracle.evaluate(
-            case.labels, case.predictions, metrics, chosen, gains, **options
-        )
-    except semantics_oracle.RefusedError:
-        with pytest.raises(rankmill.InputError):
-            evaluate()
-        return
-    result = evaluate()
-    assert result.queries == expected.queries
-    for name, value in expected.metrics.items():
-        wanted = None if value is None else pytest.approx(value, **CLOSE)
-        assert result.metrics[name] == wanted, name
-    for name, values in expected.per_query.items():
-        found = result.per_query[name].to_pylist()
-        assert found == pytest.approx(list(values.values()), **CLOSE), name
-    dropped = semantics_oracle.dropped(case.labels, case.predictions, chosen, **options)
-    assert {name: result.audit[name] for name in dropped} == dropped
 
 
 @pytest.mark.small

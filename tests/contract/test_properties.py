@@ -1,7 +1,8 @@
-"""Random inputs: every metric against the oracle, and every shape of input against the others."""
+"""Functions of arrays, long lists, many queries and a huge list against the oracle."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -18,38 +19,10 @@ import oracle
 import oracle_lists
 import rankmill
 import strategies
+from agreement import CLOSE, assert_agrees
 from flat import flat
 from rankmill.arrays import Ragged
-from strategies import Case, examples
-
-CLOSE = {"rel": 1e-12, "abs": 1e-15}
-# A standard error is the root of a sum of squared differences; it is 0 if all values are equal.
-CLOSE_ERROR = {"rel": 1e-12, "abs": 1e-12}
-
-
-def assert_agrees(result: Any, expected: oracle.Evaluation) -> None:
-    """Compare all of a result with the oracle's."""
-    there = {name: one for name, one in expected.metrics.items() if one is not None}
-    assert {name: result.metrics[name] for name in there} == pytest.approx(there, **CLOSE)
-    assert {name for name, one in result.metrics.items() if one is not None} == there.keys()
-    assert list(result.metrics) == list(expected.metrics)
-    for name, error in expected.standard_errors.items():
-        wanted = None if error is None else pytest.approx(error, **CLOSE_ERROR)
-        assert result.standard_errors[name] == wanted
-    assert set(result.bounds) == set(expected.bounds)
-    for name, bounds in expected.bounds.items():
-        assert result.bounds[name] == pytest.approx(bounds, **CLOSE)
-        assert bounds[0] - 1e-12 <= result.metrics[name] <= bounds[1] + 1e-12
-    assert result.queries == expected.queries
-    assert result.audit == expected.audit
-    table = result.per_query
-    queries = table.column(0).to_pylist()
-    assert sorted(queries) == sorted(next(iter(expected.per_query.values())))
-    assert table.column_names[1:] == list(expected.per_query)
-    for name, values in expected.per_query.items():
-        assert table.schema.field(name).type == pa.float64()
-        found = dict(zip(queries, table[name].to_pylist(), strict=True))
-        assert found == pytest.approx(values, **CLOSE)
+from strategies import Case, examples, some
 
 
 def expect(
@@ -58,53 +31,8 @@ def expect(
     return oracle.evaluate(case.labels, case.predictions, metrics, gains, by_confidence)
 
 
-def gain_of(case: Case) -> str | None:
-    return "gain" if case.graded else None
-
-
 METRICS = strategies.metric_names()
 ROWS = st.integers(0, 2**32).map(random.Random)
-
-
-@pytest.mark.small
-@settings(max_examples=examples(60))
-@given(strategies.cases(), st.sampled_from(["linear", "exp"]), st.sampled_from([None, 1, 2]))
-def test_wide_tables(case: Case, gains: str, threads: int | None) -> None:
-    labels, predictions = strategies.wide_labels(case), strategies.wide_predictions(case)
-    result = rankmill.evaluate(
-        rankmill.Labels(labels, gain=gain_of(case)),
-        predictions,
-        METRICS,
-        threads=threads,
-        semantics=rankmill.Semantics(gain_function=gains),
-    )
-    expected = expect(case, METRICS, gains)
-    assert_agrees(result, expected)
-    assert result.per_query["query_id"].to_pylist() == list(expected.per_query["map"])
-    assert result.per_query.schema.field("query_id").type == case.label_query
-
-
-@pytest.mark.small
-@settings(max_examples=examples(60))
-@given(strategies.cases(), ROWS, st.sampled_from(["rank", "confidence", "file"]))
-def test_long_tables(case: Case, shuffle: random.Random, order: str) -> None:
-    label_rows = strategies.rows(case.labels, shuffle)
-    prediction_rows = strategies.rows(case.predictions, shuffle)
-    if not prediction_rows:
-        return
-    pooled = () if order != "file" else oracle.POOLED
-    metrics = [name for name in METRICS if oracle.parse(name)[0] not in pooled]
-    long_case = replace(
-        case,
-        labels=oracle.lists_of_rows(label_rows),
-        predictions=oracle.lists_of_rows(prediction_rows, order),
-    )
-    result = rankmill.evaluate(
-        rankmill.Labels(strategies.long_labels(case, label_rows), gain=gain_of(case)),
-        strategies.long_predictions(case, prediction_rows, order == "rank", order != "file"),
-        metrics,
-    )
-    assert_agrees(result, expect(long_case, metrics, by_confidence=order == "confidence"))
 
 
 @pytest.mark.small
@@ -176,8 +104,11 @@ def test_global_average_precision(
 
 @pytest.mark.small
 @pytest.mark.lengthy
-@pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
-@pytest.mark.parametrize("shape", ["wide", "rank", "confidence"])
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    some(itertools.product([pa.int64(), pa.string()], ["wide", "rank", "confidence"]), 2),
+    ids=str,
+)
 def test_long_lists_among_many_queries(kind: pa.DataType, shape: str) -> None:
     """The input is too large for comparing lists pair by pair and for tables that never grow.
 
@@ -198,88 +129,19 @@ def test_long_lists_among_many_queries(kind: pa.DataType, shape: str) -> None:
         tables = strategies.wide_labels(case), strategies.wide_predictions(case)
     else:
         rows = strategies.rows(predictions, draw)
-        case = replace(case, predictions=oracle.lists_of_rows(rows, shape))
+        label_rows = strategies.rows(labels, draw)
+        case = replace(
+            case,
+            labels=oracle.lists_of_rows(label_rows),
+            predictions=oracle.lists_of_rows(rows, shape),
+        )
         tables = (
-            strategies.long_labels(case, strategies.rows(labels, draw)),
+            strategies.long_labels(case, label_rows),
             strategies.long_predictions(case, rows, rank=shape == "rank"),
         )
     result = flat(rankmill.evaluate, *tables, metrics, gain="gain")
     assert result.audit["repeated_items"] > 30
     assert_agrees(result, expect(case, metrics, by_confidence=shape == "confidence"))
-
-
-# ------------------------------------------------------------------ one shape against another
-
-
-@settings(max_examples=examples(40))
-@given(strategies.cases(nulls=False), ROWS, st.integers(1, 4))
-def test_wide_long_table_ragged_and_parquet_are_equal(
-    tmp_path_factory: pytest.TempPathFactory, case: Case, shuffle: random.Random, group: int
-) -> None:
-    """All shapes of one case give the same numbers to the last bit, and the same audit."""
-    case = strategies.plain(case)
-    if not case.predictions:
-        return
-    folder = tmp_path_factory.mktemp("shapes")
-    wide = strategies.wide_labels(case), strategies.wide_predictions(case)
-    labels = strategies.long_labels(case, strategies.rows(case.labels, shuffle))
-    predictions = strategies.long_predictions(case, strategies.rows(case.predictions, shuffle))
-    pairs: dict[str, tuple[Any, Any]] = {
-        "wide": wide,
-        "chunked": (strategies.chunked(wide[0], 2), strategies.chunked(wide[1], 1)),
-        "long": (labels, predictions),
-        "wide labels": (wide[0], predictions),
-        "long labels": (labels, wide[1]),
-    }
-    for name in ("wide", "long"):
-        paths = folder / f"{name}-labels.parquet", folder / f"{name}-predictions.parquet"
-        for table, path in zip(pairs[name], paths, strict=True):
-            pq.write_table(_writable(table), path, row_group_size=group)
-        pairs[f"{name} file"] = paths
-    results = {
-        name: flat(rankmill.evaluate, *pair, METRICS, gain=gain_of(case))
-        for name, pair in pairs.items()
-    }
-    results["ragged"] = _evaluate_ragged(strategies.aligned(case))
-    assert_agrees(results["wide"], expect(case, METRICS))
-    for name, result in results.items():
-        assert result.metrics == results["wide"].metrics, name
-        assert result.bounds == results["wide"].bounds, name
-        assert result.standard_errors == results["wide"].standard_errors, name
-        audit = dict(result.audit)
-        if name == "ragged":  # queries without labels are empty label lists there
-            missing = set(case.predictions) - set(case.labels)
-            audit["empty_label_lists"] -= len(missing)
-        assert audit == results["wide"].audit, name
-
-
-def _writable(table: pa.Table) -> pa.Table:
-    """Return views as plain strings, because Parquet files do not store views."""
-    fields = []
-    for field in table.schema:
-        kind = field.type
-        if pa.types.is_list(kind) and kind.value_type == pa.string_view():
-            kind = pa.list_(pa.string())
-        fields.append(field.with_type(pa.string() if kind == pa.string_view() else kind))
-    return table.cast(pa.schema(fields))
-
-
-def _evaluate_ragged(case: Case) -> Any:
-    gain = strategies.ragged(case.labels, pa.float64(), 1) if case.graded else None
-    result = rankmill.evaluate(
-        rankmill.Labels(strategies.ragged(case.labels, case.label_item), gain=gain),
-        rankmill.Predictions(
-            strategies.ragged(case.predictions, case.prediction_item),
-            score=strategies.ragged(case.predictions, case.confidence, 1),
-        ),
-        METRICS,
-    )
-    assert_agrees(result, expect(case, METRICS))
-    assert result.per_query.column_names[0] == "query"
-    assert result.per_query.schema.field(0).type == pa.int64()
-    labelled = [q for q, listed in case.labels.items() if oracle.label_gains(listed)]
-    assert result.per_query["query"].to_pylist() == labelled
-    return result
 
 
 # ------------------------------------------------------------------ size, threads, row groups

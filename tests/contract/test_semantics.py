@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,176 +12,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
-import oracle
 import rankmill
 import semantics_oracle
 import strategies
+from agreement import assert_agrees
 from flat import flat
 from rankmill import InputError
 from rankmill.semantics.choices import CHOICES, Choices
 from semantic_cases import (
-    CLOSE,
     METRICS,
-    bad,
     defined,
-    few_orders,
-    joinable,
-    semantic_cases,
-    some_semantics,
 )
-from strategies import Case, examples
+from strategies import Case, some
 
-CLOSE_ERROR = {"rel": 1e-12, "abs": 1e-12}
 DEFAULTS = Choices().to_dict()
-# Ratios of counts: one division, so that they are equal to the last bit.
-RATIOS = {"first_hit", "precision", "recall", "hit", "rprec", "judged"}
-
-
-def check(
-    case: Case,
-    labels: Any,
-    predictions: Any,
-    chosen: dict[str, str],
-    gains: str = "linear",
-    *,
-    confidences: bool = True,
-    long_by_confidence: bool = False,
-    metrics: Sequence[str] = METRICS,
-    **more: Any,
-) -> Any:
-    """Evaluate, and compare the result with the oracle; return None if both refuse."""
-    metrics = defined(metrics, chosen, confidences)
-    options = more | {
-        "gain_function": gains,
-        "semantics": chosen,
-        "gain": "gain" if case.graded else None,
-    }
-    try:
-        expected = semantics_oracle.evaluate(
-            case.labels,
-            case.predictions,
-            metrics,
-            chosen,
-            gains,
-            confidences_read=confidences,
-            long_by_confidence=long_by_confidence,
-        )
-    except semantics_oracle.RefusedError as error:
-        alone = [metric for metric in metrics if metric == str(error)]
-        with pytest.raises(InputError):
-            flat(rankmill.evaluate, labels, predictions, alone or metrics, **options)
-        if not alone:
-            return None
-        how = {"confidences": confidences, "long_by_confidence": long_by_confidence}
-        left = [metric for metric in metrics if metric not in alone]
-        return check(case, labels, predictions, chosen, gains, metrics=left, **how, **more)
-    result = flat(rankmill.evaluate, labels, predictions, metrics, **options)
-    assert_agrees(result, expected, exact=chosen["order"] != "expected")
-    assert result.semantics.to_dict() == chosen
-    return result
-
-
-def assert_agrees(result: Any, expected: oracle.Evaluation, exact: bool) -> None:
-    assert list(result.metrics) == list(expected.metrics)
-    for name, value in expected.metrics.items():
-        wanted = None if value is None else pytest.approx(value, **CLOSE)
-        assert result.metrics[name] == wanted, name
-    for name, error in expected.standard_errors.items():
-        wanted = None if error is None else pytest.approx(error, **CLOSE_ERROR)
-        assert result.standard_errors[name] == wanted, name
-    assert set(result.bounds) == set(expected.bounds)
-    for name, bounds in expected.bounds.items():
-        assert result.bounds[name] == pytest.approx(bounds, **CLOSE), name
-    assert result.queries == expected.queries
-    assert result.audit == expected.audit
-    table = result.per_query
-    queries = table.column(0).to_pylist()
-    assert table.column_names[1:] == list(expected.per_query)
-    for name, values in expected.per_query.items():
-        assert queries == list(values)
-        found = table[name].to_pylist()
-        same = exact and oracle.parse(name)[0] in RATIOS
-        wanted = list(values.values())
-        assert found == (wanted if same else pytest.approx(wanted, **CLOSE)), name
-
-
-@pytest.mark.small
-@settings(max_examples=examples(100))
-@given(
-    semantic_cases(),
-    some_semantics(),
-    st.sampled_from(["linear", "exp"]),
-    st.sampled_from([1, 2]),
-    st.booleans(),
-)
-def test_wide_tables(
-    case: Case, chosen: dict[str, str], gains: str, threads: int, confidences: bool
-) -> None:
-    """Return tables in chunks of as many rows as threads; each chunk is scored separately.
-
-    With two threads, confidences are read twice if gap does not need all rows at once.
-    """
-    assume(few_orders(case) and joinable(case))
-    predictions = strategies.wide_predictions(case)
-    if not confidences:
-        predictions = predictions.drop_columns("confidence")
-    check(
-        case,
-        strategies.wide_labels(case),
-        strategies.chunked(predictions, threads),
-        chosen,
-        gains,
-        confidences=confidences,
-        threads=threads,
-        memory=1 if threads == 2 and chosen["gap_ties"] not in ("given", "ids") else 1 << 30,
-    )
-
-
-@pytest.mark.small
-@settings(max_examples=examples(100))
-@given(
-    semantic_cases(),
-    some_semantics(),
-    st.integers(0, 2**32).map(random.Random),
-    st.sampled_from(["rank", "confidence", "both", "file"]),
-)
-def test_long_tables(case: Case, chosen: dict[str, str], shuffle: random.Random, has: str) -> None:
-    assume(few_orders(case) and joinable(case))
-    label_rows = strategies.rows(case.labels, shuffle)
-    prediction_rows = strategies.rows(case.predictions, shuffle)
-    assume(prediction_rows)
-    labels = strategies.chunked(strategies.long_labels(case, label_rows), 3)
-    predictions = strategies.long_predictions(
-        case,
-        prediction_rows,
-        rank=has in ("rank", "both"),
-        confidence=has in ("confidence", "both"),
-    )
-    order = "rank" if has == "both" else has
-    if has == "confidence":
-        ordered = [(*row[:3], -math.inf if bad(row[3]) else row[3]) for row in prediction_rows]
-        lists = oracle.lists_of_rows(ordered, "confidence")
-        if chosen["nan_confidence"] == "error":
-            assume(not any(bad(row[3]) for row in prediction_rows))
-    else:
-        lists = oracle.lists_of_rows(prediction_rows, order)
-    # If there are ranks, confidences are read only if a metric or a choice needs them.
-    metrics = METRICS
-    if has == "both" and chosen["order"] == "given":
-        metrics = [name for name in METRICS if oracle.parse(name)[0] not in oracle.POOLED]
-    check(
-        replace(case, labels=oracle.lists_of_rows(label_rows), predictions=lists),
-        labels,
-        predictions,
-        chosen,
-        confidences=has == "confidence" or (has == "both" and chosen["order"] != "given"),
-        long_by_confidence=has == "confidence",
-        metrics=metrics,
-    )
-
 
 # ------------------------------------------------------------------ long lists, long ties
 
@@ -209,8 +53,16 @@ def big_case(draw: random.Random, kind: pa.DataType, graded: bool, levels: int) 
 
 @pytest.mark.small
 @pytest.mark.lengthy
-@pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
-@pytest.mark.parametrize("order", [one for one in CHOICES["order"] if one != "expected"])
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    some(
+        itertools.product(
+            [pa.int64(), pa.string()], [one for one in CHOICES["order"] if one != "expected"]
+        ),
+        2,
+    ),
+    ids=str,
+)
 def test_long_lists(order: str, kind: pa.DataType) -> None:
     draw = random.Random(order)
     metrics = strategies.metric_names([1, 33, 150])
@@ -227,7 +79,17 @@ def test_long_lists(order: str, kind: pa.DataType) -> None:
             "unlabelled": "one",
         }
         predictions = strategies.chunked(strategies.wide_predictions(case), 2)
-        result = check(case, strategies.wide_labels(case), predictions, chosen, metrics=metrics)
+        found = defined(metrics, chosen, confidences=True)
+        result = flat(
+            rankmill.evaluate,
+            strategies.wide_labels(case),
+            predictions,
+            found,
+            semantics=chosen,
+            gain="gain" if case.graded else None,
+        )
+        expected = semantics_oracle.evaluate(case.labels, case.predictions, found, chosen)
+        assert_agrees(result, expected)
         assert result.audit["repeated_items"] > 30
 
 
@@ -374,7 +236,7 @@ def everything(result: rankmill.Result) -> tuple[Any, ...]:
     return result.metrics, result.standard_errors, result.bounds, result.queries, result.audit
 
 
-@pytest.mark.parametrize("chosen", KEPT, ids=lambda one: "-".join(one.values()))
+@pytest.mark.parametrize("chosen", some(KEPT, 2), ids=lambda one: "-".join(one.values()))
 def test_bits_do_not_depend_on_threads_memory_or_shape(
     chosen: dict[str, str], dump: tuple[pa.Table, pa.Table], tmp_path: Path
 ) -> None:

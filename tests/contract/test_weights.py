@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import oracle
 import rankmill
-import semantics_oracle
 import strategies
 from flat import flat
 from rankmill import InputError, UsageError
@@ -26,19 +23,12 @@ from rankmill.engine import held_labels as labels_of_jobs
 from rankmill.engine import memory
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import LabelLists
-from rankmill.metrics.registry import parse
 from rankmill.parts import State
-from rankmill.semantics.presets import preset
 from rankmill.sources.rows.facts import QueryFacts
 from sealed_rows import resealed
 from semantic_cases import (
-    CLOSE,
-    METRICS,
-    defined,
-    few_orders,
     joinable,
     semantic_cases,
-    some_semantics,
 )
 from strategies import Case, examples
 
@@ -50,53 +40,6 @@ FIELDS = ("metrics", "standard_errors", "queries", "effective_queries", "audit")
 def numbers(result: rankmill.Result) -> list[Any]:
     """Return all that must be the same to the bit."""
     return [getattr(result, field) for field in FIELDS]
-
-
-# ------------------------------------------------------------------ the oracle
-
-
-@pytest.mark.small
-@settings(max_examples=examples(60))
-@given(semantic_cases(), some_semantics(unlabelled="skip"), st.data(), st.sampled_from([1, 2]))
-def test_the_oracle(case: Case, chosen: dict[str, str], data: st.DataObject, threads: int) -> None:
-    assume(few_orders(case) and joinable(case))
-    names = defined(METRICS, chosen, confidences=True)
-    metrics = [one for one in names if parse(one).spec.kernel]  # the others take no weights
-    metrics = [one for one in metrics if parse(one).spec.without_labels != "refused"]
-    weights = {query: data.draw(WEIGHTS) for query in case.labels}
-    labels = strategies.wide_labels(case).append_column("w", pa.array(weights.values(), "f8"))
-    predictions = strategies.chunked(strategies.wide_predictions(case), threads)
-    options = {"gain": "gain"} if case.graded else {}
-
-    def evaluate() -> rankmill.Result:
-        return flat(
-            rankmill.evaluate,
-            labels,
-            predictions,
-            metrics,
-            semantics=chosen,
-            threads=threads,
-            weight="w",
-            **options,
-        )
-
-    try:
-        expected = semantics_oracle.evaluate(case.labels, case.predictions, metrics, chosen)
-    except semantics_oracle.RefusedError:
-        with pytest.raises(InputError):
-            evaluate()
-        return
-    result = evaluate()
-    counted = list(next(iter(expected.per_query.values())))
-    assert result.queries == len(counted)
-    assert result.per_query["weight"].to_pylist() == [weights[query] for query in counted]
-    for name in metrics:
-        values = result.per_query[name].to_pylist()
-        assert values == pytest.approx(list(expected.per_query[name].values()), **CLOSE), name
-        found = result.metrics[name], result.standard_errors[name], result.effective_queries
-        assert found == oracle.weighted_mean_and_error(
-            values, result.per_query["weight"].to_pylist()
-        )
 
 
 @pytest.mark.small
@@ -218,27 +161,6 @@ def test_ranges_of_ids_give_the_same_bits(
     )
     assert len(read) > 4
     assert numbers(found) == expected
-
-
-@pytest.mark.small
-@pytest.mark.parametrize("name", ["default", "spark", "torchmetrics"])
-def test_merged_parts_are_the_whole(name: str) -> None:
-    semantics = preset(name).semantics.to_dict() | {"unlabelled": "skip"}
-    options = {"weight": "w", "semantics": semantics}
-    labels, predictions = inputs()
-    whole = flat(rankmill.evaluate, labels, predictions, SOME, **options)
-
-    def part(number: int) -> State:
-        sides = [
-            table.filter(pa.array(np.asarray(table["query"]) % 4 == number))
-            for table in (labels, predictions)
-        ]
-        state = flat(rankmill.parts.evaluate_part, *sides, SOME, **options)
-        return State.from_row(pa.Table.from_pylist([state.to_row()]).to_pylist()[0])
-
-    merged = functools.reduce(State.merge, [part(number) for number in (2, 0, 3, 1)])
-    assert numbers(merged.result()) == numbers(whole)
-    assert merged.scope.weight == "w"
 
 
 def test_states_with_other_weights_do_not_merge() -> None:

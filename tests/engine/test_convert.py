@@ -162,7 +162,7 @@ def test_what_is_kept_and_what_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ids", "long"),
     [
-        pytest.param(int, False, id="int-wide"),
+        pytest.param(int, False, id="int-wide", marks=pytest.mark.long),
         pytest.param("user {}".format, False, id="string-wide", marks=pytest.mark.long),
         pytest.param(int, True, id="int-long", marks=pytest.mark.long),
         pytest.param("user {}".format, True, id="string-long"),

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import random
 import re
@@ -140,11 +141,19 @@ def test_results_of_two_calls_are_not_pasted():
     assert same_queries(one | other) is None
 
 
+KINDS = [*CHOICES["unpredicted"]]
+
+
 @pytest.mark.small
 @pytest.mark.lengthy
-@pytest.mark.parametrize("unpredicted", CHOICES["unpredicted"])
-@pytest.mark.parametrize("unlabelled", ["skip", "zero", "error"])
-@pytest.mark.parametrize("no_relevant", ["skip", "zero", "error"])
+@pytest.mark.parametrize(
+    ("unpredicted", "unlabelled", "no_relevant"),
+    [
+        # Each two of the choices in one that is not long.
+        pytest.param(*one, marks=[pytest.mark.long][: sum(map(KINDS.index, one)) % 3])
+        for one in itertools.product(KINDS, repeat=3)
+    ],
+)
 def test_what_semantics_say_of_queries_holds(unpredicted, unlabelled, no_relevant):
     """If semantics promise the same queries for all systems, no predictions may break this."""
     labels = table({1: [1], 2: [2], 3: [], 4: []})

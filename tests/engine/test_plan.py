@@ -98,7 +98,9 @@ def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Pat
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
-@pytest.mark.parametrize(("metrics", "memory"), [("map@12", 1), ("map@12 gap", 1)])
+@pytest.mark.parametrize(
+    ("metrics", "memory"), [pytest.param("map@12", 1, marks=pytest.mark.long), ("map@12 gap", 1)]
+)
 def test_peak_memory_keeps_to_the_plan(dump: tuple[str, str], metrics: str, memory: int) -> None:
     labels, predictions = dump
     rankmill.evaluate(labels, predictions, metrics.split(), memory=memory)  # compiles if needed

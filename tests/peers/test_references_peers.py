@@ -145,6 +145,7 @@ def rectools_says(labels: Labels, predictions: Predictions, k: int | None) -> di
     }
 
 
+@pytest.mark.long  # importing it takes 5 s; test_references.py holds the preset
 def test_rectools() -> None:
     pytest.importorskip("rectools", reason=BARE.format("rectools"))
     hold("rectools", rectools_says, repeats=True, repeated_labels=True)

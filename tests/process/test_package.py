@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import importlib.util
 import inspect
@@ -253,7 +254,8 @@ def module_name(path: Path) -> str:
 MODULES = {module_name(path): path for path in FILES}
 
 
-def imports(module: str) -> set[str]:
+@functools.cache
+def imports(module: str) -> frozenset[str]:
     """The full names of all modules that a module imports, inside of functions too."""
     path = MODULES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
@@ -269,7 +271,7 @@ def imports(module: str) -> set[str]:
             for alias in node.names:
                 inner = f"{start}.{alias.name}"
                 found.add(inner if inner in MODULES else start)
-    return found - {module}
+    return frozenset(found - {module})
 
 
 def is_in(module: str, layer: set[str]) -> bool:

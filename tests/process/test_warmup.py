@@ -155,6 +155,7 @@ def test_after_a_warmup_nothing_is_compiled(tmp_path, every):
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.long
 def test_a_terminal_is_told_of_a_long_compilation(tmp_path, monkeypatch):
     labels, predictions = map(str, write_dump(tmp_path))
     code = f"import rankmill\nrankmill.evaluate({labels!r}, {predictions!r}, 'map')"

@@ -17,9 +17,6 @@ import strategies
 from rankmill.semantics.choices import CHOICES
 from strategies import Case
 
-CLOSE = {"rel": 1e-12, "abs": 1e-15}
-
-
 METRICS = strategies.metric_names([1, 3, 1000], every=True)
 
 

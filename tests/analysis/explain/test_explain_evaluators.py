@@ -17,6 +17,7 @@ from rankmill.metrics.registry import REGISTRY
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS
 from shown import difference_cells
+from strategies import some
 
 QUERY_METRICS = ["map@3", "map", "recall@2", "ndcg@3", "mrr", "f1@3"]
 
@@ -49,7 +50,7 @@ def held(change, both, metric, semantics, base, order) -> None:
     assert change.example == (query, before.get(query), after.get(query))
 
 
-@pytest.mark.parametrize("metric", QUERY_METRICS)
+@pytest.mark.parametrize("metric", some(QUERY_METRICS, 2))
 def test_every_change_is_what_evaluate_says(metric):
     labels, predictions = dump(3, repeats=True, repeated_labels=True, grades=(1, 2))
     both = tables(labels, predictions)
