@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.comparison_request import settings_of
-from rankmill.analysis.compare.cuts.cuts import Cuts, column_names, cuts_of
 from rankmill.analysis.compare.differences.dependence import with_dependence
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.config.baseline_choice import is_choice
+from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job, make_job
 from rankmill.engine.progress import Progress
 from rankmill.errors import InputError, UsageError, outside

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.compare.cuts.cuts import Cuts
-from rankmill.analysis.compare.cuts.segments import Segments, segments_of
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import Moved
 from rankmill.analysis.compare.differences.gap_differences import Without, leave_out
@@ -26,9 +24,11 @@ from rankmill.analysis.compare.queries.alignment import Aligned
 from rankmill.analysis.compare.queries.label_facts import LabelFacts
 from rankmill.analysis.compare.queries.page_metrics import WAYS, PageNumbers, aside_of, bins_of
 from rankmill.analysis.statistics.covariate import AdjustedPaired, Covariate
+from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.job import Job
 from rankmill.engine.progress import Progress
+from rankmill.engine.segments import Segments, segments_of
 from rankmill.engine.state import State
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
 from rankmill.metrics.registry import parse

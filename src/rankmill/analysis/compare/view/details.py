@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankmill.analysis.compare.cuts.cuts import cuts_of
-from rankmill.analysis.compare.cuts.segments import Segments
 from rankmill.analysis.compare.differences.differences import Estimate, Moved, Settings, Slice
 from rankmill.analysis.compare.differences.slices import tested_slices
 from rankmill.analysis.compare.queries.join import Joined, Reading, join
 from rankmill.analysis.compare.queries.page_metrics import Bin
+from rankmill.engine.cuts import cuts_of
 from rankmill.engine.evaluate import runs_of
 from rankmill.engine.job import make_job
 from rankmill.engine.progress import Progress
+from rankmill.engine.segments import Segments
 from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
