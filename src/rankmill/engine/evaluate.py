@@ -11,6 +11,7 @@ from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.results import Results
+from rankmill.engine.slices import asked_metrics, slicing_of
 from rankmill.engine.tally import Tally
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
@@ -29,6 +30,8 @@ def evaluate(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    by: Any = (),
+    sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -67,6 +70,14 @@ def evaluate(
         The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
         (``rankmill presets`` prints all of them), or a `Semantics` with choices of your own, and
         with what counts at all. A mapping names only its fields that differ from the default.
+    by : str, table or sequence of these
+        How to cut the queries into slices, in each of which the metrics are computed as well: a
+        column of the labels; a path or a table with query ids, all other columns of which cut; or
+        "label_count", "list_length", "label_popularity" or "unpredicted", as for `compare`. The
+        slices are `Result.by`. Metrics that are no value of queries, such as gap, have none.
+    sums : str or iterable of str
+        Weighted sums of metrics, each with a name: "total = 0.3*recall@20:micro[type=carts] +
+        0.7*map", where what stands in [] is one slice of `by`. They are `Result.sums`.
     catalogue : Catalogue, optional
         The items that can be shown, and what queries had in training, for metrics such as coverage,
         novelty and ild.
@@ -113,10 +124,15 @@ def evaluate(
     >>> labels = pa.table({"buyer": [7, 8], "items": [[1, 2], [3]]})
     >>> evaluate(Labels(labels, query="buyer"), predictions, "recsys")["hit@10"]
     1.0
+
+    Queries are cut into slices by what is known of them.
+
+    >>> evaluate(labels, predictions, "recall@2", by="label_count").by.to_pylist()[0]["value"]
+    1.0
     """
-    given = Labels.of(labels)
-    job = make_job(metrics, given, semantics, catalogue, memory=memory, keep_values=per_query)
-    return _evaluate(job, given, {"": Predictions.of(predictions)}, threads, progress)[""]
+    runs = {"": Predictions.of(predictions)}
+    how = semantics, by, sums, catalogue, threads, memory, per_query, progress
+    return _evaluate(labels, runs, metrics, *how)[""]
 
 
 def evaluate_runs(
@@ -125,6 +141,8 @@ def evaluate_runs(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    by: Any = (),
+    sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -135,8 +153,9 @@ def evaluate_runs(
 
     Parameters
     ----------
-    labels, metrics, semantics, catalogue, threads, memory, per_query, progress
-        As for `evaluate`.
+    labels, metrics, semantics, by, sums, catalogue, threads, memory, per_query, progress
+        As for `evaluate`. All systems have the same slices: "list_length" is that of the first
+        one, and "unpredicted" is refused.
     runs : mapping of str to predictions
         The predictions of each system, each as for `evaluate`.
 
@@ -156,10 +175,8 @@ def evaluate_runs(
     >>> {name: result["first_hit"] for name, result in results.items()}
     {'old': 0.5, 'new': 0.75}
     """
-    given, systems = Labels.of(labels), runs_of(runs)
-    job = make_job(metrics, given, semantics, catalogue, memory=memory, keep_values=per_query)
-    results = _evaluate(job, given, systems, threads, progress)
-    return Results(results)
+    how = semantics, by, sums, catalogue, threads, memory, per_query, progress
+    return Results(_evaluate(labels, runs_of(runs), metrics, *how))
 
 
 def runs_of(runs: Any) -> dict[str, Predictions]:
@@ -183,16 +200,25 @@ class ScoredSystem(NamedTuple):
 
 
 def _evaluate(
-    job: Job,
-    labels: Labels,
+    labels: Any,
     runs: Mapping[str, Predictions],
+    metrics: str | Iterable[str],
+    semantics: Counting,
+    by: Any,
+    sums: str | Iterable[str],
+    catalogue: Catalogue | None,
     threads: int | None,
+    memory: int,
+    per_query: bool,
     progress: Progress | bool | None,
 ) -> dict[str, Result]:
-    results = {}
-    with closing(score_systems(job, labels, runs, threads, progress)) as systems:
+    given, results = Labels.of(labels), {}
+    asked = asked_metrics(metrics, sums)
+    job = make_job(asked, given, semantics, catalogue, memory=memory, keep_values=per_query)
+    job, cuts, sliced = slicing_of(job, by, sums, len(runs), threads, per_query)
+    with closing(score_systems(job, given, runs, threads, progress, cuts.facts)) as systems:
         for one in systems:
-            results[one.name] = sealed(one.result)
+            results[one.name] = sealed(sliced(one.tally, one.result, one.labels))
             del one  # frees the tally before the next system is scored
     return results
 

@@ -29,6 +29,7 @@ from rankmill.engine.evaluate import score_systems
 from rankmill.engine.job import Job
 from rankmill.engine.progress import Progress
 from rankmill.engine.segments import Segments, segments_of
+from rankmill.engine.slices import Slicing
 from rankmill.engine.state import State
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
 from rankmill.metrics.registry import parse
@@ -230,8 +231,12 @@ def join(
     reading: Reading,
     *,
     details: bool = False,
+    sliced: Slicing | None = None,
 ) -> Joined:
-    """Score all systems and join them; with `details`, more is computed aside for a page."""
+    """Score all systems and join them; with `details`, more is computed aside for a page.
+
+    `sliced` adds slices to each result.
+    """
     facts: dict[str, Kind] = cuts.facts
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
@@ -250,6 +255,8 @@ def join(
     with closing(systems), Workers(reading.threads) as workers:
         for one in systems:
             results[one.name] = one.result
+            if sliced is not None:
+                results[one.name] = sliced(one.tally, one.result, one.labels)
             if one.tally.job.part:
                 states[one.name] = one.tally.state.small()
             else:
