@@ -108,7 +108,7 @@ COMPARISON = (
         "of the labels; of all columns of a FILE (with a folder or a suffix in its name) with "
         "query ids; of label_count, list_length, label_popularity or unpredicted.",
         on="evaluate compare gate report",
-        short="*",
+        short="compare gate report",
         table="",
         kind="texts",
     ),

@@ -40,7 +40,7 @@ def asked_metrics(metrics: Any, sums: str | Iterable[str]) -> Any:
     from rankmill.metrics.texts import split_names
 
     terms = [one.metric.text for each in read_sums(sums).values() for one in each]
-    return [*split_names(metrics), *terms] if terms else metrics
+    return [*(split_names(metrics) if metrics else ()), *terms] if terms else metrics
 
 
 def slicing_of(
@@ -112,8 +112,7 @@ class _Sliced:
 
     @cached_property
     def _weights(self) -> np.ndarray | None:
-        there = WEIGHT in self._result.per_query.column_names and self._tally.index.weights
-        return None if there is False or there is None else self._column(WEIGHT)
+        return None if self._tally.index.weights is None else self._column(WEIGHT)
 
     def _column(self, name: str) -> np.ndarray:
         found: np.ndarray = floats_of(one_chunk(self._result.per_query.column(name)))
@@ -124,7 +123,7 @@ class _Sliced:
         of = slice(None) if at is None else at
         if metric.summary == MICRO:
             kept = (self._tally.values[f"{metric.text}.{one}"] for one in ("values", "divisors"))
-            values, divisors = (np.where(self._rows < 0, 0.0, one[self._rows])[of] for one in kept)
+            values, divisors = (np.append(one, 0.0)[self._rows[of]] for one in kept)
         else:
             values, divisors = self._column(metric.text)[of], None
         weights = self._weights
@@ -207,7 +206,7 @@ class _Sliced:
 def _places(way: Segments) -> list[np.ndarray]:
     """Return the places of the queries of each slice."""
     ends = np.cumsum(np.bincount(way.codes, minlength=len(way.values)))
-    return np.split(np.argsort(way.codes, kind="stable"), ends[:-1])
+    return np.split(np.argsort(way.codes, kind="stable"), ends)[:-1]
 
 
 def _effects(

@@ -116,10 +116,12 @@ def _parse_summarised(text: str, rel: float | None) -> Metric:
         return metric
     if not metric.spec.kernel:
         raise UsageError(f"{metric.text} has no value a query: leave out :{behind}")
-    if summary == MICRO and metric.spec.divisor is None:
+    if summary == MICRO and (metric.spec.divisor is None or metric.spec.counts_empty):
+        why = "a list without predictions has a value of its own in it"
+        why = "it is divided by nothing" if metric.spec.divisor is None else why
         raise UsageError(
-            f"{metric.text} is divided by nothing, so that it has no :{behind}: take a metric such "
-            "as recall or precision, or another summary"
+            f"{metric.text} has no :{behind}, as {why}: take a metric such as recall or precision, "
+            "or another summary"
         )
     return replace(metric, text=f"{metric.text}:{summary}", summary=summary)
 
