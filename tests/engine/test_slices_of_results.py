@@ -281,8 +281,13 @@ def test_texts_that_are_no_sum(text: str, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "by", "kind", "words"),
     [
-        ("x = map[country=de]", (), UsageError, ["map[country=de]", "no slices", "--by country"]),
-        ("x = map[city=de]", "country", UsageError, ["only country", "--by city"]),
+        (
+            "x = map[country=de]",
+            (),
+            UsageError,
+            ["no slices", "name 'country' in"],
+        ),
+        ("x = map[city=de]", "country", UsageError, ["only of country", "name 'city' in"]),
         ("x = map[country=es]", "country", InputError, ["'es'", "de, fr, it, (unknown)"]),
     ],
 )

@@ -61,6 +61,8 @@ def slicing_of(
         If a sum cannot be read, or something cannot cut here.
     """
     cuts, terms = cuts_of(by), read_sums(sums, job.scope.rel)
+    if cuts == Cuts() and not terms:
+        return job, cuts, lambda tally, result, labels: result
     if systems > 1 and "unpredicted" in cuts.derived:
         raise UsageError(
             "by='unpredicted' depends on all systems, which evaluate_runs scores one after the "
@@ -68,8 +70,11 @@ def slicing_of(
         )
     if cuts == Cuts() and any(one.by for each in terms.values() for one in each):
         name, one = next((n, o) for n, each in terms.items() for o in each if o.by)
-        raise UsageError(f"the sum {name!r} has {one}, but there are no slices: add --by {one.by}")
+        raise UsageError(
+            f"the sum {name!r} has {one}, but there are no slices: name {one.by!r} in --by"
+        )
     lengths = bool({"list_length", "unpredicted"} & {*cuts.derived})
+    job = replace(job, keep_values=True, keep_lengths=job.keep_lengths or lengths)
     held: dict[str, Classes] = {}
 
     def with_slices(tally: Tally, result: Result, labels: Input) -> Result:
@@ -87,9 +92,6 @@ def slicing_of(
             per_query=result.per_query if per_query else None,
         )
 
-    if cuts == Cuts() and not terms:
-        return job, cuts, lambda tally, result, labels: result
-    job = replace(job, keep_values=True, keep_lengths=job.keep_lengths or lengths)
     return job, cuts, with_slices
 
 
@@ -191,7 +193,8 @@ class _Sliced:
         if way is None:
             there = ", ".join(self._ways)
             raise UsageError(
-                f"the sum {name!r} has {term}, but --by has only {there}: add --by {term.by}"
+                f"the sum {name!r} has {term}, but slices are only of {there}: name {term.by!r} "
+                "in --by"
             )
         texts = [UNKNOWN if value is None else value for (value,) in way.values]
         if term.value not in texts:
