@@ -146,6 +146,11 @@ def test_slices_are_those_of_compare() -> None:
         for (by, value, _), row in by_place(one).items()
     }
     assert found == wanted
+    rows = results.by.to_pylist()
+    assert [row["system"] for row in rows] == ["poor"] * (len(rows) // 2) + ["good"] * (
+        len(rows) // 2
+    )
+    assert rankmill.evaluate_runs(labels, runs, ["map@3"]).by is None
     again = Results.from_json(results.to_json())
     assert again == results
     assert again["good"].by == results["good"].by

@@ -10,8 +10,6 @@ from rankmill.show.tables import Cell, Column, Part, Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankmill.results.result import Result
-
 UNKNOWN = "(unknown)"
 """The value of a slice of queries for which it is not known."""
 
@@ -46,8 +44,8 @@ def table_of_slices(rows: Iterable[Any]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema)
 
 
-def slice_parts(results: Mapping[str, Result]) -> list[Part]:
-    """Return sums and slices of systems as tables, each with an empty line; nothing without any."""
+def slice_parts(results: Mapping[str, Any]) -> list[Part]:
+    """Return sums and slices of a `Result` of each system as tables, each with an empty line."""
     first = next(iter(results.values()))
     several = len(results) > 1
     system = [Column("system")] if several else []
@@ -79,8 +77,8 @@ def slice_parts(results: Mapping[str, Result]) -> list[Part]:
     return parts
 
 
-def exact_rows(result: Result) -> list[list[Cell]]:
-    """Return sums and slices as rows of a table for programs, behind those of the metrics.
+def exact_rows(result: Any) -> list[list[Cell]]:
+    """Return sums and slices of a `Result` as rows of a table for programs, behind its metrics.
 
     They are metric, value, error, queries, worst and best, "by" and "slice".
     """
