@@ -22,7 +22,7 @@ from rankmill.metrics.aggregates.weighted_mean import sum_weights
 from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.sums import Term, read_sums
 from rankmill.results.result import WEIGHT, Result
-from rankmill.results.slices import UNKNOWN, SliceValue, WeightedSum, table_of_slices
+from rankmill.results.slices import UNKNOWN, MetricOfSlice, WeightedSum, table_of_slices
 from rankmill.sources.inputs.inputs import Input
 from rankmill.threads import Workers
 
@@ -143,7 +143,7 @@ class _Sliced:
         one = aggregate_of(metric, job.scope.weight).init(asked).update(block, asked)
         return one.close(closing).finish(Totals(closing.queries, 0, job.semantics), None, NO_ARRAY)
 
-    def slices(self) -> Iterator[SliceValue]:
+    def slices(self) -> Iterator[MetricOfSlice]:
         """Yield each metric in each slice."""
         for name, way in self._ways.items():
             places = _places(way)
@@ -151,7 +151,7 @@ class _Sliced:
                 for metric in self._tally.job.per_query:
                     found = self._added(metric, self._arrays(metric, at))
                     numbers = found.value, found.standard_error, len(at)
-                    yield SliceValue(name, value, metric.text, *numbers)
+                    yield MetricOfSlice(name, value, metric.text, *numbers)
 
     def sum_of(self, name: str, terms: list[Term]) -> WeightedSum:
         """Return a weighted sum with its standard error, that of its linear part.

@@ -23,7 +23,7 @@ class WeightedSum(NamedTuple):
     high: float | None = None
 
 
-class SliceValue(NamedTuple):
+class MetricOfSlice(NamedTuple):
     """A metric in one slice: a row of `Result.by`."""
 
     by: str
@@ -39,7 +39,7 @@ def table_of_slices(rows: Iterable[Any]) -> pa.Table:
     import pyarrow as pa
 
     kinds = [*[pa.string()] * 3, *[pa.float64()] * 2, pa.int64()]
-    schema = pa.schema([*zip(SliceValue._fields, kinds, strict=True)])
+    schema = pa.schema([*zip(MetricOfSlice._fields, kinds, strict=True)])
     rows = [one if isinstance(one, Mapping) else one._asdict() for one in rows]
     return pa.Table.from_pylist(rows, schema)
 
