@@ -78,8 +78,8 @@ def command(
         from rankmill.engine.plan import plan_runs
         from rankmill.engine.plan_view import plan_view
 
-        sliced = bool(options.pop("by")) + bool(options.pop("sums"))  # from the values of queries
-        options["per_query"] |= sliced > 0
+        sliced = [options.pop(one) for one in ("by", "sums")]
+        options["per_query"] |= any(sliced)  # slices are made of the values of queries
         asked = face_of(plan_runs, label_source, runs, options)
         deliver(plan_view(plan_runs(**asked)), chosen, output)
         return
