@@ -69,7 +69,7 @@ def test_presets_shapes_and_ids_give_the_same_bits(spark: Any, number: int) -> N
 @pytest.mark.parametrize("partitions", [1, 7, pytest.param(64, marks=pytest.mark.long)])
 def test_any_number_of_partitions_gives_the_same_bits(spark: Any, partitions: int) -> None:
     labels, predictions = tables("integers", "wide", "long")
-    metrics = ["map@3", "gap@2", "gap", "first_hit"]
+    metrics = ["map@3", "gap@2", "gap", "first_hit", "recall@3:micro"]
     found = rankmill.spark.evaluate(
         *frames(spark, labels, predictions), metrics, partitions=partitions
     )

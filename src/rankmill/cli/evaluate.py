@@ -34,6 +34,7 @@ rankmill evaluate qrels.txt bm25.run dense.run -m map --preset trec_eval
 rankmill evaluate labels.parquet 'p/*.parquet' -m mrr@5 -m gap --format csv
 rankmill evaluate labels run -m ndcg@10 --gain stars --gain-function exp
 rankmill evaluate labels run -m map --binary --in-order
+rankmill evaluate labels run -m map@12 --by country
 rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
 rankmill evaluate rankmill.toml
 rankmill evaluate solution.csv submission.csv -m map@5
@@ -76,6 +77,8 @@ def command(
         from rankmill.engine.plan import plan_runs
         from rankmill.engine.plan_view import plan_view
 
+        sliced = [options.pop(one) for one in ("by", "sums")]
+        options["per_query"] |= any(sliced)  # slices are made of the values of queries
         asked = face_of(plan_runs, label_source, runs, options)
         deliver(plan_view(plan_runs(**asked)), chosen, output)
         return

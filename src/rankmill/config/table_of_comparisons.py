@@ -104,12 +104,22 @@ COMPARISON = (
     Option(
         "--by COLUMN|FILE",
         "by",
-        "Also compare in slices; repeat for more. Queries are cut by the values of a column "
+        "Also show slices; repeat for more. Queries are cut by the values of a column "
         "of the labels; of all columns of a FILE (with a folder or a suffix in its name) with "
         "query ids; of label_count, list_length, label_popularity or unpredicted.",
-        on="compare gate report",
-        short="*",
+        on="evaluate compare gate report",
+        short="compare gate report",
         table="",
+        kind="texts",
+    ),
+    Option(
+        "--sum SUM",
+        "sums",
+        "Also show a weighted sum of metrics and slices; repeat for more. It is "
+        "'NAME = 0.3*METRIC[COLUMN=VALUE] + 0.7*METRIC', where a part in [] is one slice of --by.",
+        on="evaluate",
+        table="",
+        name="sums",
         kind="texts",
     ),
     _compare(

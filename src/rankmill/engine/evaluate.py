@@ -11,6 +11,7 @@ from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.results import Results
+from rankmill.engine.slices import asked_metrics, slicing_of
 from rankmill.engine.tally import Tally
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
@@ -29,6 +30,8 @@ def evaluate(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    by: Any = (),
+    sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -67,6 +70,14 @@ def evaluate(
         The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
         (``rankmill presets`` prints all of them), or a `Semantics` with choices of your own, and
         with what counts at all. A mapping names only its fields that differ from the default.
+    by : str, table or sequence of these
+        How to cut the queries into slices, in each of which the metrics are computed as well: a
+        column of the labels; a path or a table with query ids, all other columns of which cut; or
+        "label_count", "list_length", "label_popularity" or "unpredicted", as for `compare`. The
+        slices are `Result.by`. Metrics that are no value of queries, such as gap, have none.
+    sums : str or iterable of str
+        Weighted sums of metrics, each with a name: "total = 0.3*recall@20:micro[type=carts] +
+        0.7*map", where what stands in [] is one slice of `by`. They are `Result.sums`.
     catalogue : Catalogue, optional
         The items that can be shown, and what queries had in training, for metrics such as coverage,
         novelty and ild.
@@ -113,12 +124,17 @@ def evaluate(
     >>> labels = pa.table({"buyer": [7, 8], "items": [[1, 2], [3]]})
     >>> evaluate(Labels(labels, query="buyer"), predictions, "recsys")["hit@10"]
     1.0
+
+    Queries are cut into slices by what is known of them.
+
+    >>> evaluate(labels, predictions, "recall@2", by="label_count").by.to_pylist()[0]["value"]
+    1.0
     """
     given = Labels.of(labels)
-    parsed = parse_job(metrics, given, semantics, catalogue)
+    parsed = parse_job(asked_metrics(metrics, sums), given, semantics, catalogue)
     job = Job(*parsed, memory=memory, keep_values=per_query)
-    runs = {"": Predictions.of(predictions)}
-    return _evaluate(job, given, runs, catalogue, threads, progress)[""]
+    runs, cut = {"": Predictions.of(predictions)}, (by, sums)
+    return _evaluate(job, given, runs, catalogue, cut, threads, progress)[""]
 
 
 def evaluate_runs(
@@ -127,6 +143,8 @@ def evaluate_runs(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    by: Any = (),
+    sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -137,8 +155,9 @@ def evaluate_runs(
 
     Parameters
     ----------
-    labels, metrics, semantics, catalogue, threads, memory, per_query, progress
-        As for `evaluate`.
+    labels, metrics, semantics, by, sums, catalogue, threads, memory, per_query, progress
+        As for `evaluate`. All systems have the same slices: "list_length" is that of the first
+        one, and "unpredicted" is refused.
     runs : mapping of str to predictions
         The predictions of each system, each as for `evaluate`.
 
@@ -159,9 +178,9 @@ def evaluate_runs(
     {'old': 0.5, 'new': 0.75}
     """
     given, systems = Labels.of(labels), runs_of(runs)
-    parsed = parse_job(metrics, given, semantics, catalogue)
+    parsed = parse_job(asked_metrics(metrics, sums), given, semantics, catalogue)
     job = Job(*parsed, memory=memory, keep_values=per_query)
-    return Results(_evaluate(job, given, systems, catalogue, threads, progress))
+    return Results(_evaluate(job, given, systems, catalogue, (by, sums), threads, progress))
 
 
 def runs_of(runs: Any) -> dict[str, Predictions]:
@@ -189,13 +208,16 @@ def _evaluate(
     labels: Labels,
     runs: Mapping[str, Predictions],
     catalogue: Catalogue | None,
+    cut: tuple[Any, str | Iterable[str]],
     threads: int | None,
     progress: Progress | bool | None,
 ) -> dict[str, Result]:
     results = {}
-    with closing(score_systems(job, labels, runs, threads, progress, catalogue)) as systems:
+    job, cuts, sliced = slicing_of(job, *cut, len(runs), threads, job.keep_values)
+    scored = score_systems(job, labels, runs, threads, progress, catalogue, cuts.facts)
+    with closing(scored) as systems:
         for one in systems:
-            results[one.name] = sealed(one.result)
+            results[one.name] = sealed(sliced(one.tally, one.result, one.labels))
             del one  # frees the tally before the next system is scored
     return results
 

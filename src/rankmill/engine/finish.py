@@ -149,7 +149,8 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
     kinds = labels.id_types("query")
     rows = np.flatnonzero(counted.among_labels)
     queries = take_ids(tally.index.queries, rows)
-    columns = [each[rows] for each in tally.values.values()]
+    names = [metric.text for metric in tally.job.per_query]
+    columns = [tally.values[each][rows] for each in names]
     without = np.flatnonzero(~tally.has_labels[rows])
     for column in columns if counted.no_relevant is not None else ():
         column[without] = counted.no_relevant
@@ -159,7 +160,6 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
         queries = join_ids([queries, strangers])
         more = np.full(len(strangers.keys), counted.unlabelled)
         columns = [np.concatenate([each, more]) for each in columns]
-    names = list(tally.values)
     if tally.index.weights is not None:  # then strangers do not count
         names.append(WEIGHT)
         columns.append(tally.index.weights[rows])

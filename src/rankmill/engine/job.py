@@ -18,7 +18,7 @@ from rankmill.metrics.aggregate import (
     kinds_of,
     needs_of,
 )
-from rankmill.metrics.base import NO_CUTOFF, REL, Metric
+from rankmill.metrics.base import MICRO, NO_CUTOFF, REL, Metric
 from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
 from rankmill.metrics.needs import TrainingRows
 from rankmill.metrics.registry import check_defined, parse_under
@@ -91,6 +91,15 @@ class Job:
         """The metrics that have a value for each query."""
         return [metric for metric in self.metrics if metric.spec.kernel]
 
+    @property
+    def values_kept(self) -> list[str]:
+        """What is kept of each query: the values, and what micro-averages add up."""
+        if not self.keep_values:
+            return []
+        micro = [one.text for one in self.per_query if one.summary == MICRO]
+        parts = [f"{name}.{field}" for name in micro for field in ("values", "divisors")]
+        return [*(one.text for one in self.per_query), *parts]
+
     @cached_property
     def needs(self) -> dict[type[Need], AggregateSettings]:
         """What its metrics need, each behind what it needs itself."""
@@ -110,7 +119,7 @@ class Job:
     def of_unpredicted(self) -> bool:
         """Whether queries without predictions count, and may not score 0 in a metric."""
         counts = self.semantics.unpredicted == "zero"
-        return counts and any(metric.spec.counts_empty for metric in self.metrics)
+        return counts and any(metric.counts_empty for metric in self.metrics)
 
     @property
     def needs_judged(self) -> bool:

@@ -128,7 +128,7 @@ def _plan(
     if is_text(label_input, "query") or is_text(label_input, "item"):
         needed += threads * A_THREAD
     if job.keep_values:
-        needed += 8 * (of_labels["rows"] or 0) * len(job.per_query) * len(inputs)
+        needed += 8 * (of_labels["rows"] or 0) * len(job.values_kept) * len(inputs)
     more, beside_them, items, text = _beside(catalogue, label_input, memory)
     extra = 0
     for name, one in inputs.items():

@@ -39,6 +39,18 @@ class Results(Answer, dict[str, Result]):
         results = {name: Result.from_dict(version | one) for name, one in told["systems"].items()}
         return cls(results, told["same_queries"])
 
+    @property
+    def by(self) -> Any:
+        """The slices of all systems as one table, with "system" first; None without slices."""
+        import pyarrow as pa
+
+        tables = {name: one.by for name, one in self.items() if one.by is not None}
+        named = [
+            one.add_column(0, "system", pa.array([name] * len(one), pa.string()))
+            for name, one in tables.items()
+        ]
+        return pa.concat_tables(named) if named else None
+
     def __repr__(self) -> str:
         return super().__repr__() if self else "{}"
 

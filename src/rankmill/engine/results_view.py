@@ -8,6 +8,7 @@ from rankmill.errors import spoken
 from rankmill.results import audit
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
+from rankmill.results.slices import slice_parts
 from rankmill.show.metric_names import SIDES
 from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.version import stamp
@@ -60,13 +61,15 @@ def systems_view(
     def screen() -> list[Part]:
         values = _values(results, sides, comparable=not note)
         legend = ["* the best of a metric", *side_notes(sides)] if values.marked else []
-        return [values, *legend, *notes, "", _counts(results), "", _facts(results, note)]
+        more = slice_parts(results)
+        return [values, *legend, *notes, "", *more, _counts(results), "", _facts(results, note)]
 
     def page() -> list[Part]:
         return [
             _long({name: metrics_table(one) for name, one in results.items()}),
             *([note] if note else []),
             *notes,
+            *(one for one in slice_parts(results) if one),
         ]
 
     def exact() -> Table:

@@ -20,7 +20,7 @@ from rankmill.matching.order import arrange
 from rankmill.matching.scope_filter import within
 from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
-from rankmill.metrics.base import Metric
+from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.no_value import no_value, skipping
 from rankmill.metrics.values import Matched
 from rankmill.sources.roles.derived_columns import padded_tails
@@ -156,7 +156,8 @@ def _scored(
     at all, is not for a metric to say.
     """
     matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
-    aggregates, kept = {}, {}
+    aggregates: dict[str, Aggregate] = {}
+    kept: dict[str, np.ndarray] = {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
     for name, asked in job.asked.items():
         scored = whole
@@ -164,26 +165,38 @@ def _scored(
             needed = judged if asked.metric.spec.needs_judged else None
             hits = needed or whole.hits
             # Without gains, all metrics take the same groups of queries.
-            counts_empty = asked.metric.spec.counts_empty
+            counts_empty = asked.metric.counts_empty
             apart = counts_empty and (len(hits.label_gains) > 0 or not own.all())
             kind = needed is None, apart
             if kind not in matched:
                 matched[kind] = _matched(whole.lists, hits, job, whole.order, apart)
             one, patterns = matched[kind]
             values = one.values(asked.metric)
+            micro = micro_of(one, asked.metric)
             if counts_empty:
                 if not own.all():  # then each query stands for itself
-                    values[~own] = 0
+                    for each in (values, *micro.values()):
+                        each[~own] = 0
                 _check_values(values, patterns, whole, job, asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
-            if name in keeps or weights is not None:
-                values = values if patterns is None else values[patterns.of_query]
+            scored = scored._replace(**micro)
+            if patterns is not None and (name in keeps or weights is not None):
+                values = values[patterns.of_query]
+                micro = {field: each[patterns.of_query] for field, each in micro.items()}
             if name in keeps:
-                kept[name] = values
+                kept |= {name: values} | {f"{name}.{field}": micro[field] for field in micro}
             if weights is not None:  # queries of one pattern have weights of their own
-                scored = whole._replace(values=values, weights=weights)
+                scored = whole._replace(**{"values": values, "weights": weights} | micro)
         aggregates[name] = empty[name].update(scored, asked)
     return aggregates, kept
+
+
+def micro_of(matched: Matched, metric: Metric) -> dict[str, Any]:
+    """What a micro-average adds up, as fields of a `ScoredBlock`; nothing for other metrics."""
+    if metric.summary != MICRO:
+        return {}
+    divisors = matched.divisors(metric)
+    return {"values": matched.counts(metric), "divisors": divisors.astype(np.float64)}
 
 
 def _known(lists: Lists, catalogue: KnownItems, drop_seen: bool) -> tuple[Lists, dict[str, int]]:
@@ -211,11 +224,13 @@ def score_unpredicted(
     weights = index.weights_at(rows)
     aggregates, values, predicted = {}, {}, np.zeros(len(rows), np.bool_)
     for name, asked in job.asked.items():
-        if asked.metric.spec.counts_empty:
+        if asked.metric.counts_empty:
             values[name] = one.values(asked.metric)
+            micro = micro_of(one, asked.metric)
+            values |= {f"{name}.{field}": micro[field] for field in micro}
             scored = ScoredBlock(
                 lists, hits, "given", hits, predicted, values[name], weights=weights
-            )
+            )._replace(**micro)
             _check_values(values[name], None, scored, job, asked.metric)
             aggregates[name] = empty[name].update(scored, asked)
     return aggregates, values

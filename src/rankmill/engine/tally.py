@@ -68,7 +68,7 @@ class Tally:
         }
         self.rows = 0
         queries = len(index.queries.keys)
-        names = [metric.text for metric in job.per_query] if job.keep_values else []
+        names = job.values_kept
         self.values = {name: np.zeros(queries) for name in names}
         # Which queries of the labels have predictions, where that matters.
         self.predicted = np.zeros(queries, np.bool_)
@@ -146,8 +146,8 @@ class Tally:
         aggregates, values = score_unpredicted(self.index, rows, self.job, source, self.empty)
         for name, new in aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
-            if name in self.values:
-                self.values[name][rows] = values[name]
+        for name in self.values.keys() & values.keys():
+            self.values[name][rows] = values[name]
 
     def first_stranger(self) -> str | None:
         """Return the first query that is only in the predictions, as text, or None."""

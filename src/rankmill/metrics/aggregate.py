@@ -28,7 +28,7 @@ from rankmill.errors import UsageError
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits
 from rankmill.matching.index import LabelIndex
-from rankmill.metrics.base import Columns, Metric
+from rankmill.metrics.base import MICRO, Columns, Metric
 from rankmill.metrics.records.record import Record
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
@@ -127,6 +127,8 @@ class ScoredBlock(NamedTuple):
         Which queries had predictions, before any was dropped.
     values, counts : ndarray or None
         The distinct values of the metric, and how many queries have each; None without values.
+    divisors : ndarray or None
+        For a micro-average, what each of the values, which are not divided yet, is divided by.
     weights : ndarray or None
         The weight of each query; None without weights. With weights, `values` holds the value of
         each query and `counts` is None.
@@ -141,6 +143,7 @@ class ScoredBlock(NamedTuple):
     predicted: np.ndarray
     values: np.ndarray | None = None
     counts: np.ndarray | None = None
+    divisors: np.ndarray | None = None
     weights: np.ndarray | None = None
     needs: Mapping[type[Need], Any] = {}
 
@@ -285,7 +288,7 @@ OF_GROUPS = ".groups"
 # The class that adds the same up where queries have weights.
 WEIGHTED = dict.fromkeys(
     ("aggregates.mean.Mean", "aggregates.mean.SignedMean"), "aggregates.weighted_mean.WeightedMean"
-)
+) | {"aggregates.micro.MicroAverage": "aggregates.micro.MicroAverage"}
 
 
 def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
@@ -297,6 +300,8 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
         If the metric cannot be weighted.
     """
     place = "aggregates.distribution.Distribution" if metric.summary else metric.spec.aggregate
+    if metric.summary == MICRO:
+        place = "aggregates.micro.MicroAverage"
     if weight is not None:
         if place not in WEIGHTED:
             raise UsageError(

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # A cutoff beyond every list stands for none.
 NO_CUTOFF = 1 << 62
 
+# The summary that is no summary of values of queries, but of what these are divided from.
+MICRO = "micro"
+
 MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, chapter 8"
 
 Better = Literal["higher", "lower", "neither"]
@@ -249,6 +252,11 @@ class Metric:
     def better(self) -> Better:
         """Which side is better; a summary has the side of its metric."""
         return self.spec.better
+
+    @property
+    def counts_empty(self) -> bool:
+        """Whether queries without predictions may add something other than 0."""
+        return self.spec.counts_empty or self.summary == MICRO
 
     @property
     def limit(self) -> int:

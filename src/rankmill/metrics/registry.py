@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rankmill.errors import UsageError
-from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
+from rankmill.metrics.base import MICRO, REL, Better, Metric, MetricSpec, Parameter
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.families import (
     browsing_models,
@@ -116,6 +116,13 @@ def _parse_summarised(text: str, rel: float | None) -> Metric:
         return metric
     if not metric.spec.kernel:
         raise UsageError(f"{metric.text} has no value a query: leave out :{behind}")
+    if summary == MICRO and (metric.spec.divisor is None or metric.spec.counts_empty):
+        why = "a list without predictions has a value of its own in it"
+        why = "it is divided by nothing" if metric.spec.divisor is None else why
+        raise UsageError(
+            f"{metric.text} has no :{behind}, as {why}: take a metric such as recall or precision, "
+            "or another summary"
+        )
     return replace(metric, text=f"{metric.text}:{summary}", summary=summary)
 
 

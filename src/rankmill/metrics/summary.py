@@ -11,6 +11,8 @@ SUMMARIES = {
     "median": "the middle value, or the mean of both",
     "p10": "a percentile from p0 to p100, between two values on the line through them",
     "sum": "the sum",
+    "micro": "the micro-average, such as all hits over all labels: what queries count, over what "
+    "that is divided by, both summed first (Manning, Raghavan and Schütze, 2008, chapter 13)",
     "above=0.5": "the share of queries with a value above a number",
 }
 
@@ -31,6 +33,8 @@ def read_summary(text: str, metric: str) -> str:
     name = text.strip().lower()
     if name in ("gm", "median", "sum"):
         return name
+    if name in ("micro", "pooled"):
+        return "micro"
     if name == "mean":
         return ""
     found = re.fullmatch(r"(p|above=)([0-9]{1,9}(?:[.][0-9]{1,9})?|[.][0-9]{1,9})", name)

@@ -59,6 +59,21 @@ class Matched:
 
         It is NaN where the metric has none, as it may have without predictions or labels.
         """
+        spec, counts = metric.spec, self.counts(metric)
+        if spec.divisor is not None:
+            divisor = self.divisors(metric)
+            counts = np.asarray(counts / np.where(divisor > 0, divisor, 1))
+        if spec.counts_empty:
+            settle_empty(counts, self.hits(metric), metric)
+        return counts
+
+    def divisors(self, metric: Metric) -> np.ndarray:
+        """What the metric divides by per query, which is 0 where there is nothing to divide by."""
+        assert metric.spec.divisor is not None
+        return metric.spec.divisor.of(self.hits(metric), metric, self._semantics)
+
+    def counts(self, metric: Metric) -> np.ndarray:
+        """What the kernel of a metric counts per query, float64[n]."""
         spec, hits = metric.spec, self.hits(metric)
         counts = np.empty(len(hits.label_counts))
         chosen = spec.chosen(self._semantics) if spec.chosen else ()
@@ -74,11 +89,6 @@ class Matched:
             if asked not in self._runs:
                 self._runs[asked] = runs_of(hits, *self._ties)
             twin(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
-        if spec.divisor is not None:
-            divisor = spec.divisor.of(hits, metric, self._semantics)
-            counts = np.asarray(counts / np.where(divisor > 0, divisor, 1))
-        if spec.counts_empty:
-            settle_empty(counts, hits, metric)
         return counts
 
     def _asked(self, metric: Metric) -> tuple[float | None, str]:

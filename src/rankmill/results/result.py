@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from rankmill.errors import InputError
 from rankmill.results import audit as audit_counts
 from rankmill.results.answer import Answer
-from rankmill.results.plain import read_fields
+from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import described, rules_of
+from rankmill.results.slices import WeightedSum, exact_rows, slice_parts, table_of_slices
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.metric_names import canonical
@@ -97,6 +98,11 @@ class Result(Answer):
     groups : pyarrow.Table or None
         A row a group of items: what it gets by each metric such as exposure_parity, see
         ``rankmill docs catalogue``. None without such a metric.
+    by : pyarrow.Table or None
+        A row a slice and metric, as `evaluate` cuts by `by`: "by", "slice" (null where it is not
+        known), "metric", "value", "standard_error" and "queries". None without slices.
+    sums : dict of str to WeightedSum
+        The value of each weighted sum, its standard error and its 95 % interval.
     curves : dict of str to callable
         For each metric that `curve` takes what makes its columns.
 
@@ -138,6 +144,8 @@ class Result(Answer):
     groups: pa.Table | Any = None
     curves: Curves = field(default_factory=dict)
     lists: dict[str, int] = field(default_factory=dict)
+    by: pa.Table | Any = None
+    sums: dict[str, WeightedSum] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -152,6 +160,8 @@ class Result(Answer):
         InputError
             If the metric has no value; the message says why.
         """
+        if name in self.sums:
+            return self.sums[name].value
         held = self.held(name)
         if held is None:
             raise KeyError(self._missing(name))
@@ -223,6 +233,8 @@ class Result(Answer):
             "scope": self.scope.to_dict(),
             **({"gain_function": self.gain_function} if self.gain_function != "linear" else {}),
             **({} if self.groups is None else {"groups": self.groups.to_pylist()}),
+            **({} if self.by is None else {"by": self.by.to_pylist()}),
+            **({"sums": plain(self.sums)} if self.sums else {}),
             "notes": self.notes,
             "audit": self.audit,
             "inputs": self.inputs,
@@ -238,7 +250,9 @@ class Result(Answer):
         if told.get("checksum") != seal_of_json(own):
             raise InputError("the JSON of a Result was changed, as its checksum tells")
         bounds = {name: (one["worst"], one["best"]) for name, one in told["bounds"].items()}
-        found = read_fields(cls, told | {"bounds": bounds, "groups": None})
+        by = table_of_slices(told["by"]) if "by" in told else None
+        found = read_fields(cls, told | {"bounds": bounds, "groups": None, "by": None})
+        found = replace(found, by=by)
         if "groups" not in told:
             return found
         import pyarrow as pa
@@ -319,7 +333,7 @@ def view_of(result: Result) -> View:
         facts |= rules_of(result.semantics, result.scope)
         facts["seconds"] = f"{result.seconds:.2f}"
         first = [metrics_table(result), *result.notes, "", *groups_part(result)]
-        return [*first, counts, "", Facts(facts.items())]
+        return [*first, *slice_parts({"": result}), counts, "", Facts(facts.items())]
 
     return View(screen, lambda: _page(result), lambda: exact_table(result), result.to_dict)
 
@@ -331,6 +345,7 @@ def _page(result: Result) -> list[Part]:
         metrics_table(result),
         *result.notes,
         *groups_part(result)[:1],
+        *(one for one in slice_parts({"": result}) if one),
         Facts([(name, f"{count:,}", meanings[name]) for name, count in counts]),
     ]
 
@@ -374,4 +389,9 @@ def exact_table(result: Result) -> Table:
     if result.scope.weight is not None:
         names.append("effective_queries")
         rows = [[*row, result.effective_queries] for row in rows]
+    if result.by is not None or result.sums:
+        empty = [None] * (len(names) - 6)
+        more = ([*row[:6], *empty, *row[6:]] for row in exact_rows(result))
+        rows = [*([*row, None, None] for row in rows), *more]
+        names += ["by", "slice"]
     return Table([Column(name) for name in names], rows)

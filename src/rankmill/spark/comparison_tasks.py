@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rankmill.analysis.compare.cuts.cuts import Cuts
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
+from rankmill.engine.cuts import Cuts
 from rankmill.engine.job import Job
 from rankmill.errors import RankmillError
 from rankmill.nightly.rules.baseline import Baseline

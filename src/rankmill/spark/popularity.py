@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.compare.cuts.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import ids_to_arrow, take_ids
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job
+from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.errors import RankmillError
 from rankmill.spark.exchange.collection import function_of
 from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema

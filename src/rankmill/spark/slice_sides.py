@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.compare.cuts.cuts import Cuts, open_cut, read_table
-from rankmill.analysis.compare.cuts.segments import classes_of
 from rankmill.columns.ids import ids_to_arrow
+from rankmill.engine.cuts import Cuts, open_cut, read_table
+from rankmill.engine.segments import classes_of
 from rankmill.kernels.identity import UNSIGNED
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.earlier_values import check_id_types

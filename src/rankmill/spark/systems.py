@@ -13,14 +13,14 @@ from rankmill.analysis.compare.comparison_request import (
     cuts_asked,
     settings_of,
 )
-from rankmill.analysis.compare.cuts.cuts import Cuts, warn_of_strangers
-from rankmill.analysis.compare.cuts.segments import MOST_CROSSED, MOST_SLICES, check_slices
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
 from rankmill.analysis.compare.view.comparison import Comparison
+from rankmill.engine.cuts import Cuts, warn_of_strangers
 from rankmill.engine.evaluate import runs_of
 from rankmill.engine.job import Job, parse_job
+from rankmill.engine.segments import MOST_CROSSED, MOST_SLICES, check_slices
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.results.result import Result

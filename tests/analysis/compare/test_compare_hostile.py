@@ -5,7 +5,7 @@ import pytest
 
 import rankmill
 from flat import flat
-from rankmill.analysis.compare.cuts.segments import natural
+from rankmill.engine.segments import natural
 
 QUERIES = list(range(24))
 LABELS = pa.table({"query": QUERIES, "items": [[1]] * 24})

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import rankmill
 from flat import flat, job_of
 from rankmill.analysis.compare.compare import compared
-from rankmill.analysis.compare.cuts.cuts import Cuts
-from rankmill.analysis.compare.cuts.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
 from rankmill.analysis.compare.queries.join import Reading, join_runs
+from rankmill.engine.cuts import Cuts
+from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.spark.exchange.findings import Findings
 from strategies import examples
 

@@ -15,9 +15,9 @@ from scipy import stats
 import rankmill
 from cuts import cut
 from flat import flat
-from rankmill.analysis.compare.cuts.segments import natural
 from rankmill.analysis.compare.view.comparison import view_of
 from rankmill.analysis.statistics.corrections import correct
+from rankmill.engine.segments import natural
 from rankmill.errors import UsageError
 from rankmill.show import writers
 from systems import numbers, table

@@ -12,7 +12,6 @@ from rankmill.analysis.compare.comparison_request import (
     settings_of,
 )
 from rankmill.analysis.compare.conclusion import finish
-from rankmill.analysis.compare.cuts.cuts import cuts_of
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.compare.differences.gap_differences import Without, pooled
@@ -21,6 +20,7 @@ from rankmill.analysis.compare.queries.kept_values import check_alone, chosen, j
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
 from rankmill.analysis.statistics.significance import TUKEY
+from rankmill.engine.cuts import cuts_of
 from rankmill.engine.evaluate import runs_of
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress

@@ -5,13 +5,13 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
-from rankmill.analysis.compare.cuts.cuts import Cuts, cuts_of
 from rankmill.analysis.compare.differences.dependence import covariate_name, with_dependence
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.compare.queries.alignment import check_names
 from rankmill.analysis.statistics.corrections import CORRECTIONS
 from rankmill.analysis.statistics.paired_differences import LARGEST
 from rankmill.analysis.statistics.significance import TESTS, TUKEY, check_weighted
+from rankmill.engine.cuts import Cuts, cuts_of
 from rankmill.errors import UsageError, positive, share
 
 

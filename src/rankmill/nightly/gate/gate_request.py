@@ -8,10 +8,10 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankmill.analysis.compare.cuts.cuts import Cuts, column_names, cuts_of
 from rankmill.analysis.compare.differences.dependence import with_dependence
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.config.baseline_choice import is_choice
+from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.metrics.defaults import DEFAULT_METRICS

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from rankmill.analysis.compare.differences.differences import Estimate
-from rankmill.analysis.compare.differences.slice_tables import UNKNOWN
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.columns.buffers import table_of
 from rankmill.errors import UsageError
@@ -31,6 +30,7 @@ from rankmill.nightly.runs.runs import (
     summary_text,
 )
 from rankmill.results.result import Result
+from rankmill.results.slices import UNKNOWN
 
 if TYPE_CHECKING:
     from rankmill.semantics.choices import Choices

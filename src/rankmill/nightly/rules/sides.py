@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rankmill.analysis.compare.cuts.segments import natural
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.sums import Sums
+from rankmill.engine.segments import natural
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.measurements import NO_BOUNDS, MeasuredSide, Measurement

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rankmill.analysis.compare.cuts.segments import natural
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.slice_tables import UNKNOWN
+from rankmill.engine.segments import natural
 from rankmill.errors import InputError
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import Folder
 from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
+from rankmill.results.slices import UNKNOWN
 from rankmill.show.metric_names import canonical
 
 Value = tuple[str | None, ...]

@@ -3,10 +3,10 @@
 import os
 from typing import Any
 
-from rankmill.analysis.compare.cuts.cuts import Cuts, checked
-from rankmill.analysis.compare.cuts.segments import DERIVED
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.statistics.significance import check_clustered
+from rankmill.engine.cuts import Cuts, checked
+from rankmill.engine.segments import DERIVED
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import redacted
 

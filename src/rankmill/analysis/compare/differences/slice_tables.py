@@ -10,12 +10,11 @@ from rankmill.analysis.compare.differences.differences import (
     Settings,
     Slice,
 )
+from rankmill.results.slices import UNKNOWN
 from rankmill.show.tables import Cell, Column, Part, Table
 
 # The most characters of a value in a table.
 LONGEST = 60
-UNKNOWN = "(unknown)"
-"""The value of a slice of queries for which it is not known."""
 
 Explain: TypeAlias = Callable[[str, str, int | str], str]
 """The command that explains a metric, a system and a query."""

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.analysis.compare.cuts.segments import natural
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import Difference, Loss, Settings, Slice
 from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.judgement import Judged, differences, first_test, judged
 from rankmill.analysis.compare.differences.sums import Sums
+from rankmill.engine.segments import natural
 from rankmill.metrics.aggregates.mean import UNIT
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.compare.cuts.cuts import Cuts
-from rankmill.analysis.compare.cuts.segments import Segments, segments_of
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import Moved
 from rankmill.analysis.compare.differences.gap_differences import Without, leave_out
@@ -26,9 +24,12 @@ from rankmill.analysis.compare.queries.alignment import Aligned
 from rankmill.analysis.compare.queries.label_facts import LabelFacts
 from rankmill.analysis.compare.queries.page_metrics import WAYS, PageNumbers, aside_of, bins_of
 from rankmill.analysis.statistics.covariate import AdjustedPaired, Covariate
+from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.job import Job
 from rankmill.engine.progress import Progress
+from rankmill.engine.segments import Segments, segments_of
+from rankmill.engine.slices import Slicing
 from rankmill.engine.state import State
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
@@ -231,8 +232,12 @@ def join_runs(
     catalogue: Catalogue | None = None,
     *,
     details: bool = False,
+    sliced: Slicing | None = None,
 ) -> Joined:
-    """Score all systems and join them; with `details`, more is computed aside for a page."""
+    """Score all systems and join them; with `details`, more is computed aside for a page.
+
+    `sliced` adds slices to each result.
+    """
     facts: dict[str, Kind] = cuts.facts
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
@@ -251,6 +256,8 @@ def join_runs(
     with closing(systems), Workers(reading.threads) as workers:
         for one in systems:
             results[one.name] = one.result
+            if sliced is not None:
+                results[one.name] = sliced(one.tally, one.result, one.labels)
             if one.tally.job.part:
                 states[one.name] = one.tally.state.small()
             else:

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.compare.cuts.cuts import Cuts, read_classes, read_covariate
-from rankmill.analysis.compare.cuts.segments import NO_ROW, Classes, segments_of
 from rankmill.analysis.compare.queries.alignment import Aligned
 from rankmill.analysis.compare.queries.join import Joined
-from rankmill.analysis.compare.queries.label_facts import clusters_at
+from rankmill.analysis.compare.queries.label_facts import clusters_at, read_covariate
 from rankmill.columns.ids import to_ids
+from rankmill.engine.cuts import Cuts, read_classes
+from rankmill.engine.segments import NO_ROW, Classes, segments_of
 from rankmill.errors import UsageError
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.aggregate import aggregate_of

@@ -5,11 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.analysis.compare.cuts.cuts import Cuts, read_classes, read_covariate
-from rankmill.analysis.compare.cuts.segments import DERIVED, NO_ROW, Classes, Known, segments_of
 from rankmill.analysis.compare.queries.page_metrics import Aside, Bin, PageNumbers
 from rankmill.analysis.statistics.covariate import Covariate
+from rankmill.columns.numbers import floats_of
+from rankmill.engine.cuts import Cuts, is_file, read_classes, read_table
 from rankmill.engine.evaluate import ScoredSystem
+from rankmill.engine.held_labels import at_rows, read_label_facts
+from rankmill.engine.segments import DERIVED, NO_ROW, Classes, Known, segments_of
+from rankmill.errors import InputError, UsageError
+from rankmill.matching.index import LabelIndex
+from rankmill.sources.inputs.inputs import Input
 from rankmill.threads import Workers
 
 
@@ -18,6 +23,34 @@ def clusters_at(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
     found: np.ndarray = np.append(codes, NO_ROW)[rows]
     alone = np.flatnonzero(found < 0)
     found[alone] = found.max(initial=0) + 1 + np.arange(len(alone))
+    return found
+
+
+def read_covariate(
+    asked: Any, labels: Input, index: LabelIndex, workers: Workers, memory: int
+) -> Covariate:
+    """Return the covariate that `adjust` asks for, of all queries of the labels.
+
+    Raises
+    ------
+    InputError, UsageError
+        If a table cannot be read, or does not have one column of numbers.
+    """
+    if isinstance(asked, str) and not is_file(asked):
+        name = asked
+        column = every = read_label_facts(labels, index, [name], workers)[name]
+    else:
+        facts = read_table(asked, labels, workers, memory, kind="number")
+        if len(facts.columns) > 1:
+            raise UsageError(
+                f"the table of adjust has the columns {', '.join(facts.columns)} beside the query "
+                "ids; expected one"
+            )
+        ((name, every),) = facts.columns.items()
+        column = at_rows(facts, index)[name]
+    found = Covariate.of(name, *(floats_of(one).astype(np.float64) for one in (every, column)))
+    if np.isnan(found.values).all():
+        raise InputError(f"adjust: no query of the labels has a number in {name}: check the ids")
     return found
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.analysis.compare.cuts.segments import Segments
 from rankmill.engine.job import Job
+from rankmill.engine.segments import Segments
 from rankmill.metrics.base import REL, Metric, MetricSpec
 from rankmill.metrics.gap.gap_groups import GapGroups, Tagged
 from rankmill.metrics.registry import is_defined

@@ -18,7 +18,6 @@ from rankmill.analysis.compare.differences.differences import (
     winner_of,
 )
 from rankmill.analysis.compare.differences.slice_tables import (
-    UNKNOWN,
     Explain,
     loss_tables,
     moved_tables,
@@ -32,6 +31,7 @@ from rankmill.metrics.registry import parse
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import facts_of, rules_of
+from rankmill.results.slices import UNKNOWN
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View

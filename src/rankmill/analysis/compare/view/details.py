@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankmill.analysis.compare.cuts.cuts import cuts_of
-from rankmill.analysis.compare.cuts.segments import Segments
 from rankmill.analysis.compare.differences.differences import Estimate, Moved, Settings, Slice
 from rankmill.analysis.compare.differences.slices import tested_slices
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
@@ -15,6 +13,8 @@ from rankmill.analysis.compare.queries.page_metrics import Bin
 from rankmill.engine.evaluate import runs_of
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
+from rankmill.engine.segments import Segments
+from rankmill.engine.slices import asked_metrics, slicing_of
 from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
@@ -100,6 +100,7 @@ def evaluate_in_detail(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     by: Any = (),
+    sums: str | Iterable[str] = (),
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
     threads: int | None = None,
@@ -108,7 +109,7 @@ def evaluate_in_detail(
 ) -> tuple[dict[str, Result], Details]:
     """Score systems as `evaluate_runs` does, and return the details for a page with the results.
 
-    Queries are also cut by `by`, as for `compare`.
+    Queries are also cut by `by`.
 
     Examples
     --------
@@ -121,9 +122,13 @@ def evaluate_in_detail(
     """
     baseline = next(iter(runs), "")
     given, systems = Labels.of(labels), runs_of(runs)
-    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory)
-    reading, cuts = Reading(threads, progress), cuts_of(by)
-    joined = join_runs(job, given, systems, baseline, cuts, reading, catalogue, details=True)
+    asked = asked_metrics(metrics, sums)
+    job = Job(*parse_job(asked, given, semantics, catalogue), memory=memory)
+    job, cuts, sliced = slicing_of(job, by, sums, len(systems), threads)
+    reading = Reading(threads, progress)
+    joined = join_runs(
+        job, given, systems, baseline, cuts, reading, catalogue, details=True, sliced=sliced
+    )
     with Workers(threads) as workers:
         return joined.results, details_of(joined, Settings(), workers, joined.segments)
 

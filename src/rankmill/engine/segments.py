@@ -1,4 +1,4 @@
-"""Ways to cut the queries of a comparison into slices, by what is known of each query."""
+"""Ways to cut queries into slices, by what is known of each query."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

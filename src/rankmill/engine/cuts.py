@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.compare.cuts.segments import DERIVED, Classes, classes_of, codes_of
-from rankmill.analysis.statistics.covariate import Covariate
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.numbers import floats_of
 from rankmill.engine.held_labels import at_rows, read_label_facts
+from rankmill.engine.segments import DERIVED, Classes, classes_of, codes_of
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import is_url, shown
 from rankmill.matching.index import LabelIndex
@@ -56,7 +54,7 @@ class Cuts(NamedTuple):
     def facts(self) -> dict[str, Kind]:
         """The columns of the labels that are read, and what they hold."""
         found: dict[str, Kind] = dict.fromkeys(self.read, "segment")
-        if isinstance(self.adjust, str) and not _is_file(self.adjust):
+        if isinstance(self.adjust, str) and not is_file(self.adjust):
             found[self.adjust] = "number"
         return found
 
@@ -85,9 +83,9 @@ def cuts_of(by: Any) -> Cuts:
     if "" in names:
         raise UsageError("by holds an empty name; expected a column of the labels or a table")
     tables = [_frame_of(checked(one)) for one in several if not isinstance(one, str)]
-    tables += [one for one in names if one not in DERIVED and _is_file(one)]
+    tables += [one for one in names if one not in DERIVED and is_file(one)]
     return Cuts(
-        tuple(one for one in names if one not in DERIVED and not _is_file(one)),
+        tuple(one for one in names if one not in DERIVED and not is_file(one)),
         tuple(one for one in names if one in DERIVED),
         tuple(tables),
     )
@@ -128,7 +126,8 @@ def _frame_of(table: Any) -> Any:
     return table.to_frame()
 
 
-def _is_file(text: str) -> bool:
+def is_file(text: str) -> bool:
+    """Return whether a text of `by` names a table, and not a column."""
     return os.sep in text or is_url(text) or format_of_name(text) is not None
 
 
@@ -170,34 +169,6 @@ def read_classes(
         with outside(f"{origin[name]}: column {name!r}"):
             classes[name] = classes_of(name, column)
     return classes, clusters
-
-
-def read_covariate(
-    asked: Any, labels: Input, index: LabelIndex, workers: Workers, memory: int
-) -> Covariate:
-    """Return the covariate that `adjust` asks for, of all queries of the labels.
-
-    Raises
-    ------
-    InputError, UsageError
-        If a table cannot be read, or does not have one column of numbers.
-    """
-    if isinstance(asked, str) and not _is_file(asked):
-        name = asked
-        column = every = read_label_facts(labels, index, [name], workers)[name]
-    else:
-        facts = read_table(asked, labels, workers, memory, kind="number")
-        if len(facts.columns) > 1:
-            raise UsageError(
-                f"the table of adjust has the columns {', '.join(facts.columns)} beside the query "
-                "ids; expected one"
-            )
-        ((name, every),) = facts.columns.items()
-        column = at_rows(facts, index)[name]
-    found = Covariate.of(name, *(floats_of(one).astype(np.float64) for one in (every, column)))
-    if np.isnan(found.values).all():
-        raise InputError(f"adjust: no query of the labels has a number in {name}: check the ids")
-    return found
 
 
 def warn_of_strangers(table: Any) -> None:

@@ -1,1 +1,0 @@
-"""The slices that queries are cut into."""

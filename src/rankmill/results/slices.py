@@ -1,0 +1,92 @@
+"""Slices of a result and weighted sums of metrics: as a table, as rows and as shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rankmill.show.tables import Cell, Column, Part, Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNKNOWN = "(unknown)"
+"""The value of a slice of queries for which it is not known."""
+
+
+class WeightedSum(NamedTuple):
+    """The value of a weighted sum of metrics, its standard error and its 95 % interval."""
+
+    value: float
+    standard_error: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class MetricOfSlice(NamedTuple):
+    """A metric in one slice: a row of `Result.by`."""
+
+    by: str
+    slice: str | None
+    metric: str
+    value: float | None
+    standard_error: float | None
+    queries: int
+
+
+def table_of_slices(rows: Iterable[Any]) -> pa.Table:
+    """Return slices as the table that `Result.by` is."""
+    import pyarrow as pa
+
+    kinds = [*[pa.string()] * 3, *[pa.float64()] * 2, pa.int64()]
+    schema = pa.schema([*zip(MetricOfSlice._fields, kinds, strict=True)])
+    rows = [one if isinstance(one, Mapping) else one._asdict() for one in rows]
+    return pa.Table.from_pylist(rows, schema)
+
+
+def slice_parts(results: Mapping[str, Any]) -> list[Part]:
+    """Return sums and slices of a `Result` of each system as tables, each with an empty line."""
+    first = next(iter(results.values()))
+    several = len(results) > 1
+    system = [Column("system")] if several else []
+    parts: list[Part] = []
+    rows: list[list[Cell]] = []
+    if first.sums:
+        for sum_name in first.sums:
+            for name, one in results.items():
+                value, error, low, high = one.sums[sum_name]
+                interval = None if low is None or high is None else (low, high)
+                rows.append([sum_name, *([name] if several else []), value, error, interval])
+        columns = [Column("value", "value"), Column("standard error", "error")]
+        columns.append(Column("95% interval", "range"))
+        parts += [Table([Column("sum"), *system, *columns], rows), ""]
+    if first.by is None:
+        return parts
+    rows = [[*row.values(), name] for name, one in results.items() for row in one.by.to_pylist()]
+    for by in dict.fromkeys(str(row[0]) for row in rows):
+        of_way = [row for row in rows if row[0] == by]
+        places = {(row[1], row[2]): i for i, row in reversed([*enumerate(of_way)])}
+        of_way.sort(key=lambda row: places[row[1], row[2]])  # the systems beside each other
+        columns = [Column(by), Column("metric"), *system, Column("value", "value")]
+        columns += [Column("standard error", "error"), Column("queries", "count")]
+        shown: list[list[Cell]] = [
+            [UNKNOWN if row[1] is None else row[1], row[2], *row[6 : 6 + several], *row[3:6]]
+            for row in of_way
+        ]
+        parts += [Table(columns, shown), ""]
+    return parts
+
+
+def exact_rows(result: Any) -> list[list[Cell]]:
+    """Return sums and slices of a `Result` as rows of a table for programs, behind its metrics.
+
+    They are metric, value, error, queries, worst and best, "by" and "slice".
+    """
+    rows: list[list[Cell]] = [
+        [name, one.value, one.standard_error, None, one.low, one.high, None, None]
+        for name, one in result.sums.items()
+    ]
+    if result.by is not None:
+        for by, value, metric, *numbers in (row.values() for row in result.by.to_pylist()):
+            rows.append([metric, *numbers, None, None, by, UNKNOWN if value is None else value])
+    return rows
