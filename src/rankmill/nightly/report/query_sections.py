@@ -17,7 +17,7 @@ from rankmill.nightly.report.subject import Subject
 from rankmill.nightly.report.text import Html, listed, name, say
 from rankmill.show import charts
 from rankmill.show.charts import Series, around
-from rankmill.show.scales import count, half_width, number, percent, signed
+from rankmill.show.scales import count, distinct_texts, half_width, number, percent, signed
 
 # So many metrics get a line over cutoffs and a histogram.
 MOST_FIGURES = 4
@@ -117,7 +117,7 @@ def _shares(one: Histogram) -> list[float]:
 
 def _hits(subject: Subject) -> Iterator[Figure]:
     of = subject.details.hits
-    systems = _systems(subject, of)
+    systems = _systems(subject, [one for one in of if of[one]])
     last = max((i for one in systems for i, hits in enumerate(of[one], 1) if hits), default=0)
     if subject.main not in systems or not last:
         return
@@ -154,7 +154,7 @@ def _bins(subject: Subject) -> Iterator[Figure]:
         Series(class_of(subject, subject.main), [one.correct / one.predictions for one in bins])
     ]
     title = words.bins_words(bins)
-    labels = [f"{one.confidence:.2g}" for one in bins]
+    labels = distinct_texts([one.confidence for one in bins])
     told = "The share of predictions that are right, by confidence"
     note = "share of predictions that are right, by confidence"
     if probable:
