@@ -49,8 +49,16 @@ from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.show import charts
-from rankmill.show.marks import LOOKS
-from rankmill.show.scales import distinct_texts, half_width, number, percent, scale_of, signed, tick_texts
+from rankmill.show.marks import LOOKS, Text
+from rankmill.show.scales import (
+    distinct_texts,
+    half_width,
+    number,
+    percent,
+    scale_of,
+    signed,
+    tick_texts,
+)
 from rankmill.threads import Workers
 from repository import run_python
 from strategies import examples
@@ -335,6 +343,14 @@ def test_labels_below_a_line_do_not_touch(places: list[float] | None) -> None:
     across = sorted(float(x) for x, _ in found)
     assert {day for _, day in found} == (set("123456") if places is None else set("16"))
     assert min(b - a for a, b in pairwise(across)) > 16
+
+
+def test_long_numbers_below_a_line_stay_inside() -> None:
+    texts = ["1,000,000,000.25", "7", "1,000,000,000.75"]
+    series = charts.Series("s0", [0.1, 0.2, 0.3])
+    drawing = charts.lines([series], texts, "", "", places=[0, 0.5, 1], every=2)
+    below = {one.text: one.anchor for one in drawing.marks if isinstance(one, Text)}
+    assert [below.get(one) for one in texts] == ["start", None, "end"]
 
 
 def test_the_audit_has_what_looks_wrong_first() -> None:

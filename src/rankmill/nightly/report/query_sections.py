@@ -155,6 +155,8 @@ def _bins(subject: Subject) -> Iterator[Figure]:
     ]
     title = words.bins_words(bins)
     labels = distinct_texts([one.confidence for one in bins])
+    # Long ones stand at both ends only: others would touch on a phone.
+    every = len(bins) - 1 if max(map(len, labels)) > charts.LONG else len(bins) // 4
     told = "The share of predictions that are right, by confidence"
     note = "share of predictions that are right, by confidence"
     if probable:
@@ -166,7 +168,7 @@ def _bins(subject: Subject) -> Iterator[Figure]:
     ]  # fmt: skip
     drawing = charts.lines(
         series, labels, title.plain, told, places=places, percent=True,
-        include=(0.0, 1.0) if probable else (0.0,), diagonal=probable, every=max(1, len(bins) // 4),
+        include=(0.0, 1.0) if probable else (0.0,), diagonal=probable, every=max(1, every),
     )  # fmt: skip
     yield Figure(
         title, drawing, Grid(["confidence", "predictions", "mean", "right"], rows), (), note
