@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from rankmill.nightly.history.history import History
-from rankmill.nightly.history.record import path_of, run_table
+from rankmill.nightly.history.record import contents_of, run_table
 from rankmill.results.result import Result
 
 METRICS = {"map@12": 0.08, "ndcg@12": 0.12, "gap": 0.05}
@@ -22,12 +22,14 @@ BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def make(folder: Path, runs: int) -> None:
+    folder.mkdir()
     errors = dict.fromkeys(METRICS, 0.001)
     for number in range(runs):
         result = Result({name: v + number * 1e-7 for name, v in METRICS.items()}, errors, {}, 10**6)
         tags = {"model": f"v{number}"}
         table = run_table(result, tags=tags, time=BEGIN + timedelta(hours=number))
-        pq.write_table(table, path_of(table, folder))  # no fsync
+        path, _ = contents_of(table, folder)[-1]
+        pq.write_table(table, path)  # no fsync
 
 
 def seconds(work: list[str] | Path) -> float:

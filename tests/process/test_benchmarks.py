@@ -1,6 +1,8 @@
 """The benchmarks of rivals and of scaling run at a tiny size, and the rivals agree."""
 
+import ast
 import functools
+import importlib
 import itertools
 import json
 import os
@@ -104,6 +106,28 @@ def test_a_smaller_sample_is_named_and_compared_with_rankmill_at_its_size(
         assert rows[theirs]["value"] == pytest.approx(rows[ours]["value"], rel=1e-9)
     assert rows[6]["value"] != rows[8]["value"]
     assert "| plain Python (" in capsys.readouterr().out
+
+
+def test_scripts_import_what_there_is() -> None:
+    """Many scripts are run by hand only, and would not notice a name that moved."""
+    scripts = [*BENCHMARKS.rglob("*.py"), *(BENCHMARKS.parent / "scripts").glob("*.py")]
+    asked = {
+        (node.module, name.name)
+        for script in scripts
+        for node in ast.walk(ast.parse(script.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rankmill")
+        for name in node.names
+    }
+    assert len(asked) > 30
+    for module, name in sorted(asked):
+        if not hasattr(importlib.import_module(module), name):
+            importlib.import_module(f"{module}.{name}")
+
+
+def test_a_history_is_timed(tmp_path: Path) -> None:
+    history = [sys.executable, str(BENCHMARKS / "history.py"), "--runs", "3", "--repeat", "1"]
+    told = subprocess.run(history, capture_output=True, text=True, check=True).stdout
+    assert told.count("3 runs") == 2
 
 
 def test_dumps_of_both_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,8 +78,8 @@ def harming(monkeypatch: pytest.MonkeyPatch, kind: type, what: str, folder: Path
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
     usual, flag = collection.function_of, folder / "harmed"
 
-    def function_of(task: Any) -> Any:
-        run = usual(task)
+    def function_of(task: Any, *known: Any) -> Any:
+        run = usual(task, *known)
         if not isinstance(task, kind):
             return run
 

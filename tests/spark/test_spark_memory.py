@@ -80,8 +80,8 @@ def lists(offsets: np.ndarray, values: np.ndarray) -> Any:
 def recorded(folder: str, usual: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function like `function_of`, whose tasks leave a file with their peak."""
 
-    def function_of(task: Any) -> Any:
-        run = usual(task)
+    def function_of(task: Any, *known: Any) -> Any:
+        run = usual(task, *known)
         if not isinstance(task, Scoring | Matching | Counting):
             return run
 

@@ -48,6 +48,10 @@ class Series(NamedTuple):
     tones: Sequence[str] = ()
 
 
+LONG = 12
+"""The most characters of a label that fits in the middle below its place, on a phone too."""
+
+
 def around(values: Sequence[float | None], halves: Sequence[float | None]) -> list[Ends]:
     """Return the intervals of values that reach as far to both sides."""
     pairs = zip(values, halves, strict=True)
@@ -311,6 +315,8 @@ def _frame(scale: Scale, left: float, *, percent: bool) -> list[Mark]:
 
 
 def _below(text: str, across: float) -> Text:
+    if len(text) > LONG:
+        return Text(across, _HEIGHT - 6, text, "", "start" if across < 50 else "end")
     anchor = "start" if across < _LEFT + 1 else "end" if across > _RIGHT - 1 else "middle"
     return Text(across, _HEIGHT - 6, text, "", anchor)
 

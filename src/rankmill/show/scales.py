@@ -73,10 +73,39 @@ def tick_texts(scale: Scale, *, percent: bool = False, signed: bool = False) -> 
     if round(step * 10**decimals, 6) != round(step * 10**decimals):
         decimals += 1
     if decimals > 5:
-        return [f"{one * factor:.3g}" for one in scale.ticks]
-    sign = "+" if signed else ""
-    shown = (f"{one * factor:{sign if one else ''},.{decimals}f}" for one in scale.ticks)
-    return [f"{_minus(one)}{'%' if percent else ''}" for one in shown]
+        shown = distinct_texts([one * factor for one in scale.ticks])
+    else:
+        shown = [_minus(f"{one * factor:,.{decimals}f}") for one in scale.ticks]
+    plus = ["+" if signed and one > 0 else "" for one in scale.ticks]
+    end = "%" if percent else ""
+    return [f"{before}{text}{end}" for before, text in zip(plus, shown, strict=True)]
+
+
+def distinct_texts(values: Sequence[float]) -> list[str]:
+    """Return values along an axis as texts, with at least two digits and as many as differ.
+
+    Examples
+    --------
+    >>> distinct_texts([0.051, 12.3, 157.3]), distinct_texts([100.1, 100.4])
+    (['0.051', '12', '157'], ['100.1', '100.4'])
+    """
+    texts: list[str] = []
+    for digits in range(2, 19):
+        texts = [_significant(one, digits) for one in values]
+        if len(set(texts)) == len(set(values)):
+            break
+    return texts
+
+
+def _significant(value: float, digits: int) -> str:
+    """Return a number as text, with an exponent only where its zeros would be many."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}".replace("-0", "0")
+    exponent = math.floor(math.log10(abs(value)))
+    if -5 <= exponent < max(6, digits):
+        return _minus(f"{value:,.{max(0, digits - 1 - exponent)}f}")
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa}e{int(power)}".replace("-", "−")
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -90,9 +119,7 @@ def half_width(half: float | None) -> str:
     """Return half the width of an interval as text: two digits say enough."""
     if half is None:
         return ""
-    if half == 0:
-        return "±0"
-    return f"±{half:.{max(0, 1 - math.floor(math.log10(half)))}f}"
+    return f"±{_significant(half, 2)}"
 
 
 def signed(value: float | None) -> str:

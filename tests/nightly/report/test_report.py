@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html.parser
+import math
 import os
 import re
 from dataclasses import replace
@@ -48,8 +49,16 @@ from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.show import charts
-from rankmill.show.marks import LOOKS
-from rankmill.show.scales import half_width, number, percent, scale_of, signed, tick_texts
+from rankmill.show.marks import LOOKS, Text
+from rankmill.show.scales import (
+    distinct_texts,
+    half_width,
+    number,
+    percent,
+    scale_of,
+    signed,
+    tick_texts,
+)
 from rankmill.threads import Workers
 from repository import run_python
 from strategies import examples
@@ -206,12 +215,44 @@ def test_an_axis_holds_its_values(values: list[float]) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([0.051, 0.349, 0.95], ["0.051", "0.35", "0.95"]),
+        ([157.3, 62.1, 0.0], ["157", "62", "0"]),
+        ([-12.6, -3.04], ["−13", "−3.0"]),
+        ([100.1, 100.4], ["100.1", "100.4"]),
+        ([9.8e-10, 4.8e11], ["9.8e−10", "4.8e11"]),
+        ([12345.6], ["12,346"]),
+        ([math.inf, 1.0, 1.0], ["inf", "1.0", "1.0"]),
+        ([], []),
+    ],
+)
+def test_values_along_an_axis_are_told_apart(values: list[float], texts: list[str]) -> None:
+    assert distinct_texts(values) == texts
+
+
+@given(st.lists(st.floats(allow_nan=False), max_size=6))
+def test_any_values_are_told_apart(values: list[float]) -> None:
+    assert len(set(distinct_texts(values))) == len(set(values))
+
+
+def test_close_ticks_are_told_apart_with_their_signs() -> None:
+    assert tick_texts(scale_of([0.000001, -0.000001]), signed=True)[::2] == [
+        *("−1.0e−6", "0", "+1.0e−6")
+    ]
+    assert tick_texts(scale_of([1.0000001, 1.0000003])) == [
+        *("1.00000010", "1.00000015", "1.00000020", "1.00000025", "1.00000030")
+    ]
+    assert tick_texts(scale_of([1e-9, 3e-9]), percent=True)[0] == "1.0e−7%"
+
+
 def test_numbers_say_enough_and_no_more() -> None:
     assert [number(one) for one in (0.29031, -0.5, 0.0, None, 2e-7)] == [
         *("0.2903", "−0.5000", "0", "none", "2e-07")
     ]
-    assert [half_width(one) for one in (0.00316, 0.25, 0.0, None)] == [
-        *("±0.0032", "±0.25", "±0", "")
+    assert [half_width(one) for one in (0.00316, 0.25, 0.0, None, 1e-9)] == [
+        *("±0.0032", "±0.25", "±0", "", "±1.0e−9")
     ]
     assert [percent(one) for one in (0.068, 0.5, 0.0003, 1.0)] == ["6.8%", "50%", "0.030%", "100%"]
     assert [signed(one) for one in (0.01234, -1.0, 0.0)] == ["+0.0123", "−1.00", "0"]
@@ -302,6 +343,14 @@ def test_labels_below_a_line_do_not_touch(places: list[float] | None) -> None:
     across = sorted(float(x) for x, _ in found)
     assert {day for _, day in found} == (set("123456") if places is None else set("16"))
     assert min(b - a for a, b in pairwise(across)) > 16
+
+
+def test_long_numbers_below_a_line_stay_inside() -> None:
+    texts = ["1,000,000,000.25", "7", "1,000,000,000.75"]
+    series = charts.Series("s0", [0.1, 0.2, 0.3])
+    drawing = charts.lines([series], texts, "", "", places=[0, 0.5, 1], every=2)
+    below = {one.text: one.anchor for one in drawing.marks if isinstance(one, Text)}
+    assert [below.get(one) for one in texts] == ["start", None, "end"]
 
 
 def test_the_audit_has_what_looks_wrong_first() -> None:
@@ -606,6 +655,10 @@ def test_pages_of_odd_data_are_pages() -> None:
     found = flat(rankmill.compare, {1: [1]}, nothing, ["map@2"], semantics=skip, details=True)
     assert found.queries == 0
     checked(page(found))
+    # One system has a query with labels and lists, the other none.
+    one_sided = {"a": {7: [1]}, "b": {1: [2, 1]}}
+    found = flat(rankmill.compare, {1: [1]}, one_sided, ["map@2"], semantics=skip, details=True)
+    assert "Rank 1 is right for 0%" in checked(page(found)).words
     with pytest.raises(UsageError, match="a page of a int; expected a Result"):
         page(3)
 

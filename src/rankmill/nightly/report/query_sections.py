@@ -17,7 +17,7 @@ from rankmill.nightly.report.subject import Subject
 from rankmill.nightly.report.text import Html, listed, name, say
 from rankmill.show import charts
 from rankmill.show.charts import Series, around
-from rankmill.show.scales import count, half_width, number, percent, signed
+from rankmill.show.scales import count, distinct_texts, half_width, number, percent, signed
 
 # So many metrics get a line over cutoffs and a histogram.
 MOST_FIGURES = 4
@@ -117,7 +117,7 @@ def _shares(one: Histogram) -> list[float]:
 
 def _hits(subject: Subject) -> Iterator[Figure]:
     of = subject.details.hits
-    systems = _systems(subject, of)
+    systems = _systems(subject, [one for one in of if of[one]])
     last = max((i for one in systems for i, hits in enumerate(of[one], 1) if hits), default=0)
     if subject.main not in systems or not last:
         return
@@ -154,7 +154,9 @@ def _bins(subject: Subject) -> Iterator[Figure]:
         Series(class_of(subject, subject.main), [one.correct / one.predictions for one in bins])
     ]
     title = words.bins_words(bins)
-    labels = [f"{one.confidence:.2g}" for one in bins]
+    labels = distinct_texts([one.confidence for one in bins])
+    # Long ones stand at both ends only: others would touch on a phone.
+    every = len(bins) - 1 if max(map(len, labels)) > charts.LONG else len(bins) // 4
     told = "The share of predictions that are right, by confidence"
     note = "share of predictions that are right, by confidence"
     if probable:
@@ -166,7 +168,7 @@ def _bins(subject: Subject) -> Iterator[Figure]:
     ]  # fmt: skip
     drawing = charts.lines(
         series, labels, title.plain, told, places=places, percent=True,
-        include=(0.0, 1.0) if probable else (0.0,), diagonal=probable, every=max(1, len(bins) // 4),
+        include=(0.0, 1.0) if probable else (0.0,), diagonal=probable, every=max(1, every),
     )  # fmt: skip
     yield Figure(
         title, drawing, Grid(["confidence", "predictions", "mean", "right"], rows), (), note
