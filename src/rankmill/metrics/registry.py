@@ -1,10 +1,12 @@
 """The metrics: the rows of all families, and the parser of names such as "map(rel=2)@12"."""
 
 import difflib
+import functools
 import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib.metadata import entry_points
 
 from rankmill.errors import UsageError
 from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
@@ -29,25 +31,10 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS, preset_named
 from rankmill.show.metric_names import canonical, number_text
 
-REGISTRY: dict[str, MetricSpec] = {
-    spec.name: spec
-    for family in (
-        *(
-            precision,
-            ranks,
-            wholelist,
-            gain,
-            graded_gains,
-            browsing_models,
-            judgements,
-            pooled_metrics,
-            confidence,
-        ),
-        *(diversity, catalogue_metrics),
-    )
-    for spec in family.METRICS
-}
-NAMES = {name: spec for spec in REGISTRY.values() for name in (spec.name, *spec.aliases)}
+REGISTRY: dict[str, MetricSpec] = {}
+NAMES: dict[str, MetricSpec] = {}
+_BY_NAME: dict[str, MetricSpec] = {}
+_BY_CUT_NAME: dict[str, MetricSpec] = {}
 
 # Names of trec_eval and ir_measures that are a metric with another summary than the mean.
 _SUMMARISED = {
@@ -57,11 +44,67 @@ _SUMMARISED = {
     "numrel": ("num_rel", "sum", "sum"),
     "numrelret": ("num_rel_ret", "sum", "sum"),
 }
-_BY_NAME = {name.lower(): spec for name, spec in NAMES.items()}
-_BY_CUT_NAME = {name.lower(): spec for spec in REGISTRY.values() for name in spec.cut_names}
 # A name with its parameters and cutoff, and what stands behind a colon.
 _WHOLE = re.compile(r"((?:[^:(]|\([^()]*\)?)*)(?::(.*))?", re.DOTALL)
 _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
+
+
+def register(spec: MetricSpec) -> None:
+    """Add a metric: the only way in, for the families here and for metrics of somebody's own.
+
+    Raises
+    ------
+    UsageError
+        If there is another metric of its name.
+    """
+    if spec.home and not is_same_place(spec):
+        small = spec.name.lower()
+        there = _BY_NAME.get(small) or _BY_CUT_NAME.get(small.rpartition("_")[0])
+        if there or small in (*SETS, *_SUMMARISED, *EVERYWHERE, *_BY_CUT_NAME):
+            whose = f", of {there.source}" if there and there.home else ""
+            raise UsageError(f"there is a {spec.name} already{whose}: choose another name")
+    REGISTRY[spec.name] = spec
+    NAMES.update(dict.fromkeys((spec.name, *spec.aliases), spec))
+    _BY_NAME.update({name.lower(): spec for name in (spec.name, *spec.aliases)})
+    _BY_CUT_NAME.update({name.lower(): spec for name in spec.cut_names})
+
+
+def is_same_place(spec: MetricSpec) -> bool:
+    """Whether this is a function that was changed and run again, as a cell of a notebook is."""
+    there = REGISTRY.get(spec.name)
+    return there is not None and there.home == spec.home
+
+
+def own_metrics() -> list[MetricSpec]:
+    """The metrics that are somebody's own."""
+    return [spec for spec in REGISTRY.values() if spec.home]
+
+
+@functools.cache
+def load_packages() -> None:
+    """Import what packages have under the entry points ``rankmill.metrics``, once.
+
+    Raises
+    ------
+    UsageError
+        If one of them fails; the message names it.
+    """
+    for point in entry_points(group="rankmill.metrics"):
+        try:
+            point.load()
+        except Exception as error:
+            raise UsageError(
+                f"the entry point {point.name} of rankmill.metrics, {point.value}, fails with "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+for _family in (
+    *(precision, ranks, wholelist, gain, graded_gains, browsing_models, judgements),
+    *(pooled_metrics, confidence, diversity, catalogue_metrics),
+):
+    for _spec in _family.METRICS:
+        register(_spec)
 
 
 def parse(text: str, rel: float | None = None) -> Metric:
@@ -201,6 +244,9 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     there = _BY_CUT_NAME.get(cut_name)
     if there and re.fullmatch(r"[0-9]+([.][0-9]+)?" if there.at else r"[0-9]+", cutoff):
         return there, cutoff
+    load_packages()
+    if spec := _BY_NAME.get(small):
+        return spec, None
     if small in EVERYWHERE:
         raise UsageError(f"{name} is no metric here: {EVERYWHERE[small]}")
     if cut_spec := _BY_CUT_NAME.get(small):
