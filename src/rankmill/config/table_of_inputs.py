@@ -262,7 +262,6 @@ METRICS = (
         table="",
         short="metrics",
         kind="texts",
-        frames=False,
     ),
     Option(
         "--query-id ID",

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import textwrap
+import threading
 import time
 import types
 import warnings
@@ -26,11 +27,12 @@ from rankmill.metrics.base import REL, Better, MetricSpec, Parameter
 from rankmill.metrics.registry import own_metrics, register
 from rankmill.show.metric_names import number_text
 
-__all__ = ["OwnMetricError", "OwnKernel", "load_file", "metric"]
+__all__ = ["OwnKernel", "OwnMetricError", "load_file", "metric"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # What a function of one query may take, but for parameters.
 TAKEN = ("ranks", "gains", "labels", "predictions", "label_gains", "discounts", "k")
+_compiling = threading.Lock()
 
 
 class OwnMetricError(InputError):
@@ -236,8 +238,8 @@ class OwnKernel:
         at = np.zeros(1, np.int64)
         given = [one.kind(value) for one, value in zip(self.parameters, given, strict=True)]
         arguments = self._arguments(hits, k, given, at, out)
-        if self._loop is None:
-            self._loop = self._made(arguments)
+        with _compiling:  # threads begin at once
+            self._loop = self._loop or self._made(arguments)
         began = time.thread_time()
         try:
             self._loop(*arguments)
