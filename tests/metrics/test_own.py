@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import rankmill
 from rankmill.errors import InputError, UsageError
-from rankmill.metrics import metric, own, registry
+from rankmill.metrics import metric, own, packages, registry
 from rankmill.parts import State, evaluate_part
 from strategies import Case, cases, examples, wide_labels, wide_predictions
 
@@ -385,8 +385,8 @@ def test_packages_define_metrics_by_entry_points(monkeypatch: pytest.MonkeyPatch
         assert group == "rankmill.metrics"
         return [Point()]
 
-    monkeypatch.setattr(registry, "entry_points", points)
-    registry.load_packages.cache_clear()
+    monkeypatch.setattr(packages, "entry_points", points)
+    packages.load_packages.cache_clear()
     assert registry.parse("wins(weight=0.5)@2").values == {"weight": 0.5}
     assert "package" not in sys.modules
-    registry.load_packages.cache_clear()
+    packages.load_packages.cache_clear()

@@ -40,7 +40,8 @@ def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
     With NAME, such as ndcg, show that one alone.
     """
     from rankmill.metrics.elsewhere import LIBRARIES, names_elsewhere
-    from rankmill.metrics.registry import REGISTRY, load_packages, spec_named
+    from rankmill.metrics.packages import load_packages
+    from rankmill.metrics.registry import REGISTRY, spec_named
 
     if sets:
         emit(write(_sets(name), format))

@@ -14,8 +14,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.extending import is_jitted
 
-from rankmill.errors import UsageError
-
 # Argument of a function -> what it receives for query q.
 VALUES = {
     "ranks": "ranks[start:end]",
@@ -62,13 +60,7 @@ def compiled(
     function: Callable[..., Any],
     arguments: Sequence[Any],
 ) -> tuple[Callable[..., None] | None, str]:
-    """The loop that `make` makes of a function, compiled for arguments; or None, and why not.
-
-    Raises
-    ------
-    UsageError
-        If somebody compiled the function, and it cannot be called so.
-    """
+    """The loop that `make` makes of a function, compiled for arguments; or None, and why not."""
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return None, "NUMBA_DISABLE_JIT is set"
     with global_compiler_lock:
@@ -81,8 +73,6 @@ def compiled(
                 whole = numba.njit(nogil=True)(whole)
             whole.compile(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
         except (NumbaError, NotImplementedError) as error:
-            if is_jitted(function):
-                raise UsageError(f"{_in_short(error)}") from None
             return None, _in_short(error)
     return whole, ""
 

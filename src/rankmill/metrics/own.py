@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -12,18 +10,17 @@ import math
 import os
 import re
 import sys
-import textwrap
 import threading
 import time
-import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import REL, Better, MetricSpec, Parameter
+from rankmill.metrics.records.definitions import parts_of, source_of
 from rankmill.metrics.registry import own_metrics, register
 from rankmill.show.metric_names import number_text
 
@@ -210,7 +207,7 @@ class OwnKernel:
         plain = getattr(function, "py_func", function)
         self.home = plain.__module__, plain.__qualname__
         # Read at once: the file may be another one later.
-        self._source = _source_of(plain)
+        self._source = source_of(plain)
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels to other processes, which compile anew."""
@@ -223,7 +220,7 @@ class OwnKernel:
         It is taken at first use, when the helpers that stand below the function are there.
         """
         how = self.name, self.taken, self.parameters, self.bounds, self.better
-        parts = [repr(how), *_parts(self.function, self._source, set())]
+        parts = [repr(how), *parts_of(self.function, self._source, set())]
         return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
     def __call__(self, hits: Any, k: int, *more: Any) -> None:
@@ -292,13 +289,12 @@ class OwnKernel:
 
         self.plain_seconds = self.plain_seconds or [0.0]
         if self.compile:
-            try:
-                found, why = own.compiled(make, self.function, arguments)
-            except UsageError as error:
-                raise UsageError(f"the function of {self.name} does not compile: {error}") from None
+            found, why = own.compiled(make, self.function, arguments)
             if found is not None:
                 self.plain_seconds = []
                 return found
+            if hasattr(self.function, "py_func"):  # somebody asked numba for it
+                raise UsageError(f"the function of {self.name} does not compile: {why}")
             warnings.warn(
                 f"{self.name} runs as plain Python, which is slow, as it does not compile: {why}. "
                 "Change that, or say compile=False where it is defined",
@@ -338,57 +334,6 @@ def _within(hits: Any, k: int) -> Any:
         return hits
     offsets = drop_values(hits.offsets, kept)
     return hits._replace(offsets=offsets, ranks=hits.ranks[kept], gains=hits.gains[kept])
-
-
-# ------------------------------------------------------------------ fingerprints
-
-
-def _source_of(plain: Any) -> str:
-    """What a function does, as text, whatever its comments and layout; its code if none is left."""
-    with contextlib.suppress(OSError, TypeError, SyntaxError):
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(plain))).body
-        if isinstance(tree, ast.FunctionDef):
-            tree.decorator_list = []
-            return ast.unparse(tree)
-    return repr([(one.co_code, _constants(one)) for one in _codes(plain.__code__)])
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function, and of those within it."""
-    yield code
-    for one in code.co_consts:
-        if isinstance(one, types.CodeType):
-            yield from _codes(one)
-
-
-def _constants(code: types.CodeType) -> list[str]:
-    return [repr(one) for one in code.co_consts if not isinstance(one, types.CodeType)]
-
-
-def _parts(function: Any, source: str, seen: set[int]) -> Iterator[str]:
-    """The text of a function, and all that it names: other functions, and constants."""
-    plain = getattr(function, "py_func", function)
-    seen.add(id(plain))
-    yield source or _source_of(plain)
-    names = {name for code in _codes(plain.__code__) for name in code.co_names}
-    found = {name: plain.__globals__[name] for name in names if name in plain.__globals__}
-    for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True):
-        found[name] = cell.cell_contents
-    for name, value in sorted(found.items()):
-        inner = getattr(value, "py_func", value)
-        yield name
-        if isinstance(inner, types.FunctionType):
-            if id(inner) not in seen:
-                yield from _parts(inner, "", seen)
-        elif isinstance(value, np.ndarray):
-            yield f"{value.dtype} {value.shape} {value.tobytes().hex()}"
-        elif isinstance(value, int | float | complex | str | bytes | tuple | list | dict):
-            yield repr(value)
-        else:
-            yield getattr(value, "__qualname__", type(value).__qualname__)
-
-
-# ------------------------------------------------------------------ files
 
 
 def load_file(path: str) -> None:

@@ -1,12 +1,10 @@
 """The metrics: the rows of all families, and the parser of names such as "map(rel=2)@12"."""
 
 import difflib
-import functools
 import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from importlib.metadata import entry_points
 
 from rankmill.errors import UsageError
 from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
@@ -24,6 +22,7 @@ from rankmill.metrics.families import (
     ranks,
     wholelist,
 )
+from rankmill.metrics.packages import load_packages
 from rankmill.metrics.refusals import EVERYWHERE, here_for, parameter_elsewhere, told_under
 from rankmill.metrics.summary import read_summary
 from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of, split_names
@@ -78,25 +77,6 @@ def is_same_place(spec: MetricSpec) -> bool:
 def own_metrics() -> list[MetricSpec]:
     """The metrics that are somebody's own."""
     return [spec for spec in REGISTRY.values() if spec.home]
-
-
-@functools.cache
-def load_packages() -> None:
-    """Import what packages have under the entry points ``rankmill.metrics``, once.
-
-    Raises
-    ------
-    UsageError
-        If one of them fails; the message names it.
-    """
-    for point in entry_points(group="rankmill.metrics"):
-        try:
-            point.load()
-        except Exception as error:
-            raise UsageError(
-                f"the entry point {point.name} of rankmill.metrics, {point.value}, fails with "
-                f"{type(error).__name__}: {error}"
-            ) from error
 
 
 for _family in (
