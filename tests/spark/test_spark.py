@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import textwrap
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import rankmill.spark
 from data import FIELDS, KINDS, same, tables
 from flat import flat
 from rankmill.errors import UsageError as Undefined
+from rankmill.metrics import own, registry
 from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.presets import PRESETS
@@ -90,6 +92,33 @@ def test_options_give_the_same_bits(spark: Any, options: dict[str, Any]) -> None
     metrics = ["map", "ndcg@3", "rprec"]
     found = flat(rankmill.spark.evaluate, *frames(spark, labels, predictions), metrics, **options)
     same(found, flat(rankmill.evaluate, labels, predictions, metrics, **options))
+
+
+def test_metrics_of_somebodys_own_travel_to_the_workers(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "own_metrics.py").write_text(OWN)
+    own.load_file(str(tmp_path / "own_metrics.py"))
+    try:
+        both = tables("integers", "wide", "long")
+        metrics = ["travelled@3", "travelled(scale=2.0)@3", "precision@3"]
+        found = rankmill.spark.evaluate(*frames(spark, *both), metrics, partitions=20)
+        whole = rankmill.evaluate(*both, metrics)
+        same(found, whole)
+        assert found["travelled@3"] == found["precision@3"] > 0
+    finally:
+        for table in (registry.REGISTRY, registry.NAMES, registry._BY_NAME):
+            table.pop("travelled", None)
+
+
+OWN = """
+from rankmill.metrics import metric
+
+def count(ranks):
+    return len(ranks)
+
+@metric("travelled@k", range=(0, 9), better="higher", compile=False)
+def travelled(ranks, k, scale=1.0):
+    return scale * count(ranks) / k
+"""
 
 
 @pytest.mark.parametrize("shape", ["wide", "long"])

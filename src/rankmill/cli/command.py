@@ -138,9 +138,22 @@ def _be_quiet(_: click.Context, __: click.Parameter, wanted: bool) -> None:
     process.quiet = wanted
 
 
+def _define(ctx: click.Context, _: click.Parameter, paths: tuple[str, ...]) -> None:
+    """Run the files before names of metrics are read; say at the end what plain Python took."""
+    if not paths or ctx.resilient_parsing:
+        return
+    from rankmill.metrics.own import load_file, plain_share
+
+    for path in paths:
+        load_file(path)
+    if not process.quiet:
+        ctx.call_on_close(lambda: click.echo(plain_share(), err=True, nl=False))
+
+
 # What options are on a command line, beside what their rows say.
 _MORE: dict[str, dict[str, Any]] = {
     "quiet": {"callback": _be_quiet, "expose_value": False},
+    "define": {"callback": _define, "expose_value": False, "is_eager": True},
     **{name: {"shell_complete": complete_metrics} for name in ("metrics", "metric")},
     **{name: {"shell_complete": complete_presets} for name in ("preset", "presets")},
 }

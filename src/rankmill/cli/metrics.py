@@ -40,11 +40,13 @@ def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
     With NAME, such as ndcg, show that one alone.
     """
     from rankmill.metrics.elsewhere import LIBRARIES, names_elsewhere
+    from rankmill.metrics.packages import load_packages
     from rankmill.metrics.registry import REGISTRY, spec_named
 
     if sets:
         emit(write(_sets(name), format))
         return
+    load_packages()
     specs = list(REGISTRY.values()) if name is None else [spec_named(name)]
     if elsewhere:
         asked = {spec.name for spec in specs}

@@ -193,6 +193,12 @@ def read_config(
     folder = os.path.dirname(document.path)
     labels = _input(check_input(document, ("labels",), document.values["labels"]), folder)
     systems = _systems(document, folder)
+    if "define" in values and os.path.realpath(folder) != os.path.realpath("."):
+        document.fail(
+            ("define",),
+            "it runs code, which only a file in the working folder may ask for; expected --define "
+            "on the command line, or a command that runs in its folder",
+        )
     for name, value in values.items():
         key = keys().get(name)
         if key is not None and key.kind == "input":

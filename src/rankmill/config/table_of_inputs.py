@@ -253,6 +253,17 @@ METRICS = (
         required=True,
     ),
     Option(
+        "--define FILE.py",
+        "",
+        "Run a file of Python that defines metrics of your own. They then work by name. It runs "
+        "that code, so give only a file that you trust; repeat for more. See 'rankmill docs "
+        "metrics'.",
+        on=f"{SIDES} history metrics",
+        table="",
+        short="metrics",
+        kind="texts",
+    ),
+    Option(
         "--query-id ID",
         "query_id",
         "The query whose list to show; none for gap.",

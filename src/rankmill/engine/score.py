@@ -22,6 +22,7 @@ from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
 from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.no_value import no_value, skipping
+from rankmill.metrics.own import OwnMetricError
 from rankmill.metrics.values import Matched
 from rankmill.sources.roles.derived_columns import padded_tails
 
@@ -171,7 +172,7 @@ def _scored(
             if kind not in matched:
                 matched[kind] = _matched(whole.lists, hits, job, whole.order, apart)
             one, patterns = matched[kind]
-            values = one.values(asked.metric)
+            values = _values(one, patterns, whole, asked.metric)
             micro = micro_of(one, asked.metric)
             if counts_empty:
                 if not own.all():  # then each query stands for itself
@@ -225,15 +226,28 @@ def score_unpredicted(
     aggregates, values, predicted = {}, {}, np.zeros(len(rows), np.bool_)
     for name, asked in job.asked.items():
         if asked.metric.counts_empty:
-            values[name] = one.values(asked.metric)
+            scored = ScoredBlock(lists, hits, "given", hits, predicted, weights=weights)
+            values[name] = _values(one, None, scored, asked.metric)
             micro = micro_of(one, asked.metric)
             values |= {f"{name}.{field}": micro[field] for field in micro}
-            scored = ScoredBlock(
-                lists, hits, "given", hits, predicted, values[name], weights=weights
-            )._replace(**micro)
+            scored = scored._replace(values=values[name], **micro)
             _check_values(values[name], None, scored, job, asked.metric)
             aggregates[name] = empty[name].update(scored, asked)
     return aggregates, values
+
+
+def _values(
+    one: Matched, patterns: Patterns | None, block: ScoredBlock, metric: Metric
+) -> np.ndarray:
+    """The value of each query; an error of a metric of somebody's own names the query."""
+    try:
+        return one.values(metric)
+    except OwnMetricError as failed:
+        row = failed.row if patterns is None else int((patterns.of_query == failed.row).argmax())
+        query = id_text(block.lists.queries, row)
+        raise InputError(
+            f"{block.lists.place.source}: {metric.text} of query {query}: {failed.what}"
+        ) from failed.__cause__
 
 
 def _check_values(

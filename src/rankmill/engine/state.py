@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast
@@ -61,6 +61,8 @@ class State:
         `second_pass` counts all predictions for the aggregates that need it.
     catalogue : str
         What the catalogue and the training set hold, in a line; "" without both.
+    definitions : tuple of str
+        The fingerprints of the metrics that are somebody's own.
     """
 
     metrics: tuple[Metric, ...]
@@ -72,13 +74,15 @@ class State:
     audit: Mapping[str, int]
     aggregates: Mapping[str, Aggregate]
     catalogue: str = ""
+    definitions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, job: Job) -> Self:
         """Return the state of a job before any query is added."""
         how = job.semantics, job.gain_function, job.scope
         told = "" if job.catalogue is None else str(job.catalogue)
-        return cls(job.metrics, *how, 0, 0, audit.empty(), job.aggregates(), told)
+        kept = job.aggregates()
+        return cls(job.metrics, *how, 0, 0, audit.empty(), kept, told, _own(job.metrics))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,7 +97,8 @@ class State:
         UsageError
             If they differ in metrics, semantics, gain function, scope or catalogue.
         """
-        for name in ("names", "semantics", "gain_function", "scope", "catalogue"):
+        compared = ("names", "definitions", "semantics", "gain_function", "scope", "catalogue")
+        for name in compared:
             if getattr(self, name) != getattr(other, name):
                 what = "metrics" if name == "names" else name
                 raise UsageError(
@@ -221,7 +226,7 @@ class State:
 
     def _job(self) -> list[Any]:
         how = self.semantics.to_dict(), self.gain_function, self.scope.to_dict()
-        return [FORMAT, self.names, *how, *([self.catalogue] if self.catalogue else [])]
+        return [FORMAT, self.names, *how, *filter(None, (self.catalogue, self.definitions))]
 
     def _check(self, name: str, among: Among) -> None:
         """Raise UsageError unless the counts fit this state; kernels do not check them."""
@@ -283,6 +288,7 @@ class State:
             gap_total=state_rows.count(row, "gap_total"),
             audit={name: state_rows.count(row, f"audit.{name}") for name in audit.FIELDS},
             aggregates={name: kind.from_row(row, f"{name}.") for name, kind in kinds.items()},
+            definitions=_own(metrics),
         )
         for aggregate in state.aggregates.values():
             aggregate.check_whole(state.totals)
@@ -297,9 +303,14 @@ class State:
         if state_rows.text(row, "fingerprint") != state.fingerprint:
             raise state_rows.damaged(
                 "its fingerprint is not that of its metrics, semantics and gain function, or its "
-                "scope"
+                f"scope{', or a metric of your own is defined otherwise' * bool(state.definitions)}"
             )
         return state
+
+
+def _own(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    """Return the fingerprints of those metrics that are somebody's own."""
+    return tuple(one.spec.fingerprint for one in metrics if one.spec.fingerprint)
 
 
 def _beside(names: list[str]) -> list[str]:

@@ -29,7 +29,8 @@ Better = Literal["higher", "lower", "neither"]
 """Which of two values of a metric is better; neither where it only describes lists or labels."""
 
 # The ends of a range, as its text begins.
-_RANGE = re.compile(r"(-?\d+)(?: (?:to|or) (\d+)(?!, and above)\b)?(?! /)")
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)"
+_RANGE = re.compile(rf"{_NUMBER}(?: (?:to|or) {_NUMBER}(?!, and above)\b)?(?! /)")
 
 # The columns of a walk, by name; "term" is what each rank adds to the sum.
 Columns = dict[str, np.ndarray]
@@ -121,8 +122,9 @@ class MetricSpec:
     Attributes
     ----------
     name, definition, range, source : str
-    kernel : str or None
-        The function of ``rankmill.kernels.metrics`` or ``graded`` that counts for each query. It is
+    kernel : str, callable or None
+        The function of ``rankmill.kernels.metrics`` or ``graded`` that counts for each query, by
+        its name, or that of a metric of somebody's own (`rankmill.metrics.own`). It is
         called with the hits, the cutoff, the values of the parameters (but for ``rel``) and the
         array to write to. None for a metric over all predictions in one list.
     expected : str or None
@@ -176,7 +178,7 @@ class MetricSpec:
     """
 
     name: str
-    kernel: str | None
+    kernel: str | Callable[..., None] | None
     definition: str
     range: str
     source: str
@@ -223,6 +225,16 @@ class MetricSpec:
         """
         end = self.bounds[self.better == "lower"]
         return end if math.isfinite(end) else math.nan
+
+    @property
+    def home(self) -> tuple[str, str] | tuple[()]:
+        """The module and name of the function of a metric of somebody's own; else nothing."""
+        return getattr(self.kernel, "home", ())
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the function of a metric of somebody's own; else ""."""
+        return getattr(self.kernel, "fingerprint", "")
 
     @property
     def range_text(self) -> str:
@@ -290,8 +302,10 @@ class Metric:
         ]
 
 
-def kernel_of(name: str) -> Callable[..., None]:
-    """The kernel of that name, which stands in one of three files."""
+def kernel_of(name: str | Callable[..., None]) -> Callable[..., None]:
+    """The kernel of that name, which stands in one of three files; a function is one itself."""
+    if callable(name):
+        return name
     # numba takes a while, which names need not
     from rankmill.kernels import diversity, graded, metrics
 

@@ -22,46 +22,61 @@ from rankmill.metrics.families import (
     ranks,
     wholelist,
 )
+from rankmill.metrics.packages import load_packages
 from rankmill.metrics.refusals import EVERYWHERE, here_for, parameter_elsewhere, told_under
-from rankmill.metrics.summary import read_summary
+from rankmill.metrics.summary import SUMMARISED, read_summary
 from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS, preset_named
 from rankmill.show.metric_names import canonical, number_text
 
-REGISTRY: dict[str, MetricSpec] = {
-    spec.name: spec
-    for family in (
-        *(
-            precision,
-            ranks,
-            wholelist,
-            gain,
-            graded_gains,
-            browsing_models,
-            judgements,
-            pooled_metrics,
-            confidence,
-        ),
-        *(diversity, catalogue_metrics),
-    )
-    for spec in family.METRICS
-}
-NAMES = {name: spec for spec in REGISTRY.values() for name in (spec.name, *spec.aliases)}
+REGISTRY: dict[str, MetricSpec] = {}
+NAMES: dict[str, MetricSpec] = {}
+_BY_NAME: dict[str, MetricSpec] = {}
+_BY_CUT_NAME: dict[str, MetricSpec] = {}
 
-# Names of trec_eval and ir_measures that are a metric with another summary than the mean.
-_SUMMARISED = {
-    "gm_map": ("map", "gm", "geometric mean"),
-    "gm_bpref": ("bpref", "gm", "geometric mean"),
-    "numret": ("num_ret", "sum", "sum"),
-    "numrel": ("num_rel", "sum", "sum"),
-    "numrelret": ("num_rel_ret", "sum", "sum"),
-}
-_BY_NAME = {name.lower(): spec for name, spec in NAMES.items()}
-_BY_CUT_NAME = {name.lower(): spec for spec in REGISTRY.values() for name in spec.cut_names}
 # A name with its parameters and cutoff, and what stands behind a colon.
 _WHOLE = re.compile(r"((?:[^:(]|\([^()]*\)?)*)(?::(.*))?", re.DOTALL)
 _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
+
+
+def register(spec: MetricSpec) -> None:
+    """Add a metric: the only way in, for the families here and for metrics of somebody's own.
+
+    Raises
+    ------
+    UsageError
+        If there is another metric of its name.
+    """
+    if spec.home and not is_same_place(spec):
+        small = spec.name.lower()
+        there = _BY_NAME.get(small) or _BY_CUT_NAME.get(small.rpartition("_")[0])
+        if there or small in (*SETS, *SUMMARISED, *EVERYWHERE, *_BY_CUT_NAME):
+            whose = f", of {there.source}" if there and there.home else ""
+            raise UsageError(f"there is a {spec.name} already{whose}: choose another name")
+    REGISTRY[spec.name] = spec
+    NAMES.update(dict.fromkeys((spec.name, *spec.aliases), spec))
+    _BY_NAME.update({name.lower(): spec for name in (spec.name, *spec.aliases)})
+    _BY_CUT_NAME.update({name.lower(): spec for name in spec.cut_names})
+
+
+def is_same_place(spec: MetricSpec) -> bool:
+    """Whether this is a function that was changed and run again, as a cell of a notebook is."""
+    there = REGISTRY.get(spec.name)
+    return there is not None and there.home == spec.home
+
+
+def own_metrics() -> list[MetricSpec]:
+    """The metrics that are somebody's own."""
+    return [spec for spec in REGISTRY.values() if spec.home]
+
+
+for _family in (
+    *(precision, ranks, wholelist, gain, graded_gains, browsing_models, judgements),
+    *(pooled_metrics, confidence, diversity, catalogue_metrics),
+):
+    for _spec in _family.METRICS:
+        register(_spec)
 
 
 def parse(text: str, rel: float | None = None) -> Metric:
@@ -108,7 +123,7 @@ def _parse_summarised(text: str, rel: float | None) -> Metric:
     text, behind = _WHOLE.fullmatch(text).groups()  # type: ignore[union-attr]
     metric = _parse(text, rel)
     summary = "" if behind is None else read_summary(behind, f"{text}:{behind}")
-    if summarised := _SUMMARISED.get(_name_in(text)):
+    if summarised := SUMMARISED.get(_name_in(text)):
         if behind is not None:
             raise UsageError(f"{text} is a {summarised[2]} already: leave out :{behind}")
         return replace(metric, summary=summarised[1])
@@ -202,12 +217,15 @@ def _name_in(text: str) -> str:
 def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     """The row that a name is of, and the cutoff that stands in it, as in P_10."""
     small = name.lower()
-    if spec := _BY_NAME.get(_SUMMARISED.get(small, (small,))[0]):
+    if spec := _BY_NAME.get(SUMMARISED.get(small, (small,))[0]):
         return spec, None
     cut_name, _, cutoff = small.rpartition("_")
     there = _BY_CUT_NAME.get(cut_name)
     if there and re.fullmatch(r"[0-9]+([.][0-9]+)?" if there.at else r"[0-9]+", cutoff):
         return there, cutoff
+    load_packages()
+    if spec := _BY_NAME.get(small):
+        return spec, None
     if small in EVERYWHERE:
         raise UsageError(f"{name} is no metric here: {EVERYWHERE[small]}")
     if cut_spec := _BY_CUT_NAME.get(small):
@@ -318,7 +336,7 @@ def spellings(metrics: Iterable[Metric], rel: float | None = None) -> dict[str, 
         behind = f":{metric.summary}" if metric.summary else ""
         ends = dict.fromkeys((metric.spec.name, *metric.spec.aliases), behind)
         of = (metric.spec.name, metric.summary)
-        ends |= {name: "" for name, known in _SUMMARISED.items() if known[:2] == of}
+        ends |= {name: "" for name, known in SUMMARISED.items() if known[:2] == of}
         for inner in _spelled_parameters(metric, rel):
             for name, end in ends.items():
                 found.setdefault(canonical(f"{name}{inner}{at}{end}"), metric.text)

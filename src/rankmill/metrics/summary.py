@@ -16,6 +16,15 @@ SUMMARIES = {
     "above=0.5": "the share of queries with a value above a number",
 }
 
+# Names of trec_eval and ir_measures that are a metric with another summary than the mean.
+SUMMARISED = {
+    "gm_map": ("map", "gm", "geometric mean"),
+    "gm_bpref": ("bpref", "gm", "geometric mean"),
+    "numret": ("num_ret", "sum", "sum"),
+    "numrel": ("num_rel", "sum", "sum"),
+    "numrelret": ("num_rel_ret", "sum", "sum"),
+}
+
 
 def read_summary(text: str, metric: str) -> str:
     """Return a summary in canonical form, "" for the mean; `metric` is the name it stands in.

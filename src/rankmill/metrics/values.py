@@ -83,7 +83,7 @@ class Matched:
 
             twin = getattr(expected, str(spec.expected), None)
         if self._ties is None or twin is None:  # without a twin it counts the same in any order
-            kernel_of(str(spec.kernel))(hits, metric.limit, *metric.arguments, *chosen, counts)
+            kernel_of(spec.kernel or "")(hits, metric.limit, *metric.arguments, *chosen, counts)
         else:
             asked = self._asked(metric)
             if asked not in self._runs:

@@ -221,7 +221,7 @@ def walk_list(
     places, confidences, hits, ranked = standing(hits, arranged.numbers, order)
     count = last_rank(metric, hits)
     columns = {name: one[:count] for name, one in walk(metric, ranked, hits, order).items()}
-    columns["sum"] = columns["term"].cumsum()
+    columns.setdefault("sum", columns["term"].cumsum())
     if confidences is not None:
         columns = {"confidence": confidences[:count], **columns}
     ideal = metric.spec.ideal

@@ -13,7 +13,7 @@ import numpy as np
 
 from rankmill.kernels.diversity import SUBTOPICS
 from rankmill.matching.hits import Hits
-from rankmill.metrics.base import Columns, Metric
+from rankmill.metrics.base import Columns, Metric, kernel_of
 from rankmill.metrics.families.judgements import relevant_labels
 
 
@@ -200,9 +200,28 @@ WALKS = {
 """Kernel -> the walk of all metrics that it counts for."""
 
 
+def _own(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    """What a function says of the hits down to each rank, and what each adds to that."""
+    kernel, sums = kernel_of(metric.spec.kernel or ""), np.zeros(len(ranked.rank) + 1)
+    for found in range(len(hits.ranks) + 1):
+        some = hits._replace(
+            offsets=np.array([0, found]), ranks=hits.ranks[:found], gains=hits.gains[:found]
+        )
+        out = np.empty(1)
+        kernel(some, metric.limit, *metric.arguments, out)
+        at = int(hits.ranks[found - 1]) if found else 0
+        sums[at:] = out[0]
+    term = np.diff(sums)
+    if len(term):
+        term[0] = sums[1]
+    return {"gain": ranked.gain, "term": term, "sum": sums[1:]}
+
+
 def walk_of(metric: Metric) -> Walk | None:
     """Return the walk of a metric; None of one that equal confidences count otherwise for."""
     spec = metric.spec
+    if callable(spec.kernel):
+        return Walk(_own)
     if spec.kernel is None or spec.expected not in (None, spec.kernel):
         return None
     return WALKS.get(spec.kernel)

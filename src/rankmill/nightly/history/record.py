@@ -220,7 +220,8 @@ def _definition(metric: str) -> str:
     from rankmill.metrics.registry import parse
 
     try:
-        return " ".join(parse(metric).spec.definition.split())
+        spec = parse(metric).spec
+        return " ".join(f"{spec.definition} {spec.fingerprint}".split())
     except UsageError:  # of a result that was not made by this version
         return ""
 

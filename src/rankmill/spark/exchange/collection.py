@@ -6,6 +6,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
+from rankmill.metrics.registry import own_metrics, register
 from rankmill.sources.roles.streams import joined
 from rankmill.spark.exchange.tasks import partition, spare_the_next_tasks
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat, check_once, first_error
@@ -75,11 +76,15 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
     """Return a function, which Spark asks for, that does what a task does with what it knows.
 
     The task gets larger batches than Spark may give it, as each has a fixed cost. Its process may
-    wait for another task: it gives back the memory that Arrow would keep.
+    wait for another task: it gives back the memory that Arrow would keep. Metrics of somebody's own
+    go with it.
     """
+    own = own_metrics()
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         spare_the_next_tasks()
+        for spec in own:
+            register(spec)
         yield from task(joined(batches), *known)
         pa.default_memory_pool().release_unused()
 

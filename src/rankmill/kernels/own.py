@@ -1,0 +1,84 @@
+"""The loop over queries that calls somebody's function for one query, compiled where it compiles.
+
+What is compiled checks the bounds of arrays: a function may read the rank of a hit that is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba
+from numba.core import config
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
+from numba.extending import is_jitted
+
+# Argument of a function -> what it receives for query q.
+VALUES = {
+    "ranks": "ranks[start:end]",
+    "gains": "gains[start:end]",
+    "labels": "int(label_counts[q])",
+    "predictions": "int(prediction_counts[q])",
+    "label_gains": "label_gains[label_offsets[q] : label_offsets[q + 1]]",
+    "discounts": "discounts",
+    "k": "k",
+}
+_LOOP = """
+def loop({given}, out_at, out):
+    for q in range(len(out)):
+        out_at[0] = q
+        out[q] = 0.0
+        if label_counts[q] == 0 or (prediction_counts[q] == 0 and not empty):
+            continue
+        start, end = offsets[q], offsets[q + 1]
+        while end > start and ranks[end - 1] > k:
+            end -= 1
+        out[q] = function({taken})
+"""
+# What the loop is given before the parameters of the metric.
+_GIVEN = (
+    *("offsets", "ranks", "gains", "label_counts", "prediction_counts"),
+    *("label_offsets", "label_gains", "discounts", "k", "empty"),
+)
+
+
+def loop_over(
+    function: Callable[..., Any], taken: Sequence[str], parameters: Sequence[str]
+) -> Callable[..., None]:
+    """The loop in plain Python that calls a function with what it takes."""
+    passed = [f"{one}={VALUES.get(one, one)}" for one in taken]
+    text = _LOOP.format(given=", ".join([*_GIVEN, *parameters]), taken=", ".join(passed))
+    names = {"function": function}
+    exec(text, names)
+    found: Callable[..., None] = names["loop"]
+    return found
+
+
+def compiled(
+    make: Callable[[Callable[..., Any]], Callable[..., None]],
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+) -> tuple[Callable[..., None] | None, str]:
+    """The loop that `make` makes of a function, compiled for arguments; or None, and why not."""
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return None, "NUMBA_DISABLE_JIT is set"
+    with global_compiler_lock:
+        try:
+            inner = function
+            if not is_jitted(function):
+                inner = numba.njit(nogil=True, boundscheck=True)(function)
+            whole = make(inner)
+            if whole is not inner:
+                whole = numba.njit(nogil=True)(whole)
+            whole.compile(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
+        except (NumbaError, NotImplementedError) as error:
+            return None, _in_short(error)
+    return whole, ""
+
+
+def _in_short(error: Exception) -> str:
+    """What a message of numba says is wrong: it has a page around that."""
+    lines = [line.strip(" ^") for line in str(error).split("File ")[0].splitlines()]
+    told = [line for line in lines if line and not line.startswith(("Failed in", "During:"))]
+    return " ".join(told)[:200]

@@ -1,0 +1,369 @@
+"""Metrics of somebody's own: a function of one query, or of a block, becomes a row."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import inspect
+import math
+import os
+import re
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rankmill.errors import InputError, UsageError
+from rankmill.metrics.base import REL, Better, MetricSpec, Parameter
+from rankmill.metrics.records.definitions import parts_of, source_of
+from rankmill.metrics.registry import own_metrics, register
+from rankmill.show.metric_names import number_text
+
+__all__ = ["OwnKernel", "OwnMetricError", "load_file", "metric"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+# What a function of one query may take, but for parameters.
+TAKEN = ("ranks", "gains", "labels", "predictions", "label_gains", "discounts", "k")
+_compiling = threading.Lock()
+
+
+class OwnMetricError(InputError):
+    """A function did not give the value of the query at `row` of what it was given."""
+
+    def __init__(self, what: str, row: int) -> None:
+        super().__init__(what)
+        self.what, self.row = what, row
+
+
+def metric(
+    name: str,
+    *,
+    range: tuple[float, float] | None = None,
+    better: Better = "neither",
+    definition: str = "",
+    compile: bool = True,
+) -> Callable[[Function], Function]:
+    """Make a function a metric, which then works by its name as all others do.
+
+    Parameters
+    ----------
+    name : str
+        Such as "wins@k", which needs a cutoff; "wins[@k]", whose cutoff may be left out; or "wins",
+        which takes none.
+    range : (low, high), optional
+        What values may be; any other is an error. ``math.inf`` is no bound.
+    better : {"higher", "lower", "neither"}
+        Without a better side the metric has no drop, so that a gate cannot hold it to one.
+    definition : str, optional
+        What ``rankmill metrics`` says; by default the first line of the docstring.
+    compile : bool
+        Whether to compile the function; what does not compile runs as plain Python, with a warning.
+
+    Returns
+    -------
+    callable
+        A decorator, which returns the function as it is. The function is called for each query
+        with labels and predictions, and returns a number. It takes, by name, any of
+
+        - ``ranks``: the ranks of the hits, ascending, from 1, none beyond the cutoff;
+        - ``gains``: their gains;
+        - ``labels``, ``predictions``: how many there are, R and n;
+        - ``label_gains``: the gains of the labels, descending;
+        - ``discounts``: log2(rank + 1) at index rank;
+        - ``k``: the cutoff, without one a number beyond all ranks;
+        - parameters, whose defaults are numbers: ``p=0.8`` is ``wins(p=0.5)@10`` to change it.
+
+        A function whose first argument is ``hits`` is of a block of queries instead: it takes
+        ``hits``, ``k``, its parameters and ``out``, to which it writes a value a query.
+
+    Raises
+    ------
+    UsageError
+        If the name exists, or the function takes something else.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> @metric("last_hit@k", range=(0, math.inf), better="lower")
+    ... def last_hit(ranks, k):
+    ...     '''the rank of the last hit within k, k + 1 without one'''
+    ...     return ranks[-1] if len(ranks) else k + 1
+    >>> rankmill.evaluate([[1, 2]], [[2, 9, 1]], "last_hit@5")["last_hit@5"]
+    3.0
+    """
+    found = re.fullmatch(r"([A-Za-z][A-Za-z0-9_-]*)(@k|\[@k\])?", str(name).strip())
+    if found is None:
+        raise UsageError(f"{name!r} is no name for a metric; expected one such as 'wins@k'")
+    low, high = (-math.inf, math.inf) if range is None else map(float, range)
+    if not low < high:
+        raise UsageError(f"the range of {name} is {range!r}; expected (low, high), as (0, 1)")
+    if better not in ("higher", "lower", "neither"):
+        raise UsageError(f"better of {name} is {better!r}; expected higher, lower or neither")
+
+    def decorate(function: Function) -> Function:
+        plain = getattr(function, "py_func", function)
+        if not inspect.isfunction(plain):
+            raise UsageError(f"{name} is made of a {type(plain).__name__}; expected a function")
+        taken, parameters = _arguments(found[1], plain)
+        if "k" in taken and not found[2] and taken[0] != "hits":
+            raise UsageError(f"{name} takes k, and no cutoff: call it '{name}@k' or '{name}[@k]'")
+        code = plain.__code__
+        place = f"{os.path.relpath(code.co_filename)}, line {code.co_firstlineno}"
+        told = definition or (inspect.getdoc(function) or "").strip().partition("\n")[0]
+        # Lists without predictions and hits come to 0 by themselves where that is the worst.
+        empty = better == "neither" or (low if better == "higher" else high) != 0
+        kernel = OwnKernel(found[1], function, taken, parameters, (low, high), better, compile)
+        cutoff = {"@k": "required", "[@k]": "optional"}.get(found[2], "none")
+        spec = MetricSpec(
+            name=found[1],
+            kernel=kernel,
+            definition=told or f"the function {plain.__name__}",
+            range=_range_text(low, high),
+            source=place,
+            cutoff=cutoff,  # type: ignore[arg-type]
+            parameters=(*parameters, REL),
+            counts_empty=empty,
+            without_labels="refused" if empty else "scored",
+            better=better,
+            aggregate=f"aggregates.mean.{'Mean' if low >= 0 else 'SignedMean'}",
+        )
+        register(spec)
+        return function
+
+    return decorate
+
+
+def _range_text(low: float, high: float) -> str:
+    if math.isinf(low):
+        return "any number" if math.isinf(high) else f"any number up to {number_text(high)}"
+    end = "and above" if math.isinf(high) else f"to {number_text(high)}"
+    return f"{number_text(low)} {end}"
+
+
+def _arguments(name: str, plain: Any) -> tuple[tuple[str, ...], tuple[Parameter, ...]]:
+    """What a function takes by name, and the parameters among it."""
+    arguments = list(inspect.signature(plain).parameters.values())
+    block = bool(arguments) and arguments[0].name == "hits"
+    known = ("hits", "k", "out") if block else TAKEN
+    parameters = []
+    for one in arguments:
+        if one.name in known and one.kind is one.POSITIONAL_OR_KEYWORD:
+            continue
+        number = type(one.default) in (int, float)
+        if not number or one.kind is not one.POSITIONAL_OR_KEYWORD or one.name != one.name.lower():
+            raise UsageError(
+                f"the function of {name} takes {one}; expected any of {', '.join(known)}, or a "
+                "parameter in small letters with a number as its default"
+            )
+        meaning = f"as {plain.__name__} takes it"
+        parameters.append(Parameter(one.name, meaning, one.default, kind=type(one.default)))
+    names = tuple(one.name for one in arguments)
+    wanted = ("hits", "k", *(one.name for one in parameters), "out")
+    if block and names != wanted:
+        raise UsageError(f"the function of {name} takes {names}; expected {wanted}")
+    if REL.name in names:
+        raise UsageError(f"the function of {name} takes rel, which every metric has: leave it out")
+    return names, tuple(parameters)
+
+
+class OwnKernel:
+    """The kernel that calls somebody's function.
+
+    Parameters
+    ----------
+    name : str
+        Of the metric.
+    function : callable
+    taken : tuple of str
+        What it takes.
+    parameters : tuple of Parameter
+    bounds : (low, high)
+        Of its values.
+    better : {"higher", "lower", "neither"}
+        With neither, it is called for lists without predictions, too.
+    compile : bool
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        taken: tuple[str, ...],
+        parameters: tuple[Parameter, ...],
+        bounds: tuple[float, float],
+        better: Better,
+        compile: bool,
+    ) -> None:
+        self.name, self.function, self.taken = name, function, taken
+        self.parameters, self.bounds, self.better = parameters, bounds, better
+        self.empty, self.compile = better == "neither", compile
+        self.plain_seconds: list[float] = []
+        self._loop: Callable[..., None] | None = None
+        plain = getattr(function, "py_func", function)
+        self.home = plain.__module__, plain.__qualname__
+        # Read at once: the file may be another one later.
+        self._source = source_of(plain)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to other processes, which compile anew."""
+        return {**self.__dict__, "fingerprint": self.fingerprint, "_loop": None}
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of the function, of what it calls, and of all that a value depends on.
+
+        It is taken at first use, when the helpers that stand below the function are there.
+        """
+        how = self.name, self.taken, self.parameters, self.bounds, self.better
+        parts = [repr(how), *parts_of(self.function, self._source, set())]
+        return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
+
+    def __call__(self, hits: Any, k: int, *more: Any) -> None:
+        """Write the value of each query to the last argument.
+
+        Raises
+        ------
+        OwnMetricError
+            If the function fails, or a value is not as promised.
+        """
+        *given, out = more
+        at = np.zeros(1, np.int64)
+        given = [one.kind(value) for one, value in zip(self.parameters, given, strict=True)]
+        arguments = self._arguments(hits, k, given, at, out)
+        with _compiling:  # threads begin at once
+            self._loop = self._loop or self._made(arguments)
+        began = time.thread_time()
+        try:
+            self._loop(*arguments)
+        except OwnMetricError as failed:
+            raise OwnMetricError(failed.what, int(at[0])) from None
+        except Exception as error:
+            what = f"its function fails with {type(error).__name__}: {error}"
+            raise OwnMetricError(what, int(at[0])) from error
+        if self.plain_seconds:
+            self.plain_seconds[0] += time.thread_time() - began
+        if self.taken[0] == "hits":
+            out[hits.label_counts == 0] = 0
+            if not self.empty:
+                out[hits.prediction_counts == 0] = 0
+        self._check(hits, out)
+
+    def _check(self, hits: Any, out: np.ndarray) -> None:
+        low, high = self.bounds
+        asked = (hits.label_counts > 0) & ((hits.prediction_counts > 0) | self.empty)
+        wrong = asked & ~((out >= low) & (out <= high) & np.isfinite(out))
+        if wrong.any():
+            row = int(wrong.argmax())
+            expected = _range_text(low, high).replace("any number", "a number")
+            raise OwnMetricError(f"its value is {float(out[row])!r}; expected {expected}", row)
+
+    def _arguments(
+        self, hits: Any, k: int, given: list[Any], at: np.ndarray, out: np.ndarray
+    ) -> list[Any]:
+        from rankmill.kernels.jit import read_only
+
+        if self.taken[0] == "hits":
+            return [read_only(_within(hits, k)), k, *given, out]
+        label_offsets, label_gains = hits.label_offsets, hits.label_gains
+        if "label_gains" in self.taken and not len(label_gains):
+            label_offsets = np.append(0, np.cumsum(hits.label_counts))
+            label_gains = np.ones(label_offsets[-1])
+        lists = hits.label_counts, hits.prediction_counts, label_offsets, label_gains
+        arrays = hits.offsets, hits.ranks, hits.gains, *lists, hits.discounts
+        return [*map(read_only, arrays), k, self.empty, *given, at, out]
+
+    def _made(self, arguments: list[Any]) -> Callable[..., None]:
+        """The loop, compiled if it compiles."""
+        from rankmill.kernels import own
+
+        block = self.taken[0] == "hits"
+        names = [one.name for one in self.parameters]
+
+        def make(function: Callable[..., Any]) -> Callable[..., None]:
+            return function if block else own.loop_over(function, self.taken, names)
+
+        self.plain_seconds = self.plain_seconds or [0.0]
+        if self.compile:
+            found, why = own.compiled(make, self.function, arguments)
+            if found is not None:
+                self.plain_seconds = []
+                return found
+            if hasattr(self.function, "py_func"):  # somebody asked numba for it
+                raise UsageError(f"the function of {self.name} does not compile: {why}")
+            warnings.warn(
+                f"{self.name} runs as plain Python, which is slow, as it does not compile: {why}. "
+                "Change that, or say compile=False where it is defined",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        plain = getattr(self.function, "py_func", self.function)
+        return make(plain if block else lambda **named: _number(plain(**named)))
+
+
+def plain_share() -> str:
+    """A line for each metric that took a tenth of the processor's time as plain Python."""
+    whole = time.process_time()
+    took = {one.name: one.kernel.plain_seconds for one in own_metrics()}  # type: ignore[union-attr]
+    return "".join(
+        f"{name} took {seconds[0]:.1f} s of {whole:.1f} s of processor time as plain Python\n"
+        for name, seconds in took.items()
+        if seconds and seconds[0] >= whole / 10
+    )
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, int | float | np.number | np.bool_) and np.isrealobj(value):
+        return float(value)
+    shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
+    raise OwnMetricError(
+        f"its function returns a {type(value).__name__}{shape}; expected a number", -1
+    )
+
+
+def _within(hits: Any, k: int) -> Any:
+    """The hits within the cutoff: what other metrics ask for does not matter to a function."""
+    from rankmill.columns.lists import drop_values
+
+    kept = hits.ranks <= k
+    if kept.all():
+        return hits
+    offsets = drop_values(hits.offsets, kept)
+    return hits._replace(offsets=offsets, ranks=hits.ranks[kept], gains=hits.gains[kept])
+
+
+def load_file(path: str) -> None:
+    """Run a file of Python that defines metrics, once.
+
+    Its module is not among those imported: what it holds travels to the workers of Spark whole.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be read or fails.
+    """
+    path = os.path.realpath(path)
+    if path in _loaded:
+        return
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path}: it is no file of Python; expected one such as my_metrics.py")
+    folder = os.path.dirname(path)
+    sys.path.insert(0, folder)  # as if it were run, so that it finds what lies beside it
+    try:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    except Exception as error:
+        raise UsageError(f"{path}: it fails with {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(folder)
+    _loaded.add(path)
+
+
+_loaded: set[str] = set()

@@ -1,0 +1,392 @@
+"""Metrics of somebody's own: the same bits as the built-in ones, everywhere, and clear errors."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import random
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rankmill
+from rankmill.errors import InputError, UsageError
+from rankmill.metrics import metric, own, packages, registry
+from rankmill.parts import State, evaluate_part
+from strategies import Case, cases, examples, wide_labels, wide_predictions
+
+pytestmark = pytest.mark.small
+
+
+def precisions(ranks: Any, labels: int, k: int) -> float:
+    """average precision"""
+    total = 0.0
+    for found in range(len(ranks)):
+        total += (found + 1) / ranks[found]
+    return total / min(k, labels)
+
+
+def recall(labels: int, ranks: Any) -> float:
+    return len(ranks) / labels
+
+
+def ndcg(ranks: Any, gains: Any, label_gains: Any, discounts: Any, k: int) -> float:
+    total = 0.0
+    for hit in range(len(ranks)):
+        total += gains[hit] / discounts[ranks[hit]]
+    ideal = 0.0
+    for rank in range(1, min(k, len(label_gains)) + 1):
+        ideal += label_gains[rank - 1] / discounts[rank]
+    return total / ideal
+
+
+def first(ranks: Any, predictions: int) -> float:
+    return ranks[0] if len(ranks) else predictions + 1
+
+
+def rbp_of_block(hits: Any, k: int, p: float = 0.8, out: Any = None) -> None:
+    for q in range(len(out)):
+        power, rank, total = 1.0, 1, 0.0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            while rank < hits.ranks[h]:
+                power *= p
+                rank += 1
+            total += (1 - p) * power
+        out[q] = total
+
+
+# Own name -> function, and what it equals.
+PAIRS: dict[str, tuple[Callable[..., Any], str]] = {
+    "own_map": (precisions, "map"),
+    "own_recall": (recall, "recall"),
+    "own_ndcg": (ndcg, "ndcg"),
+    "own_rbp": (rbp_of_block, "rbp"),
+}
+POSITIVE = (0, math.inf)
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    """Forget what a test defines: others go through all metrics."""
+    yield
+    for spec in registry.own_metrics():
+        for table in (registry.REGISTRY, registry.NAMES, registry._BY_NAME):
+            table.pop(spec.name.lower(), None)
+    own._loaded.clear()
+
+
+@pytest.fixture(scope="module")
+def pairs() -> dict[str, Any]:
+    """The rows of own metrics, compiled and plain, made once: each is compiled but once."""
+    for name, (function, _) in PAIRS.items():
+        metric(f"{name}[@k]", range=POSITIVE, better="higher")(function)
+        metric(f"{name}_plain[@k]", range=POSITIVE, better="higher", compile=False)(function)
+    return {name: registry.REGISTRY[name] for name in [*PAIRS, *(f"{one}_plain" for one in PAIRS)]}
+
+
+@pytest.fixture
+def oracles(pairs: dict[str, Any]) -> None:
+    for spec in pairs.values():
+        registry.register(spec)
+
+
+SEMANTICS = st.fixed_dictionaries(
+    {},
+    optional={
+        "repeated_predictions": st.sampled_from(["once", "drop", "each"]),
+        "repeated_labels": st.sampled_from(["set", "count"]),
+        "order": st.sampled_from(["given", "item_descending", "worst", "best"]),
+        "unpredicted": st.sampled_from(["zero", "skip"]),
+        "unlabelled": st.sampled_from(["zero", "skip", "one"]),
+        "no_relevant": st.sampled_from(["zero", "skip", "one", "scored"]),
+    },
+)
+
+
+@settings(
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(cases(), SEMANTICS, st.integers(1, 5), st.sampled_from(["", "(rel=2)"]))
+def test_own_versions_have_the_bits_of_the_built_in_ones(
+    oracles: None, case: Case, semantics: dict[str, str], k: int, rel: str
+) -> None:
+    labels, predictions = wide_labels(case), wide_predictions(case)
+    semantics = {"nan_confidence": "last"} | semantics
+    pairs = {own: name for own, (_, name) in PAIRS.items() if not rel or name != "ndcg"}
+    theirs = [f"{name}{rel}{at}" for name in pairs.values() for at in ("", f"@{k}")]
+    for end in ("", "_plain"):
+        ours = [f"{name}{end}{rel}{at}" for name in pairs for at in ("", f"@{k}")]
+        try:
+            result = rankmill.evaluate(
+                labels, predictions, [*ours, *theirs], semantics=semantics, threads=2
+            )
+        except InputError as error:  # of the case, whatever is asked for
+            with pytest.raises(InputError, match=re.escape(str(error)[:20])):
+                rankmill.evaluate(labels, predictions, theirs, semantics=semantics)
+            return
+        table = result.per_query
+        for one, other in zip(ours, theirs, strict=True):
+            assert result.metrics[one] == result.metrics[other]
+            assert table[one].to_pylist() == table[other].to_pylist()
+
+
+DRAW = random.Random(2)
+LABELS = {query: DRAW.sample(range(40), 4) for query in range(200)}
+OLD = {query: DRAW.sample(range(40), 10) for query in range(200)}
+NEW = {
+    query: [*labels[: 1 + query % 3], *DRAW.sample(range(40, 80), 8)]
+    for query, labels in LABELS.items()
+}
+
+
+def test_it_works_by_name_everywhere(oracles: None) -> None:
+    names = ["own_map@5", "map@5"]
+    found = rankmill.compare(LABELS, {"old": OLD, "new": NEW}, names, by="label_count")
+    sides = found.to_dict()["metrics"]
+    assert sides["own_map@5"] == sides["map@5"]
+    held, lost = (
+        rankmill.gate(LABELS, one, "own_map@5 drop <= 1%", baseline=other)
+        for one, other in ((NEW, OLD), (OLD, NEW))
+    )
+    assert (held.word, lost.word) == ("held", "regressed")
+    weighted = pa.table(
+        {"query": [*LABELS], "items": [*LABELS.values()], "w": [1.0 + q % 3 for q in LABELS]}
+    )
+    result = rankmill.evaluate(rankmill.Labels(weighted, weight="w"), OLD, names)
+    assert result["own_map@5"] == result["map@5"]
+    summed = rankmill.evaluate(LABELS, NEW, ["own_map@5:median", "map@5:median"])
+    assert summed["own_map@5:median"] == summed["map@5:median"]
+    assert rankmill.explain_evaluators(LABELS, OLD, "own_map@5").metric == "own_map@5"
+
+
+def test_explain_ends_at_the_value(oracles: None) -> None:
+    values = rankmill.evaluate(LABELS, NEW, "own_map@5").per_query
+    for query in (0, 7):
+        trace = rankmill.explain(LABELS, NEW, "own_map@5", query)
+        assert trace.value == trace.total == values["own_map@5"].to_pylist()[query]
+        table = trace.table
+        assert table["sum"].to_pylist()[-1] == trace.value
+        assert [bool(term) for term in table["term"].to_pylist()] == table["hit"].to_pylist()
+
+
+def part(some: slice, name: str = "own_map@5,map") -> State:
+    queries = [*LABELS][some]
+    return evaluate_part({q: LABELS[q] for q in queries}, {q: OLD[q] for q in queries}, name)
+
+
+def test_states_merge_and_travel(oracles: None) -> None:
+    halves = [State.from_row(part(some).to_row()) for some in (slice(90, None), slice(90))]
+    whole = rankmill.evaluate(LABELS, OLD, "own_map@5,map")
+    assert halves[0].merge(halves[1]).result().metrics == whole.metrics
+
+
+def helper(rank: int) -> float:
+    return 1 / rank
+
+
+def test_states_of_other_definitions_never_merge(monkeypatch: pytest.MonkeyPatch) -> None:
+    def define() -> None:
+        @metric("reciprocal@k", better="higher", compile=False)
+        def reciprocal(ranks: Any) -> Any:
+            return sum(helper(rank) for rank in ranks)
+
+    define()
+    before = part(slice(90), "reciprocal@3")
+    row = before.to_row()
+    define()  # again, as a cell of a notebook runs again
+    assert before.merge(part(slice(90, None), "reciprocal@3")).queries == 200
+    monkeypatch.setitem(globals(), "helper", lambda rank: 2 / rank)
+    define()
+    with pytest.raises(UsageError, match="states of other definitions do not merge"):
+        before.merge(part(slice(90, None), "reciprocal@3"))
+    with pytest.raises(UsageError, match="a metric of your own is defined otherwise"):
+        State.from_row(row)
+
+
+def test_a_row_travels_by_pickle(oracles: None) -> None:
+    spec = registry.REGISTRY["own_map"]
+    again = pickle.loads(pickle.dumps(spec))
+    assert again.fingerprint == spec.fingerprint
+    registry.register(again)
+    found = rankmill.evaluate(LABELS, OLD, "own_map@5,map@5")
+    assert found["own_map@5"] == found["map@5"]
+
+
+def test_hits_beyond_the_cutoff_are_not_seen_whatever_else_is_asked(oracles: None) -> None:
+    alone = rankmill.evaluate(LABELS, OLD, "own_rbp@2")
+    beside = rankmill.evaluate(LABELS, OLD, "own_rbp@2,map@9")
+    assert alone["own_rbp@2"] == beside["own_rbp@2"]
+
+
+def test_lists_without_predictions_are_as_bad_as_can_be() -> None:
+    metric("lost", range=(0, 100), better="lower")(first)
+    result = rankmill.evaluate({1: ["a"], 2: ["b"]}, {1: ["x", "a"]}, "lost")
+    assert result.per_query["lost"].to_pylist() == [2.0, 100.0]
+    metric("shown", range=(0, 100))(compiled_length)
+    assert rankmill.evaluate({1: ["a"], 2: ["b"]}, {1: ["x"]}, "shown")["shown"] == 0.5
+
+
+@numba.njit
+def compiled_length(predictions: int) -> int:
+    return predictions
+
+
+BROKEN: list[tuple[Any, str]] = [
+    (lambda k: math.nan, "its value is nan; expected 0 to 1"),
+    (lambda k: k, "its value is 3.0; expected 0 to 1"),
+    (lambda ranks: 1 / ranks[0], "its function fails with IndexError"),
+    (lambda labels: 1 / (labels - 1), "its function fails with ZeroDivisionError"),
+]
+PLAIN: list[tuple[Any, str]] = [
+    (lambda k: np.zeros(2), r"its function returns a ndarray of shape \(2,\); expected a number"),
+    (lambda k: None, "its function returns a NoneType; expected a number"),
+    (lambda k: {}[k], "its function fails with KeyError: 3"),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "message", "compile"),
+    [(*one, True) for one in BROKEN[1:3]] + [(*one, False) for one in [*BROKEN, *PLAIN]],
+)
+def test_a_wrong_value_names_the_metric_and_the_query(
+    function: Callable[..., Any], message: str, compile: bool
+) -> None:
+    metric("broken@k", range=(0, 1), compile=compile)(function)
+    with pytest.raises(InputError, match=rf"broken@3 of query 'q': {message}"):
+        rankmill.evaluate({"q": ["a"]}, {"q": ["x", "y"]}, "broken@3")
+
+
+def test_what_does_not_compile_runs_as_plain_python_and_says_so() -> None:
+    @metric("texts@k", range=(0, 1))
+    def texts(ranks: Any, k: int) -> float:
+        return len({str(rank) for rank in ranks} - {object()}) / k
+
+    with pytest.warns(RuntimeWarning, match="texts runs as plain Python, .* does not compile: "):
+        result = rankmill.evaluate(LABELS, OLD, "texts@5,precision@5")
+    assert result["texts@5"] == result["precision@5"]
+
+    @metric("jitted")
+    @numba.njit
+    def jitted(ranks: Any) -> Any:
+        return ranks.nothing
+
+    with pytest.raises(UsageError, match=r"the function of jitted does not compile: .*nothing"):
+        rankmill.evaluate(LABELS, OLD, "jitted")
+
+
+def test_a_metric_without_a_better_side_has_no_drop() -> None:
+    metric("length")(compiled_length)
+    with pytest.raises(UsageError, match="neither"):
+        rankmill.gate(LABELS, OLD, "length drop <= 1%", baseline=OLD)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "function", "message"),
+    [
+        ("map@k", {}, recall, "there is a map already: choose another name"),
+        ("MRR", {}, recall, "there is a MRR already"),
+        ("P_10", {}, recall, "there is a P_10 already"),
+        ("recsys", {}, recall, "there is a recsys already"),
+        ("a b", {}, recall, "'a b' is no name for a metric; expected one such as 'wins@k'"),
+        ("a", {}, precisions, r"a takes k, and no cutoff: call it 'a@k' or 'a\[@k\]'"),
+        ("a", {"range": (1, 0)}, recall, r"the range of a is \(1, 0\); expected \(low, high\)"),
+        ("a", {"better": "up"}, recall, "better of a is 'up'; expected higher, lower or neither"),
+        ("a", {}, lambda rank: 1, "the function of a takes rank; expected any of ranks, gains"),
+        ("a", {}, lambda ranks, rel=1: 1, "takes rel, which every metric has"),
+        ("a", {}, max, "a is made of a builtin_function_or_method; expected a function"),
+    ],
+)
+def test_a_wrong_definition_is_refused(
+    name: str, options: dict[str, Any], function: Any, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        metric(name, **options)(function)
+
+
+def test_an_own_name_is_taken_once() -> None:
+    metric("mine")(recall)
+    with pytest.raises(UsageError, match=r"there is a mine already, of .*test_own.py, line \d+: "):
+        metric("mine")(first)
+
+
+DEFINED = '''
+from rankmill.metrics import metric
+
+@metric("wins@k", range=(0, 1), better="higher", compile=False)
+def wins(ranks, k, weight=1.0):
+    """the share of the first k that are right"""
+    return weight * len(ranks) / k
+'''
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_metrics.py").write_text(DEFINED)
+    (tmp_path / "labels.csv").write_text("query,item\n1,a\n1,b\n2,c\n")
+    (tmp_path / "run.csv").write_text("query,item,score\n1,a,3\n1,x,2\n2,y,3\n")
+    return tmp_path
+
+
+def test_a_command_runs_a_file_that_defines_metrics(files: Path, run: Any) -> None:
+    given = ("labels.csv", "run.csv", "-m", "wins@2", "--format", "json")
+    code, _, told = run("evaluate", *given)
+    assert code == 2
+    assert "unknown metric 'wins@2'" in told
+    assert '"wins@2": 0.25' in run("evaluate", *given, "--define", "my_metrics.py")[1]
+    listed = run("metrics", "wins", "--define", "my_metrics.py")[1]
+    assert "the share of the first k that are right" in listed
+    assert "my_metrics.py, line 4" in listed
+    (files / "my_metrics.py").write_text("1 / 0")
+    own._loaded.clear()
+    code, _, told = run("metrics", "--define", "my_metrics.py")
+    assert code == 2
+    assert "my_metrics.py: it fails with ZeroDivisionError: division by zero" in told
+
+
+def test_only_a_toml_in_the_working_folder_runs_code(
+    files: Path, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    (files / "rankmill.toml").write_text(
+        'labels = "labels.csv"\npredictions = "run.csv"\nmetrics = "wins@2"\n'
+        'define = "my_metrics.py"\n'
+    )
+    assert "0.25" in run("evaluate", "rankmill.toml")[1]
+    own._loaded.clear()
+    (files / "below").mkdir()
+    monkeypatch.chdir(files / "below")
+    code, _, told = run("evaluate", "../rankmill.toml")
+    assert code == 2
+    assert "define: it runs code, which only a file in the working folder may ask for" in told
+    assert not own._loaded
+
+
+def test_packages_define_metrics_by_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point:
+        name, value = "wins", "package"
+
+        def load(self) -> None:
+            module = types.ModuleType("package")
+            exec(DEFINED, vars(module))
+
+    def points(group: str) -> list[Any]:
+        assert group == "rankmill.metrics"
+        return [Point()]
+
+    monkeypatch.setattr(packages, "entry_points", points)
+    packages.load_packages.cache_clear()
+    assert registry.parse("wins(weight=0.5)@2").values == {"weight": 0.5}
+    assert "package" not in sys.modules
+    packages.load_packages.cache_clear()
