@@ -19,6 +19,7 @@ _TEXTS = {
     "json": ("JSON", (".json",)),
     "junit": ("JUnit XML", (".xml",)),
     "markdown": ("Markdown", (".md", ".markdown", ".txt")),
+    "leaderboard": ("HTML", (".html", ".htm")),
     "report": ("HTML", (".html", ".htm")),
     "summary": ("a line of text", (".txt", ".md", ".markdown")),
 }

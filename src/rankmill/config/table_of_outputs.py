@@ -135,6 +135,14 @@ OUTPUT = (
         table="",
     ),
     Option(
+        "--leaderboard FILE",
+        "",
+        "Also write a page to FILE, in HTML, with the table of all systems, the pairs and the "
+        "slices. It implies --all-pairs.",
+        on="compare",
+        table="",
+    ),
+    Option(
         "-o --report FILE",
         "",
         "Write to FILE instead of standard output. On a terminal, FILE has to be named.",

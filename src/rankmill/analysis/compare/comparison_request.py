@@ -75,6 +75,7 @@ class CompareRequest(NamedTuple):
     moved: int = 0
     cluster: str | None = None
     adjust: Any = None
+    all_pairs: bool = False
     semantics: Counting = "default"
     catalogue: Catalogue | None = None
     threads: int | None = None
@@ -120,6 +121,7 @@ def settings_of(
     worst_slices: int,
     cluster: str | None = None,
     adjust: Any = None,
+    all_pairs: bool = False,
 ) -> Settings:
     """Return the options of a comparison, checked."""
     one = tests if isinstance(tests, Tests) else Tests(tests)
@@ -134,6 +136,7 @@ def settings_of(
         worst_slices,
         cluster,
         covariate_name(adjust),
+        all_pairs,
     )
     _check(settings)
     return settings
@@ -155,6 +158,7 @@ def asked_of(request: CompareRequest) -> CheckedComparison:
         request.worst_slices,
         request.cluster,
         request.adjust,
+        request.all_pairs,
     )
     for name in settings.tests if weight is not None else ():
         check_weighted(name)
