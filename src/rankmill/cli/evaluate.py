@@ -33,6 +33,7 @@ rankmill evaluate labels.parquet predictions.parquet -m map@12
 rankmill evaluate qrels.txt bm25.run dense.run -m map --preset trec_eval
 rankmill evaluate labels.parquet 'p/*.parquet' -m mrr@5 -m gap --format csv
 rankmill evaluate labels run -m ndcg@10 --gain stars --gain-function exp
+rankmill evaluate labels bm25.run dense.run -m map@1..100 --curve curves.svg
 rankmill evaluate labels run -m map --binary --in-order
 rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
 rankmill evaluate rankmill.toml
@@ -56,8 +57,10 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
+    from rankmill.engine.curves import AT_CUTOFFS, cuts_of
     from rankmill.metrics.aggregate import has_curve
     from rankmill.metrics.registry import parse_under
+    from rankmill.show.pictures import SUFFIXES, check_picture
 
     output = None if output == "-" else output
     parsed, _ = parse_under(metrics, options["semantics"])
@@ -66,8 +69,16 @@ def command(
     files = {"per_query": per_query, "curve": curve, "report": report}
     files["history"] = recording.place
     check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
-    if curve is not None and not any(map(has_curve, parsed)):
-        raise UsageError("--curve is for metrics such as auprc, best_f1 and ece: ask for one (-m)")
+    if curve is not None and not cuts_of(one.text for one in parsed):
+        if suffix_of(curve) in SUFFIXES:
+            raise UsageError(f"--curve draws {AT_CUTOFFS}: ask for one (-m)")
+        if not any(map(has_curve, parsed)):
+            raise UsageError(
+                f"--curve is for metrics such as auprc, best_f1 and ece, or {AT_CUTOFFS}: ask for "
+                "one (-m)"
+            )
+    if curve is not None and suffix_of(curve) in SUFFIXES:
+        check_picture(curve)
     if report is not None and len(runs) > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")
     chosen = format_for(format, output)
@@ -110,10 +121,14 @@ def command(
 
 
 def _curves(results: dict[str, Result], path: str) -> Any:
-    """Return the curves as a table, or as JSON."""
-    from rankmill.results.curves import curves_of, view_of_curves
+    """Return the curves as a table, as JSON, or as a picture."""
+    from rankmill.engine.curves import curve_picture, curve_rows
+    from rankmill.results.curves import view_of_curves
+    from rankmill.show.pictures import SUFFIXES, rendered
 
-    table = curves_of({name: one.curves for name, one in results.items()})
+    if suffix_of(path) in SUFFIXES:
+        return rendered(curve_picture(results), path)
+    table = curve_rows(results)
     return write(view_of_curves(table), "json") if suffix_of(path) == ".json" else table
 
 

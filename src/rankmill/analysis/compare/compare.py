@@ -76,7 +76,8 @@ def compare(
     runs : mapping of str to predictions
         Two systems or more, each with predictions as for `evaluate`.
     metrics : str or iterable of str
-        As for `evaluate`, sets such as "official" and "recsys" too; of results all that they have.
+        As for `evaluate`, sets such as "official", "recsys" and "pr" too; of results all that they
+        have.
         gap is no mean over queries: its intervals and its test are those of a jackknife over groups
         of queries, which needs `memory` for all predictions.
     baseline : str, optional

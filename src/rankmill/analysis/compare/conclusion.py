@@ -9,8 +9,8 @@ from rankmill.analysis.compare.differences.differences import (
     Difference,
     Estimate,
     Loss,
-    Pair,
     Settings,
+    SystemPair,
     pairs_of,
 )
 from rankmill.analysis.compare.differences.few_queries import few_notes
@@ -86,7 +86,7 @@ def finish(
         baseline=state.baseline,
         values={metric: dict(values[metric]) for metric in metrics},
         differences=by_metric,
-        pairs=[Pair(m, *pair, of_pairs[m, *pair]) for m, pair in every],
+        pairs=[SystemPair(m, *pair, of_pairs[m, *pair]) for m, pair in every],
         queries=state.whole.queries,
         effective_queries=state.whole.effective,
         left_out=dict(state.left_out),

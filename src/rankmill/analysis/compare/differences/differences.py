@@ -208,7 +208,7 @@ class Loss(NamedTuple):
     shrunk: float
 
 
-class Pair(NamedTuple):
+class SystemPair(NamedTuple):
     """Two systems in one metric; the difference is that of `system` from `baseline`."""
 
     metric: str
@@ -228,7 +228,7 @@ def pairs_of(systems: Iterable[str], baseline: str) -> list[tuple[str, str]]:
     return list(combinations([baseline, *(one for one in systems if one != baseline)], 2))
 
 
-def beaten_of(pairs: Iterable[Pair], values: Mapping[str, Iterable[str]]) -> Beaten:
+def beaten_of(pairs: Iterable[SystemPair], values: Mapping[str, Iterable[str]]) -> Beaten:
     """Return for each metric and system those that it is shown to be better than.
 
     Where neither side is better, these are the systems that it is shown to be higher than.

@@ -7,9 +7,9 @@ from rankmill.analysis.compare.differences.differences import (
     Difference,
     Loss,
     Moved,
-    Pair,
     Settings,
     Slice,
+    SystemPair,
 )
 from rankmill.show.tables import Cell, Column, Part, Table
 
@@ -69,7 +69,7 @@ def slice_tables(
             yield [title, Table([*columns, Column("result")], rows)]
 
 
-def pair_tables(pairs: list[Pair], settings: Settings) -> Iterator[list[Part]]:
+def pair_tables(pairs: list[SystemPair], settings: Settings) -> Iterator[list[Part]]:
     """Yield a table for each metric: a row for every two systems."""
     columns = [Column("system"), Column("against"), Column("difference", "difference")]
     columns += [Column(f"{100 * settings.confidence:.6g}% interval", "interval")]

@@ -13,9 +13,9 @@ from rankmill.analysis.compare.differences.differences import (
     Estimate,
     Loss,
     Moved,
-    Pair,
     Settings,
     Slice,
+    SystemPair,
     beaten_of,
     by_metric,
     read_by_metric,
@@ -79,7 +79,7 @@ class Comparison(Answer):
         they score 0 or are left out.
     slices : list of Slice
         The queries cut by each way of `by`, tested on their own; the first test decides.
-    pairs : list of Pair
+    pairs : list of SystemPair
         Every two systems in each metric, with `all_pairs`; those with the baseline first.
     losses : list of Loss
         The slices of one or two ways in which each system lost most in each metric.
@@ -115,7 +115,7 @@ class Comparison(Answer):
     slices: list[Slice]
     losses: list[Loss]
     state: ComparisonState | None
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[SystemPair] = field(default_factory=list)
     moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
     per_query: pa.Table | Any = None  # Any: so that type checkers ask no user to rule None out
     pooled: list[str] = field(default_factory=list)
@@ -372,7 +372,9 @@ def _exact(found: Comparison) -> Table:
     names += [f"{test}_{field}" for test in tests for field in Tested._fields]
     names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
 
-    def row(metric: str, name: str, of: Comparison | Slice, pair: Pair | None = None) -> list[Cell]:
+    def row(
+        metric: str, name: str, of: Comparison | Slice, pair: SystemPair | None = None
+    ) -> list[Cell]:
         one = of.differences[metric].get(name, Difference(None, better=parse(metric).better))
         one, base = (one, found.baseline) if pair is None else (pair.difference, pair.baseline)
         nothing = Tested(None)

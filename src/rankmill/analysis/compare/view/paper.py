@@ -8,9 +8,9 @@ from rankmill.analysis.compare.differences.differences import (
     HIGHER,
     LOWER,
     WORSE,
-    Pair,
     Settings,
     Slice,
+    SystemPair,
     beaten_of,
     winner_of,
 )
@@ -48,7 +48,7 @@ def paper_parts(
     slices: Sequence[Slice],
     settings: Settings,
     notes: Sequence[str],
-    pairs: Sequence[Pair] = (),
+    pairs: Sequence[SystemPair] = (),
 ) -> list[Part]:
     """Return the table of all queries with its note, and a table for each way to cut them."""
     if pairs:
@@ -68,7 +68,7 @@ def paper_parts(
 
 
 def board_parts(
-    whole: Slice, slices: Sequence[Slice], settings: Settings, pairs: Sequence[Pair]
+    whole: Slice, slices: Sequence[Slice], settings: Settings, pairs: Sequence[SystemPair]
 ) -> list[Part]:
     """Return the table of all queries with the letters of the pairs that differ, and its note."""
     values = {
@@ -82,7 +82,7 @@ def board_parts(
     return [table, f"{note}{'; the best value is marked' if table.marked else ''}."]
 
 
-def tests_of(whole: Slice, slices: Sequence[Slice], pairs: Sequence[Pair]) -> int:
+def tests_of(whole: Slice, slices: Sequence[Slice], pairs: Sequence[SystemPair]) -> int:
     """Return how many differences were tested, of all queries and in slices."""
     first = sum(bool(one.difference.tests) for one in pairs) if pairs else whole.tests_run
     return first + sum(one.tests_run for one in slices)
@@ -93,7 +93,7 @@ def _note(
     whole: Slice,
     slices: Sequence[Slice],
     settings: Settings,
-    pairs: Sequence[Pair] = (),
+    pairs: Sequence[SystemPair] = (),
 ) -> str:
     told = _how_tested(what, settings, tests_of(whole, slices, pairs))
     return f"Means over {plural(whole.queries, 'query')}. {told}"
