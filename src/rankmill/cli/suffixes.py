@@ -41,8 +41,8 @@ def check_names(output: str | None, others: Mapping[str, str | None]) -> None:
         # GitHub and those like it choose the name of the file of a step.
         if path in (None, os.devnull, os.environ.get("GITHUB_STEP_SUMMARY")):
             continue
-        if name in _TABLES and suffix_of(path) not in _TABLES[name]:
-            check_table_name(path)
+        if name in _TABLES:
+            check_table_name(path, _TABLES[name])
         if name not in _TEXTS:
             continue
         what, suffixes = _TEXTS[name]

@@ -392,10 +392,6 @@ def _exact(found: Comparison) -> Table:
         if isinstance(of, Slice):
             cut = [", ".join(of.by), ", ".join(UNKNOWN if v is None else v for v in of.value)]
         rows += [[*cut, *row(m, name, of)] for m, values in of.values.items() for name in values]
-        others = found.pairs if of is found else []
-        rows += [
-            [*cut, *row(one.metric, one.system, of, one)]
-            for one in others
-            if one.baseline != found.baseline
-        ]
+        others = (p for p in found.pairs if of is found and p.baseline != found.baseline)
+        rows += [[*cut, *row(p.metric, p.system, of, p)] for p in others]
     return Table([Column(name) for name in names], rows)
