@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
@@ -18,6 +19,9 @@ from rankmill.errors import UsageError
 from rankmill.io.table_files import suffix_of
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.show.writers import write
+
+if TYPE_CHECKING:
+    from rankmill.metrics.base import Metric
 
 _HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
 a folder, several files between commas, a URL, or - for standard input. A single FILE.toml in the
@@ -57,10 +61,7 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
-    from rankmill.engine.curves import AT_CUTOFFS, cuts_of
-    from rankmill.metrics.aggregate import has_curve
     from rankmill.metrics.registry import parse_under
-    from rankmill.show.pictures import SUFFIXES, check_picture
 
     output = None if output == "-" else output
     parsed, _ = parse_under(metrics, options["semantics"])
@@ -69,16 +70,8 @@ def command(
     files = {"per_query": per_query, "curve": curve, "report": report}
     files["history"] = recording.place
     check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
-    if curve is not None and not cuts_of(one.text for one in parsed):
-        if suffix_of(curve) in SUFFIXES:
-            raise UsageError(f"--curve draws {AT_CUTOFFS}: ask for one (-m)")
-        if not any(map(has_curve, parsed)):
-            raise UsageError(
-                f"--curve is for metrics such as auprc, best_f1 and ece, or {AT_CUTOFFS}: ask for "
-                "one (-m)"
-            )
-    if curve is not None and suffix_of(curve) in SUFFIXES:
-        check_picture(curve)
+    if curve is not None:
+        _check_curve(curve, parsed)
     if report is not None and len(runs) > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")
     chosen = format_for(format, output)
@@ -118,6 +111,26 @@ def command(
     _deliver(results, chosen, output, per_query, recorded)
     check_values(results)
     recording.log_run([output, per_query, curve, report])
+
+
+def _check_curve(path: str, metrics: Sequence[Metric]) -> None:
+    """Raise UsageError before anything is read if there is no such curve, or no picture of it."""
+    from rankmill.engine.curves import AT_CUTOFFS, cuts_of
+    from rankmill.metrics.aggregate import has_curve
+    from rankmill.show.pictures import SUFFIXES, check_picture
+
+    drawn = suffix_of(path) in SUFFIXES
+    if drawn:
+        check_picture(path)
+    if cuts_of(one.text for one in metrics):
+        return
+    if drawn:
+        raise UsageError(f"--curve draws {AT_CUTOFFS}: ask for one (-m)")
+    if not any(map(has_curve, metrics)):
+        raise UsageError(
+            f"--curve is for metrics such as auprc, best_f1 and ece, or {AT_CUTOFFS}: ask for one "
+            "(-m)"
+        )
 
 
 def _curves(results: dict[str, Result], path: str) -> Any:
