@@ -71,7 +71,7 @@ def test_a_picture_has_a_panel_a_metric_and_a_line_a_system() -> None:
         assert shown in text
     over_recall = rankmill.evaluate_runs(table(LABELS), RUNS, "pr").plot()
     assert over_recall.title == "Precision by recall"
-    with pytest.raises(UsageError, match="nothing to draw: a picture is of a metric at several"):
+    with pytest.raises(UsageError, match="no picture of a Results without a metric at several"):
         rankmill.evaluate_runs(table(LABELS), RUNS, "map").plot()
 
 

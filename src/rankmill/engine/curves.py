@@ -65,6 +65,6 @@ def curve_picture(results: Mapping[str, Result]) -> Picture:
         for title, of in cuts_of(next(iter(results.values())).metrics).items()
     }
     if not lines:
-        raise UsageError(f"there is nothing to draw: a picture is of {AT_CUTOFFS}")
+        raise UsageError(f"there is no picture of a Results without {AT_CUTOFFS}")
     over = "recall" if set(lines) == {"iprec"} else "cutoff"
     return picture_of_lines(lines, f"{'Precision' if over == 'recall' else 'Value'} by {over}")
