@@ -534,6 +534,31 @@ def adjusted(asked: Asked) -> Iterator[Row]:
     yield Row("13: adjusted t sees 0.15, 200 queries", seen, asked.repetitions, least=0.98)
 
 
+# --------------------------------------------------------------------- all pairs
+
+
+def all_pairs(asked: Asked) -> Iterator[Row]:
+    """Systems that are alike in each query, and equal in the mean: a table has no letter."""
+    queries, repetitions = 100, max(1, asked.repetitions // 4)  # a table has 30 tests
+    labels = rankmill.arrays.Ragged.from_lists([[0]] * queries)
+    offsets, places = np.arange(queries + 1) * 10, np.arange(10)
+    for test, correction in (("t", "holm"), ("t", "bonferroni"), ("tukey", "holm")):
+        wrong = 0
+        for seed in range(repetitions):
+            easy = asked.random.random(queries)
+            runs = {}
+            for name in "abcdef":
+                ranks = np.floor(7 * easy + 3 * asked.random.random(queries))[:, None]
+                items = np.where(places == ranks, 0, places + 1).ravel()
+                runs[name] = rankmill.arrays.Ragged(offsets, items)
+            tests = rankmill.Tests(test, correction=correction, replicates=199, seed=seed)
+            metrics = ["mrr@10", "hit@3"]
+            found = rankmill.compare(labels, runs, metrics, tests=tests, all_pairs=True)
+            wrong += any(one.difference.verdict in (BETTER, WORSE) for one in found.pairs)
+        what = f"18: a letter among 6 equal systems, 2 metrics, {test}, {correction}"
+        yield Row(what, wrong, repetitions, most=0.05)
+
+
 PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "relative": relative,
     "ratios": ratios,
@@ -552,6 +577,7 @@ PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "leaks": of_nights(verdicts_of_nights.leaks),
     "clusters": clusters,
     "adjusted": adjusted,
+    "all_pairs": all_pairs,
     "cases": of_nights(verdicts_of_cases.cases),
 }
 

@@ -67,7 +67,7 @@ def test_what_frames_of_spark_have_no_use_for() -> None:
     names = {name for name, one in keys().items() if not one.frames}
     read = {"labels_as", "predictions_as", "columns", "label_columns", "encoding", "label_encoding"}
     counted = {"train", "items", "item_group", "features", "drop_seen", "subtopic", "padding"}
-    assert names == read | counted | {"threads", "cluster", "adjust"}
+    assert names == read | counted | {"threads", "cluster", "adjust", "all_pairs"}
     # A file that has one of these is refused, as another counting would be silent.
     assert {name for name in names if keys()[name].counts} == counted
 

@@ -17,11 +17,11 @@ from rankmill.nightly.history.record import record
 pytestmark = pytest.mark.small
 
 TABLE = ".parquet .parq .pq .csv .jsonl .ndjson .arrow .feather"
-CURVE = f"{TABLE} .json"
+CURVE = f"{TABLE} .json .svg .png .pdf"
 RESULT = ".json .csv .md .markdown .tex .txt"
 PAGE = ".html .htm"
 RULE = ["--rule", "map@2 > 0"]
-METRICS = ["-m", "map@2", "-m", "auprc"]
+METRICS = ["-m", "map@1..2", "-m", "auprc"]
 # A command, one of its options that name outputs, and the suffixes that this takes.
 OPTIONS = [
     (["evaluate", "l.csv", "p.csv", *METRICS], "-o", RESULT),

@@ -8,6 +8,7 @@ lenskit 2025.8.1, pyspark 4.3.0 with Java 17, ml_metrics 0.1.4.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rankmill
 from dumps import hold
 from references.steps import Labels, Predictions, relevant_rows
 
@@ -48,6 +50,34 @@ def test_ranx() -> None:
     """Lists with ties have at most 15 predictions: in longer ones ranx leaves the order open."""
     pytest.importorskip("ranx", reason=PEERS.format("ranx"))
     hold("ranx", ranx_says, grades=(0, 1, 2, 3), longest=14)
+
+
+def test_the_letters_of_ranx() -> None:
+    """Its Student's t is not corrected, and its letters are in the order of the runs."""
+    ranx = pytest.importorskip("ranx", reason=PEERS.format("ranx"))
+    draw = np.random.default_rng(3)
+    labels = {f"q{q}": ["a", "b"] for q in range(60)}
+    runs = {
+        name: {q: ["ab"[one] if draw.random() < p else "xy"[one] for one in (0, 1)] for q in labels}
+        for name, p in (("best", 0.8), ("good", 0.65), ("fair", 0.6), ("poor", 0.2))
+    }
+    theirs = ranx.compare(
+        ranx.Qrels({q: dict.fromkeys(one, 1) for q, one in labels.items()}),
+        [
+            ranx.Run({q: {i: 1 - r / 9 for r, i in enumerate(of)} for q, of in run.items()}, name)
+            for name, run in runs.items()
+        ],
+        ["map@2", "mrr@2"],
+        max_p=0.05,
+        stat_test="student",
+        rounding_digits=4,
+    )
+    tests = rankmill.Tests(correction="none")
+    ours = rankmill.compare(labels, runs, ["map@2", "mrr@2"], tests=tests, all_pairs=True)
+    table = [line.split()[1:4] for line in str(theirs).splitlines()[2:]]
+    text = re.sub(r"[*] ?|(?<=\d) (?=[ᵃᵇᶜᵈ])", "", str(ours))
+    assert [line.split()[1:4] for line in text.splitlines()[2:6]] == table
+    assert any(len(row[1]) > len("0.1234ᵃ") for row in table)
 
 
 def torchmetrics_says(labels: Labels, predictions: Predictions, k: int | None) -> dict[str, Any]:

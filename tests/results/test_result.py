@@ -276,7 +276,7 @@ def test_results_of_runs_are_a_dict_that_is_shown_as_a_table():
     assert lines[0].split() == ["metric", "a", "b"]
     assert lines[2].split() == ["map", "0.666667*", "0.500000"]
     assert "neither side is better: gini" in lines
-    assert results._repr_html_().count("<tr><td") == 4
+    assert results._repr_html_().count("<tr><td") == 2 + 4
     assert pickle.loads(pickle.dumps(results)) == results
 
 

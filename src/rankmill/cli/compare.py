@@ -14,7 +14,7 @@ from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.explain import command as explain_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources, check_outputs
-from rankmill.cli.page import page_of, trends_of
+from rankmill.cli.page import command_line, page_of, trends_of
 from rankmill.cli.progress_bar import Progress
 from rankmill.cli.run_record import Recording
 from rankmill.config.face import face_of
@@ -41,6 +41,8 @@ rankmill compare rankmill.toml --baseline old
 rankmill compare labels a b c --baseline b -m map@12 -m ndcg@10 --format json
 rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet
 rankmill compare labels old new -m map@12 --margin 0.001
+rankmill compare labels a b c -m map@12 -m ndcg@10 --all-pairs --format latex
+rankmill compare labels a b c -m map@12 --by country --leaderboard board.html
 rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
 """
 
@@ -56,6 +58,7 @@ def command(
     per_query: str | None,
     plot: str | None,
     report: str | None,
+    leaderboard: str | None,
     recording: Recording,
     **options: Any,
 ) -> None:
@@ -68,7 +71,8 @@ def command(
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     if len(runs) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
-    files = {"per_query": per_query, "plot": plot, "report": report}
+    files = {"per_query": per_query, "plot": plot, "report": report, "leaderboard": leaderboard}
+    options["all_pairs"] |= leaderboard is not None
     inputs = [label_source, *runs.values(), *catalogue_sources(options)]
     check_outputs(output, inputs, **files, history=recording.place)
     chosen = format_for(format, output)
@@ -89,6 +93,10 @@ def command(
     if report is not None:
         trends = trends_of(found, recording.history, recording.time)
         more.append((report, page_of(found, given, trends)))
+    if leaderboard is not None:
+        from rankmill.nightly.report.pages import leaderboard_page
+
+        more.append((leaderboard, leaderboard_page(found, command_line())))
     if found.queries:
         more += recording.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.

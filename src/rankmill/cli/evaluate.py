@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
@@ -19,6 +20,9 @@ from rankmill.io.table_files import suffix_of
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.show.writers import write
 
+if TYPE_CHECKING:
+    from rankmill.metrics.base import Metric
+
 _HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
 a folder, several files between commas, a URL, or - for standard input. A single FILE.toml in the
 place of both names them and the options.
@@ -33,6 +37,7 @@ rankmill evaluate labels.parquet predictions.parquet -m map@12
 rankmill evaluate qrels.txt bm25.run dense.run -m map --preset trec_eval
 rankmill evaluate labels.parquet 'p/*.parquet' -m mrr@5 -m gap --format csv
 rankmill evaluate labels run -m ndcg@10 --gain stars --gain-function exp
+rankmill evaluate labels bm25.run dense.run -m map@1..100 --curve curves.svg
 rankmill evaluate labels run -m map --binary --in-order
 rankmill evaluate labels run -m map@12 --by country
 rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
@@ -57,7 +62,6 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
-    from rankmill.metrics.aggregate import has_curve
     from rankmill.metrics.registry import parse_under
 
     parsed, _ = parse_under(metrics, options["semantics"])
@@ -66,8 +70,8 @@ def command(
     files = {"per_query": per_query, "curve": curve, "report": report}
     files["history"] = recording.place
     check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
-    if curve is not None and not any(map(has_curve, parsed)):
-        raise UsageError("--curve is for metrics such as auprc, best_f1 and ece: ask for one (-m)")
+    if curve is not None:
+        _check_curve(curve, parsed)
     if report is not None and len(runs) > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")
     chosen = format_for(format, output)
@@ -109,11 +113,35 @@ def command(
     recording.log_run([output, per_query, curve, report])
 
 
-def _curves(results: dict[str, Result], path: str) -> Any:
-    """Return the curves as a table, or as JSON."""
-    from rankmill.results.curves import curves_of, view_of_curves
+def _check_curve(path: str, metrics: Sequence[Metric]) -> None:
+    """Raise UsageError before anything is read if there is no such curve, or no picture of it."""
+    from rankmill.engine.curves import AT_CUTOFFS, cuts_of
+    from rankmill.metrics.aggregate import has_curve
+    from rankmill.show.pictures import SUFFIXES, check_picture
 
-    table = curves_of({name: one.curves for name, one in results.items()})
+    drawn = suffix_of(path) in SUFFIXES
+    if drawn:
+        check_picture(path)
+    if cuts_of(one.text for one in metrics):
+        return
+    if drawn:
+        raise UsageError(f"--curve draws {AT_CUTOFFS}: ask for one (-m)")
+    if not any(map(has_curve, metrics)):
+        raise UsageError(
+            f"--curve is for metrics such as auprc, best_f1 and ece, or {AT_CUTOFFS}: ask for one "
+            "(-m)"
+        )
+
+
+def _curves(results: dict[str, Result], path: str) -> Any:
+    """Return the curves as a table, as JSON, or as a picture."""
+    from rankmill.engine.curves import curve_picture, curve_rows
+    from rankmill.results.curves import view_of_curves
+    from rankmill.show.pictures import SUFFIXES, rendered
+
+    if suffix_of(path) in SUFFIXES:
+        return rendered(curve_picture(results), path)
+    table = curve_rows(results)
     return write(view_of_curves(table), "json") if suffix_of(path) == ".json" else table
 
 

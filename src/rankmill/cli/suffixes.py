@@ -19,11 +19,12 @@ _TEXTS = {
     "json": ("JSON", (".json",)),
     "junit": ("JUnit XML", (".xml",)),
     "markdown": ("Markdown", (".md", ".markdown", ".txt")),
+    "leaderboard": ("HTML", (".html", ".htm")),
     "report": ("HTML", (".html", ".htm")),
     "summary": ("a line of text", (".txt", ".md", ".markdown")),
 }
 # The options that write a table, in the format of the suffix; and what these may be besides.
-_TABLES = {"per_query": (), "curve": (".json",)}
+_TABLES = {"per_query": (), "curve": (".json", ".svg", ".png", ".pdf")}
 
 
 def check_names(output: str | None, others: Mapping[str, str | None]) -> None:
@@ -40,8 +41,8 @@ def check_names(output: str | None, others: Mapping[str, str | None]) -> None:
         # GitHub and those like it choose the name of the file of a step.
         if path in (None, os.devnull, os.environ.get("GITHUB_STEP_SUMMARY")):
             continue
-        if name in _TABLES and suffix_of(path) not in _TABLES[name]:
-            check_table_name(path)
+        if name in _TABLES:
+            check_table_name(path, _TABLES[name])
         if name not in _TEXTS:
             continue
         what, suffixes = _TEXTS[name]

@@ -70,6 +70,13 @@ COMPARISON = (
         short="*",
     ),
     _compare(
+        "--all-pairs",
+        "all_pairs",
+        "Compare every two systems, not only each with the baseline. One table has all systems and "
+        "metrics, and raised letters behind a value name the systems that it is better than.",
+        frames=False,
+    ),
+    _compare(
         "--test TEST",
         "Tests.tests",
         "A test: t, randomization, bootstrap, bca, wilcoxon, sign or tukey. Repeat for more; the "
@@ -82,7 +89,8 @@ COMPARISON = (
     _compare(
         "--correction NAME",
         "Tests.correction",
-        "How p-values are corrected over metrics and systems: holm, bonferroni, bh or none.",
+        "How p-values are corrected over metrics and systems, or pairs of these: holm, "
+        "bonferroni, bh or none.",
         default="holm",
     ),
     _compare(

@@ -84,8 +84,9 @@ OUTPUT = (
     Option(
         "--curve FILE",
         "",
-        "Also write the curves and bins of auprc, best_f1, ece and their like to FILE. Its suffix "
-        f"tells the format: .json, {NAMED}.",
+        "Also write curves to FILE: metrics over their cutoffs (-m map@1..100), precision over "
+        "recall (-m pr), and the curves and bins of auprc, ece and their like. Its suffix tells "
+        f"the format: .json, {NAMED}; or .svg, .png or .pdf, in which the first two are drawn.",
         on="evaluate",
         table="",
     ),
@@ -132,6 +133,14 @@ OUTPUT = (
         "report' shows one.",
         on="evaluate compare gate",
         short="*",
+        table="",
+    ),
+    Option(
+        "--leaderboard FILE",
+        "",
+        "Also write a page to FILE, in HTML, with the table of all systems, the pairs and the "
+        "slices. It implies --all-pairs.",
+        on="compare",
         table="",
     ),
     Option(

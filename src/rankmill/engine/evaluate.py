@@ -63,9 +63,10 @@ def evaluate(
         integers or strings. If one side is a `Ragged` or a list of lists, so must be the other,
         and list q of both belongs to query q.
     metrics : str or iterable of str
-        Names such as "map@12", "first_hit" or "gap", and "map@5,10" for two cutoffs; a set of
-        them, which is "official" (what trec_eval prints) or "recsys"; or "@FILE" for the names in a
-        file. ``rankmill metrics`` prints all names, and with ``--sets`` what a set holds.
+        Names such as "map@12", "first_hit" or "gap", "map@5,10" for two cutoffs and "map@1..100"
+        for a hundred; a set of them, which is "official" (what trec_eval prints), "recsys" or "pr"
+        (precision over recall); or "@FILE" for the names in a file. ``rankmill metrics`` prints all
+        names, and with ``--sets`` what a set holds.
     semantics : str, Semantics or mapping
         The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
         (``rankmill presets`` prints all of them), or a `Semantics` with choices of your own, and

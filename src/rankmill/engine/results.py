@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.engine.results_view import same_queries, systems_view
 from rankmill.metrics.registry import sides_of
@@ -11,6 +11,9 @@ from rankmill.results.answer import Answer
 from rankmill.results.result import Result
 from rankmill.show.tables import View
 from rankmill.version import stamp
+
+if TYPE_CHECKING:
+    from rankmill.show.pictures import Picture
 
 
 class Results(Answer, dict[str, Result]):
@@ -60,6 +63,11 @@ class Results(Answer, dict[str, Result]):
     def _view(self) -> View:
         same = same_queries(self) if self._same is None else self._same
         return systems_view(self, same, sides_of(next(iter(self.values()), {})))
+
+    def _picture(self) -> Picture:
+        from rankmill.engine.curves import curve_picture
+
+        return curve_picture(self)
 
     def _compared(self) -> dict[str, Result]:
         return dict(self)

@@ -9,6 +9,7 @@ from rankmill.results import audit
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
 from rankmill.results.slices import slice_parts
+from rankmill.show.leaderboard import leaderboard
 from rankmill.show.metric_names import SIDES
 from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.version import stamp
@@ -65,12 +66,8 @@ def systems_view(
         return [values, *legend, *notes, "", *more, _counts(results), "", _facts(results, note)]
 
     def page() -> list[Part]:
-        return [
-            _long({name: metrics_table(one) for name, one in results.items()}),
-            *([note] if note else []),
-            *notes,
-            *(one for one in slice_parts(results) if one),
-        ]
+        every = _long({name: metrics_table(one) for name, one in results.items()})
+        return [*paper(), every, *(one for one in slice_parts(results) if one)]
 
     def exact() -> Table:
         table = _long({name: exact_table(one) for name, one in results.items()})
@@ -84,7 +81,15 @@ def systems_view(
         }
         return {**once, "same_queries": same_queries, "note": note or None, "systems": contents}
 
-    return View(screen, page, exact, content)
+    def paper() -> list[Part]:
+        metrics = next(iter(results.values())).metrics
+        values = {m: {name: one.metrics[m] for name, one in results.items()} for m in metrics}
+        # Values over different queries have no best, and no order.
+        table = leaderboard(values, dict.fromkeys(sides, "neither") if note else sides)
+        legend = ["bold: the best of a metric", *side_notes(sides)] if table.marked else []
+        return [table, *legend, *([note] if note else []), *notes]
+
+    return View(screen, page, exact, content, paper)
 
 
 def _note(results: Mapping[str, Result], same_queries: bool | None) -> str:

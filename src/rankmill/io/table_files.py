@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,13 +25,18 @@ def suffix_of(path: str | Path) -> str:
     return Path(shown(str(path))).suffix.lower()
 
 
-def check_table_name(path: str | Path) -> None:
-    """Raise UsageError unless a suffix tells in which format a table is written to a path."""
+def check_table_name(path: str | Path, more: Sequence[str] = ()) -> None:
+    """Raise UsageError unless a suffix tells in which format a table is written to a path.
+
+    `more` are suffixes that are taken, too.
+    """
+    if suffix_of(path) in more:
+        return
     if suffix_of(path) not in _WRITERS:
         place = "standard output" if str(path) == "-" else shown(str(path))
         raise UsageError(
             f"cannot write a table to {place}: the suffix of a name tells the format; expected "
-            f"a name in {NAMED}"
+            f"a name in {', '.join([*more, NAMED])}"
         )
 
 

@@ -35,10 +35,17 @@ SETS = {
         ),
         "hits and their ranks in the first 10 predictions, and how many items are shown at all",
     ),
+    "pr": MetricSet(
+        tuple(f"iprec@{tenths / 10:g}" for tenths in range(11)),
+        "the curve of precision over recall: interpolated precision at eleven levels of recall",
+    ),
 }
 
 _COMMA = re.compile(r",(?![^()]*\))")
 _NUMBER = re.compile(r"[-+]?[0-9.][-+0-9.e]*")
+# Cutoffs from one to another, as in map@1..100.
+_RANGE = re.compile(r"(.*[@_])\s*([0-9]+)\.\.([0-9]+)\s*((?:\(.*\))?(?::.*)?)", re.DOTALL)
+MOST_CUTOFFS = 1_000
 # What stands before and behind the cutoff, as in map(rel=2)@5:median and P_5(rel=2).
 _CUT = re.compile(r"(.*@|[^(@]*_)\s*[0-9.]+\s*((?:\(.*\))?(?::.*)?)", re.DOTALL)
 # A blank between two metrics of a line; those beside commas, brackets and @ are of a metric.
@@ -61,7 +68,8 @@ def split_names(texts: str | Iterable[str]) -> list[str]:
     """The names asked for, in order.
 
     A text may hold several names between commas. A bare number is another cutoff of the metric
-    before it, the name of a set is all its metrics, and ``@metrics.txt`` all those of a file.
+    before it, ``map@1..100`` are 100 metrics, the name of a set is all its metrics, and
+    ``@metrics.txt`` all those of a file.
 
     Raises
     ------
@@ -103,6 +111,15 @@ def _names(text: str) -> Iterator[str]:
             before = ""
         elif _NUMBER.fullmatch(bare):
             yield _at(before, bare, text)
+        elif cuts := _RANGE.fullmatch(bare):
+            first, last = int(cuts[2]), int(cuts[3])
+            if not 0 < first < last < first + MOST_CUTOFFS:
+                raise UsageError(
+                    f"{bare!r} asks for cutoffs from {first} to {last}; expected rising ones, "
+                    f"{MOST_CUTOFFS:,} at most, as in map@1..100"
+                )
+            yield from (f"{cuts[1]}{k}{cuts[4]}" for k in range(first, last + 1))
+            before = f"{cuts[1]}{last}{cuts[4]}"
         else:
             yield piece
             before = piece

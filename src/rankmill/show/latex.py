@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from rankmill.io.inert_text import latex_text
-from rankmill.show.tables import Best, Cell, Column, Marked, Part, Table
+from rankmill.show.tables import Best, Cell, Column, Marked, Part, Table, raised
 
 _NEEDED = "% This needs \\usepackage{booktabs} in the preamble.\n"
 _SCIENTIFIC = re.compile(r"e([+-])0*(\d+)")
@@ -42,12 +42,15 @@ def _cell(cell: Cell, text: str, column: Column) -> str:
     if isinstance(cell, tuple):
         low, high = text.split("..")
         return f"{{[}}{_number(low)}, {_number(high)}]"
-    shown = _number(text)
+    mark = cell.mark if isinstance(cell, Marked) else ""
+    shown = _number(text.removesuffix(raised(mark)))
     if isinstance(cell, Best):
         shown = f"\\textbf{{{shown}}}"
-    if isinstance(cell, Marked) and cell.mark:
-        # A mark takes no room, so that numbers with and without one stand below each other.
-        shown += f"\\rlap{{\\textsuperscript{{{latex_text(cell.mark)}}}}}"
+    if mark:
+        superscript = f"\\textsuperscript{{{latex_text(mark)}}}"
+        # A mark takes no room, so that numbers with and without one stand below each other. Letters
+        # may be many: their column is left-aligned.
+        shown += superscript if column.kind == "lettered" else f"\\rlap{{{superscript}}}"
     return shown
 
 

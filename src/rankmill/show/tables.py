@@ -20,6 +20,7 @@ Kind: TypeAlias = Literal[
     "number",  # with a number of decimals of its column
     "error",  # a standard error: 3 digits say enough
     "short",  # a value in a paper: 4 digits of the largest say enough
+    "lettered",  # the same, with raised letters behind it, its mark
     "score",  # of any size, perhaps infinite
     "interval",  # two signed differences, with the decimals that its width is worth
     "p",  # a probability; a very small one is only said to be small
@@ -33,13 +34,16 @@ Kind: TypeAlias = Literal[
 Cell: TypeAlias = str | float | tuple[float, float] | None
 """An exact value; None is an empty cell. Integers and booleans are kinds of float for Python."""
 
-_DIGITS = {"error": 3, "short": 4}
+_DIGITS = {"error": 3, "short": 4, "lettered": 4}
 _SMALLEST_READABLE = 1e-5
 _SMALLEST_P = 0.0001
 
 
 class Marked(float):
-    """A value with a mark behind it, such as ↑, that a note explains; only LaTeX shows the mark."""
+    """A value with a mark behind it, such as ↑, that a note explains.
+
+    LaTeX shows the mark, and in a column of kind "lettered" all formats do.
+    """
 
     mark: str
 
@@ -69,7 +73,7 @@ class Column(NamedTuple):
     @property
     def left(self) -> bool:
         """Whether its cells are left-aligned."""
-        return self.kind in ("text", "range", "interval", "changes")
+        return self.kind in ("text", "range", "interval", "changes", "lettered")
 
 
 class Table(NamedTuple):
@@ -102,13 +106,19 @@ class Table(NamedTuple):
             decimals = shared
             if kind in ("number", "error"):
                 decimals = decimals_of(of_column, _DIGITS.get(kind, 6))
-            if kind == "short":
+            if kind in ("short", "lettered"):
                 known = [cell for cell in of_column if cell is not None]
-                decimals = decimals_of([max(known, key=abs)] if known else [], _DIGITS["short"])
+                decimals = decimals_of([max(known, key=abs)] if known else [], _DIGITS[kind])
             if kind == "interval":
                 widths = (cell[1] - cell[0] for cell in of_column if cell is not None)
                 decimals = decimals_of(widths, _DIGITS["error"])
             texts = [_text(kind, cell, decimals) for cell in of_column]
+            if kind == "lettered":
+                starred = marked and any(isinstance(cell, Best) for cell in of_column)
+                texts = [
+                    _lettered(text, cell, starred)
+                    for text, cell in zip(texts, of_column, strict=True)
+                ]
             if marked and kind == "value":
                 marks = ["*" if isinstance(cell, Best) else " " for cell in of_column]
                 texts = [text + mark for text, mark in zip(texts, marks, strict=True)]
@@ -177,6 +187,27 @@ def size_text(size: int) -> str:
         if size >= one:
             return f"{size / one:.{1 if size < 10 * one else 0}f}{unit}"
     return f"{size}B"
+
+
+# Letters in the order of the alphabet; Unicode has no raised q that fonts have.
+LETTERS = "abcdefghijklmnoprstuvwxyz"
+_RAISED = str.maketrans(LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
+
+
+def raised(letters: str) -> str:
+    """Return letters as superscripts of Unicode.
+
+    Examples
+    --------
+    >>> raised("abz")
+    'ᵃᵇᶻ'
+    """
+    return letters.translate(_RAISED)
+
+
+def _lettered(text: str, cell: Any, starred: bool) -> str:
+    star = ("*" if isinstance(cell, Best) else " ") if starred else ""
+    return f"{text}{star}{raised(getattr(cell, 'mark', ''))}".rstrip()
 
 
 def _text(kind: Kind, cell: Any, decimals: int) -> str:

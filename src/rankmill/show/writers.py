@@ -5,10 +5,10 @@ Ids and names are data: each writer makes them visible, and none lets them act.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rankmill.io.inert_text import csv_cell, markdown_text, visible
-from rankmill.show.tables import Facts, Part, Table, View
+from rankmill.show.tables import Best, Facts, Part, Table, View
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 """What commands offer; "html" is for notebooks."""
@@ -76,18 +76,28 @@ def _html_lines(part: Part) -> list[str]:
             titles = " ".join([title, *(f"<b>{number}</b>" for number in numbers)])
             lines.append(f"<div><small>{titles}: {text}</small></div>")
         return lines
-    header, *texts = part.texts()
+    header, *rows = bold_texts(part, shown, "<b>{}</b>")
     sides = ["left" if column.left else "right" for column in part.columns]
     lines = ["<table>", "<thead><tr>"]
-    lines += [f'<th style="text-align: left">{shown(title)}</th>' for title in header]
+    lines += [f'<th style="text-align: left">{title}</th>' for title in header]
     lines += ["</tr></thead>", "<tbody>"]
-    for row in texts:
+    for row in rows:
         cells = zip(sides, row, strict=True)
-        inner = "".join(
-            f'<td style="text-align: {side}">{shown(cell)}</td>' for side, cell in cells
-        )
+        inner = "".join(f'<td style="text-align: {side}">{cell}</td>' for side, cell in cells)
         lines.append(f"<tr>{inner}</tr>")
     return [*lines, "</tbody>", "</table>"]
+
+
+def bold_texts(table: Table, escaped: Callable[[str], str], bold: str) -> Iterator[list[str]]:
+    """Yield the header and the rows; in a table for papers the best is bold, and has no star."""
+    papers = [column.kind in ("short", "lettered") for column in table.columns]
+    header, *texts = table.texts(stars=not any(papers))
+    yield [escaped(title) for title in header]
+    for row, cells in zip(texts, table.rows, strict=True):
+        yield [
+            bold.format(escaped(text)) if has and isinstance(cell, Best) else escaped(text)
+            for has, text, cell in zip(papers, row, cells, strict=True)
+        ]
 
 
 def markdown(parts: Sequence[Part]) -> str:
@@ -97,7 +107,7 @@ def markdown(parts: Sequence[Part]) -> str:
         if isinstance(part, str):
             blocks.append(markdown_text(part) + "\n")
         elif isinstance(part, Table):
-            header, *rows = [[markdown_text(cell) for cell in row] for row in part.texts()]
+            header, *rows = bold_texts(part, markdown_text, "**{}**")
             rules = ["---" if column.left else "---:" for column in part.columns]
             blocks.append("".join(f"| {' | '.join(row)} |\n" for row in [header, rules, *rows]))
     return "\n".join(blocks)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rankmill.analysis.compare.comparison_request import (
@@ -41,6 +42,7 @@ def compare(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     baseline: str | None = None,
+    all_pairs: bool = False,
     tests: str | Iterable[str] | Tests = ("t",),
     confidence: float = 0.95,
     margin: float | None = None,
@@ -71,11 +73,15 @@ def compare(
     runs : mapping of str to predictions
         Two systems or more, each with predictions as for `evaluate`.
     metrics : str or iterable of str
-        As for `evaluate`, sets such as "official" and "recsys" too; of results all that they have.
+        As for `evaluate`, sets such as "official", "recsys" and "pr" too; of results all that they
+        have.
         gap is no mean over queries: its intervals and its test are those of a jackknife over groups
         of queries, which needs `memory` for all predictions.
     baseline : str, optional
         The system that all others are compared with; by default the first.
+    all_pairs : bool
+        Whether to compare every two systems, and not only each with the baseline. p is then
+        corrected over all pairs and metrics. Slices are still compared with the baseline.
     tests : str, iterable of str, or Tests
         The names of tests, such as "t" and "randomization"; the first one decides the verdict.
         `Tests` has all of them, how their p-values are corrected, and how often some resample.
@@ -124,7 +130,7 @@ def compare(
     >>> new.value, new.won, new.tied, new.lost, new.verdict
     (0.5, 3, 1, 0, 'no difference shown')
     """
-    how = baseline, tests, confidence, margin, by, worst_slices, moved, cluster, adjust
+    how = baseline, tests, confidence, margin, by, worst_slices, moved, cluster, adjust, all_pairs
     more = semantics, catalogue, threads, memory, progress
     return compare_in_detail(labels, runs, metrics, *how, *more, details=False)
 
@@ -142,6 +148,7 @@ def compare_in_detail(
     moved: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
+    all_pairs: bool = False,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
     threads: int | None = None,
@@ -152,7 +159,9 @@ def compare_in_detail(
 ) -> Comparison:
     """Do the same as `compare`; with `details`, what a page shows comes of the same pass."""
     began = time.perf_counter()
-    settings = settings_of(tests, confidence, margin, moved, worst_slices, cluster, adjust)
+    settings = settings_of(
+        tests, confidence, margin, moved, worst_slices, cluster, adjust, all_pairs
+    )
     if isinstance(labels, Results):
         check_alone(runs, semantics, catalogue)
         base = baseline_of(labels, baseline)
@@ -177,6 +186,7 @@ def comparison_of(
     joined: Joined, state: ComparisonState, settings: Settings, workers: Workers
 ) -> Comparison:
     """Return the comparison of systems that were joined, with what their queries add up to."""
+    pairs = partial(joined.pairs, state, settings, workers=workers)
     return compared(
         joined.results,
         joined.without,
@@ -187,6 +197,7 @@ def comparison_of(
         per_query=joined.aligned.table(),
         told=[] if joined.covariate is None else [joined.covariate.told],
         details=None if joined.seen is None else details_of(joined, settings, workers),
+        pairs=pairs if settings.all_pairs else None,
     )
 
 
@@ -206,7 +217,9 @@ def compared(
     """
     one = results[state.baseline]
     no_means = [metric for metric in one.metrics if metric not in state.metrics]
-    more = pooled(results, without, no_means, state.baseline, settings.confidence)
+    more = pooled(
+        results, without, no_means, state.baseline, settings.confidence, settings.all_pairs
+    )
     return finish(
         state,
         settings,

@@ -72,6 +72,7 @@ def settings_of(
     worst_slices: int,
     cluster: str | None = None,
     adjust: Any = None,
+    all_pairs: bool = False,
 ) -> Settings:
     """Return the options of a comparison, checked."""
     one = tests if isinstance(tests, Tests) else Tests(tests)
@@ -86,6 +87,7 @@ def settings_of(
         worst_slices,
         cluster,
         covariate_name(adjust),
+        all_pairs,
     )
     _check(settings)
     return settings

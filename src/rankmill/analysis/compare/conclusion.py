@@ -1,13 +1,27 @@
 """Making a Comparison from what the queries add up to."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.differences import Difference, Estimate, Loss, Settings
+from rankmill.analysis.compare.differences.differences import (
+    Difference,
+    Estimate,
+    Loss,
+    Settings,
+    SystemPair,
+    pairs_of,
+)
 from rankmill.analysis.compare.differences.few_queries import few_notes
 from rankmill.analysis.compare.differences.intervals import estimates
-from rankmill.analysis.compare.differences.judgement import Judged, differences, judged
+from rankmill.analysis.compare.differences.judgement import (
+    Joint,
+    Judged,
+    differences,
+    jointly,
+    judged,
+)
 from rankmill.analysis.compare.differences.slices import (
     differences_of_slices,
     losses_of,
@@ -27,6 +41,7 @@ def finish(
     pooled: Mapping[str, Mapping[str, Estimate]] | None = None,
     pooled_differences: Judged | None = None,
     metrics: tuple[str, ...] | None = None,
+    pairs: Callable[[Joint], Judged] | None = None,
     **facts: Any,
 ) -> Comparison:
     """Test the differences of a state, and return its comparison.
@@ -38,6 +53,8 @@ def finish(
         The values and differences of metrics that are no mean over queries.
     metrics
         All metrics in the order of the request, if there are pooled ones.
+    pairs
+        Tests the pairs of systems without the baseline, if they are asked for.
     **facts
         More fields of the Comparison.
     """
@@ -45,14 +62,22 @@ def finish(
         for name in settings.tests:
             check_weighted(name)
     values = estimates(state.whole, settings.confidence) | dict(pooled or {})
-    found = differences(state.whole, state.baseline, settings, threads) | (pooled_differences or {})
+    joint = jointly(state.whole, settings, threads)
+    found = differences(state.whole, state.baseline, settings, threads, joint=joint)
+    found |= ({} if pairs is None else pairs(joint)) | (pooled_differences or {})
     metrics = metrics or state.metrics
     whole = sum(bool(one.tests) for one in found.values())
     cut = differences_of_slices(state, settings, threads, whole)
     family = judged(found | cut.alone, settings)  # all queries, and the slices of them
     by_metric: dict[str, dict[str, Difference]] = {metric: {} for metric in metrics}
+    of_pairs: dict[tuple[str, str, str], Difference] = {}
     for metric, name in found:
-        by_metric[metric][name] = family.pop((metric, name))
+        one = family.pop((metric, name))
+        if isinstance(name, tuple):
+            of_pairs[metric, *name] = one
+        else:
+            by_metric[metric][name] = of_pairs[metric, state.baseline, name] = one
+    every = product(metrics, pairs_of(state.systems, state.baseline) if settings.all_pairs else ())
     losses: list[Loss] = []
     if settings.worst_slices:
         losses = losses_of(state, settings, judged(found | cut.found, settings))
@@ -61,6 +86,7 @@ def finish(
         baseline=state.baseline,
         values={metric: dict(values[metric]) for metric in metrics},
         differences=by_metric,
+        pairs=[SystemPair(m, *pair, of_pairs[m, *pair]) for m, pair in every],
         queries=state.whole.queries,
         effective_queries=state.whole.effective,
         left_out=dict(state.left_out),

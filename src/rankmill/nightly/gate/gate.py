@@ -88,8 +88,8 @@ def gate(
         nights of sequential rules are counted. `gate` only reads it: record the verdict with
         ``History(folder).record(verdict)``, as below.
     metrics : str or sequence of str
-        More metrics to evaluate than those of the rules, or a set of them, such as "official" or
-        "recsys".
+        More metrics to evaluate than those of the rules, or a set of them, such as "official",
+        "recsys" or "pr".
     by, moved, worst_slices, cluster, adjust
         As for `compare`. The columns of rules for slices are added to `by`.
     time : datetime, optional

@@ -6,17 +6,30 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from rankmill.analysis.compare.differences.differences import beaten_of
+from rankmill.analysis.compare.differences.slice_tables import pair_tables, slice_tables
+from rankmill.analysis.compare.view.comparison import Comparison, leaderboard_parts
 from rankmill.analysis.compare.view.details import Details
 from rankmill.analysis.explain.side_by_side import Listed
 from rankmill.errors import plural
 from rankmill.io.inert_text import visible
+from rankmill.metrics.registry import sides_of
 from rankmill.nightly.report import metric_sections, query_sections, words
 from rankmill.nightly.report.audit_words import SUSPECT, audit_title, findings
 from rankmill.nightly.report.rule_sections import ruled_slices
-from rankmill.nightly.report.section import FactList, Finding, Finds, Section, kind_of
+from rankmill.nightly.report.section import (
+    FactList,
+    Finding,
+    Finds,
+    Folded,
+    Grid,
+    Section,
+    kind_of,
+)
 from rankmill.nightly.report.subject import Run, Subject, subject_of
 from rankmill.nightly.report.text import Html, listed, name, say
 from rankmill.results.provenance import beside, described, semantics_text
@@ -24,6 +37,8 @@ from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.show.marks import COLOURS, rules
 from rankmill.show.scales import count
+from rankmill.show.tables import Table
+from rankmill.show.writers import bold_texts
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Besides the headline, the header names so many of what was broken.
@@ -89,6 +104,38 @@ def page_without_verdict(found: Any, command: str | None = None) -> str:
     headline = say("No verdict: {}", name(found.reason, 400))
     told = say("{}", f"{found.time.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
     return _rendered(headline, "bad", told, [], sections)
+
+
+def leaderboard_page(found: Comparison, command: str | None = None) -> str:
+    """Return the page of a comparison of all pairs: the table of all, the pairs, the slices."""
+    board, note = leaderboard_parts(found)
+    assert isinstance(board, Table)
+    (metric, *_), first = found.values, str(board.rows[0][1])
+    beaten = beaten_of(found.pairs, found.values)[metric][first]
+    told = name(first), name(metric), len(beaten), plural(len(found.others), "other system")
+    headline = say("{} leads in {}, shown to be better than {} of {}", *told)
+    if sides_of(found.values)[metric] == "neither":
+        headline = say("{} side by side", plural(len(found.systems), "system"))
+    pairs = [
+        Folded(str(title), [_grid(t)]) for title, t in pair_tables(found.pairs, found.settings)
+    ]
+    sections = [
+        Section("Leaderboard", "", str(note), [_grid(board)]),
+        Section("Pairs", "Every two systems", "", pairs),
+    ]
+    for title, table in slice_tables(found.baseline, found.others, found.slices, found.settings):
+        sections.append(Section("Slices", str(title), "", [_grid(table)]))
+    subject = subject_of(found, None, (), None, command)
+    return _rendered(headline, "even", say("{}", subject.counted), [], [*sections, _how(subject)])
+
+
+def _grid(table: Any) -> Grid:
+    header, *rows = [
+        [Html(cell) for cell in row]
+        for row in bold_texts(table, lambda text: escape(visible(text)), "<b>{}</b>")
+    ]
+    left = frozenset(place for place, column in enumerate(table.columns) if column.left)
+    return Grid(header, rows, left)
 
 
 def _rendered(

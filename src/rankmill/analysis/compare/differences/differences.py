@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.metrics.base import Better
 from rankmill.results.plain import plain, read_fields
+from rankmill.show.leaderboard import Beaten
 
 BETTER, WORSE = "better", "worse"
 # Of a metric of which neither side is better.
@@ -207,6 +209,40 @@ class Loss(NamedTuple):
     shrunk: float
 
 
+class SystemPair(NamedTuple):
+    """Two systems in one metric; the difference is that of `system` from `baseline`."""
+
+    metric: str
+    baseline: str
+    system: str
+    difference: Difference
+
+
+def pairs_of(systems: Iterable[str], baseline: str) -> list[tuple[str, str]]:
+    """Return each pair of systems once, those with the baseline first.
+
+    Examples
+    --------
+    >>> pairs_of(["a", "b", "c"], "b")
+    [('b', 'a'), ('b', 'c'), ('a', 'c')]
+    """
+    return list(combinations([baseline, *(one for one in systems if one != baseline)], 2))
+
+
+def beaten_of(pairs: Iterable[SystemPair], values: Mapping[str, Iterable[str]]) -> Beaten:
+    """Return for each metric and system those that it is shown to be better than.
+
+    Where neither side is better, these are the systems that it is shown to be higher than.
+    """
+    found = {metric: {name: list[str]() for name in systems} for metric, systems in values.items()}
+    for metric, baseline, system, one in pairs:
+        if one.verdict in (BETTER, HIGHER):
+            found[metric][system].append(baseline)
+        if one.verdict in (WORSE, LOWER):
+            found[metric][baseline].append(system)
+    return found
+
+
 def winner_of(baseline: str, differences: Mapping[str, Difference]) -> str | None:
     """Return the system that is shown to be better than every other, None if none is.
 
@@ -268,6 +304,7 @@ class Settings:
     worst_slices: int = 0
     cluster: str | None = None
     adjust: str | None = None
+    all_pairs: bool = False
 
     @property
     def crossed(self) -> bool:

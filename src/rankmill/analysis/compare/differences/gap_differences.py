@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-from rankmill.analysis.compare.differences.differences import Difference, Estimate
+from rankmill.analysis.compare.differences.differences import Difference, Estimate, pairs_of
 from rankmill.analysis.compare.differences.intervals import relative, relative_ends
 from rankmill.analysis.compare.differences.judgement import Judged
 from rankmill.analysis.statistics.distributions import t_quantile
@@ -131,6 +131,7 @@ def pooled(
     metrics: Iterable[str],
     baseline: str,
     confidence: float,
+    all_pairs: bool = False,
 ) -> PooledMetrics:
     """Return the values and differences of metrics that are no mean over queries.
 
@@ -150,10 +151,10 @@ def pooled(
             why = "it counts what all lists show"
         left = {name: known.get(name, why) for name in of}
         found.values[metric] = pooled_estimates(of, left, confidence)
-        for name in of:
-            if name != baseline:
-                one = pooled_difference(of, left, baseline, name, confidence, asked.better)
-                found.differences[metric, name] = one
+        for base, name in pairs_of(of, baseline):
+            if base == baseline or all_pairs:
+                one = pooled_difference(of, left, base, name, confidence, asked.better)
+                found.differences[metric, name if base == baseline else (base, name)] = one
         found.notes.append(_note(metric, left))
     return found
 

@@ -44,38 +44,48 @@ LEAST_BEYOND = 5
 """How many resampled means there have to be beyond an end of an interval."""
 
 Judged: TypeAlias = dict[tuple[Any, ...], Difference]
-"""A metric and a system, perhaps behind a slice -> their difference from the baseline."""
+"""A metric and a system, perhaps behind a slice -> their difference from the baseline.
+
+In the place of the system may be a pair of two that are not the baseline.
+"""
+Joint: TypeAlias = dict[tuple[str, frozenset[str]], float | None]
+"""A metric and two systems -> p of the test that takes all systems at once."""
 
 
 def differences(
-    sums: Sums, baseline: str, settings: Settings, threads: int, confidence: float | None = None
+    sums: Sums,
+    baseline: str,
+    settings: Settings,
+    threads: int,
+    confidence: float | None = None,
+    joint: Joint | None = None,
 ) -> Judged:
     """Return the tested differences of each metric and system; p is not corrected yet.
 
-    `confidence` is that of the intervals, if it is not that of the settings.
+    `confidence` is that of the intervals, if it is not that of the settings. `joint` is what
+    `jointly` found, if it is not to be found here.
     """
     found: Judged = {}
     asked = replace(settings, confidence=confidence or settings.confidence)
+    joint = jointly(sums, settings, threads) if joint is None else joint
     for metric, of in sums.columns.items():
-        joint = _jointly(sums.rows.get(metric), list(of), baseline, settings, threads)
         for name, one in of.items():
             if one.paired is not None:
                 base, spec = of[baseline].mean, parse(metric).spec
-                told = tested(one, base, asked, threads, joint.get(name), spec)
+                together = joint.get((metric, frozenset((baseline, name))))
+                told = tested(one, base, asked, threads, together, spec)
                 found[metric, name] = _with_margins(told, one.paired, settings, spec)
     return found
 
 
-def _jointly(
-    rows: np.ndarray | None, systems: list[str], baseline: str, settings: Settings, threads: int
-) -> dict[str, float | None]:
-    """Return the p of Tukey's test for each system and the baseline; none without rows."""
-    if rows is None:
-        return {}
-    found = tukey(rows, settings.replicates, settings.seed, threads)
-    base = systems.index(baseline)
-    pairs = {name: (min(i, base), max(i, base)) for i, name in enumerate(systems) if i != base}
-    return {name: found[pair] for name, pair in pairs.items()}
+def jointly(sums: Sums, settings: Settings, threads: int) -> Joint:
+    """Return the p of Tukey's test for each metric and pair of systems; none without rows."""
+    found: Joint = {}
+    for metric, rows in sums.rows.items():
+        systems = list(sums.columns[metric])
+        for pair, p in tukey(rows, settings.replicates, settings.seed, threads).items():
+            found[metric, frozenset(systems[i] for i in pair)] = p
+    return found
 
 
 def tested(

@@ -1,4 +1,4 @@
-"""Tables of a comparison beside that of each metric: slices, losses, and queries that moved."""
+"""Tables of a comparison beside that of each metric: pairs, slices, losses, moved queries."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -9,6 +9,7 @@ from rankmill.analysis.compare.differences.differences import (
     Moved,
     Settings,
     Slice,
+    SystemPair,
 )
 from rankmill.results.slices import UNKNOWN
 from rankmill.show.tables import Cell, Column, Part, Table
@@ -65,6 +66,17 @@ def slice_tables(
             if together > settings.confidence:
                 title += f"; all intervals hold together at {100 * settings.confidence:.6g}%"
             yield [title, Table([*columns, Column("result")], rows)]
+
+
+def pair_tables(pairs: list[SystemPair], settings: Settings) -> Iterator[list[Part]]:
+    """Yield a table for each metric: a row for every two systems."""
+    columns = [Column("system"), Column("against"), Column("difference", "difference")]
+    columns += [Column(f"{100 * settings.confidence:.6g}% interval", "interval")]
+    columns += [Column(_p_title(settings), "p"), Column("result")]
+    for metric in dict.fromkeys(one.metric for one in pairs):
+        of_metric = [one for one in pairs if one.metric == metric]
+        rows = [[one.system, one.baseline, *_tested_cells(one.difference)] for one in of_metric]
+        yield [f"{metric}: every two systems", Table(columns, rows)]
 
 
 def loss_tables(baseline: str, losses: list[Loss], settings: Settings) -> Iterator[list[Part]]:

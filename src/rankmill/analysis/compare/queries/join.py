@@ -3,15 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from itertools import combinations
-from typing import Any, NamedTuple
+from itertools import combinations, product
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.differences import Moved
+from rankmill.analysis.compare.differences.differences import (
+    Difference,
+    Moved,
+    Settings,
+    pairs_of,
+)
 from rankmill.analysis.compare.differences.gap_differences import Without, leave_out
+from rankmill.analysis.compare.differences.judgement import Joint, Judged, differences
 from rankmill.analysis.compare.differences.moved_queries import MovedRows, lists_moved, rows_moved
 from rankmill.analysis.compare.differences.sums import (
     Sums,
@@ -37,6 +43,8 @@ from rankmill.results.result import Result
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.facts import Kind
 from rankmill.threads import Workers
+
+Arrays: TypeAlias = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None]
 
 
 class Joined(NamedTuple):
@@ -171,25 +179,51 @@ class Joined(NamedTuple):
         """Return for each metric and system its column over all queries, and those of slices."""
 
         def add_up(task: tuple[str, str]) -> list[list[SystemColumn]]:
-            metric, system = task
-            arrays = (
-                self.values(metric, system),
-                None if system == self.baseline else self.values(metric, self.baseline),
-                self.weights,
-                self.clusters,
-            )
+            arrays = self._arrays(*task, self.baseline)
             cut = [columns_of_slices(*arrays, *way) for way in ways]
             # Each way has all queries; it is quicker to join its slices than to add up again. But
             # a cluster may be in several slices.
             from_slices = self.clusters is None and cut and cut[0]
             whole = joined(cut[0]) if from_slices else column_of(*arrays)
-            if self.covariate is not None and arrays[1] is not None:
-                adjusted = AdjustedPaired.of(arrays[0], arrays[1], self.covariate.filled)
-                whole = whole._replace(paired=adjusted)
-            return [[whole], *cut]
+            return [[self._adjusted(whole, *arrays[:2])], *cut]
 
         tasks = [(metric, system) for metric in self.metrics for system in self.results]
         with closing(workers.map(add_up, tasks)) as found:
+            return dict(zip(tasks, found, strict=True))
+
+    def _arrays(self, metric: str, system: str, base: str) -> Arrays:
+        """Return values, those of `base` unless it is the system, weights and clusters."""
+        theirs = None if system == base else self.values(metric, base)
+        return self.values(metric, system), theirs, self.weights, self.clusters
+
+    def _adjusted(
+        self, whole: SystemColumn, values: np.ndarray, base: np.ndarray | None
+    ) -> SystemColumn:
+        if self.covariate is None or base is None:
+            return whole
+        return whole._replace(paired=AdjustedPaired.of(values, base, self.covariate.filled))
+
+    def pairs(
+        self, state: ComparisonState, settings: Settings, joint: Joint, workers: Workers
+    ) -> Judged:
+        """Return the differences of each pair of systems without the baseline, as `differences`.
+
+        What a pair adds up to is freed once it is tested: it is as large as its queries.
+        """
+
+        def test(task: tuple[str, tuple[str, str]]) -> Difference:
+            metric, (base, system) = task
+            arrays = self._arrays(metric, system, base)
+            column = self._adjusted(column_of(*arrays), *arrays[:2])
+            columns = {base: state.whole.columns[metric][base]._replace(paired=None)}
+            sums = Sums(self.queries, {metric: columns | {system: column}}, {})
+            return differences(sums, base, settings, 1, joint=joint)[metric, system]
+
+        others = (
+            pair for pair in pairs_of(self.results, self.baseline) if self.baseline not in pair
+        )
+        tasks = list(product(self.metrics, others))
+        with closing(workers.map(test, tasks)) as found:
             return dict(zip(tasks, found, strict=True))
 
     def _sums(

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.analysis.compare.differences.differences import (
+    BETTER,
+    WORSE,
     Difference,
     Estimate,
     Loss,
     Moved,
     Settings,
     Slice,
+    SystemPair,
+    beaten_of,
     by_metric,
     read_by_metric,
     winner_of,
@@ -21,9 +25,10 @@ from rankmill.analysis.compare.differences.slice_tables import (
     Explain,
     loss_tables,
     moved_tables,
+    pair_tables,
     slice_tables,
 )
-from rankmill.analysis.compare.view.paper import paper_parts
+from rankmill.analysis.compare.view.paper import board_parts, paper_parts, tests_of
 from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.errors import plural
@@ -74,6 +79,8 @@ class Comparison(Answer):
         they score 0 or are left out.
     slices : list of Slice
         The queries cut by each way of `by`, tested on their own; the first test decides.
+    pairs : list of SystemPair
+        Every two systems in each metric, with `all_pairs`; those with the baseline first.
     losses : list of Loss
         The slices of one or two ways in which each system lost most in each metric.
     moved : dict of str to dict of str to list of Moved
@@ -108,6 +115,7 @@ class Comparison(Answer):
     slices: list[Slice]
     losses: list[Loss]
     state: ComparisonState | None
+    pairs: list[SystemPair] = field(default_factory=list)
     moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
     per_query: pa.Table | Any = None  # Any: so that type checkers ask no user to rule None out
     pooled: list[str] = field(default_factory=list)
@@ -133,9 +141,13 @@ class Comparison(Answer):
     def winner(self, metric: str) -> str | None:
         """Return the system that is shown to be better than every other, None if none is.
 
-        Systems other than the baseline are compared by their intervals: if those of two
-        differences do not overlap, the paired difference of the two is not 0 either.
+        Without `all_pairs`, systems other than the baseline are compared by their intervals: if
+        those of two differences do not overlap, the paired difference of the two is not 0 either.
         """
+        if self.pairs:
+            shown = (one for one in self.pairs if one.difference.verdict in (BETTER, WORSE))
+            beaten = beaten_of(shown, self.values)[metric]
+            return next((n for n, of in beaten.items() if len(of) == len(self.others)), None)
         return winner_of(self.baseline, self.differences[metric])
 
     @property
@@ -168,6 +180,7 @@ class Comparison(Answer):
             "unpredicted": self.unpredicted,
             "settings": plain(self.settings),
             "metrics": by_metric(self.values, self.differences),
+            "pairs": plain(self.pairs),
             "slices": plain(self.slices),
             "losses": plain(self.losses),
             "pooled": self.pooled,
@@ -193,13 +206,16 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
 
     def blocks() -> list[list[Part]]:
         tables: list[list[Part]] = [[_table(found, metric)] for metric in found.values]
-        base, settings = found.baseline, found.settings
+        base, settings, notes = found.baseline, found.settings, _notes(found)
+        if found.pairs:
+            tables = [leaderboard_parts(found), *pair_tables(found.pairs, settings)]
+            notes = [*_told(found)]
         more = [
             *slice_tables(base, found.others, found.slices, settings),
             *loss_tables(base, found.losses, settings),
             *moved_tables(base, found.moved, explain),
         ]
-        return [*tables, _notes(found), *more]
+        return [*tables, notes, *more]
 
     def screen() -> list[Part]:
         apart = ([*block, ""] for block in blocks() if block)
@@ -221,10 +237,17 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
         base = found.baseline
         more = loss_tables(base, found.losses, found.settings)
         moved = moved_tables(base, found.moved, None)
-        tables = paper_parts(base, found.whole, found.slices, found.settings, _told(found))
+        tables = paper_parts(
+            base, found.whole, found.slices, found.settings, _told(found), found.pairs
+        )
         return [*tables, *(part for block in (*more, *moved) for part in block)]
 
     return View(screen, page, lambda: _exact(found), content, paper)
+
+
+def leaderboard_parts(found: Comparison) -> list[Part]:
+    """Return the table of all systems with the letters of all pairs, and its note."""
+    return board_parts(found.whole, found.slices, found.settings, found.pairs)
 
 
 def _table(found: Comparison, metric: str) -> Table:
@@ -295,8 +318,9 @@ def _told(found: Comparison) -> list[str]:
 
 def _facts(found: Comparison) -> Facts:
     settings = found.settings
-    tested = sum(one.tests_run for one in (found.whole, *found.slices))
-    family = "metrics times systems" + (", of all queries and each slice" if found.slices else "")
+    tested = tests_of(found.whole, found.slices, found.pairs)
+    family = f"metrics times {'pairs of ' * bool(found.pairs)}systems"
+    family += ", of all queries and each slice" if found.slices else ""
     test = f"{', '.join(settings.tests)}; p "
     test += (
         "not corrected"
@@ -333,7 +357,10 @@ def _facts(found: Comparison) -> Facts:
 
 
 def _exact(found: Comparison) -> Table:
-    """A row for each slice, metric and system, with every digit; of all queries first."""
+    """A row for each slice, metric and system, with every digit; of all queries first.
+
+    What is not compared with the baseline follows the rows of all queries.
+    """
     names = ["by", "slice", "metric", "system", "baseline", "queries", *Estimate._fields]
     fields = [one.name for one in dataclasses.fields(Difference) if one.name not in _OF_TESTS]
     renamed = {"value": "difference", "low": "difference_low", "high": "difference_high"}
@@ -345,10 +372,13 @@ def _exact(found: Comparison) -> Table:
     names += [f"{test}_{field}" for test in tests for field in Tested._fields]
     names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
 
-    def row(metric: str, name: str, of: Comparison | Slice) -> list[Cell]:
+    def row(
+        metric: str, name: str, of: Comparison | Slice, pair: SystemPair | None = None
+    ) -> list[Cell]:
         one = of.differences[metric].get(name, Difference(None, better=parse(metric).better))
+        one, base = (one, found.baseline) if pair is None else (pair.difference, pair.baseline)
         nothing = Tested(None)
-        cells: list[Cell] = [metric, name, found.baseline]
+        cells: list[Cell] = [metric, name, base]
         cells += [None if metric in found.pooled else of.queries]
         cells += [*of.values[metric][name], *(getattr(one, field) for field in fields)]
         cells += [cell for test in tests for cell in one.tests.get(test, nothing)]
@@ -362,4 +392,6 @@ def _exact(found: Comparison) -> Table:
         if isinstance(of, Slice):
             cut = [", ".join(of.by), ", ".join(UNKNOWN if v is None else v for v in of.value)]
         rows += [[*cut, *row(m, name, of)] for m, values in of.values.items() for name in values]
+        others = (p for p in found.pairs if of is found and p.baseline != found.baseline)
+        rows += [[*cut, *row(p.metric, p.system, of, p)] for p in others]
     return Table([Column(name) for name in names], rows)

@@ -10,11 +10,15 @@ from rankmill.analysis.compare.differences.differences import (
     WORSE,
     Settings,
     Slice,
+    SystemPair,
+    beaten_of,
     winner_of,
 )
 from rankmill.analysis.compare.differences.slice_tables import slice_text
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.errors import plural
+from rankmill.metrics.registry import sides_of
+from rankmill.show.leaderboard import leaderboard
 from rankmill.show.tables import Best, Cell, Column, Marked, Part, Table
 
 TITLES = {
@@ -39,14 +43,21 @@ _MEANING = {
 
 
 def paper_parts(
-    baseline: str, whole: Slice, slices: Sequence[Slice], settings: Settings, notes: Sequence[str]
+    baseline: str,
+    whole: Slice,
+    slices: Sequence[Slice],
+    settings: Settings,
+    notes: Sequence[str],
+    pairs: Sequence[SystemPair] = (),
 ) -> list[Part]:
     """Return the table of all queries with its note, and a table for each way to cut them."""
-    columns = [Column("system"), *_metric_columns(whole)]
-    table = Table(columns, [[name, *cells] for name, *cells in _rows(baseline, whole)])
-    count = sum(one.tests_run for one in (whole, *slices))
-    note = f"Means over {plural(whole.queries, 'query')}. {_how_tested(baseline, settings, count)}"
-    parts: list[Part] = [table, " ".join([note, *_legend(table)]), *notes]
+    if pairs:
+        parts = [*board_parts(whole, slices, settings, pairs), *notes]
+    else:
+        columns = [Column("system"), *_metric_columns(whole)]
+        table = Table(columns, [[name, *cells] for name, *cells in _rows(baseline, whole)])
+        note = _note(f"Compared with {baseline}", whole, slices, settings)
+        parts = [table, " ".join([note, *_legend(table)]), *notes]
     for by in dict.fromkeys(one.by for one in slices):
         parts += _slice_parts(baseline, [one for one in slices if one.by == by])
     if slices:
@@ -54,6 +65,38 @@ def paper_parts(
             "p is corrected over all queries and all slices, metrics and systems together."
         )
     return parts
+
+
+def board_parts(
+    whole: Slice, slices: Sequence[Slice], settings: Settings, pairs: Sequence[SystemPair]
+) -> list[Part]:
+    """Return the table of all queries with the letters of the pairs that differ, and its note."""
+    values = {
+        metric: {name: one.value for name, one in of.items()} for metric, of in whole.values.items()
+    }
+    sides = sides_of(values)
+    table = leaderboard(values, sides, beaten_of(pairs, values))
+    note = _note("All pairs compared", whole, slices, settings, pairs)
+    note += " The letters behind a value name the systems that it is shown to be better than"
+    note += ", or higher than where neither side is better" * ("neither" in sides.values())
+    return [table, f"{note}{'; the best value is marked' if table.marked else ''}."]
+
+
+def tests_of(whole: Slice, slices: Sequence[Slice], pairs: Sequence[SystemPair]) -> int:
+    """Return how many differences were tested, of all queries and in slices."""
+    first = sum(bool(one.difference.tests) for one in pairs) if pairs else whole.tests_run
+    return first + sum(one.tests_run for one in slices)
+
+
+def _note(
+    what: str,
+    whole: Slice,
+    slices: Sequence[Slice],
+    settings: Settings,
+    pairs: Sequence[SystemPair] = (),
+) -> str:
+    told = _how_tested(what, settings, tests_of(whole, slices, pairs))
+    return f"Means over {plural(whole.queries, 'query')}. {told}"
 
 
 def _slice_parts(baseline: str, of_way: Sequence[Slice]) -> Iterator[Part]:
@@ -96,11 +139,11 @@ def _legend(table: Table) -> Iterator[str]:
         yield f"{'; '.join(words)}."
 
 
-def _how_tested(baseline: str, settings: Settings, count: int) -> str:
+def _how_tested(what: str, settings: Settings, count: int) -> str:
     if not count:
         return "Nothing is tested."
     test = settings.tests[0]
-    words = f"Compared with {baseline} by {TITLES[test]}"
+    words = f"{what} by {TITLES[test]}"
     words += "" if settings.cluster is None else f" of clusters by {settings.cluster}"
     words += "" if settings.adjust is None else f" adjusted by {settings.adjust}"
     if settings.correction == "none":

@@ -24,11 +24,12 @@ from rankmill.analysis.compare.differences.sums import Sums, SystemColumn
 from rankmill.analysis.statistics.paired_differences import Paired
 from rankmill.io.inert_text import brief
 from rankmill.show import charts
-from rankmill.show.charts import CLASSES, ROW, Dot, Series
+from rankmill.show.charts import CLASSES, ROW, Dot, Ends, Series
 from rankmill.show.marks import Drawing, Text
 from rankmill.show.metric_names import side_text
 from rankmill.show.pictures import Key, Panel, Picture, compose
 from rankmill.show.scales import scale_of, scale_of_counts, tick_texts
+from rankmill.show.value_lines import picture_of_lines
 
 MOST_ROWS = 40
 """The most intervals in a panel."""
@@ -115,14 +116,17 @@ def plot_cutoffs(
     confidence : float, optional
         That of the intervals, for the title.
     """
-    systems = list(dict.fromkeys(name for of in values.values() for name in of))
-    looks = dict(zip(systems, CLASSES, strict=False))
     title = "Value by cutoff"
     title += "" if confidence is None else f", with {100 * confidence:.6g}% intervals"
-    title += "" if len(looks) == len(systems) else f"; first {len(looks)} of {len(systems)} systems"
-    columns = [[_curves(metric, of, looks)] for metric, of in values.items()]
-    keys = [(charts.sample(look), brief(name, _LONGEST)) for name, look in looks.items()]
-    return compose(columns, title, keys)
+    lines = {
+        metric: {name: {float(k): _with_ends(p) for k, p in at.items()} for name, at in of.items()}
+        for metric, of in values.items()
+    }
+    return picture_of_lines(lines, title)
+
+
+def _with_ends(one: Estimate) -> tuple[float | None, Ends]:
+    return one.value, None if one.low is None or one.high is None else (one.low, one.high)
 
 
 # ------------------------------------------------------------------ intervals
@@ -220,23 +224,3 @@ def _spread_title(of: Mapping[str, Paired]) -> str:
     ((_, paired),) = of.items()
     share = f" ({paired.tied / paired.n:.1%})" if paired.n else ""
     return f"queries; {paired.tied:,}{share} tie, not drawn"
-
-
-# ------------------------------------------------------------------ cutoffs
-
-
-def _curves(
-    metric: str, of: Mapping[str, Mapping[int, Estimate]], looks: Mapping[str, str]
-) -> Panel:
-    """Return the value of each system by cutoff, with its intervals."""
-    cutoffs = sorted({k for name in looks for k in of.get(name, ())})
-    series = []
-    for name, look in looks.items():
-        found = [of.get(name, {}).get(k, Estimate(None)) for k in cutoffs]
-        ends = [
-            None if one.low is None or one.high is None else (one.low, one.high) for one in found
-        ]
-        series.append(Series(look, [one.value for one in found], ends))
-    labels = [f"{k:,}" for k in cutoffs]
-    drawing = charts.lines(series, labels, "", "", every=1 + len(labels) // 9)
-    return Panel(brief(metric, _LONGEST), drawing)
