@@ -11,7 +11,7 @@ from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.results import Results
-from rankmill.engine.slices import asked_metrics, slicing_of
+from rankmill.engine.slices import asked_metrics, check_several, slicing_of
 from rankmill.engine.tally import Tally
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
@@ -134,8 +134,8 @@ def evaluate(
     given = Labels.of(labels)
     parsed = parse_job(asked_metrics(metrics, sums), given, semantics, catalogue)
     job = Job(*parsed, memory=memory, keep_values=per_query)
-    runs, cut = {"": Predictions.of(predictions)}, (by, sums)
-    return _evaluate(job, given, runs, catalogue, cut, threads, progress)[""]
+    runs = {"": Predictions.of(predictions)}
+    return _evaluate(job, given, runs, catalogue, by, sums, threads, progress)[""]
 
 
 def evaluate_runs(
@@ -181,7 +181,7 @@ def evaluate_runs(
     given, systems = Labels.of(labels), runs_of(runs)
     parsed = parse_job(asked_metrics(metrics, sums), given, semantics, catalogue)
     job = Job(*parsed, memory=memory, keep_values=per_query)
-    return Results(_evaluate(job, given, systems, catalogue, (by, sums), threads, progress))
+    return Results(_evaluate(job, given, systems, catalogue, by, sums, threads, progress))
 
 
 def runs_of(runs: Any) -> dict[str, Predictions]:
@@ -209,12 +209,15 @@ def _evaluate(
     labels: Labels,
     runs: Mapping[str, Predictions],
     catalogue: Catalogue | None,
-    cut: tuple[Any, str | Iterable[str]],
+    by: Any,
+    sums: str | Iterable[str],
     threads: int | None,
     progress: Progress | bool | None,
 ) -> dict[str, Result]:
     results = {}
-    job, cuts, sliced = slicing_of(job, *cut, len(runs), threads, job.keep_values)
+    job, cuts, sliced = slicing_of(job, by, sums, threads, job.keep_values)
+    if len(runs) > 1:
+        check_several(cuts)
     scored = score_systems(job, labels, runs, threads, progress, catalogue, cuts.facts)
     with closing(scored) as systems:
         for one in systems:

@@ -43,11 +43,19 @@ def asked_metrics(metrics: Any, sums: str | Iterable[str]) -> Any:
     return [*(split_names(metrics) if metrics else ()), *terms] if terms else metrics
 
 
+def check_several(cuts: Cuts) -> None:
+    """Raise UsageError if something cannot cut where several systems are scored."""
+    if "unpredicted" in cuts.derived:
+        raise UsageError(
+            "by='unpredicted' depends on all systems, which evaluate_runs scores one after the "
+            "other: compare does that"
+        )
+
+
 def slicing_of(
     job: Job,
     by: Any,
     sums: str | Iterable[str],
-    systems: int,
     threads: int | None,
     per_query: bool = True,
 ) -> tuple[Job, Cuts, Slicing]:
@@ -63,11 +71,6 @@ def slicing_of(
     cuts, terms = cuts_of(by), read_sums(sums, job.scope.rel)
     if cuts == Cuts() and not terms:
         return job, cuts, lambda tally, result, labels: result
-    if systems > 1 and "unpredicted" in cuts.derived:
-        raise UsageError(
-            "by='unpredicted' depends on all systems, which evaluate_runs scores one after the "
-            "other: compare does that"
-        )
     if cuts == Cuts() and any(one.by for each in terms.values() for one in each):
         name, one = next((n, o) for n, each in terms.items() for o in each if o.by)
         raise UsageError(

@@ -14,7 +14,7 @@ from rankmill.engine.evaluate import runs_of
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
 from rankmill.engine.segments import Segments
-from rankmill.engine.slices import asked_metrics, slicing_of
+from rankmill.engine.slices import asked_metrics, check_several, slicing_of
 from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
@@ -124,7 +124,9 @@ def evaluate_in_detail(
     given, systems = Labels.of(labels), runs_of(runs)
     asked = asked_metrics(metrics, sums)
     job = Job(*parse_job(asked, given, semantics, catalogue), memory=memory)
-    job, cuts, sliced = slicing_of(job, by, sums, len(systems), threads)
+    job, cuts, sliced = slicing_of(job, by, sums, threads)
+    if len(systems) > 1:
+        check_several(cuts)
     reading = Reading(threads, progress)
     joined = join_runs(
         job, given, systems, baseline, cuts, reading, catalogue, details=True, sliced=sliced
