@@ -230,7 +230,7 @@ def score_unpredicted(
             values[name] = _values(one, None, scored, asked.metric)
             micro = micro_of(one, asked.metric)
             values |= {f"{name}.{field}": micro[field] for field in micro}
-            scored = scored._replace(values=values[name], **micro)
+            scored = scored._replace(**{"values": values[name]} | micro)
             _check_values(values[name], None, scored, job, asked.metric)
             aggregates[name] = empty[name].update(scored, asked)
     return aggregates, values
