@@ -31,7 +31,7 @@ __all__ = [
 # Options that become parameters of another name. A test holds these, and the next, to the table.
 _PARAMETERS = {
     **{"rule": "rules", "metric": "metrics", "test": "tests", "preset": "semantics"},
-    "date": "time",
+    **{"date": "time", "sum": "sums"},
 }
 # Noun of the face -> the options that become its fields; "option:field" if the names differ.
 _FIELDS = {

@@ -256,7 +256,7 @@ def test_metrics_shows_one(run):
     [
         (("metrics", "recal"), "did you mean recall"),
         (("metrics", "nothing-like-it"), "unknown metric 'nothing-like-it': 'rankmill metrics'"),
-        (("evaluate", "a", "b", "-m", "pr"), "unknown metric 'pr'"),
+        (("evaluate", "a", "b", "-m", "pre"), "unknown metric 'pre'"),
         (("metrics", "accuracy"), "accuracy is no metric here"),
     ],
 )

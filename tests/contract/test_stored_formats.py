@@ -94,26 +94,24 @@ def test_there_are_samples_of_this_format() -> None:
 # ------------------------------------------------------------------ what was written is read
 
 
-def told(text: str) -> Any:
-    """Everything in a JSON text but what names the version that wrote it."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, list):
-            return [plain(one) for one in value]
-        if not isinstance(value, dict):
-            return value
-        left_out = {"rankmill", "format", "checksum"}
-        return {name: plain(one) for name, one in value.items() if name not in left_out}
-
-    return plain(json.loads(text))
+def lost(written: Any, found: Any, place: str = "") -> list[str]:
+    """Where what was written is not found again; keys may have come since, with their defaults."""
+    if isinstance(written, dict) and isinstance(found, dict):
+        names = written.keys() - {"rankmill", "format", "checksum"}
+        pairs = [(written[name], found.get(name, "nothing"), name) for name in sorted(names)]
+    elif isinstance(written, list) and isinstance(found, list) and len(written) == len(found):
+        pairs = [(*both, str(at)) for at, both in enumerate(zip(written, found, strict=True))]
+    else:
+        return [] if written == found else [f"{place}: {written!r}, now {found!r}"]
+    return [one for a, b, name in pairs for one in lost(a, b, f"{place}.{name}")]
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_json_is_read(samples: Path, name: str) -> None:
     text = (samples / f"{name}.json").read_text()
     found = OUTCOMES[name][0].from_json(text)
-    assert told(found.to_json()) == told(text)
     written = json.loads(text)
+    assert lost(written, json.loads(found.to_json())) == []
     assert {"rankmill", "format"} <= written.keys()
 
 
