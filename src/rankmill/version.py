@@ -24,9 +24,8 @@ def check_stamp(told: Mapping[str, Any], source: str) -> None:
     --------
     >>> check_stamp({"rankmill": "7.0", "format": 9}, "old.json")
     Traceback (most recent call last):
-      ...
-    rankmill.errors.InputError: old.json is of format 9, which rankmill 7.0 wrote; this is rankmill
-    0.1.0, which reads formats up to 1: read it with rankmill 7.0 or newer
+        ...
+    rankmill.errors.InputError: old.json is of format 9, which rankmill 7.0 wrote; ...
     """
     found = told.get("format", 1)
     if not isinstance(found, int) or found > FORMAT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import random
 import re
@@ -268,6 +269,7 @@ def test_a_wrong_value_names_the_metric_and_the_query(
         rankmill.evaluate({"q": ["a"]}, {"q": ["x", "y"]}, "broken@3")
 
 
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled")
 def test_what_does_not_compile_runs_as_plain_python_and_says_so() -> None:
     @metric("texts@k", range=(0, 1))
     def texts(ranks: Any, k: int) -> float:

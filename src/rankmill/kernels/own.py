@@ -60,9 +60,12 @@ def compiled(
     function: Callable[..., Any],
     arguments: Sequence[Any],
 ) -> tuple[Callable[..., None] | None, str]:
-    """The loop that `make` makes of a function, compiled for arguments; or None, and why not."""
+    """The loop that `make` makes of a function, compiled for arguments; or None, and why not.
+
+    Where numba is told to compile nothing, there is no reason to tell.
+    """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return None, "NUMBA_DISABLE_JIT is set"
+        return None, ""
     with global_compiler_lock:
         try:
             inner = function

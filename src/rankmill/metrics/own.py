@@ -295,12 +295,13 @@ class OwnKernel:
                 return found
             if hasattr(self.function, "py_func"):  # somebody asked numba for it
                 raise UsageError(f"the function of {self.name} does not compile: {why}")
-            warnings.warn(
-                f"{self.name} runs as plain Python, which is slow, as it does not compile: {why}. "
-                "Change that, or say compile=False where it is defined",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            if why:
+                warnings.warn(
+                    f"{self.name} runs as plain Python, which is slow, as it does not compile: "
+                    f"{why}. Change that, or say compile=False where it is defined",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
         plain = getattr(self.function, "py_func", self.function)
         return make(plain if block else lambda **named: _number(plain(**named)))
 

@@ -41,7 +41,7 @@ class MicroAverage(Aggregate):
     >>> import numpy as np
     >>> one = MicroAverage.of(np.array([1.0, 2.0, 0.0]), np.array([2.0, 2.0, 4.0]))
     >>> one.value, round(one.standard_error, 6)
-    (0.375, 0.279971)
+    (0.375, 0.301364)
     """
 
     queries: Count = 0
