@@ -122,8 +122,8 @@ def evaluate(
 
     A column that has no usual name is named; "recsys" is a set of metrics.
 
-    >>> labels = pa.table({"buyer": [7, 8], "items": [[1, 2], [3]]})
-    >>> evaluate(Labels(labels, query="buyer"), predictions, "recsys")["hit@10"]
+    >>> labels = Labels(pa.table({"buyer": [7, 8], "items": [[1, 2], [3]]}), query="buyer")
+    >>> evaluate(labels, predictions, "recsys")["hit@10"]
     1.0
 
     Queries are cut into slices by what is known of them.
