@@ -8,6 +8,7 @@ from rankmill.errors import UsageError, outside
 from rankmill.results.plain import plain, read_fields
 from rankmill.show import writers
 from rankmill.show.tables import View
+from rankmill.version import check_stamp, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,8 +34,6 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds, as dicts, lists, strings and numbers."""
-        from rankmill.version import stamp
-
         return {**stamp(), **plain(vars(self))}
 
     @classmethod
@@ -64,8 +63,6 @@ class Answer:
             If the text is not what `to_json` of this class writes.
         """
         import json
-
-        from rankmill.version import check_stamp
 
         source = f"the JSON of a {cls.__name__}"
         with outside(source):

@@ -9,6 +9,7 @@ from rankmill.errors import UsageError, plural
 from rankmill.results.answer import Answer
 from rankmill.results.plain import read_fields
 from rankmill.show.tables import Column, Facts, Part, Table, View
+from rankmill.version import stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,8 +51,6 @@ class Fused(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes; the rows of the table as "rows"."""
-        from rankmill.version import stamp
-
         told = stamp() | {name: one for name, one in vars(self).items() if name != "table"}
         return told if self.table is None else told | {"rows": self.table.to_pylist()}
 
