@@ -18,6 +18,7 @@ from rankmill.arrays import Ragged
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS
+from strategies import examples
 
 METRICS = [
     *("map", "map@3", "first_hit", "first_hit@2", "hit@3", "precision@4", "recall", "recall@3"),
@@ -80,7 +81,7 @@ def test_the_walk_ends_at_the_value_of_evaluate(semantics, seed):
     )
     both = tables(labels, predictions)
     result = evaluate(*both, metrics, semantics=semantics)
-    for query in sorted(labels.keys() | predictions.keys())[seed::2]:
+    for query in sorted(labels.keys() | predictions.keys())[seed::2][: examples(12)]:
         at = pa.compute.index(result.per_query["query"], query).as_py()
         for metric in metrics:
             found = explain(*both, metric, query, semantics=semantics)
