@@ -59,7 +59,7 @@ def big_case(draw: random.Random, kind: pa.DataType, graded: bool, levels: int) 
         itertools.product(
             [pa.int64(), pa.string()], [one for one in CHOICES["order"] if one != "expected"]
         ),
-        2,
+        5,
     ),
     ids=str,
 )

@@ -32,7 +32,7 @@ def in_shell(arguments, redirections) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+@pytest.mark.parametrize("closed", some(["<&- 2>&-", "<&-", "2>&-"], 3))
 def test_closed_input_and_errors_do_no_harm(dump, closed):
     answer = in_shell(["evaluate", *dump, "-m", "map@3", "--format", "json"], closed)
     assert (answer.returncode, answer.stderr) == (0, "")

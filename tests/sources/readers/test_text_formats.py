@@ -94,9 +94,7 @@ def test_compressed_text_is_the_same(tmp_path: Path, form: str, compression: str
         scored(labels, packed, **options)
 
 
-@pytest.mark.parametrize(
-    ("form", "size"), some(itertools.product(PREDICTIONS, (30, 100, 1000)), 2)
-)
+@pytest.mark.parametrize(("form", "size"), some(itertools.product(PREDICTIONS, (30, 100, 1000)), 2))
 def test_blocks_may_end_anywhere(
     tmp_path: Path, form: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
