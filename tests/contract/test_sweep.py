@@ -382,11 +382,7 @@ def check(
 @pytest.mark.small
 @pytest.mark.parametrize(
     "row",
-    # Plain Python takes a second for a row: it takes every second one, unless under --all.
-    [
-        pytest.param(row, id=title(row), marks=[pytest.mark.lengthy][: number % 2])
-        for number, row in enumerate(FEW)
-    ]
+    [pytest.param(row, id=title(row)) for row in FEW]
     + [pytest.param(row, id=title(row), marks=pytest.mark.long) for row in MORE.values()],
 )
 def test_every_way_to_evaluate_agrees_with_the_oracle(
