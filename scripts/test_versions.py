@@ -64,7 +64,8 @@ def steps(python: str, which: str, folder: Path) -> list[list[str]]:
     small = [one for one in ROOT.glob("tests/**/test_*.py") if "mark.small" in one.read_text()]
     pip = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     pytest = [own, "-m", "pytest", "-q", "-n", str(os.cpu_count()), "--dist", "worksteal"]
-    chosen = ["-m", "small and not lengthy", "--hypothesis-profile=quick", "-p", "no:cacheprovider"]
+    marks = "small and not lengthy and not long"
+    chosen = ["-m", marks, "--hypothesis-profile=quick", "-p", "no:cacheprovider"]
     return [
         [python, "-m", "venv", str(folder)],
         [*pip, *dependencies, "--editable", str(ROOT)],

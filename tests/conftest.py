@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from collections.abc import Callable
@@ -137,6 +138,16 @@ def run(run_cli: Any) -> Any:
 
 
 LONG = ("test_warmup.py", "test_benchmarks.py", "test_references_peers.py", "test_explain.py")
+
+
+def pytest_configure() -> None:
+    """Look for no garbage among the objects of 10,000 tests, while they come and when they run."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -106,7 +106,7 @@ def test_global_average_precision(
 @pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("kind", "shape"),
-    some(itertools.product([pa.int64(), pa.string()], ["wide", "rank", "confidence"]), 2),
+    some(itertools.product([pa.int64(), pa.string()], ["wide", "rank", "confidence"]), 6),
     ids=str,
 )
 def test_long_lists_among_many_queries(kind: pa.DataType, shape: str) -> None:
@@ -201,7 +201,7 @@ def test_threads_and_row_groups_do_not_change_a_bit(
         assert result.per_query.equals(first.per_query)
 
 
-@pytest.mark.parametrize("queries", [1_200, pytest.param(5_500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("queries", [600, pytest.param(5_500, marks=pytest.mark.long)])
 def test_a_dump_equals_the_oracle(
     dump: dict[str, np.ndarray], tmp_path: Path, queries: int
 ) -> None:

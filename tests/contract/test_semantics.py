@@ -59,7 +59,7 @@ def big_case(draw: random.Random, kind: pa.DataType, graded: bool, levels: int) 
         itertools.product(
             [pa.int64(), pa.string()], [one for one in CHOICES["order"] if one != "expected"]
         ),
-        2,
+        5,
     ),
     ids=str,
 )
@@ -236,7 +236,7 @@ def everything(result: rankmill.Result) -> tuple[Any, ...]:
     return result.metrics, result.standard_errors, result.bounds, result.queries, result.audit
 
 
-@pytest.mark.parametrize("chosen", some(KEPT, 2), ids=lambda one: "-".join(one.values()))
+@pytest.mark.parametrize("chosen", some(KEPT, 3), ids=lambda one: "-".join(one.values()))
 def test_bits_do_not_depend_on_threads_memory_or_shape(
     chosen: dict[str, str], dump: tuple[pa.Table, pa.Table], tmp_path: Path
 ) -> None:

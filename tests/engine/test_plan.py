@@ -148,6 +148,7 @@ def many_labels(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return paths[0], paths[1]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
 def test_labels_beyond_memory_keep_to_the_plan(many_labels: tuple[str, str]) -> None:
     labels, predictions = many_labels

@@ -13,6 +13,7 @@ import pytest
 from rankmill import evaluate
 from rankmill.io.table_files import write_by_suffix
 from rankmill.nightly.history.record import record
+from strategies import some
 
 pytestmark = pytest.mark.small
 
@@ -86,7 +87,7 @@ def check_content(path: Path) -> None:
 
 
 @pytest.mark.lengthy
-@pytest.mark.parametrize(("command", "option", "taken"), OPTIONS)
+@pytest.mark.parametrize(("command", "option", "taken"), some(OPTIONS, 2))
 def test_an_output_holds_what_its_suffix_says(run, folder, command, option, taken):
     before = sorted(os.listdir())
     for suffix in dict.fromkeys(SUFFIXES):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from rankmill.io.stores.read_paths import gathered, is_opened, opened
+from strategies import some
 
 pytestmark = pytest.mark.small
 
@@ -83,8 +84,9 @@ def contents() -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("command", "options"), COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "options", "way"), some(((*of, way) for of in COMMANDS for way in WAYS), 3)
+)
 def test_no_output_replaces_an_input(run, folder, command, options, way):
     before = contents()
     words = {word for word in command if Path(word).is_file()}

@@ -27,6 +27,7 @@ from rankmill.io.whole_files import check_target, write_files, write_table, writ
 from rankmill.sources.files.files import find_files
 from rankmill.version import install
 from store_server import FAILS_EVERY, Files, Proxy, s3_server, served
+from strategies import some
 
 pytest.importorskip("moto", reason="the extra test has a server of S3")
 pytest.importorskip("aiohttp", reason="the extra test has fsspec[http]")
@@ -463,7 +464,7 @@ def test_a_failed_upload_leaves_nothing(proxy: Proxy, objects: Any, tmp_path: Pa
     assert old.read_text() == "kept"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", some([signal.SIGTERM, signal.SIGKILL, signal.SIGINT], 3))
 def test_a_process_that_ends_in_an_upload_leaves_nothing(
     proxy: Proxy, objects: Any, folder: Path, number: signal.Signals
 ) -> None:

@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from rankmill.analysis.statistics.significance import TESTS
 
 SCRIPT = Path(__file__).resolve().parents[1].parent / "benchmarks" / "significance.py"
 
 
+@pytest.mark.long
 def test_every_test_has_its_rows():
     few = ("--comparisons=3", "--queries=40", "--pairs=2000", "--rival-replicates=2")
     finished = subprocess.run(

@@ -124,6 +124,7 @@ def test_scripts_import_what_there_is() -> None:
             importlib.import_module(f"{module}.{name}")
 
 
+@pytest.mark.long
 def test_a_history_is_timed(tmp_path: Path) -> None:
     history = [sys.executable, str(BENCHMARKS / "history.py"), "--runs", "3", "--repeat", "1"]
     told = subprocess.run(history, capture_output=True, text=True, check=True).stdout

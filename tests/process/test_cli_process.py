@@ -32,7 +32,7 @@ def in_shell(arguments, redirections) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+@pytest.mark.parametrize("closed", some(["<&- 2>&-", "<&-", "2>&-"], 3))
 def test_closed_input_and_errors_do_no_harm(dump, closed):
     answer = in_shell(["evaluate", *dump, "-m", "map@3", "--format", "json"], closed)
     assert (answer.returncode, answer.stderr) == (0, "")
@@ -40,7 +40,9 @@ def test_closed_input_and_errors_do_no_harm(dump, closed):
     assert in_shell(["evaluate", *dump, "-m", "nonsense"], closed).returncode == 2
 
 
-@pytest.mark.parametrize("arguments", [["evaluate"], ["metrics"], ["--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", some([["evaluate"], ["metrics"], ["--help"], ["--version"]], 2)
+)
 def test_a_closed_output_is_an_error(dump, arguments):
     if arguments == ["evaluate"]:
         arguments = ["evaluate", *dump, "-m", "map@3"]
@@ -145,7 +147,7 @@ def test_a_signal_while_modules_load_ends_it_the_same_way(dump, tmp_path, number
     assert out == ""
 
 
-@pytest.mark.parametrize("number", ENDS)
+@pytest.mark.parametrize("number", some(ENDS, 3))
 def test_a_signal_that_the_parent_has_it_ignore_is_ignored(dump, number):
     # `nohup` does this, and so does a shell with its background jobs.
     with process(

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -162,16 +163,20 @@ def test_airflow_knows_the_dag() -> None:
     assert names["ship"].upstream_task_ids == {"gate"}
 
 
-def test_the_command_of_the_page(jobs: Path) -> None:
-    command = FENCE.findall(PAGE)[0][1]
-    assert command.startswith("rankmill gate")
+def test_the_command_of_the_page(jobs: Path, run_cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(jobs)
+    program, *arguments = shlex.split(FENCE.findall(PAGE)[0][1])
+    assert (program, arguments[0]) == ("rankmill", "gate")
     for name, code in (("new", 0), ("bad", 1), ("missing", 3)):
         use(jobs, name)
-        assert shell(command.strip(), jobs).returncode == code
+        assert run_cli(*arguments).exit_code == code
     assert verdicts(jobs) == ["held", "regressed", "no verdict"]
 
 
-def test_the_first_nights_of_a_history(jobs: Path) -> None:
+def test_the_first_nights_of_a_history(
+    jobs: Path, run_cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(jobs)
     text = 'labels = "labels.parquet"\nhistory = "history"\nbaseline = "median:7"\n'
     text += f'rules = {RULES}\n[systems]\ncandidate = "CANDIDATE.parquet"\n'
     codes = []
@@ -179,8 +184,8 @@ def test_the_first_nights_of_a_history(jobs: Path) -> None:
         *(("gate", "old"), ("evaluate", "old"), ("gate", "new"), ("gate", "bad"), ("gate", "new")),
     ):
         (jobs / "rankmill.toml").write_text(text.replace("CANDIDATE", name))
-        metrics = "" if command == "gate" else "-m map@12"
-        ended = shell(f"rankmill {command} rankmill.toml {metrics}", jobs)
-        codes.append(ended.returncode)
+        metrics = () if command == "gate" else ("-m", "map@12")
+        ended = run_cli(command, "rankmill.toml", *metrics)
+        codes.append(ended.exit_code)
     assert codes == [3, 0, 0, 1, 0], ended.stderr
     assert verdicts(jobs) == ["no verdict", None, "held", "regressed", "held"]

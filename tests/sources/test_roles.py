@@ -244,7 +244,7 @@ def test_a_number_that_may_be_the_gain_is_warned_of(name: str, files: Any) -> No
             ("", "--binary", "--gain stars"),
             ("evaluate", "evaluate --plan", "explain --query-id a"),
         ),
-        2,
+        4,
     ),
 )
 def test_the_command_line_warns_and_goes_on(files: Any, more: str, command: str) -> None:

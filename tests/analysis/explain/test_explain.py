@@ -18,6 +18,7 @@ from rankmill.arrays import Ragged
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS
+from strategies import examples
 
 METRICS = [
     *("map", "map@3", "first_hit", "first_hit@2", "hit@3", "precision@4", "recall", "recall@3"),
@@ -66,7 +67,9 @@ def is_defined(metric: str, semantics: Choices) -> bool:
     ids=lambda one: str(one if isinstance(one, int) else one.differences()),
 )
 def test_the_walk_ends_at_the_value_of_evaluate(semantics, seed):
-    metrics = [metric for metric in METRICS if is_defined(metric, semantics)]
+    # Half of the metrics for each of the two dumps, and under --all each for both.
+    some = METRICS if examples(40) == 40 else METRICS[seed::2]
+    metrics = [metric for metric in some if is_defined(metric, semantics)]
     repeats = semantics.repeated_predictions != "error" and not (
         semantics.ties_open and semantics.repeated_predictions == "once"
     )
@@ -80,7 +83,7 @@ def test_the_walk_ends_at_the_value_of_evaluate(semantics, seed):
     )
     both = tables(labels, predictions)
     result = evaluate(*both, metrics, semantics=semantics)
-    for query in sorted(labels.keys() | predictions.keys())[seed::2]:
+    for query in sorted(labels.keys() | predictions.keys())[seed::2][: examples(12)]:
         at = pa.compute.index(result.per_query["query"], query).as_py()
         for metric in metrics:
             found = explain(*both, metric, query, semantics=semantics)
@@ -97,7 +100,7 @@ def test_the_walk_ends_at_the_value_of_evaluate(semantics, seed):
             else:
                 assert value == found.value
             walked += found.value > 0
-    assert walked > len(metrics) / 3
+    assert walked > len(metrics) / 4
 
 
 TIES = ("expected", "worst", "best", "given", "ids", "threshold")

@@ -19,6 +19,7 @@ from rankmill.analysis.statistics.significance import (
     tukey,
 )
 from rankmill.errors import InputError, UsageError
+from strategies import some
 
 RESAMPLING = ("randomization", "bootstrap", "bca")
 REPLICATES = 10_000
@@ -121,7 +122,7 @@ def test_equivalence_is_two_tests_of_scipy(seed):
     assert (one_sided.p <= 0.05) == (one_sided.low >= -0.2)
 
 
-@pytest.mark.parametrize("seed", SEEDS[:9])
+@pytest.mark.parametrize("seed", some(SEEDS[:9], 3))
 def test_statsmodels_agrees(seed):
     pytest.importorskip("statsmodels", reason="statsmodels (extra test) is not installed")
     from statsmodels.stats.multitest import multipletests

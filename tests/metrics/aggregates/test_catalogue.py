@@ -27,7 +27,7 @@ from rankmill.metrics.exposure import Exposure, ExposureCounters
 from rankmill.metrics.records.item_counter import NO_RANKS, NO_REPEATS, ItemCounter
 from rankmill.metrics.records.item_counts import ItemCounts
 from sealed_rows import resealed
-from strategies import examples
+from strategies import examples, some
 
 
 @pytest.mark.small
@@ -132,7 +132,7 @@ def large(kind: str, seed: int = 3) -> tuple[pa.Table, pa.Table]:
     return table(labels, arrow), table(lists, arrow)
 
 
-@pytest.mark.parametrize("kind", ["near", "text"])
+@pytest.mark.parametrize("kind", some(["text", "near"], 2))
 def test_blocks_threads_ranges_and_shapes_change_no_bit(tmp_path: Path, kind: str) -> None:
     labels, predictions = large(kind)
     first = rankmill.evaluate(labels, predictions, METRICS)

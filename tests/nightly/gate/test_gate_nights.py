@@ -393,6 +393,7 @@ def test_the_command_shows_power_and_records_nothing(tmp_path, run):
     assert "--power gives no verdict: leave out --junit" in err
 
 
+@pytest.mark.long
 def test_the_simulated_nights_have_their_rows():
     script = Path(__file__).resolve().parents[2].parent / "benchmarks" / "verdicts.py"
     few = ["--repetitions=3", "--only", "sequential", "told"]

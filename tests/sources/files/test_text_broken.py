@@ -20,11 +20,12 @@ from flat import flat
 from rankmill.errors import RankmillError
 from rankmill.kernels.text import scan_delimited
 from rankmill.sources.files.text_blocks import integers, numbers
+from strategies import examples
 from text_sides import PREDICTIONS, side
 
 # Bytes that mean something in one of the formats.
 MEANINGFUL = b"\n\r\t ,;|\"'[]{}:\\0.eE-+_\x00\xff\xef\xbb\xbf"
-MUTATIONS = 25
+MUTATIONS = examples(60)
 
 
 def mutated(content: bytes, draw: random.Random) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import rankmill
 import text_files as text
 from flat import flat
 from rankmill.errors import InputError, UsageError
+from strategies import some
 from text_sides import BAD, PREDICTIONS, plain_words, side, words
 
 METRICS = ["map@5", "ndcg@3", "mrr", "gap", "precision@2"]
@@ -92,8 +94,7 @@ def test_compressed_text_is_the_same(tmp_path: Path, form: str, compression: str
         scored(labels, packed, **options)
 
 
-@pytest.mark.parametrize("size", [30, 100, 1000])
-@pytest.mark.parametrize("form", PREDICTIONS)
+@pytest.mark.parametrize(("form", "size"), some(itertools.product(PREDICTIONS, (30, 100, 1000)), 2))
 def test_blocks_may_end_anywhere(
     tmp_path: Path, form: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -300,9 +300,9 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
         shown,
         one.value,
         one.base,
-        _told(found.number),
-        _told(found.low),
-        _told(found.high),
+        finite(found.number),
+        finite(found.low),
+        finite(found.high),
         rule.limit,
         _reason(rule, shown, sides, found, confidence),
     )
@@ -374,7 +374,7 @@ def _share_text(sides: Sides) -> str:
     return f"paired over {of}" if sides.paired else f"{of} are of both runs"
 
 
-def _told(number: float | None) -> float | None:
+def finite(number: float | None) -> float | None:
     """Return a number as JSON may have it: None for a share of 0."""
     return None if number is None or math.isinf(number) else number
 

@@ -9,19 +9,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rankmill.columns.buffers import table_of
 from rankmill.io.inert_text import markdown_text, visible_message
-from rankmill.nightly.history.record import SCHEMA
+from rankmill.nightly.history.record import sealed_table, utf8
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.earlier_runs import NO_VERDICT
-from rankmill.nightly.runs.runs import (
-    SUMMARY,
-    CountingRules,
-    Run,
-    new_name,
-    seal_of_row,
-    summary_text,
-)
+from rankmill.nightly.runs.runs import CountingRules, Run, new_name
 from rankmill.show.tables import Cell, Column, Facts, Table, View
 from rankmill.version import __version__
 
@@ -104,13 +96,7 @@ def run_table(found: NoVerdict, tags: Mapping[str, str]) -> pa.Table:
         *(new_name(found.time), found.time.astimezone(UTC), __version__, rules.text, {}),
         verdict=NO_VERDICT,
         tags=dict(tags),
-        reason=found.reason.encode("utf-8", "backslashreplace").decode(),
+        reason=utf8(found.reason),
     )
-    row = {
-        **{"run": run.id, "time": run.time, "version": __version__, "tags": [*run.tags.items()]},
-        **{"verdict": NO_VERDICT, "reason": run.reason, **rules._asdict()},
-        **{f"{side}_source": source for side, source in found.inputs.items()},
-    }
-    row["checksum"] = seal_of_row(row)
-    summary = summary_text(run, rules)
-    return table_of([row], SCHEMA.with_metadata({SUMMARY: summary}))
+    row = {f"{side}_source": source for side, source in found.inputs.items()}
+    return sealed_table(run, rules, [row])

@@ -17,7 +17,7 @@ from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
 from rankmill.nightly.gate.gate import alone_of, evidence_of, joined_of
 from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
-from rankmill.nightly.gate.judge import Case, Evidence, cases_of, confidence_of_each
+from rankmill.nightly.gate.judge import Case, Evidence, cases_of, confidence_of_each, finite
 from rankmill.nightly.gate.levels import levelled, look_of
 from rankmill.nightly.gate.power_view import POWER, GatePower, RulePower
 from rankmill.nightly.gate.replay import Replay
@@ -125,8 +125,8 @@ def gate_power(
         found.append(
             RulePower(
                 tonight.text,
-                _told(min(seen, default=None)),
-                _told(max(seen, default=None)),
+                finite(min(seen, default=None)),
+                finite(max(seen, default=None)),
                 tonight.relative,
                 None if chance is None else math.fsum(chance),
                 sum(nights.values()),
@@ -141,10 +141,6 @@ def _metric(rule: Rule, evidence: Evidence) -> str:
     if rule.kind == "metric":
         return rule.name(evidence.result.scope.rel)
     return next(iter(evidence.result.metrics))
-
-
-def _told(number: float | None) -> float | None:
-    return None if number is None or math.isinf(number) else number
 
 
 def _any(past: Sequence[Mapping[Any, bool]]) -> tuple[int, int]:

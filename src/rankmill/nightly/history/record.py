@@ -141,7 +141,7 @@ def _checked(tags: Mapping[str, str]) -> dict[str, str]:
     for key, value in tags.items():
         if not (isinstance(key, str) and key and isinstance(value, str)):
             raise UsageError(f"a tag is {key!r}: {value!r}; expected two texts, as in model=a7")
-    return {_utf8(key): _utf8(value) for key, value in tags.items()}
+    return {utf8(key): utf8(value) for key, value in tags.items()}
 
 
 # ------------------------------------------------------------------ what is in a run
@@ -182,16 +182,11 @@ def run_table(
     outcomes = None
     if isinstance(found, Verdict):
         outcomes = json.dumps([one.to_dict() for one in found.outcomes])
-    shared = {
-        **{"run": run, "time": time, "version": __version__, "tags": list(tags.items())},
-        **{"verdict": verdict, "outcomes": outcomes, **rules._asdict(), **of_labels},
-    }
+    shared = {"outcomes": outcomes, **of_labels}
     cells = [
         {**shared, **of_system[row.system], **row._asdict(), "definition": definitions[row.metric]}
         for row in rows
     ]
-    for cell in cells:
-        cell["checksum"] = seal_of_row(cell)
     metrics = {
         (row.system, row.metric): RecordedMetric(
             *row[4:7], definitions[row.metric], row.effective_queries
@@ -201,17 +196,28 @@ def run_table(
     }
     audits = {name: dict(facts.audits.get(name, {})) for name in facts.predictions}
     summarised = Run(run, time.astimezone(UTC), __version__, "", metrics, verdict, tags, audits)
-    summary = summary_text(summarised, rules)
-    return table_of(cells, SCHEMA.with_metadata({SUMMARY: summary}))
+    return sealed_table(summarised, rules, cells)
+
+
+def sealed_table(run: Run, rules: CountingRules, rows: list[dict[str, Any]]) -> pa.Table:
+    """Return the file of a run: what is known of it in each row, checksums, and a summary."""
+    shared = {
+        **{"run": run.id, "time": run.time, "version": run.version, "tags": [*run.tags.items()]},
+        **{"verdict": run.verdict, "reason": run.reason or None, **rules._asdict()},
+    }
+    rows = [shared | row for row in rows]
+    for row in rows:
+        row["checksum"] = seal_of_row(row)
+    return table_of(rows, SCHEMA.with_metadata({SUMMARY: summary_text(run, rules)}))
 
 
 def _columns(side: str, one: Fingerprint) -> dict[str, Any]:
-    paths = None if one.paths is None else [_utf8(path) for path in one.paths]
-    one = one._replace(source=_utf8(one.source), paths=paths)
+    paths = None if one.paths is None else [utf8(path) for path in one.paths]
+    one = one._replace(source=utf8(one.source), paths=paths)
     return {f"{side}_{name}": value for name, value in one._asdict().items()}
 
 
-def _utf8(text: str) -> str:
+def utf8(text: str) -> str:
     """A text that Parquet can hold: names of files need not be valid UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
