@@ -40,7 +40,7 @@ from rankmill.kernels.trust import check_folder, why_unsafe
 
 # A message appears when compiling takes longer than this: a user would think that it hangs.
 SILENT_SECONDS = 1.0
-# Up to so many elements of arrays, and for so many seconds in all, a kernel may be plain Python.
+# Up to so many elements of arrays, and so many CPU seconds in all, a kernel may be plain Python.
 # To compile it takes about as long.
 SMALL = 1 << 16
 PLAIN_SECONDS = 0.25
@@ -96,6 +96,7 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             with np.errstate(over="ignore"):  # hashes wrap around on purpose
                 return compiled(*prepared)
+        began = time.thread_time()
         try:
             _asked.arguments = prepared, writable
             return compiled(*prepared)
@@ -106,7 +107,7 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             return compiled(*prepared)
         finally:
             _asked.arguments = None
-        return _run_plain(function, prepared)
+        return _run_plain(function, prepared, began)
 
     return call
 
@@ -130,11 +131,10 @@ def _elements(argument: Any) -> int:
     return sum(map(_elements, argument)) if isinstance(argument, tuple) else 0
 
 
-def _run_plain(function: Callable[..., Any], arguments: list[Any]) -> Any:
-    began = time.perf_counter()
+def _run_plain(function: Callable[..., Any], arguments: list[Any], began: float) -> Any:
     with np.errstate(over="ignore"):  # hashes wrap around on purpose
         found = _as_plain(function)(*arguments)
-    _plain_seconds[function] += time.perf_counter() - began
+    _plain_seconds[function] += time.thread_time() - began
     return found
 
 
@@ -273,6 +273,7 @@ class _Cache:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
+        self._missing: set[Any] = set()  # what the disk need not be asked for again
         self._numba: Any = CompileResultCacheImpl(function)  # type: ignore[no-untyped-call]
         self.cache_path = os.path.realpath(self._numba.locator.get_cache_path())
         source = self._numba.locator.get_source_stamp(), function.__code__.co_code, SOURCES
@@ -283,6 +284,9 @@ class _Cache:
 
         Raises _NotOnDiskError if it need not be compiled now.
         """
+        plain = _may_run_plain(self._function)
+        if plain and sig in self._missing:
+            raise _NotOnDiskError
         _prepare_to_link(target_context)
         path, asked = self._place(sig, target_context.codegen())
         try:
@@ -295,7 +299,8 @@ class _Cache:
                 return self._numba.rebuild(target_context, pickle.loads(found[CHECKSUM:]))
         except Exception:  # any error: the kernel is then compiled, which reports real problems
             pass
-        if _may_run_plain(self._function):
+        if plain:
+            self._missing.add(sig)
             raise _NotOnDiskError
         return None
 
