@@ -56,13 +56,21 @@ class Workers:
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = thread_count(threads)
-        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="rankmill")
+        self._begun: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        if self._begun is not None:
+            self._begun.shutdown(cancel_futures=True)
+
+    @property
+    def _pool(self) -> ThreadPoolExecutor:
+        """The threads, which are begun when there is work for more than the calling one."""
+        if self._begun is None:
+            self._begun = ThreadPoolExecutor(self.threads, thread_name_prefix="rankmill")
+        return self._begun
 
     def map(
         self, work: Callable[[Item], Value], items: Iterable[Item]
@@ -76,9 +84,14 @@ class Workers:
         results: deque[Future[Value]] = deque()
         more = True
         try:
+            first, rest = _begin(source)
+            if rest is None:
+                yield from map(work, first)
+                return
+            items = itertools.chain(first, rest)
             while more or results:
                 while more and len(results) <= 2 * self.threads:
-                    more = self._take_item(source, work, results)
+                    more = self._take_item(items, work, results)
                 if results:
                     yield results.popleft().result()
         finally:
@@ -115,7 +128,14 @@ class Workers:
         """
         unread = deque(pieces)
         begun: deque[_Piece[Item, Value]] = deque()
+        lone = list(unread) if len(unread) == 1 else []
         try:
+            if lone:
+                batches, rest = _begin(lone[0])
+                if rest is None:
+                    yield from map(work, batches)
+                    return
+                unread[0] = itertools.chain(batches, rest)
             while unread or begun:
                 self._read_on(begun, unread, work)
                 first = begun[0]
@@ -127,8 +147,8 @@ class Workers:
                     _wait_for_any(begun)
         finally:
             _end(one for piece in begun for one in piece.futures())
-            for batches in (*(piece.batches for piece in begun), *unread):
-                _close(batches)
+            for one in (*(piece.batches for piece in begun), *unread, *lone):
+                _close(one)
 
     def _read_on(
         self,
@@ -187,6 +207,25 @@ class _Piece(Generic[Item, Value]):
     def futures(self) -> list[Future[Any]]:
         """All futures of this piece that are running, or done but not yet yielded."""
         return [*self.results, *([] if self.step is None else [self.step])]
+
+
+def _begin(source: Iterator[Item]) -> tuple[list[Item], Iterator[Item] | None]:
+    """Return the first items of a source, and what follows two of them, or None behind one.
+
+    One item alone is worked on by the thread that asks: a small input needs no other.
+    """
+    first: list[Item] = []
+    try:
+        first += itertools.islice(source, 1)
+        first += itertools.islice(source, 1)
+    except Exception as error:  # it is raised after the results of the first item
+        return first, _failing(error)
+    return first, source if len(first) == 2 else None
+
+
+def _failing(error: Exception) -> Iterator[Any]:
+    raise error
+    yield
 
 
 def _read(batches: Iterator[Item], work: object) -> Any:

@@ -26,13 +26,13 @@ pytestmark = pytest.mark.skipif(
 
 KERNEL = """
 from rankmill.kernels import jit
-from rankmill.kernels.jit import helper, kernel
+from rankmill.kernels.jit import heavy_kernel, helper
 
 @helper
 def scaled(value):
     return value * 2
 
-@kernel
+@heavy_kernel
 def total(values, out):
     for i in range(len(values)):
         out[0] += scaled(values[i])

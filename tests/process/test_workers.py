@@ -137,6 +137,26 @@ def test_results_are_let_go_of_where_an_error_waits_among_them() -> None:
         gc.enable()
 
 
+def test_one_piece_of_work_is_done_by_the_thread_that_asks() -> None:
+    def named(_: int) -> str:
+        return threading.current_thread().name
+
+    def fails() -> Iterator[int]:
+        yield 0
+        raise ValueError("behind the first batch")
+
+    here, before = threading.current_thread().name, threading.active_count()
+    with Workers(4) as workers:
+        assert list(workers.map(named, [1])) == list(workers.read([iter([1])], named)) == [here]
+        assert list(workers.map(named, [])) == list(workers.read([iter([])], named)) == []
+        assert threading.active_count() == before
+        for results in (workers.map(named, fails()), workers.read([fails()], named)):
+            assert next(results).startswith("rankmill")
+            with pytest.raises(ValueError, match="behind the first batch"):
+                next(results)
+        assert here not in list(workers.read([iter([1, 2])], named))
+
+
 def test_the_number_of_threads_is_checked() -> None:
     with pytest.raises(UsageError, match="threads is 0"):
         Workers(0)

@@ -1,9 +1,12 @@
 """Compile every kernel in advance by evaluating small inputs of every kind."""
 
 import os
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +23,7 @@ from rankmill.columns.lists import is_list_type
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.engine.evaluate import evaluate
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
-from rankmill.kernels.jit import compiled_so_far
+from rankmill.kernels.jit import compile_all, compiled_so_far
 from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.families import confidence, diversity
 from rankmill.metrics.gap.gap_array import global_average_precision
@@ -29,6 +32,7 @@ from rankmill.metrics.registry import examples, parse
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.semantics import Semantics
 from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.threads import available_cpus
 
 QUERIES = 30
 # Choices that are not the default and need other kernels.
@@ -67,43 +71,74 @@ def warmup() -> WarmUp:
     Use it when you build a container image: an evaluation then starts in a second. The stored
     kernels are valid for this user, this kind of processor and the current files of the package.
     Set ``NUMBA_CPU_NAME=generic`` if the image will run on other processors.
+
+    Numba compiles one kernel at a time in a process. Where there are two CPUs, a second process
+    takes the same steps from the other end, until each finds on disk what the other one compiled.
     """
     began = time.perf_counter()
     before = compiled_so_far()
-    names = [*_plain(DEFAULT), "map(rel=2)", "map:median"]
+    code = f"from {__name__} import _compile_from_the_end as run; run()"
+    other = None
+    if available_cpus() > 1:
+        other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        with compile_all():
+            for step in _steps(1):
+                step()
+    except BaseException:
+        if other is not None:
+            other.kill()
+        raise
+    finally:
+        more = other.communicate()[0] if other is not None else ""
+    after = compiled_so_far()
+    # What the other process compiled, this one loaded.
+    loaded = max(0, after.loaded - before.loaded - int(more or 0))
+    return WarmUp(
+        compiled=after.compiled + after.loaded - before.compiled - before.loaded - loaded,
+        loaded=loaded,
+        folders=after.folders,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _compile_from_the_end() -> None:
+    """Take all steps backwards, and print how many kernels this process compiled."""
+    with compile_all():
+        for step in reversed([*_steps(-1)]):
+            step()
+    print(compiled_so_far().compiled)
+
+
+def _steps(direction: int) -> Iterator[Callable[[], object]]:
+    """Yield what to run; direction -1 turns the order of metrics around."""
+    names = [*_plain(DEFAULT), "map(rel=2)", "map:median"][::direction]
     diverse = [spec.example for spec in diversity.METRICS]
     for labels, predictions in _tables():
         items = _items(labels)
         beside = Catalogue(train=labels, items=items, group="group", features=items)
-        evaluate(labels, predictions, names, threads=1, catalogue=beside)
-        evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
-        compare(labels, {"a": predictions, "b": predictions}, ["gap"], threads=1)
+        both = labels, predictions
+        yield partial(evaluate, *both, names, threads=1, catalogue=beside)
+        yield partial(evaluate, *both, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
+        yield partial(compare, labels, dict.fromkeys("ab", predictions), ["gap"], threads=1)
         weighted = Labels(_weighted(labels), weight="weight")
-        evaluate(weighted, predictions, ["map"], threads=1)
-        for semantics in SEMANTICS:
+        yield partial(evaluate, weighted, predictions, ["map"], threads=1)
+        for semantics in SEMANTICS[::direction]:
             chosen = Semantics.of(semantics).choices
-            per_query = [name for name in _plain(chosen) if parse(name).spec.kernel]
-            evaluate(labels, predictions, per_query, threads=1, semantics=chosen)
+            per_query = [name for name in _plain(chosen) if parse(name).spec.kernel][::direction]
+            yield partial(evaluate, *both, per_query, threads=1, semantics=chosen)
     topics = _long(False, None, None)
     topics = topics.append_column("subtopic", pa.array(np.arange(len(topics)) % 3))
     labels = Labels(topics, subtopic="subtopic")
-    evaluate(labels, _wide(_long(False, None, None)), diverse, threads=1)
+    yield partial(evaluate, labels, _wide(_long(False, None, None)), diverse, threads=1)
     run = _wide(_long(False, "score", pa.float64()))
-    fuse([run, run], threads=1)
-    _evaluate_arrays()
-    _evaluate_text()
-    evaluate({"1": ["a"]}, {"1": ["a"]}, ["map"], threads=1)
-    _join_counts()
-    _compare()
+    yield partial(fuse, [run, run], threads=1)
+    yield from (_evaluate_arrays, _evaluate_text)
+    yield partial(evaluate, {"1": ["a"]}, {"1": ["a"]}, ["map"], threads=1)
+    yield from (_join_counts, _compare)
     empty = np.zeros((1, 1, CHUNK_FIELDS), np.int64)
-    parse_footer(np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)  # Parquet files need this one
-    after = compiled_so_far()
-    return WarmUp(
-        compiled=after.compiled - before.compiled,
-        loaded=after.loaded - before.loaded,
-        folders=after.folders,
-        seconds=time.perf_counter() - began,
-    )
+    # Parquet files need this one.
+    yield partial(parse_footer, np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)
 
 
 def _tables() -> Iterator[tuple[Any, Any]]:

@@ -7,7 +7,8 @@ from rankmill.cli.draw import emit
 
 _HELP = """Compile all kernels and store them, so that later runs start at once.
 
-Otherwise the first evaluations compile the kernels that they need, which takes a few seconds each.
+Otherwise the first evaluations of large inputs compile the kernels that they need, which takes a
+few seconds; small inputs run as plain Python until then.
 Run this command once when you build a container image, as the user who will evaluate there. The
 compiled kernels are stored beside the package, or in the folder NUMBA_CACHE_DIR if it is set. A
 folder that other users can write to is not used, because saved kernels are code. They work only on

@@ -62,5 +62,6 @@ def _prefetch(array, index):
     pass
 
 
+PLAIN = {fold: _fold, count_ones: _count_ones, prefetch: _prefetch}
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
     fold, count_ones, prefetch = _fold, _count_ones, _prefetch  # type: ignore[assignment]

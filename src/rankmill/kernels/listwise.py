@@ -7,14 +7,14 @@ around it. A query therefore takes O(items + bins) steps.
 
 import numpy as np
 
-from rankmill.kernels.jit import helper, kernel
+from rankmill.kernels.jit import heavy_kernel, helper
 
 # Both guards are those of the authors' code, so values can be compared with it to the last bits.
 GUARD = 1e-16
 TIED_GUARD = 1e-8
 
 
-@kernel
+@heavy_kernel
 def count_relevant(offsets, relevant, out):
     for q in range(len(out)):
         count = 0
@@ -23,7 +23,7 @@ def count_relevant(offsets, relevant, out):
         out[q] = count
 
 
-@kernel
+@heavy_kernel
 def soft_average_precision(
     offsets,
     scores,

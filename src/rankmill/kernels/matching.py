@@ -86,7 +86,7 @@ def match_lists(
     hit, by rank within a list, and the offsets of each list's hits. Returns the number of hits and
     the number of repeats.
     """
-    hits = 0
+    hits = np.int64(0)  # a literal 0 would compile _match_long_list once more
     repeats = 0
     text = items.kind == STRING
     mixed = labels.kind != items.kind

@@ -8,7 +8,7 @@ has the same bits in any block and on any thread.
 import numpy as np
 
 from rankmill.kernels.intrinsics import count_ones
-from rankmill.kernels.jit import helper, kernel
+from rankmill.kernels.jit import heavy_kernel, helper
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -30,7 +30,7 @@ STIRLING_TAILS = (
 )
 
 
-@kernel
+@heavy_kernel
 def flip_sums(seed, first, few, many, counts, out_sums):
     """Write the sums of values with random signs, for the replicates first, first + 1, ...
 
@@ -111,7 +111,7 @@ def signed_sum(key, counter, many, counts):
     return total
 
 
-@kernel
+@heavy_kernel
 def bootstrap_sums(seed, first, many, counts, few, sizes, out_sums):
     """Write the sums of as many values as there are, drawn with replacement.
 
@@ -270,7 +270,7 @@ def stirling_tail(k):
     return (1 / 12 - (1 / 360 - square / 1260) * square) * inverse
 
 
-@kernel
+@heavy_kernel
 def permuted_sums(seed, first, rows, out_sums):
     """Write out_sums[replicate, column]: the sums of the columns after each row is permuted."""
     columns = rows.shape[1]

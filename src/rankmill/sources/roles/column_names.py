@@ -1,6 +1,7 @@
 """Look up the columns of an input by name or alias, and name them in messages."""
 
 import difflib
+import functools
 import json
 import shlex
 import sys
@@ -95,7 +96,7 @@ class Finder:
 
     def named(self, aliases: Sequence[str]) -> list[str]:
         """The columns whose name is an alias."""
-        wanted = {plain(alias) for alias in aliases}
+        wanted = _plain_names(tuple(aliases))
         names = [name for name in self.schema.names if name not in self.taken]
         return [name for name in names if plain(name) in wanted]
 
@@ -191,6 +192,12 @@ def advice(what: str, role: str, side: Role) -> str:
     }[what]
 
 
+@functools.lru_cache(1 << 8)
+def _plain_names(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(plain, names))
+
+
+@functools.lru_cache(1 << 12)
 def plain(name: str) -> str:
     """A name as it is compared: in lower case, without underscores, dashes and spaces."""
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")

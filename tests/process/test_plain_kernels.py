@@ -1,0 +1,93 @@
+"""Kernels that are not on disk run as plain Python while that takes less time than to compile."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numba.core import config
+
+import rankmill
+from rankmill.kernels import jit
+from rankmill.kernels.identity import MULTIPLIER, home
+from rankmill.kernels.intrinsics import count_ones
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
+)
+
+
+def sum_slots(keys, out):
+    """A kernel whose products wrap around, with a helper and an intrinsic."""
+    for i in range(len(keys)):
+        out[0] += home(keys[i], MULTIPLIER, np.uint64(60)) + np.int64(count_ones(keys[i]))
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(jit, "_plain_seconds", {})
+
+
+def compiled_by(kernel, size: int) -> tuple[int, int]:
+    """The result over so many keys, and how many kernels were compiled for it."""
+    before, out = jit.compiled_so_far().compiled, np.zeros(1, np.int64)
+    kernel(np.arange(size, dtype=np.uint64) * MULTIPLIER, out)
+    return int(out[0]), jit.compiled_so_far().compiled - before
+
+
+def test_small_arrays_compile_nothing_and_give_the_same() -> None:
+    plain = [compiled_by(jit.kernel(sum_slots), size) for size in (0, 1, 1000)]
+    heavy = jit.heavy_kernel(sum_slots)
+    with jit.compile_all():
+        forced = compiled_by(jit.kernel(sum_slots), 1000)
+    assert [count for _, count in plain] == [0, 0, 0]
+    assert forced == (plain[-1][0], 1)
+    assert compiled_by(heavy, 0) == (0, 0)  # it was kept on disk
+
+
+def test_large_arrays_and_heavy_kernels_are_compiled() -> None:
+    assert compiled_by(jit.heavy_kernel(sum_slots), 1)[1] == 1
+    other = jit.kernel(sum_slots)
+    assert compiled_by(other, jit.SMALL + 1)[1] == 0  # loaded
+    assert jit._plain_seconds == {sum_slots: 0.0}
+
+
+def test_a_kernel_is_compiled_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "PLAIN_SECONDS", 1e-9)
+    kernel = jit.kernel(sum_slots)
+    assert [compiled_by(kernel, 10)[1] for _ in range(3)] == [0, 1, 0]
+
+
+def test_an_error_leaves_no_trace_of_the_missing_file() -> None:
+    def fails(keys, out):
+        out[len(keys)] = 1 // len(keys)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        compiled_by(jit.kernel(fails), 0)
+    assert caught.value.__context__ is None
+
+
+def test_a_first_evaluation_of_little_compiles_nothing(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    ids = [f"item {number}" for number in generator.integers(0, 50, 600)]
+    dump = {"query": np.repeat(np.arange(60), 10), "item": ids, "score": generator.random(600)}
+    labels = pa.table({name: dump[name] for name in ("query", "item")}).slice(0, 300)
+    names = ["map@3", "ndcg", "gap", "first_hit", "auc", "rbp"]
+    code = f"""
+import pickle, sys, rankmill
+from rankmill.kernels import jit
+labels, predictions = pickle.load(sys.stdin.buffer)
+print(dict(rankmill.evaluate(labels, predictions, {names}).metrics), jit.compiled_so_far().compiled)
+"""
+    given = pickle.dumps((labels, pa.table(dump)))
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    answer = subprocess.run(
+        [sys.executable, "-c", code], input=given, capture_output=True, env=environment, check=True
+    )
+    usual = dict(rankmill.evaluate(labels, pa.table(dump), names).metrics)
+    assert answer.stdout.decode() == f"{usual} 0\n"
