@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import tempfile
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 FIELDS = (
     *("metrics", "standard_errors", "bounds", "queries", "effective_queries", "audit"),
     *("semantics", "scope", "aliases", "notes", "gain_function"),
 )
 QUERIES = 90
+_FILES, _NUMBERS = tempfile.TemporaryDirectory(), itertools.count()
 # Kinds of ids: as Arrow types, and as values of a number.
 KINDS: dict[str, tuple[Any, Any]] = {
     "integers": (pa.int64(), int),
@@ -20,6 +24,15 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "strings": (pa.string(), "id {}".format),
     "large strings": (pa.large_string(), "id {} \N{SNOWMAN}".format),
 }
+
+
+def frame_of(session: Any, table: Any) -> Any:
+    """A DataFrame of a table of Arrow, which Spark 3.5 does not take."""
+    if session.version >= "4":
+        return session.createDataFrame(table)
+    path = f"{_FILES.name}/{next(_NUMBERS)}.parquet"
+    pq.write_table(table, path)
+    return session.read.parquet(path)
 
 
 def same(one: Any, other: Any) -> None:

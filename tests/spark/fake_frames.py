@@ -21,9 +21,12 @@ class Name(str):
 class FakeFrame:
     """What rankmill asks of a DataFrame, on lists of batches."""
 
+    isStreaming = False  # noqa: N815
+
     def __init__(self, parts: Sequence[Sequence[Any]], schema: pa.Schema) -> None:
         self.parts, self.arrow = parts, schema
-        self.sparkSession = SimpleNamespace(conf=SimpleNamespace(get=lambda name: "3"))
+        settings = SimpleNamespace(get=lambda name: "3")
+        self.sparkSession = SimpleNamespace(conf=settings, version="4.0.1")
 
     @property
     def schema(self) -> Any:

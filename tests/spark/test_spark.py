@@ -13,13 +13,15 @@ import pytest
 
 import rankmill
 import rankmill.spark
-from data import FIELDS, KINDS, same, tables
+from data import FIELDS, KINDS, frame_of, same, tables
+from fake_frames import FakeFrame
 from flat import flat
 from rankmill.errors import UsageError as Undefined
 from rankmill.metrics import own, registry
 from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.presets import PRESETS
+from rankmill.spark.exchange.layout import to_arrow
 from strategies import metric_names
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
@@ -47,7 +49,7 @@ def metrics_of(name: str) -> list[str]:
 
 
 def frames(spark: Any, *of: pa.Table) -> list[Any]:
-    return [spark.createDataFrame(one) for one in of]
+    return [frame_of(spark, one) for one in of]
 
 
 @pytest.mark.parametrize("number", range(len(PRESETS)))
@@ -156,10 +158,8 @@ def test_systems_share_a_shuffle_and_may_have_other_shapes_and_types(spark: Any)
     names = ["query", "items", "scores"]
     runs = {"a.b": wide.rename_columns(names), "": long, "c": wide.slice(0, 9)}
     metrics = ["map@5", "gap", "recall"]
-    of_runs = {name: spark.createDataFrame(one) for name, one in runs.items()}
-    found = rankmill.spark.evaluate_runs(
-        spark.createDataFrame(labels), of_runs, metrics, per_query=True
-    )
+    of_runs = {name: frame_of(spark, one) for name, one in runs.items()}
+    found = rankmill.spark.evaluate_runs(frame_of(spark, labels), of_runs, metrics, per_query=True)
     whole = rankmill.evaluate_runs(labels, runs, metrics)
     assert list(found) == list(whole)
     for name, one in found.items():
@@ -168,7 +168,7 @@ def test_systems_share_a_shuffle_and_may_have_other_shapes_and_types(spark: Any)
 
 
 def assert_same_queries(frame: Any, table: pa.Table) -> None:
-    found = frame.toArrow()
+    found = to_arrow(frame)
     assert found.column_names == table.column_names
     key = found.column_names[0]
     assert sorted(found.to_pylist(), key=lambda row: row[key]) == sorted(
@@ -275,3 +275,16 @@ def test_the_example_of_the_help_runs(spark: Any, capsys: pytest.CaptureFixture[
     told = (rankmill.spark.__doc__ or "").split("::\n")[1].split("\nSpark does not")[0]
     exec(textwrap.dedent(told), {})
     assert "map@12" in capsys.readouterr().out.split()
+
+
+def test_frames_without_end_are_refused(spark: Any) -> None:
+    endless = spark.readStream.format("rate").load()
+    with pytest.raises(rankmill.UsageError, match="labels cannot be a streaming DataFrame"):
+        rankmill.spark.evaluate(endless, endless, "map")
+
+
+def test_older_versions_of_spark_are_refused() -> None:
+    old = FakeFrame([], pa.schema([]))
+    old.sparkSession.version = "3.4.4"
+    with pytest.raises(rankmill.UsageError, match=r"Spark 3\.4\.4 is too old"):
+        rankmill.spark.evaluate(old, old, "map")

@@ -11,7 +11,7 @@ import pytest
 
 import rankmill
 import rankmill.spark
-from data import same, tables
+from data import frame_of, same, tables
 from rankmill.spark import broadcast, confidence_counts, placement
 from rankmill.spark.exchange import collection, tasks
 
@@ -112,7 +112,7 @@ def test_a_failure_in_a_pass_changes_no_bit(
     labels, predictions = tables("integers", "wide", shape)
     kind = tasks.Scoring if number == "first" else confidence_counts.Counting
     flag = harming(monkeypatch, kind, what, tmp_path)
-    both = [cluster.createDataFrame(one) for one in (labels, predictions)]
+    both = [frame_of(cluster, one) for one in (labels, predictions)]
     found = rankmill.spark.evaluate(*both, METRICS, partitions=4)
     assert flag.exists()
     same(found, rankmill.evaluate(labels, predictions, METRICS))
@@ -125,7 +125,7 @@ def test_a_failure_with_all_labels_in_each_task_changes_no_bit(
 ) -> None:
     labels, predictions = tables("integers", "wide", "wide")
     flag = harming(monkeypatch, broadcast.Matching, what, tmp_path)
-    both = [cluster.createDataFrame(one) for one in (labels, predictions)]
+    both = [frame_of(cluster, one) for one in (labels, predictions)]
     both[1] = both[1].repartition(4)
     with pytest.MonkeyPatch.context() as patch:
         # What was given twice is not taken for a query in two partitions.
@@ -139,7 +139,7 @@ def test_a_failure_with_all_labels_in_each_task_changes_no_bit(
     known = set(labels["query"].to_pylist())
     queries = predictions["query"].to_pylist()
     row = next(n for n, query in enumerate(queries) if (query in known) == (what == "python"))
-    again = cluster.createDataFrame(predictions.slice(row, 1)).coalesce(1)
+    again = frame_of(cluster, predictions.slice(row, 1)).coalesce(1)
     with pytest.raises(rankmill.InputError, match=f"query {queries[row]} stands a second time"):
         rankmill.spark.evaluate(both[0], both[1].union(again), "map")
     assert flag.exists()

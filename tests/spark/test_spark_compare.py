@@ -12,8 +12,9 @@ import pytest
 
 import rankmill
 import rankmill.spark
-from data import tables
+from data import frame_of, tables
 from flat import flat
+from rankmill.spark.exchange.layout import to_arrow
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -75,16 +76,16 @@ def test_a_comparison_has_the_same_bits(
     labels, old = tables("strings", "long", "wide")
     _, new = tables("strings", "long", "long", seed=5)
     runs = {"old": old, "new": new}
-    frames = {name: spark.createDataFrame(one) for name, one in runs.items()}
+    frames = {name: frame_of(spark, one) for name, one in runs.items()}
     table = classes(labels, "class", 2)
     by, on_spark = ([*options.get("by", ())] for _ in range(2))
     if classes in by:
         by[by.index(classes)] = table
-        sent = spark.createDataFrame(table) if "weight" in options else table
+        sent = frame_of(spark, table) if "weight" in options else table
         on_spark[on_spark.index(classes)] = sent
     found = flat(
         rankmill.spark.compare,
-        spark.createDataFrame(labels),
+        frame_of(spark, labels),
         frames,
         metrics,
         partitions=partitions,
@@ -95,7 +96,7 @@ def test_a_comparison_has_the_same_bits(
     for field in ALIKE:
         assert getattr(found, field) == getattr(whole, field), field
     if partitions == 2:
-        rows = found.per_query.toArrow()
+        rows = to_arrow(found.per_query)
         assert rows.column_names == whole.per_query.column_names
         sort = [("query", "ascending")]
         assert rows.sort_by(sort).to_pylist() == whole.per_query.sort_by(sort).to_pylist()
@@ -117,7 +118,7 @@ def test_a_comparison_has_the_same_bits(
 def test_wrong_comparisons_are_refused_before_a_job(
     spark: Any, options: dict[str, Any], message: str
 ) -> None:
-    frames = [spark.createDataFrame(one) for one in tables("integers", "wide", "wide")]
+    frames = [frame_of(spark, one) for one in tables("integers", "wide", "wide")]
     with pytest.raises(rankmill.RankmillError, match=message):
         flat(
             rankmill.spark.compare,

@@ -11,7 +11,7 @@ import pytest
 
 import rankmill
 import rankmill.spark
-from data import tables
+from data import frame_of, tables
 from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
@@ -46,7 +46,7 @@ def test_predictions_are_a_baseline(spark: Any, data: Any) -> None:
     rules = [*RULES, "gap drop <= 0.1 confidence 0.9", "map@3[country=*] drop <= 3% confidence 0.9"]
     queries = [*dict.fromkeys(labels["query"].to_pylist())]
     by = pa.table({"query": queries, "country": ["a", "b"] * (len(queries) // 2)})
-    frames = [spark.createDataFrame(one) for one in (labels, new, old, by)]
+    frames = [frame_of(spark, one) for one in (labels, new, old, by)]
     found = rankmill.spark.gate(
         *frames[:2], rules, baseline=frames[2], by=frames[3], moved=2, partitions=1
     )
@@ -55,7 +55,7 @@ def test_predictions_are_a_baseline(spark: Any, data: Any) -> None:
 
 def test_an_earlier_run_is_a_baseline(spark: Any, data: Any, tmp_path: Path) -> None:
     labels, old, new = data
-    frames = [spark.createDataFrame(one) for one in (labels, new, old)]
+    frames = [frame_of(spark, one) for one in (labels, new, old)]
     whole = rankmill.evaluate(labels, old, ["map@3"])
     numbers = replace(whole, per_query=None)
     path = tmp_path / "old.json"
@@ -85,10 +85,10 @@ def test_queries_of_one_side_are_counted_as_here(spark: Any, data: Any, unpredic
     options: dict[str, Any] = {"semantics": {"unpredicted": unpredicted}}
     values = flat(rankmill.evaluate, labels, old, ["map@3"], **options).per_query
     values = values.replace_schema_metadata(None).slice(0, len(values) * 2 // 3)
-    frames = [spark.createDataFrame(one) for one in (labels, new)]
+    frames = [frame_of(spark, one) for one in (labels, new)]
     for before in (values, old.slice(0, len(old) // 2)):
         asked = {"rules": [RULES[0], RULES[1], RULES[3]], **options}
-        on_spark = spark.createDataFrame(before)
+        on_spark = frame_of(spark, before)
         found = flat(rankmill.spark.gate, *frames, baseline=on_spark, partitions=3, **asked)
         here = flat(rankmill.gate, labels, new, baseline=before, **asked)
         same_verdict(found, here)
@@ -127,8 +127,8 @@ def test_wrong_gates_are_refused(
     spark: Any, data: Any, rules: str, options: dict[str, Any], message: str
 ) -> None:
     labels, _, new = data
-    frames = [spark.createDataFrame(one) for one in (labels, new)]
+    frames = [frame_of(spark, one) for one in (labels, new)]
     if isinstance(options.get("baseline"), dict):
-        options = {"baseline": spark.createDataFrame(pa.table(options["baseline"]))}
+        options = {"baseline": frame_of(spark, pa.table(options["baseline"]))}
     with pytest.raises(rankmill.RankmillError, match=message):
         flat(rankmill.spark.gate, *frames, rules, partitions=1, **options)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import rankmill
 import rankmill.spark
-from data import same, tables
+from data import frame_of, same, tables
 from fake_frames import FakeFrame
 from flat import flat, job_of
 from rankmill.cli.spark import command
@@ -118,7 +118,7 @@ def test_labels_that_fit_go_to_the_tasks(spark: Any, ways: list[str], kind: str)
     shape = "wide" if kind == "integers" else "long"
     both = tables(kind, shape, "wide")
     options: dict[str, Any] = {"semantics": {"unlabelled": "zero"}}
-    frames = [spark.createDataFrame(one) for one in both]
+    frames = [frame_of(spark, one) for one in both]
     found = flat(rankmill.spark.evaluate, frames[0], frames[1].repartition(5), METRICS, **options)
     assert ways == ["broadcast"]
     same(found, flat(rankmill.evaluate, *both, METRICS, **options))
@@ -127,8 +127,8 @@ def test_labels_that_fit_go_to_the_tasks(spark: Any, ways: list[str], kind: str)
 def test_each_system_is_placed_by_itself(spark: Any, ways: list[str]) -> None:
     labels, wide = tables("integers", "wide", "wide")
     _, long = tables("integers", "wide", "long", seed=1)
-    frames = {name: spark.createDataFrame(one) for name, one in (("a", wide), ("b", long))}
-    of_labels = spark.createDataFrame(labels)
+    frames = {name: frame_of(spark, one) for name, one in (("a", wide), ("b", long))}
+    of_labels = frame_of(spark, labels)
     found = rankmill.spark.evaluate_runs(of_labels, frames, METRICS)
     assert ways == ["broadcast", "shuffled"]
     for name, one in rankmill.evaluate_runs(labels, {"a": wide, "b": long}, METRICS).items():
@@ -139,7 +139,7 @@ def test_long_predictions_stay_if_spark_knows_that_queries_are_together(
     spark: Any, ways: list[str]
 ) -> None:
     both = tables("strings", "long", "long")
-    labels, predictions = (spark.createDataFrame(one) for one in both)
+    labels, predictions = (frame_of(spark, one) for one in both)
     found = rankmill.spark.evaluate(labels, predictions.repartition(4, "query"), METRICS)
     assert ways == ["broadcast"]
     same(found, rankmill.evaluate(*both, METRICS))
@@ -151,9 +151,9 @@ def test_long_predictions_stay_if_spark_knows_that_queries_are_together(
 def test_a_query_in_two_partitions_ends_in_the_error_of_the_shuffle(
     spark: Any, ways: list[str], query: int
 ) -> None:
-    labels = spark.createDataFrame(rows([(1, [1]), (2, [2])]))
-    one = spark.createDataFrame(rows([(query, [1]), (2, [2])])).coalesce(1)
-    other = spark.createDataFrame(rows([(query, [1])])).coalesce(1)
+    labels = frame_of(spark, rows([(1, [1]), (2, [2])]))
+    one = frame_of(spark, rows([(query, [1]), (2, [2])])).coalesce(1)
+    other = frame_of(spark, rows([(query, [1])])).coalesce(1)
     with pytest.raises(rankmill.InputError, match=f"query {query}"):
         rankmill.spark.evaluate(labels, one.union(other), "map")
     assert ways == ["broadcast", "shuffled"]
@@ -197,7 +197,7 @@ def test_tables_bucketed_by_query_are_not_shuffled(
     both = tables(kind, "wide", "wide")
     frames = []
     for name, one in zip(("labels", "predictions"), both, strict=True):
-        written = unsent.createDataFrame(one).write.option("path", str(tmp_path / name))
+        written = frame_of(unsent, one).write.option("path", str(tmp_path / name))
         written.bucketBy(3, "query").saveAsTable(f"{name}_{kind}")
         frames.append(unsent.table(f"{name}_{kind}"))
     found = rankmill.spark.evaluate(*frames, METRICS)
@@ -214,7 +214,7 @@ def test_frames_partitioned_by_query_are_not_shuffled_again(unsent: Any, ways: l
     labels, predictions = tables("integers", "wide", "wide")
     twice = pa.concat_tables([predictions, predictions.slice(0, 1)])
     of_labels, of_predictions, of_twice = (
-        unsent.createDataFrame(one).repartition(4, "query") for one in (labels, predictions, twice)
+        frame_of(unsent, one).repartition(4, "query") for one in (labels, predictions, twice)
     )
     same(
         rankmill.spark.evaluate(of_labels, of_predictions, METRICS),
@@ -236,7 +236,7 @@ def test_frames_partitioned_by_query_are_not_shuffled_again(unsent: Any, ways: l
 def test_partitions_too_large_for_a_task_are_shuffled(
     unsent: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = [unsent.createDataFrame(one) for one in tables("integers", "wide", "wide")]
+    both = [frame_of(unsent, one) for one in tables("integers", "wide", "wide")]
     both = [one.repartition(4, "query") for one in both]
     request = request_for(both[0], both[1], "map")
     assert placing_of(request, 1).tasks == 4

@@ -142,6 +142,7 @@ import sys, rankmill, rankmill.spark
 from pyspark.sql import SparkSession
 sys.path[:0] = [{folder!r}]
 from data import same, tables
+from rankmill.spark.exchange.layout import to_arrow
 
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 assert "connect" in type(spark).__module__
@@ -152,7 +153,7 @@ for shapes in (("wide", "wide"), ("wide", "long")):
     found = rankmill.spark.evaluate(*frames, metrics, per_query=True, partitions=3)
     whole = rankmill.evaluate(*both, metrics, per_query=True)
     same(found, whole)
-    rows = found.per_query.toArrow().sort_by("query")
+    rows = to_arrow(found.per_query).sort_by("query")
     assert rows.equals(whole.per_query.sort_by("query").cast(rows.schema)), rows
 runs = dict.fromkeys(("old", "new"), frames[1])
 assert rankmill.spark.compare(frames[0], runs, "map").values

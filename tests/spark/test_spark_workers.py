@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill.spark
+from data import frame_of
 from rankmill.errors import UsageError
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
@@ -37,7 +38,7 @@ def test_workers_without_rankmill_are_one_error_with_the_way_out(
     python.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     spark = start("local[1]", **{"spark.app.name": "workers without rankmill"})
-    labels = spark.createDataFrame(pa.table({"user_id": [1, 2], "items": [[1], [2]]}))
+    labels = frame_of(spark, pa.table({"user_id": [1, 2], "items": [[1], [2]]}))
     runs = {"old": labels, "new": labels}
     for call in (
         lambda: rankmill.spark.evaluate(labels, labels, "map"),

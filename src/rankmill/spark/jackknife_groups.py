@@ -21,7 +21,7 @@ from rankmill.metrics.gap.gap_counts import Among, Distinct
 from rankmill.metrics.gap.gap_groups import GroupPlaces, LeftOut, groups_in, places_of, sum_less
 from rankmill.semantics.choices import Choices
 from rankmill.spark.exchange.collection import function_of
-from rankmill.spark.exchange.layout import Side, arrow_schema
+from rankmill.spark.exchange.layout import Side, arrow_schema, to_arrow
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of
 from rankmill.threads import Workers
@@ -159,7 +159,7 @@ def _sums(
     task = function_of(_left, wholes, request.job.semantics)
     sums = together.sortWithinPartitions(*_TASK).mapInArrow(task, from_arrow_schema(SUMS))
     found: dict[int, list[dict[str, Any]]] = {}
-    for row in sums.toArrow().to_pylist():
+    for row in to_arrow(sums).to_pylist():
         found.setdefault(row["task"], []).append(row)
     return found
 

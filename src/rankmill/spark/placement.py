@@ -7,7 +7,7 @@ from rankmill.engine.state import State
 from rankmill.show.tables import size_text
 from rankmill.spark.broadcast import broadcast
 from rankmill.spark.exchange.collection import collected
-from rankmill.spark.exchange.layout import arrow_schema, column
+from rankmill.spark.exchange.layout import arrow_schema, column, to_arrow
 from rankmill.spark.exchange.partitions import PARTITION_BYTES
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import Scoring
@@ -101,7 +101,7 @@ def first_pass(request: SparkRequest) -> dict[str, Returned]:
 def _labels_of(request: SparkRequest) -> Any:
     """Return the labels as a table; None if they take too much memory."""
     frame, side = request.frames[0], request.sides[0]
-    labels = frame.select(*(column(frame, name).alias(name) for name in side.slots)).toArrow()
+    labels = to_arrow(frame.select(*(column(frame, name).alias(name) for name in side.slots)))
     return labels if labels.nbytes <= UNPACKED * limit(frame.sparkSession) else None
 
 

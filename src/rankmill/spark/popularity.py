@@ -13,7 +13,7 @@ from rankmill.engine.job import Job
 from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.errors import RankmillError
 from rankmill.spark.exchange.collection import function_of
-from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema
+from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema, to_arrow
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of
 from rankmill.threads import Workers
@@ -64,7 +64,7 @@ def popularity_frame(request: SparkRequest, name: str) -> Any:
     task = function_of(_pairs, request.job, side, schema, table)
     pairs = rows.mapInArrow(task, from_arrow_schema(table))
     items = pairs.groupBy(ITEM).agg(functions.count(functions.lit(1)).alias(LABELS))
-    many = items.groupBy(LABELS).agg(functions.count(functions.lit(1)).alias("items")).toArrow()
+    many = to_arrow(items.groupBy(LABELS).agg(functions.count(functions.lit(1)).alias("items")))
     least = _least(*(numbers_of(many.column(one).combine_chunks()) for one in (LABELS, "items")))
     popular = items.select(
         ITEM, *((functions.col(LABELS) >= size).cast("long").alias(n) for n, size in least.items())

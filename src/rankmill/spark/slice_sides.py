@@ -16,7 +16,7 @@ from rankmill.results.result import WEIGHT
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.roles import Columns
 from rankmill.spark.comparison_tasks import EARLIER, POPULARITY, TABLE
-from rankmill.spark.exchange.layout import empty_source, sides_of
+from rankmill.spark.exchange.layout import empty_source, from_arrow, sides_of
 from rankmill.spark.exchange.spark_request import SparkRequest, is_frame
 from rankmill.spark.popularity import popularity_frame
 from rankmill.threads import Workers
@@ -85,4 +85,4 @@ def _sent(session: Any, table: Any, labels: Input, memory: int) -> Any:
         values, codes = classes_of(name, column)
         texts = pa.array(values, pa.string()).take(pa.array(codes % len(values)))
         columns[name] = texts.take(pa.array(places))
-    return session.createDataFrame(pa.table(columns))
+    return from_arrow(session, pa.table(columns))

@@ -31,7 +31,7 @@ from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.comparison_tasks import EARLIER
-from rankmill.spark.exchange.layout import arrow_schema
+from rankmill.spark.exchange.layout import arrow_schema, from_arrow
 from rankmill.spark.exchange.spark_request import check_frame, is_frame
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.systems import JoinedOnSpark, join
@@ -135,7 +135,7 @@ def _opened(session: Any, value: Any, metrics: Sequence[str]) -> Baseline:
     known = open_baseline(value, metrics) if not is_frame(value) else None
     frame = value.per_query if isinstance(value, Result) else value
     if known is not None and known.table is not None:
-        return replace(known, predictions=session.createDataFrame(known.table))
+        return replace(known, predictions=from_arrow(session, known.table))
     if is_frame(frame):
         schema = arrow_schema(frame)
         if known is not None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from rankmill.metrics.registry import own_metrics, register
 from rankmill.sources.roles.streams import joined
+from rankmill.spark.exchange.layout import to_arrow
 from rankmill.spark.exchange.tasks import partition, spare_the_next_tasks
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat, check_once, first_error
 
@@ -65,7 +66,7 @@ def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -
         group = (functions.col("partition") / FAN).cast("long")
         found = found.repartition(partitions, group)
         found = found.mapInArrow(function_of(_merged, kind, form), form.spark_schema)
-    merged = merged_rows(list(form.read(found.toArrow())), kind, 0)
+    merged = merged_rows(list(form.read(to_arrow(found))), kind, 0)
     failed = first_error(merged)
     if failed is not None and failed.error is not None:
         raise failed.error

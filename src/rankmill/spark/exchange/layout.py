@@ -53,6 +53,26 @@ def arrow_schema(frame: Any) -> Any:
     return pa.schema([pa.field(one.name, kind(one.dataType)) for one in frame.schema])
 
 
+def to_arrow(frame: Any) -> Any:
+    """Return the rows of a DataFrame as a table; Spark 3.5 has no public method for it."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    if hasattr(frame, "_collect_as_arrow"):
+        batches = frame._collect_as_arrow()
+        return pa.Table.from_batches(batches, None if batches else arrow_schema(frame))
+    client = frame.sparkSession.client  # of Spark Connect
+    return client.to_table(frame._plan.to_proto(client))[0]
+
+
+def from_arrow(session: Any, table: Any) -> Any:
+    """Return a DataFrame of a table, which createDataFrame of Spark 3.5 does not take."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    if int(session.version.split(".")[0]) >= 4:
+        return session.createDataFrame(table)
+    return session.createDataFrame(table.to_pylist(), from_arrow_schema(table.schema))
+
+
 def empty_source(frame: Any, name: str) -> Any:
     """Return a source with the columns of a DataFrame and no rows."""
     return open_table(arrow_schema(frame).empty_table(), name)

@@ -24,6 +24,8 @@ from rankmill.spark.exchange.partitions import partition_count, sizes_of
 # What is told of files, or that one machine alone does.
 _OF_FILES = "format", "columns", "encoding", "padding", "subtopic"
 
+OLDEST = (3, 5)
+
 
 @dataclass(frozen=True)
 class SparkRequest:
@@ -123,3 +125,11 @@ def check_frame(frame: Any, what: str) -> None:
             f"{what} cannot be a {type(frame).__name__}; expected a DataFrame of Spark: "
             "rankmill.evaluate takes all else"
         )
+    if frame.isStreaming:
+        raise UsageError(
+            f"{what} cannot be a streaming DataFrame, which has no end: use foreachBatch, or write "
+            "it and read what is there with spark.read"
+        )
+    version = frame.sparkSession.version
+    if tuple(map(int, version.split(".")[:2])) < OLDEST:
+        raise UsageError(f"Spark {version} is too old: expected 3.5 or newer")
