@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
@@ -80,10 +81,12 @@ def axis(scale: Scale, *, percent: bool = False, signed: bool = False) -> Drawin
     return Drawing(16, _tick_labels(scale, texts, 12), unseen=told)
 
 
-def forest(dots: Sequence[Dot], margin: float | None) -> Drawing:
-    """Draw differences below each other, above their axis; `margin` is a band around 0."""
-    ends = [end for one in dots for end in one[:3]]
-    scale = scale_of(ends, include=(0.0, *(() if margin is None else (-margin, margin))))
+def forest(dots: Sequence[Dot], margin: float | None, reach: float = math.inf) -> Drawing:
+    """Draw differences below each other, above their axis; `margin` is a band around 0.
+
+    The axis does not go beyond `reach`, unless values do: arrows tell of intervals that do.
+    """
+    scale = scale_within(dots, reach, () if margin is None else (-margin, margin))
     high = ROW * max(len(dots), 1)
     marks: list[Mark] = []
     if margin is not None:
@@ -97,6 +100,15 @@ def forest(dots: Sequence[Dot], margin: float | None) -> Drawing:
             marks.append(Text(3, y + 4, "no value"))
     marks += _tick_labels(scale, tick_texts(scale, signed=True), high + 14)
     return Drawing(high + 18, marks)
+
+
+def scale_within(
+    dots: Sequence[Dot], reach: float, include: Sequence[float] = (), *, most: int = 5
+) -> Scale:
+    """Return the axis of differences, in which intervals end at `reach` or at the last value."""
+    reach = max([reach, *(abs(one.value) for one in dots if one.value is not None)])
+    ends = [end and min(max(end, -reach), reach) for one in dots for end in one[:3]]
+    return scale_of(ends, most=most, include=(0.0, *include))
 
 
 def sample(name: str, tone: str = "", shape: str = "") -> list[Mark]:

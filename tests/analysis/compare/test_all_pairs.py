@@ -284,7 +284,8 @@ def test_a_leaderboard_of_results_has_slices_and_tests_nothing(files, run):
     labels = LABELS.append_column("kind", pa.array(["<b>", "b"] * 40))
     results = rankmill.evaluate_runs(labels, RUNS, metrics, by="kind")
     rows = [
-        re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall("<tr>.*?</tr>", page, re.S)
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+        for row in re.findall("<tr>.*?</tr>", page, re.S)
     ]
     of_slices = [row for row in rows if row and row[0] in ("&lt;b&gt;", "b")]
     assert [row[1] for row in of_slices] == ["40"] * 8

@@ -46,6 +46,8 @@ from rankmill.show.writers import bold_texts
 TEMPLATES = Path(__file__).parent / "templates"
 # Besides the headline, the header names so many of what was broken.
 MOST_BROKEN = 4
+# So many outcomes of rules are shown at once; others are folded.
+MOST_OUTCOMES = 20
 
 
 def page(
@@ -326,7 +328,11 @@ def _rules(subject: Subject) -> Section | None:
         title = say("{} kept", "The rule was" if len(rows) == 1 else "All rules were")
     else:
         title = say("{}: {}", first.word.capitalize(), first.title)
-    return Section("Verdict", title, lead, [Finds(rows)])
+    parts: list[Any] = [Finds(rows[:MOST_OUTCOMES])]
+    if rows[MOST_OUTCOMES:]:
+        rest = rows[MOST_OUTCOMES:]
+        parts.append(Folded(f"{len(rest):,} more", [Finds(rest)]))
+    return Section("Verdict", title, lead, parts)
 
 
 # ------------------------------------------------------------------ inputs
