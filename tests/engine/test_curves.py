@@ -167,6 +167,14 @@ def test_bands_are_the_standard_errors_within_the_range() -> None:
         assert shown == pytest.approx(wanted, abs=1e-4)
 
 
+def test_intervals_end_with_the_range_of_the_metric() -> None:
+    run = {1: [1, 9], 2: [9, 1], 3: [9, 1]}
+    lines = curve_lines(rankmill.evaluate_runs({1: [1], 2: [1], 3: [1]}, {"a": run}, "map@1..2"))
+    ends = [ends for _, ends in lines["map"]["a"].values()]
+    assert ends[0] == (0.0, pytest.approx(1 / 3 * (1 + 1.959964)))
+    assert ends[1] == (pytest.approx(2 / 3 - 1.959964 / 6), pytest.approx(2 / 3 + 1.959964 / 6))
+
+
 def test_curves_by_confidence_are_drawn() -> None:
     results = confident()
     lines = curve_lines(results)

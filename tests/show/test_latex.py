@@ -274,6 +274,15 @@ def test_latex_compiles(kind: str, tmp_path: Path) -> None:
     assert b"Missing character" not in (tmp_path / "a.log").read_bytes()
 
 
+def test_bold_reaches_numbers_in_mathematics() -> None:
+    shown = [row[0] for row in structure(write(negative(), "latex"))[0][1:]]
+    assert shown == [
+        "\\textbf{\\boldmath$-0.5000$}\\rlap{\\textsuperscript{$\\downarrow$}}",
+        "\\textbf{\\boldmath$-2.500 \\times 10^{-7}$}",
+        "\\textbf{\\boldmath$\\infty$}",
+    ]
+
+
 def test_latex_tells_what_its_characters_need() -> None:
     def head(text: str) -> list[str]:
         shown = Table([Column("x")], [[text]])
