@@ -72,6 +72,8 @@ def test_a_picture_has_a_panel_a_metric_and_a_line_a_system() -> None:
     text = results.plot().svg()
     for shown in ("Value by cutoff, with 95% intervals", ">map<", ">recall<", ">poor<", ">good<"):
         assert shown in text
+    medians = rankmill.evaluate_runs(table(LABELS), RUNS, "map@1..2:median").plot()
+    assert medians.title == "Value by cutoff"
     over_recall = rankmill.evaluate_runs(table(LABELS), RUNS, "pr").plot()
     assert over_recall.title == "Precision by recall, with 95% intervals"
     with pytest.raises(UsageError, match="no picture of a Results without a metric at several"):

@@ -76,7 +76,8 @@ def curve_picture(results: Mapping[str, Result]) -> Picture:
     lines, shares = curve_lines(results), _shares(results)
     over = "recall" if set(lines) <= {"iprec", _POOLED} else "cutoff"
     title = f"{'Precision' if over == 'recall' else 'Value'} by {over}" if lines else "Reliability"
-    title += ", with 95% intervals" if cuts_of(metrics) else ""
+    every = (at for of in lines.values() for points in of.values() for _, at in points.values())
+    title += ", with 95% intervals" if any(every) else ""
     return picture_of_lines(lines, title, shares)
 
 

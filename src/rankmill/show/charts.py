@@ -269,7 +269,7 @@ def _line(one: Series, across: Sequence[float], scale: Scale) -> list[Mark]:
             marks.append(Stroke([(x, _down(scale, end)) for end in ends], one.name))
         tone = one.tones[i] if i < len(one.tones) else ""
         own = "down" if tone in ("bad", "warn") else shape
-        if one.tones or i % (1 + len(across) // MARKED) == 0:
+        if one.tones or len(paths[-1]) == 1 or i % (1 + len(across) // MARKED) == 0:
             marks.append(Marker(*paths[-1][-1], f"{one.name} {tone}".strip(), own))
     return [*(Stroke(path, one.name, dash=dash) for path in paths if len(path) > 1), *marks]
 
