@@ -1,7 +1,8 @@
 """Draw small charts as SVG text: bars for the comparison, lines for the scaling.
 
 The drawings have no background, and they have a style for light mode and one for dark mode, so they
-suit a README in both modes. Only the standard library is used.
+suit a README in both modes. Only the standard library is used: the drawings of the package have
+neither bars that go across nor two logarithmic axes, and would have them for benchmarks alone.
 """
 
 from __future__ import annotations

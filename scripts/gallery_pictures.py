@@ -1,48 +1,106 @@
-"""Make the pictures of the gallery, from MovieLens: two recommenders and both fused.
+"""Run the commands of the gallery on MovieLens, and put their pictures and pages beside it.
 
-    python scripts/gallery_pictures.py RATINGS.csv
+    python scripts/gallery_pictures.py RATINGS.csv [DIR]
 
-RATINGS.csv is that of MovieLens; `movielens.py` beside this makes labels and predictions of it.
+RATINGS.csv is that of MovieLens; `movielens.py` beside this makes labels and predictions of it. DIR
+is the folder of the pages by default. Pictures of HTML pages need Chromium and Pillow, which
+matplotlib brings; without Chromium only the SVG files are made.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
 from contextlib import chdir
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+
 import rankmill
+from browser import FOUND, browser
+from rankmill.show.marks import COLOURS
 
-SCRIPT = Path(__file__).with_name("movielens.py")
+SCRIPT = Path(__file__).resolve().with_name("movielens.py")
 DOCS = Path(rankmill.__file__).parent / "docs"
+WIDTH, HEIGHT = 1000, 1900  # of the top of a page that is shown
+SHADES = 8  # of each color
+BROKEN = 1  # the exit code of a gate
 
 
-def main() -> int:
-    ratings = Path(sys.argv[1]).resolve()
+def commands(page: str) -> list[list[str]]:
+    """Return the words of each command that a page shows and no test runs."""
+    shown = "".join(re.findall(r"^```text\n(.*?)^```", page, re.M | re.S))
+    return [shlex.split(line) for line in shown.splitlines() if line.startswith("rankmill ")]
+
+
+def make_inputs(ratings: Path) -> None:
+    """Write the labels and the predictions that the commands name."""
+    subprocess.run([sys.executable, SCRIPT, ratings, "."], check=True, stdout=subprocess.DEVNULL)
+    labels = pq.read_table("labels.parquet").drop_columns("rating")
+    pq.write_table(labels, "labels.parquet")
+    Path("predictions_popularity.parquet").rename("popularity.parquet")
+    cosine = pq.read_table("predictions_itemcosine.parquet")
+    pq.write_table(cosine, "cosine.parquet")
+    # A guess at chances: the scores over the largest one.
+    scores = cosine["scores"].combine_chunks()
+    chances = pc.divide(scores.values, pc.max(scores.values).as_py())
+    lists = pa.ListArray.from_arrays(scores.offsets, chances)
+    pq.write_table(cosine.set_column(2, "scores", lists), "chances.parquet")
+
+
+def top_of_page(tab: object, html: Path, png: Path) -> None:
+    """Write a picture of the top of a page, up to the end of a section, in few colours."""
+    from PIL import Image
+
+    tab.open(html.resolve(), WIDTH)
+    # The last section has how long it took.
+    ends = tab.value("""[...document.querySelectorAll('section:not(:last-of-type)')]
+        .map(one => one.getBoundingClientRect().bottom)""")
+    height = max([one for one in ends if one <= HEIGHT], default=HEIGHT) + 12
+    tab.picture(png, clip={"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1})
+    image = Image.open(png).convert("RGB")
+    size = 3 * image.width // 4, 3 * image.height // 4
+    image = image.resize(size, Image.Resampling.LANCZOS)
+    few = Image.new("P", (1, 1))
+    few.putpalette([*image.getpixel((2, 2)), *palette()])
+    image.quantize(palette=few, dither=Image.Dither.NONE).save(png, optimize=True)
+
+
+def palette() -> list[int]:
+    """Return the colors of a light page, and what stands between each and the ground of a card."""
+    found = []
+    for text, _ in COLOURS.values():
+        own = [int(text[at : at + 2], 16) for at in (1, 3, 5)]
+        found += [255 - (255 - one) * share // SHADES for share in range(SHADES + 1) for one in own]
+    return found
+
+
+def main() -> None:
+    ratings, target = Path(sys.argv[1]).resolve(), Path([*sys.argv, DOCS][2]).resolve()
+    page = (DOCS / "gallery.md").read_text("utf-8")
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        subprocess.run([sys.executable, str(SCRIPT), str(ratings), folder], check=True)
-        runs = {
-            name: f"predictions_{name.replace(' ', '')}.parquet"
-            for name in ("popularity", "item cosine")
-        }
-        rankmill.fuse([*runs.values()], "fused.parquet", top=12)
-        runs["fused"] = "fused.parquet"
-        labels = rankmill.Labels("labels.parquet", binary=True)
-        found = rankmill.compare(labels, runs, ["map@12", "ndcg@12"], by="label_count")
-        pictures = {
-            "compare": found.plot(),
-            "cutoffs": rankmill.evaluate_runs(labels, runs, "map@1..12,recall@1..12").plot(),
-            "recall": rankmill.evaluate_runs(labels, runs, "pr").plot(),
-            "stability": rankmill.stability(labels, runs, "map", cutoffs=[1, 2, 5, 12]).plot(),
-        }
-        for name, picture in pictures.items():
-            picture.save(DOCS / f"gallery-{name}.svg")
-        table = rankmill.compare(labels, runs, ["map@12", "ndcg@12", "hit@12"], all_pairs=True)
-        print(table.to_markdown())
-    return 0
+        make_inputs(ratings)
+        for words in commands(page):
+            told = [sys.executable, "-m", *words]
+            ran = subprocess.run(told, capture_output=True, text=True, check=False)
+            if ran.returncode not in (0, BROKEN if words[1] == "gate" else 0):
+                sys.exit(f"{shlex.join(words)}\n{ran.stderr}")
+            if "markdown" in words:
+                print(ran.stdout)
+        for svg in Path().glob("*.svg"):
+            (target / f"gallery-{svg.name}").write_bytes(svg.read_bytes())
+        if FOUND is not None:
+            with browser() as tab:
+                for html in sorted(Path().glob("*.html")):
+                    top_of_page(tab, html, target / f"gallery-{html.stem}.png")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
-from rankmill.engine.curves import curve_rows, cuts_of
+from rankmill.engine.curves import curve_lines, curve_picture, curve_rows, cuts_of
 from rankmill.errors import UsageError
+from rankmill.show.marks import Marker, Stroke, Text
 from systems import made, table
 
 LABELS, POOR, GOOD = made(6, 40)
@@ -67,10 +70,12 @@ def test_cutoffs_rise(text: str) -> None:
 def test_a_picture_has_a_panel_a_metric_and_a_line_a_system() -> None:
     results = rankmill.evaluate_runs(table(LABELS), RUNS, "map@1..5,recall@1,3")
     text = results.plot().svg()
-    for shown in ("Value by cutoff", ">map<", ">recall<", ">poor<", ">good<"):
+    for shown in ("Value by cutoff, with 95% intervals", ">map<", ">recall<", ">poor<", ">good<"):
         assert shown in text
+    medians = rankmill.evaluate_runs(table(LABELS), RUNS, "map@1..2:median").plot()
+    assert medians.title == "Value by cutoff"
     over_recall = rankmill.evaluate_runs(table(LABELS), RUNS, "pr").plot()
-    assert over_recall.title == "Precision by recall"
+    assert over_recall.title == "Precision by recall, with 95% intervals"
     with pytest.raises(UsageError, match="no picture of a Results without a metric at several"):
         rankmill.evaluate_runs(table(LABELS), RUNS, "map").plot()
 
@@ -91,7 +96,7 @@ def test_the_command_writes_and_draws(files: list[str], run: Any) -> None:
     found = pc.read_csv("c.csv")
     assert found.column_names == ["system", "metric", "cutoff", "value", "standard_error"]
     assert found.num_rows == 2 * (3 + 11)
-    code, _, error = run("evaluate", *files, "-m", "pr", "--curve", "c.svg")
+    code, _, error = run("evaluate", *files, "-m", "pr", "--plot", "c.svg")
     assert (code, error) == (0, "")
     with open("c.svg", encoding="utf-8") as file:
         assert "Precision by recall" in file.read()
@@ -105,7 +110,113 @@ def test_curves_of_both_kinds_are_one_table(files: list[str], run: Any) -> None:
     assert found["recall"].null_count == 3
 
 
-def test_a_picture_of_confidences_is_refused_before_anything_is_read(run: Any) -> None:
-    code, _, error = run("evaluate", "none", "nothing", "-m", "auprc", "--curve", "c.svg")
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--curve", "pr"], "-m pr prints the values, -m pr --plot curve.svg draws them"),
+        (["--curve", "map@1..100"], "and -m map@1..100 --curve curve.csv writes them as a table"),
+        (
+            ["-m", "pr", "--curve", "c.svg"],
+            "--plot c.svg draws curves: --curve writes points, in .json, ",
+        ),
+        (["-m", "map", "--curve", "c.csv"], "--curve is for a metric at several cutoffs"),
+        (["-m", "brier", "--plot", "c.svg"], "or one with a curve, such as auprc or ece"),
+        (["-m", "map@1..3", "--plot", "c.csv"], "cannot draw 'c.csv': expected a name in .svg"),
+    ],
+)
+def test_what_is_no_curve_is_told_before_anything_is_read(
+    given: list[str], told: str, run: Any
+) -> None:
+    code, _, error = run("evaluate", "none", "nothing", *given)
     assert code == 2
-    assert "--curve draws a metric at several cutoffs, such as map@1..100, or pr" in error
+    assert told in error
+
+
+# ------------------------------------------------------------------ what is drawn
+
+
+def scored(confidence: float, right: float, count: int = 400) -> Any:
+    """Predictions of one item each, of which a share is right, around a confidence."""
+    draw = random.Random(int(1000 * confidence))
+    rows = [
+        (q, 1 if draw.random() < right else 2, confidence * draw.random()) for q in range(count)
+    ]
+    return pa.table({"query": [r[0] for r in rows], "items": [[r[1]] for r in rows],
+                     "scores": [[r[2]] for r in rows]})  # fmt: skip
+
+
+def confident() -> rankmill.Results:
+    labels = pa.table({"query": range(400), "items": [[1]] * 400})
+    runs = {"a": scored(1.0, 0.5), "b": scored(0.5, 0.25)}
+    return rankmill.evaluate_runs(labels, runs, "auprc,best_f1,ece(bins=4),brier,map@1..2")
+
+
+def test_bands_are_the_standard_errors_within_the_range() -> None:
+    results = rankmill.evaluate_runs(table(LABELS), RUNS, "recall@1..3")
+    picture = curve_picture(results)
+    bands = [one for one in picture.marks if isinstance(one, Stroke) and "shade" in one.role]
+    assert [one.role for one in bands] == ["shade s1", "shade s0"]
+    ticks = [(float(one.text), one.y - 4) for one in picture.marks
+             if isinstance(one, Text) and "." in one.text]  # fmt: skip
+    (low, bottom), (high, top) = min(ticks), max(ticks)
+    for system, band in zip(("good", "poor"), bands, strict=True):
+        one = results[system]
+        reach = [1.959964 * (one.standard_errors[f"recall@{k}"] or 0) for k in (1, 2, 3)]
+        wanted = [max(one[f"recall@{k}"] - r, 0.0) for k, r in zip((1, 2, 3), reach, strict=True)]
+        wanted += [min(one[f"recall@{k}"] + r, 1.0) for k, r in zip((3, 2, 1), reach[::-1],
+                                                                 strict=True)]  # fmt: skip
+        shown = [low + (high - low) * (y - bottom) / (top - bottom) for _, y in band.points]
+        assert shown == pytest.approx(wanted, abs=1e-4)
+
+
+def test_intervals_end_with_the_range_of_the_metric() -> None:
+    run = {1: [1, 9], 2: [9, 1], 3: [9, 1]}
+    lines = curve_lines(rankmill.evaluate_runs({1: [1], 2: [1], 3: [1]}, {"a": run}, "map@1..2"))
+    ends = [ends for _, ends in lines["map"]["a"].values()]
+    assert ends[0] == (0.0, pytest.approx(1 / 3 * (1 + 1.959964)))
+    assert ends[1] == (pytest.approx(2 / 3 - 1.959964 / 6), pytest.approx(2 / 3 + 1.959964 / 6))
+
+
+def test_curves_by_confidence_are_drawn() -> None:
+    results = confident()
+    lines = curve_lines(results)
+    assert list(lines) == ["map", "precision by recall, all predictions"]
+    for name, one in results.items():
+        curve = one.curve("auprc").to_pylist()
+        for recall, (value, _) in lines["precision by recall, all predictions"][name].items():
+            known = [row["precision"] for row in curve if row["recall"] >= recall]
+            assert value == max(known, default=None)
+    text = results.plot().svg()
+    assert text.count("ece(bins=4): accuracy by confidence") == 2  # one for each system
+    assert text.count(">precision by recall, all predictions<") == 1
+    assert "brier" not in text
+    assert text == confident().plot().svg()
+
+
+def test_a_reliability_diagram_has_its_bins_and_the_diagonal() -> None:
+    results = rankmill.Results({"a": confident()["a"]})
+    only = {n: v for n, v in results["a"].metrics.items() if n.startswith("ece")}
+    picture = curve_picture({"a": replace(results["a"], metrics=only)})
+    assert picture.title == "Reliability"
+    dots = [one for one in picture.marks if isinstance(one, Marker) and one.size == 4][:-1]
+    bins = results["a"].curve("ece(bins=4)").to_pylist()
+    (diagonal,) = [one for one in picture.marks
+                   if isinstance(one, Stroke) and one.dash == "4 4"]  # fmt: skip
+    (left, bottom), (right, top) = diagonal.points
+    assert [((d.x - left) / (right - left), (d.y - bottom) / (top - bottom)) for d in dots] == [
+        pytest.approx((row["mean"], row["accuracy"]), abs=1e-9) for row in bins
+    ]
+
+
+def test_results_of_json_have_no_curves_to_draw() -> None:
+    again = rankmill.Results.from_json(confident().to_json())
+    assert ">map<" in again.plot().svg()
+    assert "ece" not in again.plot().svg()
+
+
+def test_long_lines_have_few_markers_and_labels() -> None:
+    picture = rankmill.evaluate_runs(table(LABELS), RUNS, "map@1..100").plot()
+    marked = [one for one in picture.marks if isinstance(one, Marker) and one.role == "s0"]
+    assert len(marked) <= 25 + 1
+    texts = [one.text for one in picture.marks if isinstance(one, Text)]
+    assert [text for text in texts if text.isdecimal()] == ["100", "80", "60", "40", "20"]

@@ -18,7 +18,7 @@ from strategies import some
 pytestmark = pytest.mark.small
 
 TABLE = ".parquet .parq .pq .csv .jsonl .ndjson .arrow .feather"
-CURVE = f"{TABLE} .json .svg .png .pdf"
+CURVE = f"{TABLE} .json"
 RESULT = ".json .csv .md .markdown .tex .txt"
 PAGE = ".html .htm"
 RULE = ["--rule", "map@2 > 0"]
@@ -28,6 +28,8 @@ OPTIONS = [
     (["evaluate", "l.csv", "p.csv", *METRICS], "-o", RESULT),
     (["evaluate", "l.csv", "p.csv", *METRICS], "--per-query", TABLE),
     (["evaluate", "l.csv", "p.csv", *METRICS], "--curve", CURVE),
+    (["evaluate", "l.csv", "p.csv", *METRICS], "--plot", ".svg .png .pdf"),
+    (["evaluate", "l.csv", "p.csv", "o.csv", *METRICS], "--leaderboard", PAGE),
     (["evaluate", "l.csv", "p.csv", "-m", "map@2"], "--report", PAGE),
     (["compare", "l.csv", "p.csv", "o.csv", "-m", "map@2"], "-o", RESULT),
     (["compare", "l.csv", "p.csv", "o.csv", "-m", "map@2"], "--per-query", TABLE),

@@ -29,7 +29,10 @@ RULE = ["--rule", "map@2 drop <= 0.9"]
 COMPARED = ["labels.csv", "old.csv", "new.csv", "-m", "map@2", "--by", "by.csv", *BESIDE]
 # A command with its inputs, and the options that name its outputs.
 COMMANDS = [
-    (["evaluate", "labels.csv", "new.csv", *METRICS, *BESIDE], "-o --per-query --curve --report"),
+    (
+        ["evaluate", "labels.csv", "new.csv", *METRICS, *BESIDE],
+        "-o --per-query --curve --plot --report",
+    ),
     (["evaluate", "rankmill.toml"], "-o --per-query --curve --report"),
     (["compare", *COMPARED], "-o --per-query --plot --report"),
     (["compare", "two.toml"], "-o --per-query --plot --report"),

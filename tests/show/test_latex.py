@@ -3,8 +3,11 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,18 +19,21 @@ from rankmill.analysis.compare.view.comparison import view_of
 from rankmill.analysis.compare.view.paper import CORRECTIONS, TITLES
 from rankmill.analysis.statistics.corrections import CORRECTIONS as ALL_CORRECTIONS
 from rankmill.analysis.statistics.significance import TESTS, TUKEY
-from rankmill.io.inert_text import latex_text, visible
+from rankmill.io.inert_text import _GREEK, _GREEK_NAMES, latex_text, visible
 from rankmill.show.tables import Best, Column, Marked, Table, View
 from rankmill.show.writers import write
 from systems import compare, made, table
 
+MATHEMATICS = {r"\to": "→", r"\le": "≤", r"\ge": "≥", "-": "−", r"\infty": "∞"}
+MATHEMATICS |= {f"\\{n}": g for n, g in zip(_GREEK_NAMES.split(), _GREEK, strict=True)}
 COMMANDS = {
     **{"\\textbackslash": "\\", "\\textasciitilde": "~", "\\textasciicircum": "^"},
     **{"\\textless": "<", "\\textgreater": ">", "\\textbar": "|", "\\char34": '"'},
+    **{f"${command}$": one for command, one in MATHEMATICS.items()},
     **{"\\dots": "…", "$\\uparrow$": "↑", "$\\downarrow$": "↓", "$\\approx$": "≈", "\\ ": " "},
     **{f"\\{one}": one for one in "&%$#_{}"},
 }
-ACTS = r"\$\\[a-z]+\$|\\(?:char34|[A-Za-z]+)|\\."
+ACTS = r"\$\\[A-Za-z]+\$|\$-\$|\\(?:char34|[A-Za-z]+)|\\."
 TOKEN = re.compile(rf"(?P<acts>{ACTS})|(?P<group>\{{\}}|\{{([\[*])\}})|(?P<plain>.)", re.S)
 ACTIVE = set('&%$#_{}~^\\<>|"')
 ACTING = ["\\input{/etc/passwd}", "\\\\", "[1] a", "*a", "a & b", "50% off", "$x$", "#1", "a_b^c"]
@@ -213,16 +219,81 @@ def test_names_do_not_act():
     assert [read_back(row[0]) for row in rows[1:]] == [visible(name) for name in names]
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex on this machine")
-def test_latex_compiles(tmp_path: Path):
-    body = of(hostile_comparison()[0])
-    body = "".join(one if ord(one) < 256 else "?" for one in body)  # what old fonts have
+NAMES = ["bm25_v2 & co #1 50% ~^\\{}", "naïve Łódź “x” €", "β-VAE ≤ 3 → Ω"]
+
+
+def named_runs() -> tuple[pa.Table, dict[str, pa.Table]]:
+    """Labels with slices of such names, and three systems."""
+    labels, poor, good = made(3, 40)
+    noisy = {q: (good if q % 3 else poor)[q] for q in labels}
+    runs = dict(zip(NAMES, map(table, (poor, good, noisy)), strict=True))
+    return table(labels).append_column(NAMES[0], pa.array([NAMES[q % 3] for q in labels])), runs
+
+
+def compared(**options: Any) -> rankmill.Comparison:
+    return rankmill.compare(*named_runs(), ["map@3", "first_rank"], by=NAMES[0], **options)
+
+
+def negative() -> View:
+    column = Column("x", "short")
+    made_up = Table([column], [[Best(-0.5, "↓")], [Best(-2.5e-7)], [Best(float("inf"))]])
+    return View(list, lambda: [made_up], lambda: made_up, dict)
+
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "hostile": lambda: hostile_comparison()[0],
+    "result": lambda: rankmill.evaluate(
+        named_runs()[0], named_runs()[1][NAMES[0]], ["map@3", "gini"], by=NAMES[0]
+    ),
+    "results": lambda: rankmill.evaluate_runs(*named_runs(), ["map@3", "map(rel=1)@2:median"]),
+    "comparison": lambda: compared(worst_slices=1, moved=1, margin=0.1),
+    "leaderboard": lambda: compared(all_pairs=True),
+    "stability": lambda: rankmill.stability(*named_runs(), "map", cutoffs=[1, 3], splits=5),
+    "verdict": lambda: rankmill.gate(
+        named_runs()[0], named_runs()[1][NAMES[0]], ["map@3 >= 0.1", f"map@3[{NAMES[0]}=*] >= 0.9"]
+    ),
+    "trace": lambda: rankmill.explain(named_runs()[0], named_runs()[1][NAMES[0]], "map@3", 1),
+    "evaluators": lambda: rankmill.explain_evaluators(*map(dict, made(3)[:2]), "map"),
+}
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex, and booktabs")
+@pytest.mark.parametrize("kind", [*KINDS, "negative"])
+def test_latex_compiles(kind: str, tmp_path: Path) -> None:
+    body = write(negative(), "latex") if kind == "negative" else KINDS[kind]().to_latex()
+    if kind == "hostile":
+        body = "".join(one if one < "\u017e" else "?" for one in body)
+    assert ("lualatex" in body) == (kind == "hostile")
     (tmp_path / "body.tex").write_text(body, "utf-8")
-    head = "\\documentclass{article}\\usepackage{booktabs}\\usepackage[T1]{fontenc}"
+    asked = "".join(re.findall(r"^% .*?(\\usepackage\S*)", body, re.M))
+    head = f"\\documentclass{{article}}{asked}"
     (tmp_path / "a.tex").write_text(f"{head}\\begin{{document}}\\input{{body}}\\end{{document}}\n")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "a.tex"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stdout[-3000:].decode(errors="replace")
+    assert b"Missing character" not in (tmp_path / "a.log").read_bytes()
+
+
+def test_bold_reaches_numbers_in_mathematics() -> None:
+    shown = [row[0] for row in structure(write(negative(), "latex"))[0][1:]]
+    assert shown == [
+        "\\textbf{\\boldmath$-0.5000$}\\rlap{\\textsuperscript{$\\downarrow$}}",
+        "\\textbf{\\boldmath$-2.500 \\times 10^{-7}$}",
+        "\\textbf{\\boldmath$\\infty$}",
+    ]
+
+
+def test_latex_tells_what_its_characters_need() -> None:
+    def head(text: str) -> list[str]:
+        shown = Table([Column("x")], [[text]])
+        told = write(View(list, lambda: [shown], lambda: shown, dict), "latex")
+        return [line for line in told.splitlines() if line.startswith("%")][1:]
+
+    assert head("α, β ≤ ∞") == []
+    assert head("é") == [r"% It needs \usepackage[T1]{fontenc} too."]
+    assert head("é日本") == [
+        "% pdflatex lacks 日 本: take lualatex or xelatex, and by fontspec a font that has them."
+    ]
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare"])

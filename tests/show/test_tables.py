@@ -205,3 +205,18 @@ def test_a_csv_of_every_kind_can_be_read_back():
         ["True", "7", "1", "0.5"],
         ["17", "", "", ""],
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([Best(0.50002), 0.50001, 0.1], ["0.50002*", "0.50001", "0.10000"]),
+        ([Best(0.5), Best(0.5), 0.25], ["0.5000*", "0.5000*", "0.2500"]),
+        ([0.50002, 0.50001, Best(0.6)], ["0.5000", "0.5000", "0.6000*"]),
+        ([Best(123456.4), 123456.2, None], ["123456.4*", "123456.2", ""]),
+        ([Best(0.1 + 0.2), 0.3], ["0.3000*", "0.3000"]),  # nobody can read 17 digits
+    ],
+)
+def test_no_decimals_hide_what_is_best(values, shown):
+    table = Table([Column("map", "lettered")], [[one] for one in values])
+    assert [text.rstrip() for (text,) in table.texts()[1:]] == shown

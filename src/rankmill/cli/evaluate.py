@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources, check_outputs
-from rankmill.cli.page import page_of, trends_of
+from rankmill.cli.page import command_line, page_of, trends_of
 from rankmill.cli.progress_bar import Progress, run
 from rankmill.cli.run_record import Recording, by_system
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.engine.results_view import same_queries, systems_view
 from rankmill.errors import UsageError
-from rankmill.io.table_files import suffix_of
+from rankmill.io.table_files import NAMED, suffix_of
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.show.writers import write
 
@@ -37,7 +38,7 @@ rankmill evaluate labels.parquet predictions.parquet -m map@12
 rankmill evaluate qrels.txt bm25.run dense.run -m map --preset trec_eval
 rankmill evaluate labels.parquet 'p/*.parquet' -m mrr@5 -m gap --format csv
 rankmill evaluate labels run -m ndcg@10 --gain stars --gain-function exp
-rankmill evaluate labels bm25.run dense.run -m map@1..100 --curve curves.svg
+rankmill evaluate labels bm25.run dense.run -m map@1..100 --plot map.svg
 rankmill evaluate labels run -m map --binary --in-order
 rankmill evaluate labels run -m map@12 --by country
 rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
@@ -56,7 +57,9 @@ def command(
     output: str | None,
     per_query: str | None,
     curve: str | None,
+    plot: str | None,
     report: str | None,
+    leaderboard: str | None,
     only_plan: bool,
     recording: Recording,
     **options: Any,
@@ -67,13 +70,16 @@ def command(
     parsed, _ = parse_under(metrics, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    files = {"per_query": per_query, "curve": curve, "report": report}
-    files["history"] = recording.place
-    check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
     if curve is not None:
-        _check_curve(curve, parsed)
+        _check_points(curve)
+    files = {"per_query": per_query, "curve": curve, "plot": plot, "report": report}
+    files |= {"leaderboard": leaderboard, "history": recording.place}
+    check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
+    _check_curves(curve, plot, parsed)
     if report is not None and len(runs) > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")
+    if leaderboard is not None and len(runs) < 2:
+        raise UsageError("--leaderboard takes the PREDICTIONS of two systems or more")
     chosen = format_for(format, output)
     options |= {"metrics": metrics, "per_query": per_query is not None}
 
@@ -104,45 +110,62 @@ def command(
         trends = trends_of(only, recording.history, recording.time)
         page = page_of(only, given, trends, details)
         recorded.append((report, page))
-    if curve is not None:
-        recorded.append((curve, _curves(results, curve)))
+    recorded += _curves(results, curve, plot)
+    if leaderboard is not None:
+        from rankmill.engine.results import Results
+        from rankmill.nightly.report.pages import leaderboard_page
+
+        recorded.append((leaderboard, leaderboard_page(Results(results), command_line())))
     if all(None not in one.metrics.values() for one in results.values()):
         recorded += recording.record_run(results, label_source, by_system(runs))
     _deliver(results, chosen, output, per_query, recorded)
     check_values(results)
-    recording.log_run([output, per_query, curve, report])
+    recording.log_run([output, per_query, curve, plot, report, leaderboard])
 
 
-def _check_curve(path: str, metrics: Sequence[Metric]) -> None:
-    """Raise UsageError before anything is read if there is no such curve, or no picture of it."""
-    from rankmill.engine.curves import AT_CUTOFFS, cuts_of
-    from rankmill.metrics.aggregate import has_curve
-    from rankmill.show.pictures import SUFFIXES, check_picture
+def _check_points(path: str) -> None:
+    """Raise UsageError if the file for the points of curves is a picture, or a metric."""
+    from rankmill.metrics.registry import parse_all
+    from rankmill.show.pictures import SUFFIXES
 
-    drawn = suffix_of(path) in SUFFIXES
-    if drawn:
-        check_picture(path)
-    if cuts_of(one.text for one in metrics):
-        return
-    if drawn:
-        raise UsageError(f"--curve draws {AT_CUTOFFS}: ask for one (-m)")
-    if not any(map(has_curve, metrics)):
+    if suffix_of(path) in SUFFIXES:
+        raise UsageError(f"--plot {path} draws curves: --curve writes points, in .json, {NAMED}")
+    with suppress(UsageError):
+        parse_all([path])
+        path = f"-m {path}"
+    if path.startswith("-m "):
         raise UsageError(
-            f"--curve is for metrics such as auprc, best_f1 and ece, or {AT_CUTOFFS}: ask for one "
-            "(-m)"
+            f"--curve takes a FILE, and -m the metrics: {path} prints the values, {path} --plot "
+            f"curve.svg draws them, and {path} --curve curve.csv writes them as a table"
         )
 
 
-def _curves(results: dict[str, Result], path: str) -> Any:
-    """Return the curves as a table, as JSON, or as a picture."""
+def _check_curves(curve: str | None, plot: str | None, metrics: Sequence[Metric]) -> None:
+    """Raise UsageError before anything is read if there is no such curve, or no picture of it."""
+    from rankmill.engine.curves import DRAWN, check_drawn, cuts_of
+    from rankmill.metrics.aggregate import has_curve
+    from rankmill.show.pictures import check_picture
+
+    texts = [one.text for one in metrics]
+    if plot is not None:
+        check_picture(plot)
+        check_drawn(texts)
+    if curve is not None and not cuts_of(texts) and not any(map(has_curve, metrics)):
+        raise UsageError(f"--curve is for {DRAWN}: ask for one (-m)")
+
+
+def _curves(results: dict[str, Result], curve: str | None, plot: str | None) -> list[Any]:
+    """Return the points of curves, as a table or as JSON, and their picture, if asked for."""
     from rankmill.engine.curves import curve_picture, curve_rows
     from rankmill.results.curves import view_of_curves
-    from rankmill.show.pictures import SUFFIXES, rendered
+    from rankmill.show.pictures import rendered
 
-    if suffix_of(path) in SUFFIXES:
-        return rendered(curve_picture(results), path)
-    table = curve_rows(results)
-    return write(view_of_curves(table), "json") if suffix_of(path) == ".json" else table
+    files: list[Any] = [] if plot is None else [(plot, rendered(curve_picture(results), plot))]
+    if curve is not None:
+        table = curve_rows(results)
+        as_json = suffix_of(curve) == ".json"
+        files.append((curve, write(view_of_curves(table), "json") if as_json else table))
+    return files
 
 
 def _deliver(

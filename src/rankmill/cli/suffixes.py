@@ -24,7 +24,7 @@ _TEXTS = {
     "summary": ("a line of text", (".txt", ".md", ".markdown")),
 }
 # The options that write a table, in the format of the suffix; and what these may be besides.
-_TABLES = {"per_query": (), "curve": (".json", ".svg", ".png", ".pdf")}
+_TABLES = {"per_query": (), "curve": (".json",)}
 
 
 def check_names(output: str | None, others: Mapping[str, str | None]) -> None:

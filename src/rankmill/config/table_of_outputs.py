@@ -84,9 +84,9 @@ OUTPUT = (
     Option(
         "--curve FILE",
         "",
-        "Also write curves to FILE: metrics over their cutoffs (-m map@1..100), precision over "
-        "recall (-m pr), and the curves and bins of auprc, ece and their like. Its suffix tells "
-        f"the format: .json, {NAMED}; or .svg, .png or .pdf, in which the first two are drawn.",
+        "Also write the points of curves to FILE: metrics over their cutoffs (-m map@1..100), "
+        "precision over recall (-m pr), and the curves and bins of auprc, ece and their like. Its "
+        f"suffix tells the format: .json, {NAMED}. --plot draws them.",
         on="evaluate",
         table="",
     ),
@@ -115,7 +115,7 @@ OUTPUT = (
         "",
         "Also draw a picture to FILE, in .svg, .png or .pdf. The last two need matplotlib: "
         f"{install('plot')}.",
-        on="compare",
+        on="evaluate compare",
         table="",
     ),
     Option(
@@ -138,9 +138,9 @@ OUTPUT = (
     Option(
         "--leaderboard FILE",
         "",
-        "Also write a page to FILE, in HTML, with the table of all systems, the pairs and the "
-        "slices. It implies --all-pairs.",
-        on="compare",
+        "Also write a page to FILE, in HTML, with the table of all systems, the pairs if they are "
+        "compared, and the slices. In 'compare' it implies --all-pairs.",
+        on="evaluate compare",
         table="",
     ),
     Option(

@@ -60,9 +60,13 @@ class Results(Answer, dict[str, Result]):
     def _repr_html_(self) -> str | None:
         return super()._repr_html_() if self else None
 
+    @property
+    def same(self) -> bool | None:
+        """Whether all have the same queries in the mean; None if that is not known."""
+        return same_queries(self) if self._same is None else self._same
+
     def _view(self) -> View:
-        same = same_queries(self) if self._same is None else self._same
-        return systems_view(self, same, sides_of(next(iter(self.values()), {})))
+        return systems_view(self, self.same, sides_of(next(iter(self.values()), {})))
 
     def _picture(self) -> Picture:
         from rankmill.engine.curves import curve_picture

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from rankmill.errors import spoken
 from rankmill.results import audit
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
-from rankmill.results.slices import slice_parts
+from rankmill.results.slices import UNKNOWN, slice_parts
 from rankmill.show.leaderboard import leaderboard
 from rankmill.show.metric_names import SIDES
 from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
@@ -63,11 +64,12 @@ def systems_view(
         values = _values(results, sides, comparable=not note)
         legend = ["* the best of a metric", *side_notes(sides)] if values.marked else []
         more = slice_parts(results)
-        return [values, *legend, *notes, "", *more, _counts(results), "", _facts(results, note)]
+        facts = Facts(facts_of_systems(results, same_queries), aligned=False)
+        return [values, *legend, *notes, "", *more, _counts(results), "", facts]
 
     def page() -> list[Part]:
         every = _long({name: metrics_table(one) for name, one in results.items()})
-        return [*paper(), every, *(one for one in slice_parts(results) if one)]
+        return [*board(), every, *(one for one in slice_parts(results) if one)]
 
     def exact() -> Table:
         table = _long({name: exact_table(one) for name, one in results.items()})
@@ -81,15 +83,41 @@ def systems_view(
         }
         return {**once, "same_queries": same_queries, "note": note or None, "systems": contents}
 
-    def paper() -> list[Part]:
-        metrics = next(iter(results.values())).metrics
-        values = {m: {name: one.metrics[m] for name, one in results.items()} for m in metrics}
-        # Values over different queries have no best, and no order.
-        table = leaderboard(values, dict.fromkeys(sides, "neither") if note else sides)
-        legend = ["bold: the best of a metric", *side_notes(sides)] if table.marked else []
-        return [table, *legend, *([note] if note else []), *notes]
+    def board() -> list[Part]:
+        return board_of(results, same_queries, sides)
 
-    return View(screen, page, exact, content, paper)
+    return View(screen, page, exact, content, board)
+
+
+def board_of(
+    results: Mapping[str, Result], same_queries: bool | None, sides: Mapping[str, str]
+) -> list[Part]:
+    """Return the table of all systems, and what has to be said about it."""
+    first, note = next(iter(results.values())), _note(results, same_queries)
+    values = {m: {name: one.metrics[m] for name, one in results.items()} for m in first.metrics}
+    # Values over different queries have no best, and no order.
+    table = leaderboard(values, dict.fromkeys(sides, "neither") if note else sides)
+    legend = ["bold: the best of a metric", *side_notes(sides)] if table.marked else []
+    return [table, *legend, *([note] if note else []), *first.notes]
+
+
+def slice_boards(results: Mapping[str, Result], sides: Mapping[str, str]) -> Iterator[Table]:
+    """Yield the systems in each slice of each way to cut, the best of the slice first."""
+    found: dict[str, dict[Any, dict[str, dict[str, Any]]]] = {}
+    for name, one in results.items():
+        for way, value, *row in [] if one.by is None else (r.values() for r in one.by.to_pylist()):
+            of_slice = found.setdefault(way, {}).setdefault(value, {})
+            of_slice.setdefault(name, {})[row[0]] = row
+    for way, of_way in found.items():
+        rows: list[list[Cell]] = []
+        for value, of in of_way.items():
+            metrics = next(iter(of.values()))
+            values = {m: {name: one[m][1] for name, one in of.items()} for m in metrics}
+            board = leaderboard(values, sides)
+            for system, *cells in board.rows:
+                queries = next(iter(of[str(system)].values()))[3]
+                rows.append([UNKNOWN if value is None else value, queries, system, *cells])
+        yield Table([Column(way), Column("queries", "count"), *board.columns], rows)
 
 
 def _note(results: Mapping[str, Result], same_queries: bool | None) -> str:
@@ -146,7 +174,11 @@ def _long(tables: Mapping[str, Table]) -> Table:
     return Table([Column("system"), *columns], rows)
 
 
-def _facts(results: Mapping[str, Result], note: str) -> Facts:
+def facts_of_systems(
+    results: Mapping[str, Result], same_queries: bool | None
+) -> list[tuple[str, str]]:
+    """Return what was read, how it was counted, and how long it took."""
+    note = _note(results, same_queries)
     first = next(iter(results.values()))
     systems = {name: one.inputs.get("predictions", {}) for name, one in results.items()}
     facts = facts_of({"systems": systems, **first.inputs})
@@ -157,4 +189,4 @@ def _facts(results: Mapping[str, Result], note: str) -> Facts:
     if note:
         facts.append(("queries", note))
     facts.append(("seconds", f"{sum(one.seconds for one in results.values()):.2f}"))
-    return Facts(facts, aligned=False)
+    return facts

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,9 @@ from rankmill.metrics.aggregates.weighted_mean import sum_weights
 from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.sums import Term, read_sums
 from rankmill.results.result import WEIGHT, Result
-from rankmill.results.slices import UNKNOWN, MetricOfSlice, WeightedSum, table_of_slices
+from rankmill.results.slices import REACH, UNKNOWN, MetricOfSlice, WeightedSum, table_of_slices
 from rankmill.sources.inputs.inputs import Input
 from rankmill.threads import Workers
-
-# How many standard errors a 95 % interval reaches to each side.
-REACH = NormalDist().inv_cdf(0.975)
 
 NO_ARRAY: Any = None
 

@@ -14,6 +14,11 @@ LONGEST = 48
 _NO_ROOM = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ"
+_GREEK_NAMES = (
+    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+)
 _LATEX = str.maketrans(
     {
         **{one: f"\\{one}" for one in "&%$#_{}"},
@@ -23,7 +28,9 @@ _LATEX = str.maketrans(
         # Arguments of the end of a row, if a cell begins with them.
         **{"[": "{[}", "*": "{*}"},
         # Not in every font.
-        **{"↑": r"$\uparrow$", "↓": r"$\downarrow$", "≈": r"$\approx$", "…": r"\dots{}"},
+        **{"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "…": r"\dots{}"},
+        **{"≈": r"$\approx$", "≤": r"$\le$", "≥": r"$\ge$", "−": "$-$", "∞": r"$\infty$"},
+        **{one: f"$\\{name}$" for one, name in zip(_GREEK, _GREEK_NAMES.split(), strict=True)},
     }
 )
 # Characters that TeX would join with the next one, and spaces that it would drop.

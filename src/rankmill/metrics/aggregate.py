@@ -343,6 +343,12 @@ def has_curve(metric: Metric) -> bool:
     return hasattr(aggregate_of(metric), "table")
 
 
+def axes_of(metric: Metric) -> tuple[str, str] | None:
+    """Return which columns of the table of a metric its picture has; None if it has no picture."""
+    found: tuple[str, str] | None = getattr(aggregate_of(metric), "axes", None)
+    return found
+
+
 def list_walk_of(metric: Metric) -> Callable[[ScoredBlock, int, KnownItems], ListWalk] | None:
     """Return the walk down the only list of a block, up to a rank; None for most metrics.
 

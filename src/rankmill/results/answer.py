@@ -134,8 +134,8 @@ class Answer:
 
     def _picture(self) -> Picture:
         raise UsageError(
-            f"there is no picture of a {type(self).__name__}; a Comparison, a Stability and a "
-            "History have one"
+            f"there is no picture of a {type(self).__name__}; a Comparison, a Stability, a History "
+            "and Results, of evaluate_runs, have one"
         )
 
     def __repr__(self) -> str:

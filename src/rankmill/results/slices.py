@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill.show.tables import Cell, Column, Part, Table
@@ -10,6 +11,8 @@ from rankmill.show.tables import Cell, Column, Part, Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+REACH = NormalDist().inv_cdf(0.975)
+"""How many standard errors a 95 % interval reaches to each side."""
 UNKNOWN = "(unknown)"
 """The value of a slice of queries for which it is not known."""
 

@@ -61,13 +61,15 @@ def _artist(mark: Mark) -> Any:
 
     roles = mark.role.split()
     colour, card = colour_of(mark.role), COLOURS["card"][0]
+    opaque = next((OPAQUE[one] for one in roles if one in OPAQUE), 1.0)
+    if isinstance(mark, Stroke) and "shade" in roles:
+        return Polygon(mark.points, color=colour, alpha=opaque, linewidth=0)
     if isinstance(mark, Stroke):
         dashes = (0, [float(one) / mark.width for one in mark.dash.split()]) if mark.dash else "-"
         line = Line2D(*zip(*mark.points, strict=True), color=colour, linestyle=dashes)
         line.set_linewidth(0.75 * mark.width)
         return line
     if isinstance(mark, AreaMark):
-        opaque = next((OPAQUE[one] for one in roles if one in OPAQUE), 1.0)
         corner = mark.left, mark.top
         return Rectangle(corner, mark.wide, mark.high, color=colour, alpha=opaque, linewidth=0)
     if isinstance(mark, Marker):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from rankmill.show.marks import LOOKS, AreaMark, Drawing, Mark, Marker, Stroke, Text
@@ -48,6 +50,9 @@ class Series(NamedTuple):
     tones: Sequence[str] = ()
 
 
+MARKED = 24
+"""So many points of a line have a marker, unless each has a meaning of its own."""
+
 LONG = 12
 """The most characters of a label that fits in the middle below its place, on a phone too."""
 
@@ -76,10 +81,12 @@ def axis(scale: Scale, *, percent: bool = False, signed: bool = False) -> Drawin
     return Drawing(16, _tick_labels(scale, texts, 12), unseen=told)
 
 
-def forest(dots: Sequence[Dot], margin: float | None) -> Drawing:
-    """Draw differences below each other, above their axis; `margin` is a band around 0."""
-    ends = [end for one in dots for end in one[:3]]
-    scale = scale_of(ends, include=(0.0, *(() if margin is None else (-margin, margin))))
+def forest(dots: Sequence[Dot], margin: float | None, reach: float = math.inf) -> Drawing:
+    """Draw differences below each other, above their axis; `margin` is a band around 0.
+
+    The axis does not go beyond `reach`, unless values do: arrows tell of intervals that do.
+    """
+    scale = scale_within(dots, reach, () if margin is None else (-margin, margin))
     high = ROW * max(len(dots), 1)
     marks: list[Mark] = []
     if margin is not None:
@@ -93,6 +100,15 @@ def forest(dots: Sequence[Dot], margin: float | None) -> Drawing:
             marks.append(Text(3, y + 4, "no value"))
     marks += _tick_labels(scale, tick_texts(scale, signed=True), high + 14)
     return Drawing(high + 18, marks)
+
+
+def scale_within(
+    dots: Sequence[Dot], reach: float, include: Sequence[float] = (), *, most: int = 5
+) -> Scale:
+    """Return the axis of differences, in which intervals end at `reach` or at the last value."""
+    reach = max([reach, *(abs(one.value) for one in dots if one.value is not None)])
+    ends = [end and min(max(end, -reach), reach) for one in dots for end in one[:3]]
+    return scale_of(ends, most=most, include=(0.0, *include))
 
 
 def sample(name: str, tone: str = "", shape: str = "") -> list[Mark]:
@@ -156,12 +172,14 @@ def lines(
     every: int = 1,
     left: float = _LEFT,
     gaps: Sequence[float] = (),
+    bands: bool = False,
 ) -> Drawing:
     """Draw a line for each series over `labels`, with the intervals of its points.
 
     `places` are where the labels stand, rising from 0 to 1; else they are even. `left` is the room
     for the other axis in percent, less for a drawing across the whole page. At the places of `gaps`
-    there is an upright line that says that something is missing.
+    there is an upright line that says that something is missing. With `bands`, intervals are areas
+    around the lines.
     """
     known = [value for one in series for value in one.values]
     known += [end for one in series for ends in one.ends if ends is not None for end in ends]
@@ -180,8 +198,10 @@ def lines(
     if diagonal:
         ends = (left, _down(scale, 0)), (_RIGHT, _down(scale, 1))
         marks.append(Stroke(ends, "s1", 1, "4 4"))
+    for one in reversed(series) if bands else ():
+        marks += _bands(one, at, scale)
     for one in reversed(series):  # the first one lies on top
-        marks += _line(one, at, scale)
+        marks += _line(one._replace(ends=()) if bands else one, at, scale)
     # From the last one on, labels are as far apart as even ones would be: others would touch.
     apart, shown = 0.92 * (_RIGHT - left) * every / wide - 1e-6, 200.0
     for text, x in zip(reversed(labels), reversed(at), strict=True):
@@ -224,6 +244,17 @@ def _moment(time: object) -> float:
     return float(time.timestamp()) if hasattr(time, "timestamp") else float(str(time))
 
 
+def _bands(one: Series, across: Sequence[float], scale: Scale) -> Iterator[Mark]:
+    points = [*zip(across, one.ends, strict=True)]
+    for _, run in groupby(points, lambda point: point[1] is None):
+        ends = [(x, *(_down(scale, end) for end in pair)) for x, pair in run if pair is not None]
+        if len(ends) == 1:
+            yield Stroke([(ends[0][0], y) for y in ends[0][1:]], one.name)
+        elif ends:
+            there, back = [(x, a) for x, a, _ in ends], [(x, b) for x, _, b in reversed(ends)]
+            yield Stroke([*there, *back], f"shade {one.name}")
+
+
 def _line(one: Series, across: Sequence[float], scale: Scale) -> list[Mark]:
     shape, dash = LOOKS[one.name]
     paths: list[list[tuple[float, float]]] = [[]]
@@ -238,7 +269,8 @@ def _line(one: Series, across: Sequence[float], scale: Scale) -> list[Mark]:
             marks.append(Stroke([(x, _down(scale, end)) for end in ends], one.name))
         tone = one.tones[i] if i < len(one.tones) else ""
         own = "down" if tone in ("bad", "warn") else shape
-        marks.append(Marker(*paths[-1][-1], f"{one.name} {tone}".strip(), own))
+        if one.tones or len(paths[-1]) == 1 or i % (1 + len(across) // MARKED) == 0:
+            marks.append(Marker(*paths[-1][-1], f"{one.name} {tone}".strip(), own))
     return [*(Stroke(path, one.name, dash=dash) for path in paths if len(path) > 1), *marks]
 
 

@@ -9,6 +9,9 @@ from rankmill.io.inert_text import latex_text
 from rankmill.show.tables import Best, Cell, Column, Marked, Part, Table, raised
 
 _NEEDED = "% This needs \\usepackage{booktabs} in the preamble.\n"
+_LETTERS = "% It needs \\usepackage[T1]{fontenc} too.\n"
+_FONTS = "% pdflatex lacks {}: take lualatex or xelatex, and by fontspec a font that has them.\n"
+_UNKNOWN = re.compile("[^\0-\u017e–—‘’“”„†‡•€]|[ĦħĸĿŀŉŦŧ]")
 _SCIENTIFIC = re.compile(r"e([+-])0*(\d+)")
 
 
@@ -20,7 +23,10 @@ def written(parts: Sequence[Part]) -> str:
             blocks.append(f"{{\\footnotesize {latex_text(part)}\\par}}\n")
         elif isinstance(part, Table):
             blocks.append(_tabular(part))
-    return _NEEDED + "\n".join(blocks)
+    text = "\n\\medskip\\noindent\n".join(blocks)
+    lacking = sorted({*_UNKNOWN.findall(text)})[:20]
+    told = _FONTS.format(" ".join(lacking)) if lacking else "" if text.isascii() else _LETTERS
+    return _NEEDED + told + text
 
 
 def _tabular(table: Table) -> str:
@@ -45,7 +51,8 @@ def _cell(cell: Cell, text: str, column: Column) -> str:
     mark = cell.mark if isinstance(cell, Marked) else ""
     shown = _number(text.removesuffix(raised(mark)))
     if isinstance(cell, Best):
-        shown = f"\\textbf{{{shown}}}"
+        bold = "\\boldmath" if shown.startswith("$") else ""
+        shown = f"\\textbf{{{bold}{shown}}}"
     if mark:
         superscript = f"\\textsuperscript{{{latex_text(mark)}}}"
         # A mark takes no room, so that numbers with and without one stand below each other. Letters

@@ -58,7 +58,7 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu 
 
 
 class Stroke(NamedTuple):
-    """A line through points, each as (across, down)."""
+    """A line through points, each as (across, down); the role "shade" fills what it encloses."""
 
     points: Sequence[tuple[float, float]]
     role: str
@@ -157,6 +157,7 @@ def rules(scope: str, colours: Mapping[str, str]) -> str:
         **{f" .{role}": f"color: {colours[role]}" for role in COLOURS},
         " line": "stroke: currentColor",
         " polyline": "stroke: currentColor; fill: none; vector-effect: non-scaling-stroke",
+        " polyline.shade": "fill: currentColor; stroke: none",
         " rect": "fill: currentColor",
         **{
             f" {one}": f"fill: currentColor; stroke: {colours['card']}; stroke-width: 1.5"

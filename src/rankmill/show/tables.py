@@ -109,6 +109,7 @@ class Table(NamedTuple):
             if kind in ("short", "lettered"):
                 known = [cell for cell in of_column if cell is not None]
                 decimals = decimals_of([max(known, key=abs)] if known else [], _DIGITS[kind])
+                decimals = _telling(kind, of_column, decimals)
             if kind == "interval":
                 widths = (cell[1] - cell[0] for cell in of_column if cell is not None)
                 decimals = decimals_of(widths, _DIGITS["error"])
@@ -203,6 +204,15 @@ def raised(letters: str) -> str:
     'ᵃᵇᶻ'
     """
     return letters.translate(_RAISED)
+
+
+def _telling(kind: Kind, cells: Sequence[Cell], decimals: int) -> int:
+    """Return as many decimals, or up to 6 more that tell the best of a column from the others."""
+    for more in range(decimals, decimals + 7):
+        best = {_text(kind, cell, more) for cell in cells if isinstance(cell, Best)}
+        if not any(_text(kind, cell, more) in best for cell in cells if not isinstance(cell, Best)):
+            return more
+    return decimals
 
 
 def _lettered(text: str, cell: Any, starred: bool) -> str:

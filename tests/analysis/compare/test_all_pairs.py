@@ -271,6 +271,45 @@ def test_a_leaderboard_is_a_page_with_the_table_the_pairs_and_the_slices(files, 
     assert "--leaderboard board.html" in page
 
 
+def test_a_leaderboard_of_results_has_slices_and_tests_nothing(files, run):
+    metrics = ["map@3", "first_rank", "num_ret"]
+    given = ["-m", ",".join(metrics), "--by", "kind", "--leaderboard", "board.html"]
+    code, _, error = run("evaluate", *files, *given)
+    assert (code, error) == (0, "")
+    with open("board.html", encoding="utf-8") as file:
+        page = file.read()
+    assert "<script" not in page
+    assert "<bdi>good</bdi> has the best <bdi>map@3</bdi>; differences are not tested" in page
+    assert re.findall(r'kicker">([A-Z]\w+)', page) == ["Leaderboard", "Slices", "How"]
+    labels = LABELS.append_column("kind", pa.array(["<b>", "b"] * 40))
+    results = rankmill.evaluate_runs(labels, RUNS, metrics, by="kind")
+    rows = [
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+        for row in re.findall("<tr>.*?</tr>", page, re.S)
+    ]
+    of_slices = [row for row in rows if row and row[0] in ("&lt;b&gt;", "b")]
+    assert [row[1] for row in of_slices] == ["40"] * 8
+    for kind in ("<b>", "b"):
+        held = {(row["system"], row["metric"]): row["value"]
+                for row in results.by.to_pylist() if row["slice"] == kind}  # fmt: skip
+        shown = [row for row in of_slices if row[0] == kind.replace("<b>", "&lt;b&gt;")]
+        order = sorted(RUNS, key=lambda name: -held[name, "map@3"])
+        assert [row[2] for row in shown] == order
+        best = {"map@3": max, "first_rank": min}
+        for row in shown:
+            for metric, cell in zip(metrics, row[3:], strict=True):
+                bold, value = cell.startswith("<b>"), held[row[2], metric]
+                assert float(re.sub("</?b>", "", cell)) == pytest.approx(value, abs=5e-4)
+                ends = [held[name, metric] for name in RUNS]
+                assert bold == (metric in best and value == best[metric](ends)), (metric, row)
+
+
+def test_a_leaderboard_takes_two_systems(files, run):
+    code, _, error = run("evaluate", *files[:2], "--leaderboard", "board.html")
+    assert code == 2
+    assert "--leaderboard takes the PREDICTIONS of two systems or more" in error
+
+
 def test_a_leaderboard_is_html(files, run):
     code, _, error = run("compare", *files, "--leaderboard", "board.md")
     assert code == 2

@@ -578,6 +578,18 @@ def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
     assert "no slice of 3 broke it" in checked(page(held)).words
 
 
+def test_of_many_broken_slices_most_are_folded(inputs: dict[str, pa.Table]) -> None:
+    count = inputs["labels"].num_rows
+    many = pa.array([f"s{row % 60}" for row in range(count)])
+    labels = inputs["labels"].append_column("shop", many)
+    text = page(gate(labels, inputs["new"], ["map@5[shop=*] >= 0.9999"]))
+    verdict = text[text.index("Verdict</p>") : text.index("</section>", text.index("Verdict</p>"))]
+    shown, _, folded = verdict.partition("<details")
+    assert shown.count("where shop = ") == 20
+    assert "<summary>40 more</summary>" in folded
+    assert folded.count("where shop = ") == 40
+
+
 def test_a_page_counts_rules_clusters_and_notes(inputs: dict[str, pa.Table]) -> None:
     open_rule = "map@5[group=*] drop <= 1%"
     found = gate(inputs["labels"], inputs["old"], [open_rule], baseline=inputs["old"])

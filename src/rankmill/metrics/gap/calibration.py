@@ -137,6 +137,7 @@ class Reliability(Aggregate):
     """
 
     needs: ClassVar[Needs] = (Confidences,)
+    axes: ClassVar[tuple[str, str]] = ("mean", "accuracy")
 
     predictions: Counts
     correct: Counts

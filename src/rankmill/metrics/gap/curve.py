@@ -7,7 +7,7 @@ at the confidences of correct predictions therefore have all the best points of 
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class Points(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Curve(Gap):
     """The state of gap, of which a number of the curve is made."""
+
+    axes: ClassVar[tuple[str, str]] = ("recall", "precision")
 
     def points(self, among: Among) -> Points:
         """Return the points of the curve at the confidences of correct predictions."""

@@ -13,7 +13,7 @@ from rankmill.analysis.compare.differences.differences import (
     Estimate,
     Slice,
 )
-from rankmill.analysis.compare.view.plots import dot_of
+from rankmill.analysis.compare.view.plots import dot_of, reach_of
 from rankmill.nightly.report import words
 from rankmill.nightly.report.section import Figure, Folded, Grid, Section
 from rankmill.nightly.report.subject import Subject
@@ -129,17 +129,23 @@ def changes(subject: Subject) -> Section | None:
     return Section("Against the baseline", title, lead, [_forest(header, rows)])
 
 
-def _forest(header: Sequence[object], rows: Sequence[tuple[object, ...]], small: int = 0) -> Grid:
+def _forest(
+    header: Sequence[object],
+    rows: Sequence[tuple[object, ...]],
+    small: int = 0,
+    whole: Sequence[Difference] = (),
+) -> Grid:
     """Return a table with a drawing of each difference, which is the last of its row.
 
-    With `small`, the second cell is a number of queries, and rows of fewer do not widen the axis.
+    With `small`, the second cell is a number of queries, and rows of fewer do not widen the axis;
+    others do up to the `REACH` of the `whole`.
     """
     found = [(row[:-1], row[-1]) for row in rows]
     relative = all(isinstance(one, Difference) and one.relative is not None for _, one in found)
     dots = [(_dot(one, relative=relative), row) for row, one in found]
     large = [dot for dot, row in dots if not small or int(str(row[1]).replace(",", "")) >= small]
-    ends = [end for dot in large or [dot for dot, _ in dots] for end in dot[:3]]
-    scale = scale_of(ends, most=4, include=(0.0,))
+    drawn, reach = large or [dot for dot, _ in dots], reach_of(whole, relative=relative)
+    scale = charts.scale_within(drawn, reach, most=4)
     shown = []
     for (dot, row), (_, one) in zip(dots, found, strict=True):
         assert isinstance(one, Difference)
@@ -205,7 +211,8 @@ def _by_way(subject: Subject, cut: Sequence[Slice], metric: str, system: str) ->
         title = say("by {}", words.way_words(by))
         if len(kept) < len(of_way):
             title = say("{}, {} of {} slices", title, len(kept), count(len(of_way)))
-        yield _forest([title, "queries"], rows, max(1, int(SMALL * subject.queries)))
+        small, whole = max(1, int(SMALL * subject.queries)), subject.difference(metric, system)
+        yield _forest([title, "queries"], rows, small, [whole] if whole else [])
 
 
 def _most_moved(of_way: Sequence[Slice], metric: str, system: str) -> list[Slice]:

@@ -15,6 +15,8 @@ from rankmill.analysis.compare.differences.slice_tables import pair_tables, slic
 from rankmill.analysis.compare.view.comparison import Comparison, leaderboard_parts
 from rankmill.analysis.compare.view.details import Details
 from rankmill.analysis.explain.side_by_side import Listed
+from rankmill.engine.results import Results
+from rankmill.engine.results_view import board_of, facts_of_systems, slice_boards
 from rankmill.errors import plural
 from rankmill.io.inert_text import visible
 from rankmill.metrics.registry import sides_of
@@ -33,16 +35,19 @@ from rankmill.nightly.report.section import (
 from rankmill.nightly.report.subject import Run, Subject, subject_of
 from rankmill.nightly.report.text import Html, listed, name, say
 from rankmill.results.provenance import beside, described, semantics_text
+from rankmill.results.slices import slice_parts
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.show.marks import COLOURS, rules
 from rankmill.show.scales import count
-from rankmill.show.tables import Table
+from rankmill.show.tables import Best, Table
 from rankmill.show.writers import bold_texts
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Besides the headline, the header names so many of what was broken.
 MOST_BROKEN = 4
+# So many outcomes of rules are shown at once; others are folded.
+MOST_OUTCOMES = 20
 
 
 def page(
@@ -106,8 +111,13 @@ def page_without_verdict(found: Any, command: str | None = None) -> str:
     return _rendered(headline, "bad", told, [], sections)
 
 
-def leaderboard_page(found: Comparison, command: str | None = None) -> str:
-    """Return the page of a comparison of all pairs: the table of all, the pairs, the slices."""
+def leaderboard_page(found: Comparison | Results, command: str | None = None) -> str:
+    """Return the page of a comparison of all pairs: the table of all, the pairs, the slices.
+
+    That of results has no pairs, as nothing is tested.
+    """
+    if isinstance(found, Results):
+        return _results_page(found, command)
     board, note = leaderboard_parts(found)
     assert isinstance(board, Table)
     (metric, *_), first = found.values, str(board.rows[0][1])
@@ -127,6 +137,27 @@ def leaderboard_page(found: Comparison, command: str | None = None) -> str:
         sections.append(Section("Slices", str(title), "", [_grid(table)]))
     subject = subject_of(found, None, (), None, command)
     return _rendered(headline, "even", say("{}", subject.counted), [], [*sections, _how(subject)])
+
+
+def _results_page(found: Results, command: str | None) -> str:
+    one = next(iter(found.values()))
+    (board, *notes), (metric, *_) = board_of(found, found.same, sides_of(one)), one.metrics
+    assert isinstance(board, Table)
+    best = [str(row[0]) for row in board.rows if isinstance(row[1], Best)]
+    headline = say("{} side by side", plural(len(found), "system"))
+    if best:
+        told = listed([*map(name, best)]), "has" if len(best) == 1 else "have", name(metric)
+        headline = say("{} {} the best {}; differences are not tested", *told)
+    sections = [Section("Leaderboard", "", "; ".join(map(str, notes)), [_grid(board)])]
+    if one.sums:
+        sections.append(Section("Sums", "", "", [_grid(slice_parts(found)[0])]))
+    sides = sides_of(one) if found.same else dict.fromkeys(one, "neither")
+    for table in slice_boards(found, sides):
+        title = say("By {}", name(table.columns[0].title))
+        sections.append(Section("Slices", title, "", [_grid(table)]))
+    facts = [(name(side), _long(text)) for side, text in facts_of_systems(found, found.same)]
+    counted = say("{}", plural(one.queries, "query"))
+    return _rendered(headline, "even", counted, [], [*sections, _how_section(facts, command)])
 
 
 def _grid(table: Any) -> Grid:
@@ -297,7 +328,11 @@ def _rules(subject: Subject) -> Section | None:
         title = say("{} kept", "The rule was" if len(rows) == 1 else "All rules were")
     else:
         title = say("{}: {}", first.word.capitalize(), first.title)
-    return Section("Verdict", title, lead, [Finds(rows)])
+    parts: list[Any] = [Finds(rows[:MOST_OUTCOMES])]
+    if rows[MOST_OUTCOMES:]:
+        rest = rows[MOST_OUTCOMES:]
+        parts.append(Folded(f"{len(rest):,} more", [Finds(rest)]))
+    return Section("Verdict", title, lead, parts)
 
 
 # ------------------------------------------------------------------ inputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -33,6 +34,9 @@ from rankmill.show.value_lines import picture_of_lines
 
 MOST_ROWS = 40
 """The most intervals in a panel."""
+
+REACH = 10
+"""Intervals of slices are drawn so many times as far as that of all queries."""
 
 # The most characters of a name.
 _LONGEST, _SHORT = 36, 20
@@ -99,7 +103,7 @@ def columns_of(
             of_way = [one for one in slices if one.by == by and metric in one.differences]
             left_out, rows = _slice_rows(metric, of_way)
             title = f"by {brief(', '.join(by), _LONGEST)} (queries){left_out}"
-            panels.append(_forest(title, rows, settings.margin))
+            panels.append(_forest(title, rows, settings.margin, reach_of(of.values())))
         columns.append(panels)
     return columns
 
@@ -132,10 +136,21 @@ def _with_ends(one: Estimate) -> tuple[float | None, Ends]:
 # ------------------------------------------------------------------ intervals
 
 
-def _forest(title: str, rows: _Rows, margin: float | None) -> Panel:
+def _forest(title: str, rows: _Rows, margin: float | None, reach: float = math.inf) -> Panel:
     dots = [dot_of(one) for _, one in rows]
     names = [(ROW * (place + 0.5), name) for place, (name, _) in enumerate(rows)]
-    return Panel(title, charts.forest(dots, margin), names)
+    return Panel(title, charts.forest(dots, margin, reach), names)
+
+
+def reach_of(whole: Iterable[Difference], *, relative: bool = False) -> float:
+    """Return how far intervals of slices are drawn, given the differences of all queries.
+
+    Those of two queries may be a thousand times as wide, and nothing else could be seen.
+    """
+    pairs = [one.relative_interval if relative else (one.low, one.high) for one in whole]
+    ends = [abs(end) for pair in pairs if pair for end in pair if end is not None]
+    known = [end for end in ends if math.isfinite(end)]
+    return REACH * max(known) if any(known) else math.inf
 
 
 def _system_rows(of: Mapping[str, Difference]) -> tuple[str, _Rows]:
