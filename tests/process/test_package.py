@@ -34,8 +34,8 @@ BASE = {"errors", "homes", "version", "signals"}
 # The package itself holds the lazy public names; a process starts at __main__.
 ENTRIES = {"", "__main__"}
 # The public modules, which only hand names on. Those that are folders do so in their __init__.
-PUBLIC = ("arrays", "config", "kaggle", "metrics", "parts", "spark", "torch")
-ENTRIES |= {"arrays", "kaggle", "parts", "torch"}
+PUBLIC = ("arrays", "config", "kaggle", "metrics", "parts", "pytrec_eval", "spark", "torch")
+ENTRIES |= {"arrays", "kaggle", "parts", "pytrec_eval", "torch"}
 
 
 # ------------------------------------------------------------------ what is loaded when

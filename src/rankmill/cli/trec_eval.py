@@ -77,7 +77,7 @@ def command(arguments: tuple[str, ...]) -> None:
         query=query,
         scores=last.get("-Z", ""),
     )
-    text = printed(*files, asked)
+    text = printed(files[0], files[1], asked)
     sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
     sys.stdout.flush()
 

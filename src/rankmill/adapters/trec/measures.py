@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -90,8 +89,17 @@ NICKNAMES = {
     "set": (*tuple(MEASURES)[:5], "utility", *_SET),
     "all_trec": tuple(one for one in MEASURES if one not in _ALONE),
 }
-# Of judgement groups and of preferences, which are in files of other formats.
-_OTHER_FILES = re.compile(r"(?:all_)?prefs\b.*|prefs_.*|qrels_jg|.*_avgjg")
+_PREFS = ("num_prefs_poss", "num_prefs_ful", "num_prefs_ful_ret", "simp", "pair", "avgjg")
+_MORE_PREFS = (
+    *("avgjg_Rnonrel", "simp_ret", "pair_ret", "avgjg_ret", "avgjg_Rnonrel_ret"),
+    *("simp_imp", "pair_imp", "avgjg_imp"),
+)
+# Of preferences and of judgement groups, which are in qrels of other formats.
+OF_OTHER_FILES = {
+    "all_prefs": ("runid", "num_q", *(f"prefs_{one}" for one in _PREFS + _MORE_PREFS)),
+    "prefs": ("runid", "num_q", *(f"prefs_{one}" for one in _PREFS)),
+    "qrels_jg": ("runid", "num_q", "map_avgjg", "P_avgjg", "Rprec_mult_avgjg"),
+}
 
 
 @dataclass(frozen=True)
@@ -124,7 +132,8 @@ def columns_of(asked: Iterable[str], version: int) -> list[Column]:
     given: dict[str, str] = {}
     for text in asked:
         name, dot, params = text.partition(".")
-        if _OTHER_FILES.fullmatch(name):
+        others = {one for some in OF_OTHER_FILES.values() for one in some[2:]}
+        if name in OF_OTHER_FILES or name in others:
             raise UsageError(
                 f"{name} is of preferences or of judgement groups, which are in qrels of other "
                 "formats; trec_eval takes qrels of four columns here: leave it out"
@@ -157,17 +166,18 @@ def _columns(name: str, row: Measure, text: str | None) -> list[Column]:
         if len(set(ordered)) < len(ordered) or (row.form == "cutoffs" and ordered[0] < 1):
             raise UsageError(f"{name}.{text}: expected distinct numbers, and cutoffs from 1")
         ends = ((f"{one:.0f}" if row.form == "cutoffs" else f"{one:3.2f}") for one in ordered)
-        return [Column(f"{name}_{end}", name, (one,)) for end, one in zip(ends, ordered, strict=True)]
+        return [
+            Column(f"{name}_{end}", name, (one,)) for end, one in zip(ends, ordered, strict=True)
+        ]
     if name == "utility" and len(params) != 4:
         raise UsageError(f"utility.{text}: expected four numbers, as in utility.1,-1,0,0")
     return [Column(f"{name}_{text}" if row.form and text else name, name, params)]
 
 
-def _pairs(
-    name: str, text: str | None
-) -> tuple[tuple[float, ...], tuple[tuple[int, float], ...]]:
+def _pairs(name: str, text: str | None) -> tuple[tuple[float, ...], tuple[tuple[int, float], ...]]:
     """The p of rbp, if it is one of them, and the gains of levels."""
-    persistence, gains = 0.9, {}
+    persistence = 0.9
+    gains: dict[int, float] = {}
     for pair in text.split(",") if text else ():
         level, _, value = pair.partition("=")
         number = _number(value, name, False)

@@ -113,9 +113,7 @@ def _read(
         return judged_hits(index.labels, arranged, rows, job.scope), rows
 
     for together in (True, False):
-        read = map_lists(
-            work, predictions.source, predictions.columns, workers, together=together
-        )
+        read = map_lists(work, predictions.source, predictions.columns, workers, together=together)
         try:
             with closing(read) as blocks:
                 found = list(blocks)
@@ -181,10 +179,11 @@ def _of_queries(
     for column in shown:
         if column.measure == "relstring":
             length = int(column.params[0])
+            cleared = topics.lacking & (column.name == "relstring")
             cells.append(
                 [
-                    f"'{'' if lacking else relevance_string(topics.judged, q, length)}'"
-                    for q, lacking in enumerate(topics.lacking)
+                    f"'{'' if empty else relevance_string(topics.judged, q, length)}'"
+                    for q, empty in enumerate(cleared)
                 ]
             )
         else:
@@ -242,8 +241,9 @@ def _to_zscores(values: dict[str, np.ndarray], queries: Sequence[str], path: str
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         for number, line in enumerate(file, 1):
             try:
-                query, measure, mean, deviation = line.split()
-                known[query, measure] = float(mean), float(deviation)
+                query, measure, *numbers = line.split()
+                one, other = map(float, numbers)
+                known[query, measure] = one, other
             except ValueError:
                 raise InputError(
                     f"{path}, line {number}: {line.strip()!r}; expected query, measure, mean and "

@@ -109,23 +109,23 @@ class Levels:
         if metric.spec.divisor is not None:
             divisors = matched.divisors(metric)
             values = np.asarray(values / np.where(divisors > 0, divisors, 1))
-        if metric.name == "rndcg":
-            values = np.where(self._relevant.label_counts > 0, values, 0.0)
+        if metric.name == "rndcg":  # only with -l 0 may all that is relevant be worth nothing
+            relevant, worth = self._counts[2], matched.hits(metric).label_counts
+            values = np.where(relevant > 0, np.where(worth > 0, values, np.nan), 0.0)
         return values
 
     def _matched(self, metric: Metric, column: Column | None) -> Matched:
         if metric.spec.needs_judged:
             return self._of_marked
-        graded = column is not None and metric.name in _GRADED
-        return self._of_graded(column) if graded else self._of_relevant
+        if column is None or metric.name not in _GRADED:
+            return self._of_relevant
+        return self._of_graded(column)
 
     def _of_graded(self, column: Column) -> Matched:
         """The hits with the gains of their levels, or those that stand for them in a column."""
         if column.gains not in self._of_gains:
             judged, worth = self.judged, dict(column.gains)
-            gains, label_gains = (
-                _worth(one, worth) for one in (judged.gains, judged.label_gains)
-            )
+            gains, label_gains = (_worth(one, worth) for one in (judged.gains, judged.label_gains))
             queries = np.repeat(np.arange(len(judged.label_counts)), np.diff(judged.label_offsets))
             label_gains = label_gains[np.lexsort((-label_gains, queries))]
             kept, kept_labels = gains != 0, label_gains > 0
@@ -162,7 +162,7 @@ class Levels:
         return self._counts[0]
 
     def _num_nonrel_judged_ret(self) -> np.ndarray:
-        return np.diff(drop_values(self.marked.offsets, self.marked.gains == 0))
+        return np.asarray(np.diff(drop_values(self.marked.offsets, self.marked.gains == 0)))
 
     def _utility(self, a: float, b: float, c: float, d: float) -> np.ndarray:
         found, n, relevant = self._counts
@@ -189,7 +189,7 @@ class Levels:
         total = np.zeros(len(self.marked.label_counts))
         for recall in sorted(recalls, reverse=True):  # as its sum goes
             total = total + self._iprec_at_recall(recall)
-        return total / len(recalls)
+        return np.asarray(total / len(recalls))
 
     def _infap(self) -> np.ndarray:
         hits, epsilon = self.marked, LEAST
@@ -205,14 +205,14 @@ class Levels:
         queries = np.repeat(np.arange(len(hits.offsets) - 1), np.diff(hits.offsets))
         # One after the other, as trec_eval adds.
         total = np.bincount(queries, terms, len(hits.offsets) - 1)
-        return total / np.maximum(self._counts[2], 1)
+        return np.asarray(total / np.maximum(self._counts[2], 1))
 
 
 _GRADED = ("g", "dcg", "ndcg", "ndcg_rel", "rndcg", "graded_rbp")
 
 
 def _worth(levels: np.ndarray, gains: dict[int, float]) -> np.ndarray:
-    worth = np.maximum(levels, 0.0)
+    worth: np.ndarray = np.maximum(levels, 0.0)
     for level, gain in gains.items():
         worth[levels == level] = gain
     return worth
@@ -226,7 +226,7 @@ def _logs(values: np.ndarray) -> np.ndarray:
 def _before(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
     """How many are marked in its list before each."""
     total = np.append(0, np.cumsum(marked))
-    return total[:-1] - np.repeat(total[offsets[:-1]], np.diff(offsets))
+    return np.asarray(total[:-1] - np.repeat(total[offsets[:-1]], np.diff(offsets)))
 
 
 def relevance_string(hits: Hits, q: int, length: int) -> str:
