@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from rankmill.cli.command import table_command
 from rankmill.errors import UsageError
 
 _SHORT = "qm:cl:nD:JN:M:R:T:oZ:"
@@ -26,31 +27,37 @@ _LONG = {
 }
 
 
-@click.command(
-    "trec_eval",
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]},
-    help="""Print what trec_eval 9.0.8 prints about RUN under QRELS, byte for byte.
+_HELP = """Print what trec_eval 9.0.8 prints about RUN under QRELS, byte for byte.
 
-    \b
-    -q             lines of each query too        -c      mean over all queries of QRELS
-    -m MEASURE     official, all_trec, set, or one such as P.5,10; may be repeated
-    -l N           least level that is relevant   -M N    only the first N of each query
-    -J             only judged documents          -N N    documents in the collection
-    -n             no lines of all queries        -Z F    z-scores, with means of file F
-    -D 0.QUERY     only this query                --as 10 as trec_eval 10.0-rc3 prints it
-    """,
+FLAGS are those of trec_eval: -q shows each query too, -n not all of them; -c takes the mean over
+all queries of QRELS; -m names measures, such as official, all_trec, set or P.5,10; -l is the least
+level that is relevant, -M the number of documents that count, -J counts only judged ones; -N is the
+number of documents in the collection, -Z a file of means for z-scores, -D 0.QUERY the only query.
+Version 10 is 10.0-rc3.
+"""
+_EXAMPLES = """
+rankmill trec_eval qrels.txt run.txt
+rankmill trec_eval --as 10 qrels.txt run.txt
+"""
+
+
+@table_command(
+    "trec_eval",
+    [click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS] QRELS RUN")],
+    context_settings={"ignore_unknown_options": True},
+    help=_HELP,
+    examples=_EXAMPLES,
 )
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS] QRELS RUN")
-def command(arguments: tuple[str, ...]) -> None:
+def command(arguments: tuple[str, ...], version: str) -> None:
     """Read the flags as trec_eval does, and print."""
     try:
-        flags, files = getopt.gnu_getopt(list(arguments), _SHORT, [*_LONG, "as="])
+        flags, files = getopt.gnu_getopt(list(arguments), _SHORT, [*_LONG])
     except getopt.GetoptError as error:
         raise UsageError(f"trec_eval: {error}: 'rankmill trec_eval --help' has the flags") from None
     if len(files) != 2:
         raise UsageError(f"trec_eval takes two files, QRELS and RUN; found {len(files)}")
-    long = {name.rstrip("="): flag for name, flag in _LONG.items()}
-    given = [(long.get(flag.lstrip("-"), flag), value) for flag, value in flags]
+    long = {f"--{name.rstrip('=')}": flag for name, flag in _LONG.items()}
+    given = [(long.get(flag, flag), value) for flag, value in flags]
     names, last = {flag for flag, _ in given}, dict(given)
     for flag, usual in (("-R", "qrels"), ("-T", "trec_results")):
         if last.get(flag, usual) != usual:
@@ -58,9 +65,6 @@ def command(arguments: tuple[str, ...]) -> None:
     debug, _, query = last.get("-D", "0").partition(".")
     if _integer("-D", debug):
         raise UsageError(f"-D {debug} shows how trec_eval works inside: type -D 0.QUERY")
-    version = last.get("--as", "9")
-    if version not in ("9", "10"):
-        raise UsageError(f"--as is {version!r}; expected 9 or 10")
     from rankmill.adapters.trec.trec_eval import Request, printed
 
     depth = _integer("-M", last["-M"]) if "-M" in last else None

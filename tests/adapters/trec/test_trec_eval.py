@@ -123,7 +123,7 @@ def test_zscores(print_it: Any, tmp_path: Path) -> None:
         (["-R", "prefs"], 2, "-R prefs is a format that is not read here"),
         (["-l", "x"], 2, "-l is 'x'; expected an integer"),
         (["-D", "3"], 2, "-D 3 shows how trec_eval works inside"),
-        (["--as", "8"], 2, "--as is '8'"),
+        (["--as", "8"], 2, "'8' is not one of '9', '10'"),
         (["--as", "10"], 3, "has no query 3 of"),
         (["-D", "0.7"], 3, "no query is in both"),
         (["more"], 2, "takes two files"),

@@ -103,7 +103,7 @@ OF_OTHER_FILES = {
 
 
 @dataclass(frozen=True)
-class Column:
+class MeasureColumn:
     """A value of each query, as it is printed: its name, its measure, the parameters of that."""
 
     name: str
@@ -117,7 +117,7 @@ class Column:
         return MEASURES[self.measure]
 
 
-def columns_of(asked: Iterable[str], version: int) -> list[Column]:
+def columns_of(asked: Iterable[str], version: int) -> list[MeasureColumn]:
     """The columns of measures such as ``P.5,10``, in the order in which trec_eval has them.
 
     Of several parameters for one measure, those given first count, as in trec_eval.
@@ -154,10 +154,10 @@ def columns_of(asked: Iterable[str], version: int) -> list[Column]:
     ]
 
 
-def _columns(name: str, row: Measure, text: str | None) -> list[Column]:
+def _columns(name: str, row: Measure, text: str | None) -> list[MeasureColumn]:
     if row.form == "pairs":
         params, gains = _pairs(name, text)
-        return [Column(f"{name}_{text}" if text else name, name, params, gains)]
+        return [MeasureColumn(f"{name}_{text}" if text else name, name, params, gains)]
     params = row.params
     if row.form and text is not None:
         params = tuple(_number(one, name, row.form == "cutoffs") for one in text.split(","))
@@ -167,11 +167,12 @@ def _columns(name: str, row: Measure, text: str | None) -> list[Column]:
             raise UsageError(f"{name}.{text}: expected distinct numbers, and cutoffs from 1")
         ends = ((f"{one:.0f}" if row.form == "cutoffs" else f"{one:3.2f}") for one in ordered)
         return [
-            Column(f"{name}_{end}", name, (one,)) for end, one in zip(ends, ordered, strict=True)
+            MeasureColumn(f"{name}_{end}", name, (one,))
+            for end, one in zip(ends, ordered, strict=True)
         ]
     if name == "utility" and len(params) != 4:
         raise UsageError(f"utility.{text}: expected four numbers, as in utility.1,-1,0,0")
-    return [Column(f"{name}_{text}" if row.form and text else name, name, params)]
+    return [MeasureColumn(f"{name}_{text}" if row.form and text else name, name, params)]
 
 
 def _pairs(name: str, text: str | None) -> tuple[tuple[float, ...], tuple[tuple[int, float], ...]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankmill.adapters.trec.measures import Column, columns_of
+from rankmill.adapters.trec.measures import MeasureColumn, columns_of
 from rankmill.adapters.trec.values import LEAST, Levels, in_order, judged_hits, relevance_string
 from rankmill.columns.ids import ids_to_arrow, take_ids
 from rankmill.columns.place import Place
@@ -169,7 +169,7 @@ def _judged(index: LabelIndex, rows: np.ndarray) -> Hits:
 
 
 def _of_queries(
-    columns: Sequence[Column], values: dict[str, np.ndarray], topics: Topics, asked: Request
+    columns: Sequence[MeasureColumn], values: dict[str, np.ndarray], topics: Topics, asked: Request
 ) -> Iterator[str]:
     """The lines of each query, without those of measures that are only of all of them."""
     shown = [
@@ -195,7 +195,7 @@ def _of_queries(
 
 
 def _of_all(
-    columns: Sequence[Column],
+    columns: Sequence[MeasureColumn],
     values: dict[str, np.ndarray],
     topics: Topics,
     asked: Request,
@@ -225,11 +225,11 @@ def _over(values: np.ndarray, how: str, counted: int) -> float:
     return total if how == "sum" else total / counted
 
 
-def _label(column: Column, asked: Request) -> str:
+def _label(column: MeasureColumn, asked: Request) -> str:
     return f"{'Z' if asked.scores and column.row.over != 'text' else ''}{column.name:<22}"
 
 
-def _text(value: float, column: Column, asked: Request) -> str:
+def _text(value: float, column: MeasureColumn, asked: Request) -> str:
     if column.row.over == "sum" and not asked.scores:
         return str(int(value))
     return f"{value:6.4f}" if value == value else "  -nan"  # as C prints 0 / 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rankmill.adapters.trec.measures import Column
+from rankmill.adapters.trec.measures import MeasureColumn
 from rankmill.columns.lists import drop_values, offsets_of, take_offsets, take_values
 from rankmill.columns.ranked_lists import Lists
 from rankmill.kernels.jit import read_only
@@ -89,7 +89,7 @@ class Levels:
         self._of_relevant = Matched(self._relevant, semantics)
         self._of_gains: dict[tuple[tuple[int, float], ...], Matched] = {}
 
-    def values(self, column: Column) -> np.ndarray:
+    def values(self, column: MeasureColumn) -> np.ndarray:
         """The value of each query, float64[n]; 0 in measures that are texts."""
         row, params = column.row, column.params
         if own := getattr(self, f"_{column.measure.lower()}", None):
@@ -102,7 +102,7 @@ class Levels:
         values = self._value(row.metric.format(number), column)
         return _logs(np.maximum(values, LEAST)) if row.over == "geometric" else values
 
-    def _value(self, name: str, column: Column | None = None) -> np.ndarray:
+    def _value(self, name: str, column: MeasureColumn | None = None) -> np.ndarray:
         metric = parse(name)
         matched = self._matched(metric, column)
         values = matched.counts(metric)
@@ -114,14 +114,14 @@ class Levels:
             values = np.where(relevant > 0, np.where(worth > 0, values, np.nan), 0.0)
         return values
 
-    def _matched(self, metric: Metric, column: Column | None) -> Matched:
+    def _matched(self, metric: Metric, column: MeasureColumn | None) -> Matched:
         if metric.spec.needs_judged:
             return self._of_marked
         if column is None or metric.name not in _GRADED:
             return self._of_relevant
         return self._of_graded(column)
 
-    def _of_graded(self, column: Column) -> Matched:
+    def _of_graded(self, column: MeasureColumn) -> Matched:
         """The hits with the gains of their levels, or those that stand for them in a column."""
         if column.gains not in self._of_gains:
             judged, worth = self.judged, dict(column.gains)
