@@ -7,7 +7,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rankmill.errors import UsageError
-from rankmill.metrics.base import MICRO, REL, Better, Metric, MetricSpec, Parameter
+from rankmill.metrics.base import (
+    GAIN,
+    JUDGED_ONLY,
+    MICRO,
+    REL,
+    Better,
+    Metric,
+    MetricSpec,
+    Parameter,
+)
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.families import (
     browsing_models,
@@ -37,6 +46,8 @@ _BY_CUT_NAME: dict[str, MetricSpec] = {}
 
 # A name with its parameters and cutoff, and what stands behind a colon.
 _WHOLE = re.compile(r"((?:[^:(]|\([^()]*\)?)*)(?::(.*))?", re.DOTALL)
+# What ir_measures calls the gains of its dcg.
+_DISCOUNTS = {"log2": "linear", "exp-log2": "exp"}
 _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
 
 
@@ -192,7 +203,8 @@ def _parse_at(
         found[at.name] = at.read(number.strip(), text)
     if at.name not in found:
         raise UsageError(f"{name} needs {at.name}, {at.meaning}, such as {spec.name}@0.5")
-    ordered = tuple((one.name, found[one.name]) for one in spec.parameters if one.name in found)
+    known = (*spec.parameters, *spec.options)
+    ordered = tuple((one.name, found[one.name]) for one in known if one.name in found)
     others = _given_text(spec, (pair for pair in ordered if pair[0] != at.name))
     behind = "" if in_name else f"@{number_text(found[at.name])}"
     return Metric(spec, None, f"{name}{f'({others})' if others else ''}{behind}", ordered)
@@ -251,13 +263,19 @@ def _parameters(
     spec: MetricSpec, inner: str | None, text: str, rel: float | None
 ) -> tuple[tuple[str, float], ...]:
     """The parameters in parentheses, in the order in which the metric declares them."""
-    known = {one.name: one for one in spec.parameters}
-    there = "; ".join(f"{one.name}, {one.expected}: {one.meaning}" for one in known.values())
+    known = {one.name: one for one in (*spec.parameters, *spec.options)}
+    there = "; ".join(f"{one.name}, {one.expected}: {one.meaning}" for one in spec.parameters)
     there = f"{spec.name} has {there}" if there else f"{spec.name} has none"
     given: dict[str, float] = {}
     for pair in inner.split(",") if inner is not None else []:
         name, equals, value = (part.strip() for part in pair.partition("="))
         name = name.lower()
+        if name == JUDGED_ONLY.name and name in known and not equals:
+            equals, value = "=", "true"
+        if name == "dcg" and GAIN.name in known and (of := _DISCOUNTS.get(value.strip("'\""))):
+            if of == "linear":
+                continue
+            name, value = GAIN.name, of
         if not equals or name not in known:
             if typed := parameter_elsewhere(text, name, value):
                 raise UsageError(f"{text!r} has {name}, which is no parameter here: {typed}")
@@ -274,8 +292,11 @@ def _parameters(
 
 
 def _given_text(spec: MetricSpec, given: Iterable[tuple[str, float]]) -> str:
-    known = {one.name: one for one in spec.parameters}
-    return ",".join(f"{name}={known[name].written(value)}" for name, value in given)
+    known = {one.name: one for one in (*spec.parameters, *spec.options)}
+    return ",".join(
+        name if name == JUDGED_ONLY.name else f"{name}={known[name].written(value)}"
+        for name, value in given
+    )
 
 
 def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:
@@ -358,7 +379,7 @@ def _spelled_parameters(metric: Metric, rel: float | None) -> set[str]:
     given, every = (
         [pair for pair in pairs if pair[0] != at] for pairs in (metric.given, metric.values.items())
     )
-    needed = [(name, value) for name, value in every if value != defaults[name]]
+    needed = [(name, value) for name, value in every if value != defaults.get(name)]
     return {f"({_given_text(metric.spec, one)})" if one else "" for one in (given, every, needed)}
 
 
@@ -384,6 +405,8 @@ def is_defined(metric: Metric, semantics: Choices) -> bool:
 def check_defined(metric: Metric, semantics: Choices) -> None:
     """Raise UsageError if a metric has no value under these semantics."""
     why = metric.spec.undefined(metric, semantics) if metric.spec.undefined else ""
+    if metric.judged_only and semantics.ties_open:
+        why = f"needs one order of equal confidences: choose another than {semantics.order!r}"
     if semantics.order == "expected" and metric.spec.kernel and not metric.spec.expected:
         why = (
             "has no closed form of its expected value over ties here: choose another order than "
