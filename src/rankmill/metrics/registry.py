@@ -8,8 +8,6 @@ from dataclasses import replace
 
 from rankmill.errors import UsageError
 from rankmill.metrics.base import (
-    GAIN,
-    JUDGED_ONLY,
     MICRO,
     REL,
     Better,
@@ -31,8 +29,9 @@ from rankmill.metrics.families import (
     ranks,
     wholelist,
 )
+from rankmill.metrics.name_parameters import given_text, read_parameters
 from rankmill.metrics.packages import load_packages
-from rankmill.metrics.refusals import EVERYWHERE, here_for, parameter_elsewhere, told_under
+from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
 from rankmill.metrics.summary import SUMMARISED, read_summary
 from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.semantics.choices import DEFAULT, Choices
@@ -46,8 +45,6 @@ _BY_CUT_NAME: dict[str, MetricSpec] = {}
 
 # A name with its parameters and cutoff, and what stands behind a colon.
 _WHOLE = re.compile(r"((?:[^:(]|\([^()]*\)?)*)(?::(.*))?", re.DOTALL)
-# What ir_measures calls the gains of its dcg.
-_DISCOUNTS = {"log2": "linear", "exp-log2": "exp"}
 _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
 
 
@@ -159,12 +156,12 @@ def _parse(text: str, rel: float | None) -> Metric:
         raise UsageError(f"{text!r} is no name of a metric such as 'map(rel=2)@12'")
     name, inner, cutoff = found.groups() if found else (text.strip(), None, None)
     spec, cut = _spec_of(name, text)
-    given = _parameters(spec, inner, text, rel)
+    given = read_parameters(spec, inner, text, rel)
     if name.lower() == "setf" and (square := dict(given).get("beta", 1)) != 1:
         others = [(one, math.sqrt(square) if one == "beta" else value) for one, value in given]
         raise UsageError(
             f"the beta of {text!r} is squared already in ir_measures: type "
-            f"set_f({_given_text(spec, others)})"
+            f"set_f({given_text(spec, others)})"
         )
     if cut is not None:
         if cutoff is not None:
@@ -172,7 +169,7 @@ def _parse(text: str, rel: float | None) -> Metric:
         cutoff = cut
     if spec.at is not None:
         return _parse_at(spec, spec.at, name, cutoff, given, text, cut is not None)
-    shown = f"({_given_text(spec, given)})" if given else ""
+    shown = f"({given_text(spec, given)})" if given else ""
     if cutoff is None:
         if spec.cutoff == "required":
             raise UsageError(f"{name} needs a cutoff, such as {name}@10")
@@ -205,7 +202,7 @@ def _parse_at(
         raise UsageError(f"{name} needs {at.name}, {at.meaning}, such as {spec.name}@0.5")
     known = (*spec.parameters, *spec.options)
     ordered = tuple((one.name, found[one.name]) for one in known if one.name in found)
-    others = _given_text(spec, (pair for pair in ordered if pair[0] != at.name))
+    others = given_text(spec, (pair for pair in ordered if pair[0] != at.name))
     behind = "" if in_name else f"@{number_text(found[at.name])}"
     return Metric(spec, None, f"{name}{f'({others})' if others else ''}{behind}", ordered)
 
@@ -257,46 +254,6 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     each = {one if one in SETS else _BY_NAME[one].name: f"{one}{rest}" for one in reversed(near)}
     hint = f"did you mean {' or '.join(reversed(each.values()))}? " if near else ""
     raise UsageError(f"unknown metric {text!r}: {hint}{LISTED}")
-
-
-def _parameters(
-    spec: MetricSpec, inner: str | None, text: str, rel: float | None
-) -> tuple[tuple[str, float], ...]:
-    """The parameters in parentheses, in the order in which the metric declares them."""
-    known = {one.name: one for one in (*spec.parameters, *spec.options)}
-    there = "; ".join(f"{one.name}, {one.expected}: {one.meaning}" for one in spec.parameters)
-    there = f"{spec.name} has {there}" if there else f"{spec.name} has none"
-    given: dict[str, float] = {}
-    for pair in inner.split(",") if inner is not None else []:
-        name, equals, value = (part.strip() for part in pair.partition("="))
-        name = name.lower()
-        if name == JUDGED_ONLY.name and name in known and not equals:
-            equals, value = "=", "true"
-        if name == "dcg" and GAIN.name in known and (of := _DISCOUNTS.get(value.strip("'\""))):
-            if of == "linear":
-                continue
-            name, value = GAIN.name, of
-        if not equals or name not in known:
-            if typed := parameter_elsewhere(text, name, value):
-                raise UsageError(f"{text!r} has {name}, which is no parameter here: {typed}")
-            example = f", such as {next(iter(known))}=..." if known and not equals else ""
-            raise UsageError(
-                f"{text!r} has {pair.strip()!r}, which is no parameter{example}: {there}"
-            )
-        if name in given:
-            raise UsageError(f"{text!r} gives {name} twice: leave out one")
-        given[name] = known[name].read(value, text)
-    if rel is not None:
-        given.setdefault(REL.name, rel)
-    return tuple((name, given[name]) for name in known if name in given)
-
-
-def _given_text(spec: MetricSpec, given: Iterable[tuple[str, float]]) -> str:
-    known = {one.name: one for one in (*spec.parameters, *spec.options)}
-    return ",".join(
-        name if name == JUDGED_ONLY.name else f"{name}={known[name].written(value)}"
-        for name, value in given
-    )
 
 
 def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:
@@ -380,7 +337,7 @@ def _spelled_parameters(metric: Metric, rel: float | None) -> set[str]:
         [pair for pair in pairs if pair[0] != at] for pairs in (metric.given, metric.values.items())
     )
     needed = [(name, value) for name, value in every if value != defaults.get(name)]
-    return {f"({_given_text(metric.spec, one)})" if one else "" for one in (given, every, needed)}
+    return {f"({given_text(metric.spec, one)})" if one else "" for one in (given, every, needed)}
 
 
 def examples(semantics: Choices = DEFAULT) -> list[str]:

@@ -1,1 +1,1 @@
-"""What prints and returns what trec_eval and pytrec_eval do, to the last byte."""
+"""What stands in for trec_eval and pytrec_eval to the last byte, and a provider for ir_measures."""
