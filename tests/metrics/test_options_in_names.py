@@ -67,6 +67,13 @@ def test_gains_of_one_metric_are_those_of_all(seed: int) -> None:
 
 
 @pytest.mark.small
+def test_a_hit_beyond_the_cutoff_moves_up() -> None:
+    sides = {"q": {"a": 1, "b": 0}}, {"q": {"x": 0.9, "y": 0.8, "b": 0.5, "a": 0.4}}
+    name = "precision(judged_only)@2"
+    assert rankmill.evaluate(*sides, name)[name] == 0.5
+
+
+@pytest.mark.small
 def test_names() -> None:
     assert parse("P(judged_only)@10").text == "P(judged_only)@10"
     assert parse("P( judged_only = True, rel=2)@10").text == "P(rel=2,judged_only)@10"

@@ -94,6 +94,29 @@ def test_lines_by_hand(print_it: Any) -> None:
 
 
 @pytest.mark.small
+def test_a_list_that_is_left_empty(print_it: Any) -> None:
+    """trec_eval divides 0 by 0 at recall 0, and C prints that with its sign."""
+    told = print_it("-J", "-D", "0.2", "-m", "iprec_at_recall.0,0.5", "-m", "num_ret").stdout
+    assert told.splitlines() == [
+        *("num_ret               \tall\t0", "iprec_at_recall_0.00  \tall\t  -nan"),
+        "iprec_at_recall_0.50  \tall\t0.0000",
+    ]
+
+
+@pytest.mark.small
+def test_sums_are_taken_in_the_order_of_the_topics(tmp_path: Path, run_cli: Any) -> None:
+    """The mean of these is 0.46875, of which the sum that trec_eval takes falls just short."""
+    found = "55202403452110520512123001510454"
+    topics = [(f"{number:02}", int(hits)) for number, hits in enumerate(found)]
+    qrels = (f"{q} 0 d{n} {int(n < hits)}\n" for q, hits in topics for n in range(5))
+    run = (f"{q} Q0 d{n} 1 {9 - n} x\n" for q, _ in topics for n in range(5))
+    (tmp_path / "qrels").write_text("".join(qrels))
+    (tmp_path / "run").write_text("".join(run))
+    told = run_cli("trec_eval", "-m", "P.5", tmp_path / "qrels", tmp_path / "run").stdout
+    assert told == "P_5                   \tall\t0.4687\n"
+
+
+@pytest.mark.small
 def test_zscores(print_it: Any, tmp_path: Path) -> None:
     (tmp_path / "means").write_text("1 map 0.25 0.5\n2 map 0 0\n")
     lines = print_it("-q", "-Z", tmp_path / "means", "-m", "map", "-m", "num_ret").stdout

@@ -84,7 +84,7 @@ class Levels:
             for one in (judged.gains, judged.label_gains)
         )
         self.marked = read_only(judged._replace(gains=gains, label_gains=label_gains))
-        self._relevant = read_only(of_least_gain(self.marked, LEAST))
+        self._relevant = read_only(of_least_gain(self.marked, 1))
         self._of_marked = Matched(self.marked, semantics)
         self._of_relevant = Matched(self._relevant, semantics)
         self._of_gains: dict[tuple[tuple[int, float], ...], Matched] = {}
