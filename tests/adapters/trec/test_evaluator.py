@@ -77,7 +77,7 @@ def outcome(library: Any, q: Any, measures: Any, r: Any, **more: Any) -> str:
         ({}, {"map"}, R),
         ({"q": {}}, {"map"}, R),
         (Q, {"nope"}, R),
-        (Q, "map", R),
+        (Q, "m", R),
         (Q, {"yaap"}, R),
         (Q, {"prefs_simp"}, R),
         (Q, {"P.a"}, R),
