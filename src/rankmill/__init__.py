@@ -19,8 +19,9 @@ columns without a usual name, which is one such as user_id, item_id or score::
 ``help(rankmill.evaluate)`` tells what is taken as labels and predictions, ``rankmill docs`` lists
 pages and ``rankmill metrics`` the metrics; ``help(rankmill.spark)`` is about DataFrames of Spark.
 
-The modules arrays, config, kaggle, metrics, parts, spark and torch hold what fewer programs need.
-Importing rankmill is cheap: modules that need NumPy, numba or pyarrow are loaded on first use.
+The modules arrays, config, ir_measures, kaggle, metrics, parts, pytrec_eval, spark and torch hold
+what fewer programs need. Importing rankmill is cheap: modules that need NumPy, numba or pyarrow are
+loaded on first use.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rankmill import arrays as arrays
     from rankmill import config as config
+    from rankmill import ir_measures as ir_measures
     from rankmill import kaggle as kaggle
     from rankmill import metrics as metrics
     from rankmill import parts as parts
+    from rankmill import pytrec_eval as pytrec_eval
     from rankmill import spark as spark
     from rankmill import torch as torch
     from rankmill.analysis.compare.compare import compare as compare
@@ -105,7 +108,10 @@ _HOMES = {
     "stability": "analysis.stability.stability",
 }
 # The public modules, which hand the other names on.
-_MODULES = ("arrays", "config", "kaggle", "metrics", "parts", "spark", "torch")
+_MODULES = (
+    *("arrays", "config", "ir_measures", "kaggle", "metrics", "parts", "pytrec_eval", "spark"),
+    "torch",
+)
 
 __all__ = [
     "Catalogue",

@@ -218,6 +218,7 @@ def test_docs_lists_pages_and_what_they_are_about(run: Any) -> None:
     assert code == 0
     assert [*re.findall(r"^  ([\w-]+)  ", listed, re.M)] == NAMES
     modules = {"arrays", "config", "kaggle", "metrics", "parts", "spark", "torch"}
+    modules |= {"drop-ins"}  # of pytrec_eval and ir_measures
     assert modules | {"counting", "memory", "benchmarks"} <= {*NAMES}
 
 

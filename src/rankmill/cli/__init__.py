@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "docs": ("rankmill.cli.docs", "Show a page about rankmill, or list the pages."),
     "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options."),
     "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
+    "trec_eval": ("rankmill.cli.trec_eval", "Print what trec_eval prints, by its own flags."),
     "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one per query."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
 }

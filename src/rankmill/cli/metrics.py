@@ -23,6 +23,8 @@ hit, else 0; P(i) is the share of hits among its first i. name@k: only the first
 k predictions of each query count; name[@k]: the cutoff may be left out.
 Parameters stand in parentheses before it: map(rel=2)@12. Names may be in any
 case, and as trec_eval has them: map_cut_10 is map@10.
+Most metrics of one list take judged_only, as in P(judged_only)@10: what is not
+judged is dropped; ndcg and dcg take gain=exp: a gain of g is worth 2^g - 1.
 The definitions are those of the default rules: presets and --semantics change
 divisors, the order of ties, and which queries a mean is over.
 """

@@ -277,6 +277,16 @@ METRICS = (
 )
 COUNTING = (
     Option(
+        "--as VERSION",
+        "",
+        "The version of trec_eval that is stood in for.",
+        on="trec_eval",
+        short="*",
+        name="version",
+        default="9",
+        choices=("9", "10"),
+    ),
+    Option(
         "--preset NAME",
         "Semantics.preset",
         "Count as another evaluator, such as trec_eval. 'rankmill presets' lists all presets.",

@@ -273,7 +273,7 @@ RESOURCES = (
         "--quiet",
         "",
         "Show errors only: no progress, no warnings.",
-        on=f"{SIDES} init convert head fuse history prune metrics presets docs warmup",
+        on=f"{SIDES} init convert head fuse history prune metrics presets docs warmup trec_eval",
         table="",
         short="*",
     ),

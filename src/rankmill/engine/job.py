@@ -18,7 +18,7 @@ from rankmill.metrics.aggregate import (
     kinds_of,
     needs_of,
 )
-from rankmill.metrics.base import MICRO, NO_CUTOFF, REL, Metric
+from rankmill.metrics.base import GAIN, MICRO, NO_CUTOFF, REL, Metric
 from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
 from rankmill.metrics.needs import TrainingRows
 from rankmill.metrics.registry import check_defined, parse_under
@@ -124,7 +124,7 @@ class Job:
     @property
     def needs_judged(self) -> bool:
         """Whether a metric asks for judged items of gain 0 or less."""
-        return any(metric.spec.needs_judged for metric in self.metrics)
+        return any(metric.needs_judged for metric in (*self.metrics, *self.aside))
 
     @property
     def keeps_judged(self) -> bool:
@@ -134,7 +134,9 @@ class Job:
     @property
     def limit(self) -> int:
         """The last rank at which any metric needs the hits."""
-        if self.semantics.ties_open:  # ties may move hits from later ranks forward
+        # Ties, and items that are dropped, may move hits from later ranks forward.
+        every = (*self.metrics, *self.aside)
+        if self.semantics.ties_open or any(metric.judged_only for metric in every):
             return NO_CUTOFF
         return max(metric.limit for metric in self.metrics)
 
@@ -225,6 +227,11 @@ def parse_job(
         check_defined(metric, choices)
         if metric.rel is not None:
             least_gain(metric.rel, gain_function)
+        if GAIN.name in dict(metric.given) and gain_function != "linear":
+            raise UsageError(
+                f"{metric.text} has a gain function of its own: leave out gain_function "
+                f"{gain_function!r}, or leave out the gain of {metric.name}"
+            )
     if depth is not None and choices.ties_open:
         raise UsageError(
             f"depth {depth} may cut through equal confidences, which order {choices.order!r} does "

@@ -163,7 +163,7 @@ def _scored(
     for name, asked in job.asked.items():
         scored = whole
         if asked.metric.spec.kernel:
-            needed = judged if asked.metric.spec.needs_judged else None
+            needed = judged if asked.metric.needs_judged else None
             hits = needed or whole.hits
             # Without gains, all metrics take the same groups of queries.
             counts_empty = asked.metric.counts_empty

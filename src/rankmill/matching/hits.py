@@ -167,6 +167,20 @@ def of_least_gain(hits: Hits, least: float) -> Hits:
     )
 
 
+def among_judged(hits: Hits) -> Hits:
+    """The hits of lists without items that are not judged, given all that are.
+
+    As in trec_eval, an item of a gain below 0 is not judged.
+    """
+    kept = hits.gains >= 0
+    offsets = drop_values(hits.offsets, kept)
+    ranks = np.arange(1, offsets[-1] + 1) - np.repeat(offsets[:-1], np.diff(offsets))
+    left = hits._replace(
+        offsets=offsets, ranks=ranks, gains=hits.gains[kept], prediction_counts=np.diff(offsets)
+    )
+    return of_least_gain(left, 5e-324)
+
+
 def of_relevant(hits: Hits, least: float) -> Hits:
     """All hits, but those of queries without a label of at least this gain."""
     if len(hits.label_gains):

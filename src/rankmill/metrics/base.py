@@ -99,6 +99,14 @@ REL = Parameter(
     low=0,
 )
 
+# Two options of one metric alone, which no kernel sees either.
+JUDGED_ONLY = Parameter(
+    "judged_only",
+    "predictions that are not judged, or of a gain below 0, are dropped before ranks are counted",
+    words=(("true", 1.0),),
+)
+GAIN = Parameter("gain", "a gain of g is worth 2**g - 1", words=(("exp", 1.0),))
+
 
 class Divisor(NamedTuple):
     """What a metric divides what it counts by.
@@ -227,6 +235,15 @@ class MetricSpec:
         return end if math.isfinite(end) else math.nan
 
     @property
+    def options(self) -> tuple[Parameter, ...]:
+        """What may stand among its parameters besides them."""
+        of_lists = self.aggregate == MetricSpec.aggregate and isinstance(self.kernel, str)
+        graded = self.gains in ("given", "powers")
+        if not of_lists or not graded or self.needs_judged or self.counts_empty:
+            return ()
+        return (JUDGED_ONLY, GAIN) if self.kernel == "dcg" else (JUDGED_ONLY,)
+
+    @property
     def home(self) -> tuple[str, str] | tuple[()]:
         """The module and name of the function of a metric of somebody's own; else nothing."""
         return getattr(self.kernel, "home", ())
@@ -290,6 +307,16 @@ class Metric:
     def rel(self) -> float | None:
         """The least gain that counts as relevant; None for any above 0."""
         return dict(self.given).get(REL.name)
+
+    @property
+    def judged_only(self) -> bool:
+        """Whether only judged predictions count for it."""
+        return JUDGED_ONLY.name in dict(self.given)
+
+    @property
+    def needs_judged(self) -> bool:
+        """Whether its hits are found among all judged items."""
+        return self.spec.needs_judged or self.judged_only
 
     @property
     def arguments(self) -> list[float]:

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rankmill.errors import UsageError
-from rankmill.metrics.base import MICRO, REL, Better, Metric, MetricSpec, Parameter
+from rankmill.metrics.base import (
+    MICRO,
+    REL,
+    Better,
+    Metric,
+    MetricSpec,
+    Parameter,
+)
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.families import (
     browsing_models,
@@ -22,8 +29,9 @@ from rankmill.metrics.families import (
     ranks,
     wholelist,
 )
+from rankmill.metrics.name_parameters import given_text, read_parameters
 from rankmill.metrics.packages import load_packages
-from rankmill.metrics.refusals import EVERYWHERE, here_for, parameter_elsewhere, told_under
+from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
 from rankmill.metrics.summary import SUMMARISED, read_summary
 from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.semantics.choices import DEFAULT, Choices
@@ -148,12 +156,12 @@ def _parse(text: str, rel: float | None) -> Metric:
         raise UsageError(f"{text!r} is no name of a metric such as 'map(rel=2)@12'")
     name, inner, cutoff = found.groups() if found else (text.strip(), None, None)
     spec, cut = _spec_of(name, text)
-    given = _parameters(spec, inner, text, rel)
+    given = read_parameters(spec, inner, text, rel)
     if name.lower() == "setf" and (square := dict(given).get("beta", 1)) != 1:
         others = [(one, math.sqrt(square) if one == "beta" else value) for one, value in given]
         raise UsageError(
             f"the beta of {text!r} is squared already in ir_measures: type "
-            f"set_f({_given_text(spec, others)})"
+            f"set_f({given_text(spec, others)})"
         )
     if cut is not None:
         if cutoff is not None:
@@ -161,7 +169,7 @@ def _parse(text: str, rel: float | None) -> Metric:
         cutoff = cut
     if spec.at is not None:
         return _parse_at(spec, spec.at, name, cutoff, given, text, cut is not None)
-    shown = f"({_given_text(spec, given)})" if given else ""
+    shown = f"({given_text(spec, given)})" if given else ""
     if cutoff is None:
         if spec.cutoff == "required":
             raise UsageError(f"{name} needs a cutoff, such as {name}@10")
@@ -192,8 +200,9 @@ def _parse_at(
         found[at.name] = at.read(number.strip(), text)
     if at.name not in found:
         raise UsageError(f"{name} needs {at.name}, {at.meaning}, such as {spec.name}@0.5")
-    ordered = tuple((one.name, found[one.name]) for one in spec.parameters if one.name in found)
-    others = _given_text(spec, (pair for pair in ordered if pair[0] != at.name))
+    known = (*spec.parameters, *spec.options)
+    ordered = tuple((one.name, found[one.name]) for one in known if one.name in found)
+    others = given_text(spec, (pair for pair in ordered if pair[0] != at.name))
     behind = "" if in_name else f"@{number_text(found[at.name])}"
     return Metric(spec, None, f"{name}{f'({others})' if others else ''}{behind}", ordered)
 
@@ -245,37 +254,6 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     each = {one if one in SETS else _BY_NAME[one].name: f"{one}{rest}" for one in reversed(near)}
     hint = f"did you mean {' or '.join(reversed(each.values()))}? " if near else ""
     raise UsageError(f"unknown metric {text!r}: {hint}{LISTED}")
-
-
-def _parameters(
-    spec: MetricSpec, inner: str | None, text: str, rel: float | None
-) -> tuple[tuple[str, float], ...]:
-    """The parameters in parentheses, in the order in which the metric declares them."""
-    known = {one.name: one for one in spec.parameters}
-    there = "; ".join(f"{one.name}, {one.expected}: {one.meaning}" for one in known.values())
-    there = f"{spec.name} has {there}" if there else f"{spec.name} has none"
-    given: dict[str, float] = {}
-    for pair in inner.split(",") if inner is not None else []:
-        name, equals, value = (part.strip() for part in pair.partition("="))
-        name = name.lower()
-        if not equals or name not in known:
-            if typed := parameter_elsewhere(text, name, value):
-                raise UsageError(f"{text!r} has {name}, which is no parameter here: {typed}")
-            example = f", such as {next(iter(known))}=..." if known and not equals else ""
-            raise UsageError(
-                f"{text!r} has {pair.strip()!r}, which is no parameter{example}: {there}"
-            )
-        if name in given:
-            raise UsageError(f"{text!r} gives {name} twice: leave out one")
-        given[name] = known[name].read(value, text)
-    if rel is not None:
-        given.setdefault(REL.name, rel)
-    return tuple((name, given[name]) for name in known if name in given)
-
-
-def _given_text(spec: MetricSpec, given: Iterable[tuple[str, float]]) -> str:
-    known = {one.name: one for one in spec.parameters}
-    return ",".join(f"{name}={known[name].written(value)}" for name, value in given)
 
 
 def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:
@@ -358,8 +336,8 @@ def _spelled_parameters(metric: Metric, rel: float | None) -> set[str]:
     given, every = (
         [pair for pair in pairs if pair[0] != at] for pairs in (metric.given, metric.values.items())
     )
-    needed = [(name, value) for name, value in every if value != defaults[name]]
-    return {f"({_given_text(metric.spec, one)})" if one else "" for one in (given, every, needed)}
+    needed = [(name, value) for name, value in every if value != defaults.get(name)]
+    return {f"({given_text(metric.spec, one)})" if one else "" for one in (given, every, needed)}
 
 
 def examples(semantics: Choices = DEFAULT) -> list[str]:
@@ -384,6 +362,8 @@ def is_defined(metric: Metric, semantics: Choices) -> bool:
 def check_defined(metric: Metric, semantics: Choices) -> None:
     """Raise UsageError if a metric has no value under these semantics."""
     why = metric.spec.undefined(metric, semantics) if metric.spec.undefined else ""
+    if metric.judged_only and semantics.ties_open:
+        why = f"needs one order of equal confidences: choose another than {semantics.order!r}"
     if semantics.order == "expected" and metric.spec.kernel and not metric.spec.expected:
         why = (
             "has no closed form of its expected value over ties here: choose another order than "

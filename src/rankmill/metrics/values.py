@@ -6,6 +6,7 @@ from rankmill.kernels.jit import read_only
 from rankmill.matching.gains import least_gain
 from rankmill.matching.hits import (
     Hits,
+    among_judged,
     as_levels,
     as_powers,
     as_relevant,
@@ -13,7 +14,7 @@ from rankmill.matching.hits import (
     of_relevant,
 )
 from rankmill.matching.ties import Runs, runs_of
-from rankmill.metrics.base import REL, Metric, kernel_of
+from rankmill.metrics.base import GAIN, REL, Metric, kernel_of
 from rankmill.metrics.no_value import settle_empty
 from rankmill.semantics.choices import DEFAULT, Choices
 
@@ -44,8 +45,8 @@ class Matched:
         self._gain_function = gain_function
         self._ties = ties
         # Several metrics may ask for the same: by rel, and by whether judged items are needed.
-        self._derived: dict[tuple[float | None, str], Hits] = {}
-        self._runs: dict[tuple[float | None, str], Runs] = {}
+        self._derived: dict[tuple[float | None, str, bool], Hits] = {}
+        self._runs: dict[tuple[float | None, str, bool], Runs] = {}
 
     def hits(self, metric: Metric) -> Hits:
         """The hits that a metric counts: see ``rel`` and ``needs_judged`` of `MetricSpec`."""
@@ -91,21 +92,24 @@ class Matched:
             twin(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
         return counts
 
-    def _asked(self, metric: Metric) -> tuple[float | None, str]:
+    def _asked(self, metric: Metric) -> tuple[float | None, str, bool]:
         spec = metric.spec
+        if GAIN.name in dict(metric.given):
+            return metric.rel, "powers", metric.judged_only
         relevant = spec.gains == "given" and spec.needs_judged and REL in spec.parameters
-        return metric.rel, "relevant" if relevant else spec.gains
+        return metric.rel, "relevant" if relevant else spec.gains, metric.judged_only
 
-    def _derive(self, rel: float | None, gains: str) -> Hits:
+    def _derive(self, rel: float | None, gains: str, judged_only: bool) -> Hits:
+        every = among_judged(self._hits) if judged_only else self._hits
         # Any gain above 0 will do if there is no rel.
         least = 5e-324 if rel is None else least_gain(rel, self._gain_function)
         if gains == "relevant":
-            return as_relevant(self._hits, least)
+            return as_relevant(every, least)
         if gains == "levels":
-            return as_levels(self._hits, least)
+            return as_levels(every, least)
         if gains == "whole":
-            return of_relevant(self._hits, least)
+            return of_relevant(every, least)
         if gains == "powers":
             # A map says what stands in for 2**g - 1.
-            return as_powers(self._hits) if self._gain_function == "linear" else self._hits
-        return self._hits if rel is None else of_least_gain(self._hits, least)
+            return as_powers(every) if self._gain_function == "linear" else every
+        return every if rel is None else of_least_gain(every, least)

@@ -22,6 +22,11 @@ def check_walk(metric: Metric, order: str) -> None:
         raise UsageError(
             f"{metric.text} has a summary over all queries, {metric.summary!r}: leave it out"
         )
+    if metric.judged_only:
+        raise UsageError(
+            f"leave judged_only out of {metric.text}, as explain drops predictions before all: "
+            "type --judged-only on the command line, judged_only=True of Semantics in Python"
+        )
     if not _is_explained(metric):
         where = "evaluate has its value for each query"
         if spec.kernel is None:

@@ -1,0 +1,92 @@
+"""`rankmill trec_eval`: what trec_eval prints, by its own flags."""
+
+from __future__ import annotations
+
+import getopt
+import sys
+
+import click
+
+from rankmill.cli.command import table_command
+from rankmill.errors import UsageError
+
+_SHORT = "qm:cl:nD:JN:M:R:T:oZ:"
+_LONG = {
+    "query_eval_wanted": "-q",
+    "measure=": "-m",
+    "complete_rel_info_wanted": "-c",
+    "level_for_rel=": "-l",
+    "nosummary": "-n",
+    "Debug_level=": "-D",
+    "Judged_docs_only": "-J",
+    "Number_docs_in_coll=": "-N",
+    "Max_retrieved_per_topic=": "-M",
+    "Rel_info_format=": "-R",
+    "Results_format=": "-T",
+    "Zscore=": "-Z",
+}
+
+
+_HELP = """Print what trec_eval 9.0.8 prints about RUN under QRELS, byte for byte.
+
+FLAGS are those of trec_eval: -q shows each query too, -n not all of them; -c takes the mean over
+all queries of QRELS; -m names measures, such as official, all_trec, set or P.5,10; -l is the least
+level that is relevant, -M the number of documents that count, -J counts only judged ones; -N is the
+number of documents in the collection, -Z a file of means for z-scores, -D 0.QUERY the only query.
+Version 10 is 10.0-rc3.
+"""
+_EXAMPLES = """
+rankmill trec_eval qrels.txt run.txt
+rankmill trec_eval --as 10 qrels.txt run.txt
+"""
+
+
+@table_command(
+    "trec_eval",
+    [click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS] QRELS RUN")],
+    context_settings={"ignore_unknown_options": True},
+    help=_HELP,
+    examples=_EXAMPLES,
+)
+def command(arguments: tuple[str, ...], version: str) -> None:
+    """Read the flags as trec_eval does, and print."""
+    try:
+        flags, files = getopt.gnu_getopt(list(arguments), _SHORT, [*_LONG])
+    except getopt.GetoptError as error:
+        raise UsageError(f"trec_eval: {error}: 'rankmill trec_eval --help' has the flags") from None
+    if len(files) != 2:
+        raise UsageError(f"trec_eval takes two files, QRELS and RUN; found {len(files)}")
+    long = {f"--{name.rstrip('=')}": flag for name, flag in _LONG.items()}
+    given = [(long.get(flag, flag), value) for flag, value in flags]
+    names, last = {flag for flag, _ in given}, dict(given)
+    for flag, usual in (("-R", "qrels"), ("-T", "trec_results")):
+        if last.get(flag, usual) != usual:
+            raise UsageError(f"{flag} {last[flag]} is a format that is not read here, only {usual}")
+    debug, _, query = last.get("-D", "0").partition(".")
+    if _integer("-D", debug):
+        raise UsageError(f"-D {debug} shows how trec_eval works inside: type -D 0.QUERY")
+    from rankmill.adapters.trec.trec_eval import Request, printed
+
+    depth = _integer("-M", last["-M"]) if "-M" in last else None
+    asked = Request(
+        version=int(version),
+        measures=tuple(value for flag, value in given if flag == "-m") or ("official",),
+        each="-q" in names,
+        complete="-c" in names,
+        level=_integer("-l", last.get("-l", "1")),
+        depth=depth,
+        judged_only="-J" in names,
+        summary="-n" not in names,
+        documents=_integer("-N", last.get("-N", "0")),
+        query=query,
+        scores=last.get("-Z", ""),
+    )
+    text = printed(files[0], files[1], asked)
+    sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
+    sys.stdout.flush()
+
+
+def _integer(flag: str, text: str) -> int:
+    if not text.isdigit():
+        raise UsageError(f"{flag} is {text!r}; expected an integer from 0")
+    return int(text)

@@ -1,0 +1,8 @@
+"""A provider for ir_measures, which computes its measures by rankmill.
+
+Importing this module registers it as ``ir_measures.providers.registry["rankmill"]``.
+"""
+
+from rankmill.adapters.trec.provider import RankmillProvider, name_of, provider
+
+__all__ = ["RankmillProvider", "name_of", "provider"]

@@ -1,0 +1,24 @@
+"""What pytrec_eval has, under the same names: only its import changes in a program.
+
+``import pytrec_eval`` becomes ``from rankmill import pytrec_eval``. Values to the last bit, their
+order and errors are those of pytrec_eval-terrier 0.5.11; where that ends the process, as it does on
+duplicate cutoffs, a UsageError is raised.
+"""
+
+from rankmill.adapters.trec.evaluator import (
+    RelevanceEvaluator,
+    compute_aggregated_measure,
+    parse_qrel,
+    parse_run,
+    supported_measures,
+    supported_nicknames,
+)
+
+__all__ = [
+    "RelevanceEvaluator",
+    "compute_aggregated_measure",
+    "parse_qrel",
+    "parse_run",
+    "supported_measures",
+    "supported_nicknames",
+]
