@@ -1,5 +1,6 @@
 """Metrics of arrays and lists in memory, query by query, and the array of lists they take."""
 
+from rankmill.columns.matrix import Matrix
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.metrics.arrays import (
     average_precision,
@@ -15,6 +16,7 @@ from rankmill.metrics.arrays import (
 from rankmill.metrics.gap.gap_array import global_average_precision
 
 __all__ = [
+    "Matrix",
     "Ragged",
     "average_precision",
     "dcg",
