@@ -14,6 +14,7 @@ from rankmill.metrics.arrays import (
     recall,
 )
 from rankmill.metrics.gap.gap_array import global_average_precision
+from rankmill.sources.memory.best_items import top_k
 
 __all__ = [
     "Matrix",
@@ -28,4 +29,5 @@ __all__ = [
     "precision",
     "r_precision",
     "recall",
+    "top_k",
 ]

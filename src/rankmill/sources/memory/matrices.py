@@ -41,7 +41,7 @@ def open_matrix(matrix: Matrix, asked: InputOptions) -> Source:
     name = f"the Matrix of {asked.role}"
     _check_asked(asked, name)
     if asked.role != "predictions":
-        return _open_cells(*_cells_of(matrix), matrix.shape, asked, name)
+        return _open_cells(*cells_of(matrix), matrix.shape, asked, name)
     rows, width = matrix.shape
     lists = pa.large_list(pa.int64()), pa.large_list(pa.float64())
     schema = pa.schema({"query": pa.int64(), "items": lists[0], "score": lists[1]})
@@ -51,7 +51,7 @@ def open_matrix(matrix: Matrix, asked: InputOptions) -> Source:
         return {column: (count, 8 * count) for column, count in zip(columns, counts, strict=True)}
 
     def best(depth: int, order: str) -> Source:
-        if order == IN_FLOAT32 and _floats(matrix, 0, 0).dtype != np.float32:
+        if order == IN_FLOAT32 and floats_of_rows(matrix, 0, 0).dtype != np.float32:
             depth = width  # rounding makes more scores equal
         tied = order not in AS_GIVEN
 
@@ -79,7 +79,7 @@ def _block(
     matrix: Matrix, columns: Columns, name: str, start: int, end: int, depth: int, tied: bool
 ) -> Iterator[Lists]:
     """Yield the one block of a piece; a generator, as then the thread that takes it does it."""
-    scores = _floats(matrix, start, end)
+    scores = floats_of_rows(matrix, start, end)
     if columns.nan_last:
         scores = np.where(np.isnan(scores), scores.dtype.type(-math.inf), scores)
     offsets, items, numbers, ties = best_of(scores, depth, name, start, tied=tied)
@@ -117,8 +117,8 @@ def best_of(
     if bad >= 0:
         raise InputError(
             f"{name}: the score in row {start + bad // width}, column {bad % width} is NaN; "
-            "expected a number for every item: give -inf to what comes last, or choose the "
-            "semantics nan_confidence 'last'"
+            "expected a number for every item, such as -inf for what comes last; with the "
+            "semantics nan_confidence 'last', evaluate takes NaN for it"
         )
     items, numbers = items[: offsets[-1]], numbers[: offsets[-1]]
     order, equal = sort_values(offsets, -numbers)
@@ -150,7 +150,7 @@ def sparse_cells(matrix: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.nda
     return rows.indptr.astype(np.int64), rows.indices, rows.data
 
 
-def _cells_of(matrix: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def cells_of(matrix: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same of what is not 0 in a dense matrix."""
     rows, width = matrix.shape
     lengths, items, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
@@ -191,7 +191,7 @@ def _check_asked(asked: InputOptions, name: str) -> None:
         )
 
 
-def _floats(matrix: Matrix, start: int, end: int) -> np.ndarray:
+def floats_of_rows(matrix: Matrix, start: int, end: int) -> np.ndarray:
     """Rows of a matrix as float32 or float64."""
     block = block_of(matrix.values, start, end)
     if block.dtype.kind == "b":
