@@ -15,6 +15,7 @@ from rankmill.metrics.arrays import (
 )
 from rankmill.metrics.gap.gap_array import global_average_precision
 from rankmill.sources.memory.best_items import top_k
+from rankmill.sources.memory.indexed_scores import from_indexes
 
 __all__ = [
     "Matrix",
@@ -23,6 +24,7 @@ __all__ = [
     "dcg",
     "f1",
     "first_hit_precision",
+    "from_indexes",
     "global_average_precision",
     "hit",
     "ndcg",
