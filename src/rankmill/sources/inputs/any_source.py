@@ -106,6 +106,7 @@ _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
     (_has("mapInArrow"), "python_objects.refuse_spark"),
     (_is_of("pyarrow", "Dataset"), "producers.open_dataset"),
     (_is_of("pyarrow", "Scanner"), "producers.open_scanner"),
+    (_is_of("datasets", "Dataset", "IterableDataset"), "producers.open_hugging_face"),
     (_is_of("ranx", "Qrels", "Run"), "python_objects.open_ranx"),
     (_is_a(pa.ChunkedArray), "producers.open_arrays"),
     (_has("__arrow_c_array__"), "producers.open_arrays"),

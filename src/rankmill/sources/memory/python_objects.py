@@ -65,7 +65,8 @@ def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) 
     lists = list(value.values())
     expected = _expected(role, EXPECTED)
     for key, one in zip(keys, lists, strict=True):
-        if hasattr(one, "columns"):  # a frame or table: its items would be the names of columns
+        # Of a frame, table or dataset the items would be the names of columns, or rows.
+        if hasattr(one, "columns") or hasattr(one, "column_names"):
             raise UsageError(f"{name}: the value of {key!r} is a {type(one).__name__}; {expected}")
         if not (is_missing(one) or is_list_like(one) or isinstance(one, Mapping)):
             raise UsageError(f"{name}: the value of {key!r} is {shown(one)}; {expected}")
