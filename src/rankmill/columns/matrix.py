@@ -1,13 +1,11 @@
 """Matrices with a number for each query and item."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from rankmill.columns.tensors import check_dense, is_tensor, numpy_of
 from rankmill.errors import InputError
-
-KINDS = "expected numbers: booleans, integers, or floats of at most 64 bits"
 
 
 class Matrix:
@@ -65,14 +63,23 @@ class Matrix:
             )
         dtype = numpy_of(values[:0]).dtype
         if dtype.kind not in "biuf" or dtype.itemsize > 8:
-            raise InputError(f"a Matrix holds {dtype}; {KINDS}")
+            raise InputError(f"a Matrix holds {dtype}; expected numbers of at most 64 bits")
         self.values = values
+
+    @classmethod
+    def of(cls, values: Any) -> Self:
+        """What is given as a matrix, or its values."""
+        return values if isinstance(values, cls) else cls(values)
 
     @property
     def shape(self) -> tuple[int, int]:
         """How many queries and items there are."""
         queries, items = self.values.shape
         return int(queries), int(items)
+
+    def block(self, start: int, end: int) -> np.ndarray:
+        """Rows as a contiguous array; no more of a tensor is copied than these."""
+        return np.ascontiguousarray(numpy_of(self.values[start:end]))
 
     def __repr__(self) -> str:
         dtype = str(self.values.dtype).removeprefix("torch.")

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from rankmill.errors import InputError
 
 
@@ -32,8 +30,3 @@ def check_dense(tensor: Any) -> None:
             f"a tensor of layout {tensor.layout} is not read: give its to_dense(), or a sparse "
             "array of SciPy"
         )
-
-
-def block_of(matrix: Any, start: int, end: int) -> np.ndarray:
-    """Rows of an array or tensor, contiguous, so that no more of a tensor is copied than these."""
-    return np.ascontiguousarray(numpy_of(matrix[start:end]))

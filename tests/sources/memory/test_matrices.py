@@ -290,13 +290,13 @@ NAN = np.where(S == 6, np.nan, S)
         (lambda: against(np.array([0.5, 1, 2])), UsageError, "expected a list of items"),
         (
             lambda: rankmill.evaluate([[1]], rankmill.Predictions(Matrix(S), score="x"), "map"),
-            UsageError,
-            "a number for each query and item, and no score",
+            InputError,
+            "no column 'x' for the score",
         ),
         (
             lambda: rankmill.evaluate([[1]], rankmill.Predictions(Matrix(S), padding=0), "map"),
             UsageError,
-            "and no padding",
+            "holds no padding",
         ),
         (lambda: against([[1]] * 3, np.full((3, 4), 2**53 + 1)), InputError, "no float64"),
         (lambda: against(scipy.sparse.coo_array(np.arange(3))), InputError, "the shape (3,)"),

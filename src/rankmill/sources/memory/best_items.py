@@ -28,11 +28,10 @@ def top_k(
 ) -> Predictions:
     """Rank the k items with the highest scores for each query, as predictions for `evaluate`.
 
-    Equal scores stand in the order of the items, lowest number first. With vectors, the scores of
-    a block of queries are computed by NumPy's matrix product and forgotten; never are those of all
-    queries held. Blocks are the same for any number of threads, so that the same machine, NumPy
-    and number of BLAS threads give the same bits. Another BLAS may round the last bit of a product
-    differently. NumPy's own threads are set by the environment, such as OPENBLAS_NUM_THREADS.
+    Equal scores stand in the order of the items, lowest number first. With vectors, NumPy's matrix
+    product gives the scores of a block of queries at a time. Blocks are the same for any number of
+    threads, so that the same CPU, NumPy and number of BLAS threads (OPENBLAS_NUM_THREADS) give the
+    same bits; others may round the last bit of a score differently.
 
     Parameters
     ----------
@@ -71,10 +70,10 @@ def top_k(
     >>> rankmill.evaluate([[2], [1]], best, "map@2")["map@2"]
     0.75
     """
-    given, right = _matrix(scores), None
+    given, right = Matrix.of(scores), None
     rows, width = given.shape
     if items is not None:
-        vectors = _matrix(items)
+        vectors = Matrix.of(items)
         if vectors.shape[1] != width:
             raise InputError(
                 f"the vectors of queries have {plural(width, 'number')}, and those of items "
@@ -96,20 +95,12 @@ def top_k(
             some = hidden.offsets[start : end + 1] - first, hidden.values[first:]
         return best_of(block if right is None else block @ right, k, "top_k", start, some)[:3]
 
-    offsets, found, numbers = [np.zeros(0, np.int64)], [], []
     with Workers(threads) as workers:
-        for ends, chosen, values in workers.map(best, range(0, rows, step)):
-            offsets.append(np.diff(ends))
-            found.append(chosen)
-            numbers.append(values)
-    listed = offsets_of(np.concatenate(offsets))
-    empty = np.zeros(0, np.int64)
-    data = Ragged(listed, np.concatenate(found) if found else empty)
-    return Predictions(data, score=Ragged(listed, np.concatenate(numbers) if found else empty))
-
-
-def _matrix(values: Any) -> Matrix:
-    return values if isinstance(values, Matrix) else Matrix(values)
+        blocks = list(workers.map(best, range(0, rows, step))) or [best(0)]
+    ends, found, numbers = zip(*blocks, strict=True)
+    listed = offsets_of(np.concatenate([np.diff(one) for one in ends]))
+    lists = [Ragged(listed, np.concatenate(values)) for values in (found, numbers)]
+    return Predictions(lists[0], score=lists[1])
 
 
 def _seen_of(seen: Any, rows: int, width: int) -> Ragged:

@@ -16,7 +16,6 @@ from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.ranked_lists import Lists
-from rankmill.columns.tensors import block_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.best import best_items
 from rankmill.sources.input_options import InputOptions
@@ -31,20 +30,13 @@ IN_FLOAT32 = "item_descending_float32"
 
 
 def open_matrix(matrix: Matrix, asked: InputOptions) -> Source:
-    """Open a dense matrix: of scores, which rank all items, or of gains.
-
-    Raises
-    ------
-    InputError, UsageError
-        If more is told of it than a matrix has.
-    """
+    """Open a dense matrix: of scores, which rank all items, or of gains."""
     name = f"the Matrix of {asked.role}"
-    _check_asked(asked, name)
     if asked.role != "predictions":
         return _open_cells(*cells_of(matrix), matrix.shape, asked, name)
     rows, width = matrix.shape
-    lists = pa.large_list(pa.int64()), pa.large_list(pa.float64())
-    schema = pa.schema({"query": pa.int64(), "items": lists[0], "score": lists[1]})
+    kinds = [pa.int64(), pa.large_list(pa.int64()), pa.large_list(pa.float64())]
+    schema = pa.schema(zip(("query", "items", "score"), kinds, strict=True))
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
         counts = [rows if column == "query" else rows * width for column in columns]
@@ -99,14 +91,8 @@ def best_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """The offsets, items and scores of the best items of each row, and how many scores are equal.
 
-    Equal scores stand in the order of the items, and the first of them are taken; with `tied` all
-    that equal the last one. `seen` are offsets and items that are left out. Row 0 is row `start`
-    of what messages call `name`.
-
-    Raises
-    ------
-    InputError
-        If a score is NaN.
+    Equal scores stand in the order of the items; with `tied` all that equal the last one are taken.
+    `seen` are offsets and items to leave out. Messages call row 0 row `start` of `name`.
     """
     rows, width = scores.shape
     depth = min(depth, width)
@@ -135,7 +121,6 @@ def open_sparse(matrix: Any, asked: InputOptions) -> Source:
     name = f"the {type(matrix).__name__} of {asked.role}"
     if asked.role in ("items", "features"):
         raise UsageError(f"{asked.role} cannot be a {type(matrix).__name__}: give its toarray()")
-    _check_asked(asked, name)
     return _open_cells(*sparse_cells(matrix, name), matrix.shape, asked, name)
 
 
@@ -155,7 +140,7 @@ def cells_of(matrix: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows, width = matrix.shape
     lengths, items, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
     for start in range(0, rows, step := rows_of(width)):
-        block = block_of(matrix.values, start, min(start + step, rows))
+        block = matrix.block(start, min(start + step, rows))
         places = np.flatnonzero(block)
         lengths.append(np.bincount(places // max(1, width), minlength=len(block)))
         items.append(places % max(1, width))
@@ -182,18 +167,9 @@ def _open_cells(
     return replace(source, unordered=ranked, width=shape[1])
 
 
-def _check_asked(asked: InputOptions, name: str) -> None:
-    """Raise an error if columns are named, or items that are none."""
-    if asked.numbers is not None or asked.rank is not None or asked.padding is not None:
-        told = asked.kind if asked.numbers is not None else "rank" if asked.rank else "padding"
-        raise UsageError(
-            f"{name} has a number for each query and item, and no {told}: leave it out"
-        )
-
-
 def floats_of_rows(matrix: Matrix, start: int, end: int) -> np.ndarray:
     """Rows of a matrix as float32 or float64."""
-    block = block_of(matrix.values, start, end)
+    block = matrix.block(start, end)
     if block.dtype.kind == "b":
         return block.astype(np.float32)
     return floats_of(arrow_of(block.ravel())).reshape(block.shape)
