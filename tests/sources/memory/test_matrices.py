@@ -330,6 +330,12 @@ def test_matrices_without_rows_or_columns() -> None:
     assert rankmill.evaluate([[], []], Matrix(np.zeros((2, 0))), "map", semantics=zero)["map"] == 0
 
 
+def test_scores_that_order_the_items_are_read() -> None:
+    found = rankmill.evaluate([[1]] * 3, Matrix(S), "map@2").inputs["predictions"]
+    assert found["columns"]["score"] == "score"
+    assert "unread" not in found
+
+
 def test_a_matrix_shows_its_shape() -> None:
     assert repr(Matrix(np.zeros((2000, 3), "f4"))) == "Matrix(2,000 x 3, float32)"
     assert rankmill.Predictions(Matrix(S)).head()["columns"][1]["name"] == "items"

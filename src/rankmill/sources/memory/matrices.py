@@ -56,9 +56,8 @@ def open_matrix(matrix: Matrix, asked: InputOptions) -> Source:
 
         return replace(whole, lists=lists)
 
-    whole = Source(
-        name, {name: schema}, rows, sizes, best=best, width=width, positional=True, bare=True
-    )
+    more: dict[str, Any] = {"positional": True, "bare": True, "unordered": True}
+    whole = Source(name, {name: schema}, rows, sizes, best=best, width=width, **more)
     return best(width, AS_GIVEN[0])
 
 
@@ -76,8 +75,7 @@ def _block(
         scores = np.where(np.isnan(scores), scores.dtype.type(-math.inf), scores)
     offsets, items, numbers, ties = best_of(scores, depth, name, start, tied=tied)
     queries, ids = to_ids(np.arange(start, end), name), to_ids(items, name)
-    kept = None if columns.score is None else numbers
-    yield Lists(queries, offsets, ids, kept, 0, ties, Place(name, start), end - start)
+    yield Lists(queries, offsets, ids, numbers, 0, ties, Place(name, start), end - start)
 
 
 def best_of(
