@@ -148,6 +148,14 @@ def check_width(index: LabelIndex, labels: Input, predictions: Input) -> None:
             f"{width - 1}: labels are numbers of columns, and padding such as -1 is told by "
             "Labels(..., padding=-1)"
         )
+    listed, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
+    cells = width * index.rows
+    if labels.source.width is None and listed == cells and index.audit["repeated_labels"]:
+        raise InputError(
+            f"{labels.source.name} holds a number for each cell of {predictions.source.name}, and "
+            "repeats labels, so that it looks like gains and not like lists of items: say "
+            "rankmill.arrays.Matrix(...)"
+        )
 
 
 def clean_lists(lists: Lists, job: Job) -> tuple[Lists, LabelLists, dict[str, int]]:

@@ -314,6 +314,10 @@ def against(labels: Any, scores: np.ndarray = S) -> Any:
     return rankmill.evaluate(labels, Matrix(scores), "map@2").metrics
 
 
+def test_all_items_may_be_labels() -> None:
+    assert rankmill.evaluate([[0, 1]], Matrix([[0.5, 0.25]]), "map")["map"] == 1
+
+
 def test_nan_may_come_last_and_infinite_scores_are_ranked() -> None:
     last = {"nan_confidence": "last"}
     found = rankmill.evaluate([[2], [2], [2]], Matrix(NAN), "first_hit", semantics=last)

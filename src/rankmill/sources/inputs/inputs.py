@@ -198,14 +198,6 @@ def check_positions(labels: Source, predictions: Source, role: Role = "predictio
             f"{labels.name} has {plural(labels.width or 0, 'column')}, and {predictions.name} "
             f"{predictions.width}; expected as many, column i of both for item i"
         )
-    each = predictions.width or 0
-    listed = labels.sizes(["items"])["items"][0] if each > 1 and labels.width is None else -1
-    if listed == each * (labels.rows or 0):
-        raise InputError(
-            f"{labels.name} holds as many labels as {predictions.name} has cells, so that it looks "
-            "like a number for each item, and not like lists of items: say "
-            "rankmill.arrays.Matrix(...)"
-        )
 
 
 @contextmanager
