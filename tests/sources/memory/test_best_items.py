@@ -89,6 +89,7 @@ def test_tensors_are_vectors_too() -> None:
     assert top_k(scores, 3).score.to_lists() == torch.topk(scores, 3).values.tolist()
 
 
+@pytest.mark.lengthy
 def test_no_more_than_blocks_of_scores_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_items, "BLOCK", 1 << 14)
     users, items = np.ones((4000, 2), "f4"), np.ones((1000, 2), "f4")
