@@ -23,7 +23,7 @@ from rankmill.sources.memory.matrices import best_of
 
 pytestmark = pytest.mark.small
 
-METRICS = "map@3,ndcg@5,first_hit@1,recall@4,precision@2,hit@2"
+METRICS = "map@3,ndcg@5,dcg@23,first_hit@1,recall@4,precision@2,hit@2"
 WHOLE = f"{METRICS},map,gap,num_ret,bpref"
 
 
@@ -155,8 +155,9 @@ def test_only_as_many_items_are_ranked_as_a_metric_asks_for() -> None:
     wide = rankmill.evaluate(Matrix(gains), Matrix(scores), "map@3,gap")
     few = rankmill.evaluate(Matrix(gains), Matrix(scores), "map@3")
     assert [one.audit["predictions"] for one in (wide, few)] == [scores.size, 3 * len(scores)]
-    lengths = rankmill.evaluate(Matrix(gains), Matrix(scores), "map@3", by="list_length").by
-    assert lengths.num_rows
+    sides = (Matrix(gains), Matrix(scores)), long_rows(gains, scores)
+    one, two = (rankmill.evaluate(*each, "map@3", by="list_length").by for each in sides)
+    assert one.equals(two)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
