@@ -1,5 +1,6 @@
 """Metrics of arrays and lists in memory, query by query, and the array of lists they take."""
 
+from rankmill.columns.matrix import Matrix
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.metrics.arrays import (
     average_precision,
@@ -13,17 +14,22 @@ from rankmill.metrics.arrays import (
     recall,
 )
 from rankmill.metrics.gap.gap_array import global_average_precision
+from rankmill.sources.memory.best_items import top_k
+from rankmill.sources.memory.indexed_scores import from_indexes
 
 __all__ = [
+    "Matrix",
     "Ragged",
     "average_precision",
     "dcg",
     "f1",
     "first_hit_precision",
+    "from_indexes",
     "global_average_precision",
     "hit",
     "ndcg",
     "precision",
     "r_precision",
     "recall",
+    "top_k",
 ]

@@ -1,4 +1,4 @@
-"""Listwise average precision as a loss: a module of PyTorch, and the same of NumPy arrays."""
+"""Listwise average precision as a loss, also of NumPy arrays, and a metric of torchmetrics."""
 
 from typing import TYPE_CHECKING
 
@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from rankmill.adapters.torch.listwise import listwise_ap as listwise_ap
     from rankmill.adapters.torch.listwise import listwise_ap_loss as listwise_ap_loss
     from rankmill.adapters.torch.loss import ListwiseAPLoss as ListwiseAPLoss
+    from rankmill.adapters.torch.ranking_metric import RankingMetric as RankingMetric
 
 __all__ = [
     "ListwiseAPLoss",
     "ListwiseLoss",
+    "RankingMetric",
     "listwise_ap",
     "listwise_ap_loss",
 ]
@@ -23,6 +25,7 @@ __getattr__, __dir__ = handed_on(
     {
         "ListwiseAPLoss": "adapters.torch.loss",
         "ListwiseLoss": "adapters.torch.listwise",
+        "RankingMetric": "adapters.torch.ranking_metric",
         "listwise_ap": "adapters.torch.listwise",
         "listwise_ap_loss": "adapters.torch.listwise",
     },

@@ -514,9 +514,9 @@ CALLED: list[tuple[int, Callable[[], Any], Any]] = [
     (
         14,
         lambda: message(
-            lambda: rankmill.evaluate(scipy.sparse.csr_matrix(np.eye(2)), LISTS, "map")
+            lambda: rankmill.evaluate(LABELS, scipy.sparse.csr_matrix(np.eye(2)), "map")
         ),
-        ["labels cannot be a csr_matrix"],
+        ["predictions are lists without query ids"],
     ),
     (
         14,

@@ -462,7 +462,7 @@ GOOD: Any = {1: [2]}
         (GOOD, [[2]], UsageError, "predictions are lists or Ragged without|predictions are lists"),
         ([[2]], [[2], [3]], InputError, "1 list of labels and 2 of predictions"),
         ([1, 2], [[1], [2]], UsageError, r"holds 1 \(int\); expected a list of items for each"),
-        (np.array([1, 2]), [[1], [2]], UsageError, "expected a list of items for each query"),
+        ([[1], [2]], np.array([1, 2]), UsageError, "expected a list of items for each query"),
         (np.zeros((1, 1, 1)), [[1]], UsageError, "has 3 dimensions"),
         (GOOD, iter([1, 2]), UsageError, "expected named tuples"),
         (GOOD, iter([ScoredDoc(1, 2, 0.5), (1, 3)]), InputError, r"row 1 is \(1, 3\)"),
@@ -549,46 +549,12 @@ def test_progress_is_a_function_or_printed(capsys: Any, tmp_path: Path) -> None:
         assert re.search(r"\r([1-9][0-9]*) of \1 rows\n$", capsys.readouterr().err)
 
 
-def told_code(message: str, start: str) -> str:
-    """An expression that a message shows."""
-    return message[message.index(start) :].split(", or")[0]
-
-
-def test_matrices_of_scores_and_sparse_ones_are_refused_with_what_to_give() -> None:
+def test_bare_scores_and_sparse_features_are_refused_with_what_to_give() -> None:
     scores = np.random.default_rng(4).permutation(60).reshape(6, 10) / 64
-    dense = np.zeros((6, 10), int)
-    dense[range(6), [3, 1, 4, 1, 5, 9]] = 1
-    best = np.argsort(-scores, axis=1)
-    expected = rankmill.evaluate(
-        [row.nonzero()[0].tolist() for row in dense], best.tolist(), ["map", "ndcg"]
-    ).metrics
-
+    dense = np.eye(6, 10, dtype=int)
     for matrix in (scores, scores.tolist(), scores.astype("f4")):
-        with pytest.raises(
-            InputError, match=r"holds fractions; .* matrix with the score"
-        ) as caught:
+        with pytest.raises(InputError, match=r"holds fractions; .* say rankmill.arrays.Matrix"):
             rankmill.evaluate(dense, matrix, "map")
-    code = told_code(str(caught.value), "numpy.argsort")
-    top = eval(code, {"numpy": np, "scores": scores})
-    for form in ("csr_matrix", "csr_array", "coo_matrix"):
-        sparse = getattr(scipy.sparse, form)(dense)
-        with pytest.raises(UsageError, match=f"labels cannot be a {form}: sparse") as caught:
-            rankmill.evaluate(sparse, scores, "map")
-        lists = str(caught.value).rpartition(" ")[2]
-        assert (
-            rankmill.evaluate(eval(lists, {"matrix": sparse}), top, ["map", "ndcg"]).metrics
-            == expected
-        )
-        with pytest.raises(UsageError, match=f"predictions cannot be a {form}: sparse") as other:
-            rankmill.evaluate(best, sparse, "map")
-        tables = [
-            eval(
-                told_code(str(one.value), "pyarrow.table").split(" with ")[0],
-                {"pyarrow": pa, "m": getattr(scipy.sparse, form)(held).tocoo()},
-            )
-            for one, held in ((caught, dense), (other, scores + 1))
-        ]
-        assert rankmill.evaluate(*tables, ["map", "ndcg"]).metrics == expected
     with pytest.raises(UsageError, match=r"features cannot be a csr_matrix.*toarray"):
         rankmill.evaluate(
             GAINS,

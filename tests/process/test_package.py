@@ -152,7 +152,8 @@ def test_public_modules_hand_names_on(module: str) -> None:
     one = getattr(rankmill, module)
     assert one.__doc__
     for name in one.__all__:
-        if name != "ListwiseAPLoss" or importlib.util.find_spec("torch"):
+        needs = {"ListwiseAPLoss": "torch", "RankingMetric": "torchmetrics"}.get(name, "numpy")
+        if importlib.util.find_spec(needs):
             assert getattr(one, name) is not None
     with pytest.raises(AttributeError, match="no_such_name"):
         one.no_such_name  # noqa: B018
@@ -338,6 +339,8 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"fsspec", "aiohttp"}  # only for URLs that pyarrow does not know
     if module == "rankmill.adapters.torch.loss":
         allowed = {"torch"}
+    if module == "rankmill.adapters.torch.ranking_metric":
+        allowed = {"torch", "torchmetrics"}
     if room(module) == "spark":
         allowed = allowed | {"pyspark", "py4j"}  # only inside functions, as it is an extra
     if module == "rankmill.nightly.gate.mlflow":

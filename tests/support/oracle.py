@@ -515,3 +515,13 @@ def lists_of_rows(
         elif order == "confidence":
             listed.sort(key=lambda row: -row[3])
     return {q: [(item, conf) for _, item, _, conf in listed] for q, listed in rows_of.items()}
+
+
+def best_items(
+    scores: Sequence[float], k: int, seen: Iterable[int] = (), *, tied: bool = False
+) -> list[int]:
+    """The places of the k highest scores, equal ones by place; `tied`: all that equal the last."""
+    hidden = set(seen)
+    order = sorted((-score, i) for i, score in enumerate(scores) if i not in hidden)
+    least = order[k - 1][0] if tied and len(order) >= k else None
+    return [i for rank, (key, i) in enumerate(order) if rank < k or key == least]

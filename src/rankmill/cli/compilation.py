@@ -31,6 +31,7 @@ from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.metrics.registry import examples, parse
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.semantics import Semantics
+from rankmill.sources.memory.best_items import top_k
 from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.threads import available_cpus
 
@@ -258,3 +259,4 @@ def _evaluate_arrays() -> None:
     for width in (np.float32, np.float64):
         global_average_precision(np.arange(2, dtype=width), np.ones(2, np.bool_), 2)
         listwise_ap_loss(np.ones((1, 2), width), np.ones((1, 2), np.bool_))
+        top_k(np.ones((1, 2), width), 1)

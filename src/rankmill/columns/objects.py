@@ -21,6 +21,7 @@ from rankmill.columns.buffers import arrow_of, validity_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import offsets_of, split_lists
 from rankmill.columns.numbers import floats_of
+from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError
 from rankmill.kernels.lists import unpack_strings
 
@@ -206,6 +207,7 @@ def cells_of(lists: Any, name: str) -> Any:
     """The cells of a list of lists, a Series or a frame: a list, or a matrix with a row a list."""
     if is_missing(lists):
         raise InputError(f"{name} holds {shown(lists)}; expected a list of lists")
+    lists = numpy_of(lists)
     if hasattr(lists, "to_numpy"):
         lists = lists.to_numpy()
     is_matrix = isinstance(lists, np.ndarray) and lists.ndim == 2
@@ -313,6 +315,7 @@ def list_of(value: Any, name: str, *, sets: bool = False) -> list[Any]:
 
 def _list_of(cell: Any, i: int, spot: Spot) -> Any:
     """A cell as a list; a list is returned as it is."""
+    cell = numpy_of(cell)
     if isinstance(cell, np.ndarray):
         if cell.ndim != 1:
             raise InputError(f"{spot(i)} holds an array of {cell.ndim} dimensions; expected a list")

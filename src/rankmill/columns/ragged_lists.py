@@ -10,6 +10,7 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import split_lists
+from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError, plural
 from rankmill.kernels.lists import first_bad_offset
 
@@ -124,6 +125,7 @@ def one_chunk(array: Any) -> Any:
 
 
 def _checked_values(values: Any) -> Any:
+    values = numpy_of(values)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     text = isinstance(values, np.ndarray) and values.dtype.kind in "UO"
@@ -169,7 +171,7 @@ def _bad_values(found: str) -> InputError:
 
 
 def _checked_offsets(offsets: Any, end: int) -> np.ndarray:
-    array = np.asarray(offsets)
+    array = np.asarray(numpy_of(offsets))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
             f"the offsets of a Ragged must be a one-dimensional array of integers, not "

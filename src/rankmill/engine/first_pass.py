@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 from rankmill.engine.catalogue_inputs import with_catalogue
-from rankmill.engine.held_labels import HeldLabels, check_labelled, read_labels
+from rankmill.engine.held_labels import HeldLabels, check_labelled, check_width, read_labels
 from rankmill.engine.job import Job
 from rankmill.engine.memory import IdRange, id_ranges, restrict
 from rankmill.engine.progress import Progress
@@ -85,6 +85,7 @@ def _score_ranges(
         within = predictions
         if one is None:
             index = labels.index(job, workers)
+            check_width(index, labels.input, predictions)
         else:
             within = restrict(predictions, one.predictions, one)
             index = read_labels(restrict(labels.input, one.labels, one), job, workers)
@@ -122,11 +123,14 @@ def _score_input(
     # Grouping on disk would change the given order. A job that needs this order holds all rows in
     # memory anyway.
     to_group = None if job.heeds_order else job.memory
+    source = predictions.source
+    if source.best is not None:
+        source = source.best(job.reach, job.semantics.order)
     for together in (False,) if predictions.columns.wide else (True, False):
         tally = Tally(index, job, before)
         scored = map_lists(
             partial(score_lists, index=index, job=job, empty=tally.empty),
-            predictions.source,
+            source,
             predictions.columns,
             workers,
             together=together,

@@ -133,6 +133,31 @@ def check_labelled(labels: Input, job: Job, count: int) -> None:
         )
 
 
+def check_width(index: LabelIndex, labels: Input, predictions: Input) -> None:
+    """Raise InputError if a label is no column of the matrix that the predictions are."""
+    width, items = predictions.source.width, index.labels.items
+    if width is None:
+        return
+    beyond = items.keys >= np.uint64(width)  # also negative ones
+    if beyond.any():
+        place = int(beyond.argmax())
+        query = int(np.searchsorted(index.labels.offsets, place, side="right")) - 1
+        raise InputError(
+            f"{labels.source.name}: query {id_text(index.queries, query)} has the label "
+            f"{id_text(items, place)}, but {predictions.source.name} has the columns 0 to "
+            f"{width - 1}: labels are numbers of columns, and padding such as -1 is told by "
+            "Labels(..., padding=-1)"
+        )
+    listed, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
+    cells = width * index.rows
+    if labels.source.width is None and listed == cells and index.audit["repeated_labels"]:
+        raise InputError(
+            f"{labels.source.name} holds a number for each cell of {predictions.source.name}, and "
+            "repeats labels, so that it looks like gains and not like lists of items: say "
+            "rankmill.arrays.Matrix(...)"
+        )
+
+
 def clean_lists(lists: Lists, job: Job) -> tuple[Lists, LabelLists, dict[str, int]]:
     """Label lists, as they were and cleaned, and what was counted."""
     try:

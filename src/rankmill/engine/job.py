@@ -141,6 +141,17 @@ class Job:
         return max(metric.limit for metric in self.metrics)
 
     @property
+    def reach(self) -> int:
+        """How many of the best items of a query have to be known, those it had in training too."""
+        if self.scope.judged_only or self.keep_lengths:
+            return NO_CUTOFF
+        last = max(metric.limit for metric in (*self.metrics, *self.aside))
+        last = min(last, self.scope.depth or last)
+        if self.scope.drop_seen and self.catalogue and self.catalogue.training:
+            last += self.catalogue.training.most
+        return last
+
+    @property
     def largest_cutoff(self) -> int:
         """The largest cutoff of a metric, or 0 if no metric has one."""
         return max((metric.limit if metric.k else 0) for metric in self.metrics)

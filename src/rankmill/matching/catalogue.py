@@ -59,6 +59,11 @@ class Training:
         """How many pairs of a query and an item there are."""
         return int(self.users.sum())
 
+    @property
+    def most(self) -> int:
+        """How many items a query had at most."""
+        return int(np.diff(self.index.labels.offsets).max(initial=0))
+
     @cached_property
     def popularity(self) -> np.ndarray:
         """How many queries had each item, as float64."""

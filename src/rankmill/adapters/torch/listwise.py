@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.columns.ragged_lists import Ragged
+from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.listwise import count_relevant, soft_average_precision
 from rankmill.metrics.aggregates.mean import Mean
@@ -290,7 +291,7 @@ def _checked_lists(scores: Any, relevance: Any) -> _ScoredLists:
 
 def _two_dimensional(values: Any, what: str) -> np.ndarray:
     try:
-        array = np.asarray(values)
+        array = np.asarray(numpy_of(values))
     except ValueError as error:  # raised for lists of different lengths
         raise UsageError(f"{what} are no array ({error}); expected one, or a Ragged") from None
     if array.ndim != 2:
@@ -321,7 +322,7 @@ def _checked_relevance(offsets: np.ndarray, marks: np.ndarray) -> np.ndarray:
 def _checked_weights(weights: Any, count: int) -> np.ndarray:
     if weights is None:
         return np.ones(count)
-    array = np.asarray(weights)
+    array = np.asarray(numpy_of(weights))
     if array.shape != (count,) or array.dtype.kind not in "iuf":
         raise InputError(
             f"weights are {array.dtype} of shape {array.shape}; expected one number a query, "

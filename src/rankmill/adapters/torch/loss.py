@@ -3,6 +3,7 @@
 from typing import Any
 
 from rankmill.adapters.torch.listwise import checked_binning, listwise_ap_loss
+from rankmill.columns.tensors import numpy_of
 from rankmill.errors import UsageError
 from rankmill.version import install
 
@@ -142,20 +143,15 @@ def _compute(
     """Return the loss on the device of the scores, and the gradient on the CPU (float32 or 64)."""
     dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
     loss, slopes = listwise_ap_loss(
-        _array(scores.to(dtype=dtype)),
-        _array(relevance),
+        numpy_of(scores.to(dtype=dtype)),
+        numpy_of(relevance),
         *binning[:3],
         tied=binning.tied,
-        weights=None if weights is None else _array(weights),
+        weights=None if weights is None else numpy_of(weights),
         gradient=gradient,
     )
     value = torch.tensor(loss, dtype=dtype, device=scores.device)
     return value, torch.from_numpy(slopes) if gradient else None
-
-
-def _array(tensor: torch.Tensor) -> Any:
-    tensor = tensor.detach().cpu()
-    return (tensor.double() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def _check_tensors(scores: Any, relevance: Any, weights: Any) -> None:

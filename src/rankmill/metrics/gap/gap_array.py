@@ -6,6 +6,7 @@ import numpy as np
 
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.numbers import floats_of
+from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.gap import take_correct
 from rankmill.metrics.gap import gap_counts
@@ -63,8 +64,7 @@ def global_average_precision(
     >>> global_average_precision([0.5, 0.5], [True, False], total=1)
     0.75
     """
-    confidence = np.asarray(confidence)
-    correct = np.asarray(correct)
+    confidence, correct = np.asarray(numpy_of(confidence)), np.asarray(numpy_of(correct))
     if confidence.dtype.kind not in "iuf" or confidence.ndim != 1:
         raise InputError(
             f"confidence must be a one-dimensional array of numbers, not {confidence.ndim}-d "

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.matrix import Matrix
 from rankmill.columns.ragged_lists import Ragged
+from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
 from rankmill.sources.files.content import format_of
@@ -42,6 +44,7 @@ def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) 
     UsageError
         If inputs of this type are not supported.
     """
+    value = numpy_of(value)
     opener = next((opener for fits, opener in _KINDS if fits(value)), _open_object)
     source = opener(value, asked)
     if source.rows == 0 and not may_be_empty:
@@ -66,6 +69,12 @@ def _open_object(value: Any, asked: InputOptions) -> Source:
         f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
         f"table, {objects} ('rankmill docs python' shows each)"
     )
+
+
+def _open_matrix(value: Any, asked: InputOptions) -> Source:
+    from rankmill.sources.memory.matrices import open_matrix, open_sparse
+
+    return open_matrix(value, asked) if isinstance(value, Matrix) else open_sparse(value, asked)
 
 
 def _is_of(package: str, *names: str) -> Callable[[Any], bool]:
@@ -97,13 +106,13 @@ _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
     (_has("mapInArrow"), "python_objects.refuse_spark"),
     (_is_of("pyarrow", "Dataset"), "producers.open_dataset"),
     (_is_of("pyarrow", "Scanner"), "producers.open_scanner"),
+    (_is_of("datasets", "Dataset", "IterableDataset"), "producers.open_hugging_face"),
     (_is_of("ranx", "Qrels", "Run"), "python_objects.open_ranx"),
     (_is_a(pa.ChunkedArray), "producers.open_arrays"),
     (_has("__arrow_c_array__"), "producers.open_arrays"),
     (_has("__arrow_c_stream__"), "producers.open_reader"),
     (_is_a(Mapping), "python_objects.open_mapping"),
     (_is_a(list, tuple, np.ndarray), "python_objects.open_positional"),
-    (_has("tocoo"), "python_objects.refuse_sparse"),
     (
         lambda value: isinstance(value, Iterable) and not isinstance(value, bytes),
         "python_objects.open_rows",
@@ -113,6 +122,8 @@ _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
 
 _KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, InputOptions], Source]]] = [
     (_is_a(Ragged), open_ragged),
+    (_is_a(Matrix), _open_matrix),
+    (_has("tocsr"), _open_matrix),
     (_is_a(str, os.PathLike), lambda path, asked: open_paths([path], asked)),
     (_are_paths, lambda paths, asked: open_paths(paths, asked)),
     (_is_a(pa.Table), lambda table, asked: open_table(table, f"the table of {asked.role}")),

@@ -193,6 +193,11 @@ def check_positions(labels: Source, predictions: Source, role: Role = "predictio
             f"{plural(labels.rows or 0, 'list')} of labels and {predictions.rows} of {role}; "
             "expected as many, list q of both for query q"
         )
+    if None not in (labels.width, predictions.width) and labels.width != predictions.width:
+        raise InputError(
+            f"{labels.name} has {plural(labels.width or 0, 'column')}, and {predictions.name} "
+            f"{predictions.width}; expected as many, column i of both for item i"
+        )
 
 
 @contextmanager

@@ -133,6 +133,21 @@ def open_scanner(scanner: Any, role: Role) -> Source:
     return open_stream(name, scanner.projected_schema, begin)
 
 
+def open_hugging_face(dataset: Any, role: Role) -> Source:
+    """Open a dataset of Hugging Face; rows that were selected or shuffled are read in its order."""
+    name = f"the {type(dataset).__name__} of {role}"
+    held = dataset.with_format("arrow")
+    features = dataset.features  # a stream may not know them
+    first = next(held.iter(1), pa.table({})) if features is None else None
+    schema = features.arrow_schema if first is None else first.schema
+
+    def batches(columns: list[str]) -> Iterator[Any]:
+        for table in held.select_columns(columns).iter(BATCH_ROWS):
+            yield from table.to_batches()
+
+    return open_batches(name, schema, batches, getattr(dataset, "num_rows", None))
+
+
 def _batches_of(frame: Any, name: str) -> Any:
     for column, kind in frame.schema.items():
         if str(kind) == "Object":  # Polars exports where the objects are in memory

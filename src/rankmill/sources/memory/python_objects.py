@@ -65,7 +65,8 @@ def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) 
     lists = list(value.values())
     expected = _expected(role, EXPECTED)
     for key, one in zip(keys, lists, strict=True):
-        if hasattr(one, "columns"):  # a frame or table: its items would be the names of columns
+        # Of a frame, table or dataset the items would be the names of columns, or rows.
+        if hasattr(one, "columns") or hasattr(one, "column_names"):
             raise UsageError(f"{name}: the value of {key!r} is a {type(one).__name__}; {expected}")
         if not (is_missing(one) or is_list_like(one) or isinstance(one, Mapping)):
             raise UsageError(f"{name}: the value of {key!r} is {shown(one)}; {expected}")
@@ -87,6 +88,8 @@ def open_positional(value: Any, role: Role) -> Source:
         If the value holds anything else than lists.
     """
     name = f"the {type(value).__name__} of {role}"
+    if role == "labels" and isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+        value = value.reshape(len(value), -1) if value.ndim == 1 else value  # a class a query
     first = first_cells(value)
     if first and hasattr(first[0], "_fields"):
         return open_rows(value, role)
@@ -113,19 +116,6 @@ def refuse_spark(value: Any, role: Role) -> Source:
     raise UsageError(
         f"{role} cannot be a DataFrame of Spark here: use rankmill.spark.evaluate, or compare and "
         "gate of rankmill.spark, or give its toArrow()"
-    )
-
-
-def refuse_sparse(value: Any, role: Role) -> Source:
-    """Raise UsageError for a sparse matrix of SciPy, and say what to give instead."""
-    kind = type(value).__name__
-    if role == "features":
-        raise UsageError(f"features cannot be a {kind}; expected {VECTORS}: give its toarray()")
-    number = {"predictions": ', "score": m.data', "labels": ', "gain": m.data'}.get(role, "")
-    lists = ", or, beside a matrix or lists, matrix.tolil().rows" if role == "labels" else ""
-    raise UsageError(
-        f"{role} cannot be a {kind}: sparse matrices are not read; give a table of its cells, "
-        f'pyarrow.table({{"query": m.row, "item": m.col{number}}}) with m = matrix.tocoo(){lists}'
     )
 
 
@@ -157,8 +147,7 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
     elif role != "features" and pa.types.is_floating(schema[listed].value_type):
         raise InputError(
             f"{name} holds fractions; expected the items of each query, which are integers or "
-            "texts. A matrix with the score of each item is not read: give the best items of each "
-            "row, numpy.argsort(-scores, axis=1)[:, :100], or {query: {item: score}}"
+            f"texts. If it has the {number} of each item, say rankmill.arrays.Matrix(...)"
         )
     rows = int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, mean_length(lists)))))
 

@@ -15,10 +15,10 @@ from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.roles.roles import Columns
 from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Source
-from rankmill.sources.rows.wide import numbers_of_lists
+from rankmill.sources.rows.wide import by_score, numbers_of_lists
 
 
-def open_ragged(items: Ragged, asked: InputOptions) -> Source:
+def open_ragged(items: Ragged, asked: InputOptions, name: str | None = None) -> Source:
     """Open Ragged items, with optional Ragged numbers for these items, as a source.
 
     Raises
@@ -26,7 +26,8 @@ def open_ragged(items: Ragged, asked: InputOptions) -> Source:
     InputError
         If the numbers are not a Ragged with the same offsets as the items.
     """
-    numbers, number_column, name = asked.numbers, asked.kind, f"the Ragged of {asked.role}"
+    numbers, number_column = asked.numbers, asked.kind
+    name = name or f"the Ragged of {asked.role}"
     sides = {"items": items}
     if numbers is not None:
         if not isinstance(numbers, Ragged) or not np.array_equal(numbers.offsets, items.offsets):
@@ -83,4 +84,5 @@ def _block(
         raw = arrow_of(numbers.values[first:last])
         taken = numbers_of_lists(raw, None, offsets, queries, columns, Place(name, start))
     ids = to_ids(items.values[first:last], f"{name}: column {columns.item!r}")
-    yield Lists(queries, offsets, ids, taken, 0, 0, Place(name, start), end - start)
+    lists = Lists(queries, offsets, ids, taken, 0, 0, Place(name, start), end - start)
+    yield by_score(lists) if columns.unordered else lists

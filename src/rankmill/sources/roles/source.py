@@ -78,6 +78,11 @@ class Source:
         temporary file. Only a source that can be read once has it.
     end : callable or None
         Ends what the source holds open; `close` calls it.
+    best : callable or None
+        Takes a number of predictions and the order of equal ones, as semantics name it; returns the
+        source with no more of each list than its first ones are made of. Only a matrix has it.
+    width : int or None
+        The number of items, whose ids are 0 to width - 1; None if they may be others.
     text_ids : bool
         Whether ids are text that may stand for integers: the other side decides whether they do.
     positional : bool
@@ -105,6 +110,8 @@ class Source:
     typed: Callable[[Mapping[str, Any]], Self] | None = None
     kept: Callable[[int, list[str] | None], Self] | None = None
     end: Callable[[], None] | None = None
+    best: Callable[[int, str], Self] | None = None
+    width: int | None = None
     text_ids: bool = False
     positional: bool = False
     bare: bool = False

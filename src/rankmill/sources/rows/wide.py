@@ -45,10 +45,10 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
         numbers = None if numbers is None else numbers[keep]
     items = to_ids(values, f"{batch.source}: column {columns.item!r}")
     lists = Lists(queries, offsets, items, numbers, nulls, 0, batch.place, batch.data.num_rows)
-    return _ranked(lists) if columns.unordered else lists
+    return by_score(lists) if columns.unordered else lists
 
 
-def _ranked(lists: Lists) -> Lists:
+def by_score(lists: Lists) -> Lists:
     """The lists in the order of falling confidence, as long rows are."""
     order = np.arange(len(lists.items.keys))
     tied = sort_lists(lists.offsets, -lists.confidences, order)

@@ -1,0 +1,32 @@
+"""Tensors of PyTorch as NumPy arrays; PyTorch is not imported, as only those who have it do."""
+
+from typing import Any
+
+from rankmill.errors import InputError
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch, or of a class that is made of it."""
+    return any((one.__module__, one.__name__) == ("torch", "Tensor") for one in type(value).__mro__)
+
+
+def numpy_of(value: Any) -> Any:
+    """A dense tensor as an array; anything else as it is.
+
+    The array is a view if the tensor is in the memory of the CPU; from another device it is copied.
+    NumPy has no bfloat16: float32 has all its values.
+    """
+    if not is_tensor(value):
+        return value
+    check_dense(value)
+    held = value.detach().cpu()
+    return (held.float() if str(held.dtype) == "torch.bfloat16" else held).numpy()
+
+
+def check_dense(tensor: Any) -> None:
+    """Raise InputError if a tensor is sparse."""
+    if str(tensor.layout) != "torch.strided":
+        raise InputError(
+            f"a tensor of layout {tensor.layout} is not read: give its to_dense(), or a sparse "
+            "array of SciPy"
+        )

@@ -1,0 +1,173 @@
+"""Matrices with a number for each query and item, dense or sparse, as sources of lists."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import arrow_of
+from rankmill.columns.ids import to_ids
+from rankmill.columns.lists import offsets_of, sort_values
+from rankmill.columns.matrix import Matrix
+from rankmill.columns.numbers import floats_of
+from rankmill.columns.place import Place
+from rankmill.columns.ragged_lists import Ragged
+from rankmill.columns.ranked_lists import Lists
+from rankmill.errors import InputError, UsageError
+from rankmill.kernels.best import best_items
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.memory.ragged_source import open_ragged
+from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Source
+
+NO_SEEN = np.zeros(0, np.int64), np.zeros(0, np.int64)
+# Orders in which equal scores stand as they are given.
+AS_GIVEN = "given", "confidence"
+IN_FLOAT32 = "item_descending_float32"
+
+
+def open_matrix(matrix: Matrix, asked: InputOptions) -> Source:
+    """Open a dense matrix: of scores, which rank all items, or of gains."""
+    name = f"the Matrix of {asked.role}"
+    if asked.role != "predictions":
+        return _open_cells(*cells_of(matrix), matrix.shape, asked, name)
+    rows, width = matrix.shape
+    kinds = [pa.int64(), pa.large_list(pa.int64()), pa.large_list(pa.float64())]
+    schema = pa.schema(zip(("query", "items", "score"), kinds, strict=True))
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        counts = [rows if column == "query" else rows * width for column in columns]
+        return {column: (count, 8 * count) for column, count in zip(columns, counts, strict=True)}
+
+    def best(depth: int, order: str) -> Source:
+        if order == IN_FLOAT32 and floats_of_rows(matrix, 0, 0).dtype != np.float32:
+            depth = width  # rounding makes more scores equal
+        tied = order not in AS_GIVEN
+
+        def lists(columns: Columns) -> list[Iterator[Lists]]:
+            step = rows_of(width)
+            return [
+                _block(matrix, columns, name, start, min(start + step, rows), depth, tied)
+                for start in range(0, rows, step)
+            ]
+
+        return replace(whole, lists=lists)
+
+    more: dict[str, Any] = {"positional": True, "bare": True, "unordered": True}
+    whole = Source(name, {name: schema}, rows, sizes, best=best, width=width, **more)
+    return best(width, AS_GIVEN[0])
+
+
+def rows_of(width: int) -> int:
+    """How many rows of a matrix make a block."""
+    return int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, width))))
+
+
+def _block(
+    matrix: Matrix, columns: Columns, name: str, start: int, end: int, depth: int, tied: bool
+) -> Iterator[Lists]:
+    """Yield the one block of a piece; a generator, as then the thread that takes it does it."""
+    scores = floats_of_rows(matrix, start, end)
+    if columns.nan_last:
+        scores = np.where(np.isnan(scores), scores.dtype.type(-math.inf), scores)
+    offsets, items, numbers, ties = best_of(scores, depth, name, start, tied=tied)
+    queries, ids = to_ids(np.arange(start, end), name), to_ids(items, name)
+    yield Lists(queries, offsets, ids, numbers, 0, ties, Place(name, start), end - start)
+
+
+def best_of(
+    scores: np.ndarray,
+    depth: int,
+    name: str,
+    start: int = 0,
+    seen: tuple[np.ndarray, np.ndarray] = NO_SEEN,
+    *,
+    tied: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """The offsets, items and scores of the best items of each row, and how many scores are equal.
+
+    Equal scores stand in the order of the items; with `tied` all that equal the last one are taken.
+    `seen` are offsets and items to leave out. Messages call row 0 row `start` of `name`.
+    """
+    rows, width = scores.shape
+    depth = min(depth, width)
+    room = rows * (width if tied else depth)
+    offsets, items = np.empty(rows + 1, np.int64), np.empty(room, np.int64)
+    numbers = np.empty(room, scores.dtype)
+    bad = best_items(scores, depth, tied, *seen, offsets, items, numbers)
+    if bad >= 0:
+        raise InputError(
+            f"{name}: the score in row {start + bad // width}, column {bad % width} is NaN; "
+            "expected a number for every item, such as -inf for what comes last; with the "
+            "semantics nan_confidence 'last', evaluate takes NaN for it"
+        )
+    items, numbers = items[: offsets[-1]], numbers[: offsets[-1]]
+    order, equal = sort_values(offsets, -numbers)
+    if order is not None:
+        items, numbers = items[order], numbers[order]
+    return offsets, items, numbers, equal
+
+
+def open_sparse(matrix: Any, asked: InputOptions) -> Source:
+    """Open a sparse array of SciPy: what it stores are labels with their gains, or predictions.
+
+    Cells that are stored twice are added up, as SciPy does. A stored 0 is a judged item.
+    """
+    name = f"the {type(matrix).__name__} of {asked.role}"
+    if asked.role in ("items", "features"):
+        raise UsageError(f"{asked.role} cannot be a {type(matrix).__name__}: give its toarray()")
+    return _open_cells(*sparse_cells(matrix, name), matrix.shape, asked, name)
+
+
+def sparse_cells(matrix: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The offsets, columns and numbers of the rows of a sparse array, by column."""
+    if len(matrix.shape) != 2:
+        raise InputError(f"{name} has the shape {matrix.shape}; expected a row for each query")
+    rows = matrix.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows.indptr.astype(np.int64), rows.indices, rows.data
+
+
+def cells_of(matrix: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of what is not 0 in a dense matrix."""
+    rows, width = matrix.shape
+    lengths, items, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
+    for start in range(0, rows, step := rows_of(width)):
+        block = matrix.block(start, min(start + step, rows))
+        places = np.flatnonzero(block)
+        lengths.append(np.bincount(places // max(1, width), minlength=len(block)))
+        items.append(places % max(1, width))
+        numbers.append(block.ravel()[places])
+    flat = np.concatenate(numbers) if numbers else np.zeros(0)
+    return offsets_of(np.concatenate(lengths)), np.concatenate(items), flat
+
+
+def _open_cells(
+    offsets: np.ndarray,
+    items: np.ndarray,
+    numbers: np.ndarray,
+    shape: tuple[int, int],
+    asked: InputOptions,
+    name: str,
+) -> Source:
+    """Open the cells of a matrix; those of labels have no gains if all are 1."""
+    ranked = asked.role == "predictions"
+    if ranked and numbers.dtype.kind == "b":
+        numbers = numbers.astype(np.float32)
+    plain = not ranked and (asked.binary or numbers.dtype.kind == "b" or bool((numbers == 1).all()))
+    beside = None if plain else Ragged(offsets, numbers)
+    source = open_ragged(Ragged(offsets, items), replace(asked, numbers=beside), name)
+    return replace(source, unordered=ranked, width=shape[1])
+
+
+def floats_of_rows(matrix: Matrix, start: int, end: int) -> np.ndarray:
+    """Rows of a matrix as float32 or float64."""
+    block = matrix.block(start, end)
+    if block.dtype.kind == "b":
+        return block.astype(np.float32)
+    return floats_of(arrow_of(block.ravel())).reshape(block.shape)
