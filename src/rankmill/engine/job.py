@@ -136,7 +136,7 @@ class Job:
         """The last rank at which any metric needs the hits."""
         if self.semantics.ties_open:  # ties may move hits from later ranks forward
             return NO_CUTOFF
-        return max(metric.limit for metric in self.metrics)
+        return max(NO_CUTOFF if one.spec.sees_all else one.limit for one in self.metrics)
 
     @property
     def largest_cutoff(self) -> int:
