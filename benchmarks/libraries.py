@@ -96,6 +96,7 @@ POOLED = {"semantics": {"gap_total": "hits", "gap_ties": "threshold"}}
 TRAINED = {"coverage@3": "CatalogCoverage(normalize=True)", "popularity@3": "AvgRecPopularity"}
 TRAINED |= {"novelty@3": "MeanInvUserFreq", "serendipity@3": "Serendipity"}
 TRAINED |= {"user_coverage": "CoveredUsers"}
+TRAINED |= {"mcc(items=20)@3": "MCC", "fbeta(beta=2)@3": "F1Beta(beta=2)"}
 
 LIBRARIES: dict[str, Library] = {
     "trec_eval": Library("pytrec_eval", answers.trec_eval, trec_names(), TREC),
@@ -122,8 +123,13 @@ LIBRARIES: dict[str, Library] = {
             "unjudged@5": "1 - Judged@5",
             "set_f(beta=1.4142135623730951)": "SetF(beta=2.0)",
         }
-        | {"precision(rel=2)@5": "P(rel=2)@5", "map(rel=2)": "AP(rel=2)"},
-        TREC,
+        | {"precision(rel=2)@5": "P(rel=2)@5", "map(rel=2)": "AP(rel=2)"}
+        | {"compat": "Compat", "compat(p=0.8)": "Compat(p=0.8)", "rbo": "Compat(normalize=False)"}
+        | {"sdcg(max=3)@5": "SDCG(max_rel=3)@5", "nerr8(max=3)@5": "NERR8(max_rel=3)@5"}
+        | {"nerr9(max=3)@5": "NERR9(max_rel=3)@5", "nerr10(max=3)": "NERR10(max_rel=3)"}
+        | {"nerr10(p=0.5,max=3)": "NERR10(p=0.5,max_rel=3)", "nerr11(max=3)": "NERR11(max_rel=3)"}
+        | {"nerr11(t=2,max=3)": "NERR11(T=2.0,max_rel=3)"},
+        IN_ITS_ORDER,
     ),
     "ir_measures, Accuracy": Library(
         "ir_measures", answers.ir_measures, {"auc": "Accuracy"}, TREC, listed=True
@@ -141,7 +147,11 @@ LIBRARIES: dict[str, Library] = {
         answers.ndeval,
         {f"alpha_ndcg@{k}": f"alpha-nDCG@{k}" for k in (5, 10, 20)}
         | {f"err_ia@{k}": f"ERR-IA@{k}" for k in (5, 10, 20)}
-        | {f"subtopic_recall@{k}": f"strec@{k}" for k in (5, 10, 20)},
+        | {f"subtopic_recall@{k}": f"strec@{k}" for k in (5, 10, 20)}
+        | {f"alpha_dcg@{k}": f"alpha-DCG@{k}" for k in (5, 20)}
+        | {f"nerr_ia@{k}": f"nERR-IA@{k}" for k in (5, 20)}
+        | {f"p_ia@{k}": f"P-IA@{k}" for k in (5, 20)}
+        | {"nrbp": "NRBP", "nnrbp": "nNRBP", "map_ia": "MAP-IA"},
         {"subtopic": "subtopic"},
         gains=(0, 1, 2, 3, 5, 7, 8, 12, 15),
     ),
@@ -150,7 +160,10 @@ LIBRARIES: dict[str, Library] = {
         answers.ntcireval,
         {"err(max=3)": "ERR", "nerr(max=3)": "nERR", "nerr(max=3)@3": "nERR@3", "map": "AP"}
         | {"q_measure": "QMeasure", "q_measure(beta=2)@3": "QMeasure(beta=2)@3"}
-        | {"ndcg@5": "MSnDCG@5", "first_hit": "RR", "precision@5": "Precision@5"},
+        | {"ndcg@5": "MSnDCG@5", "first_hit": "RR", "precision@5": "Precision@5"}
+        | {"o_measure": "OMeasure", "p_measure": "PMeasure", "p_plus": "PPlusMeasure"}
+        | {"ncu_rb(beta=0)": "NCUrbP", "ncu_rb(gamma=0.5,beta=1)": "NCUrbBR", "ncu_gu": "NCUguBR"}
+        | {"ncu_gu(beta=0)": "NCUguP"},
     ),
     "ranx": Library(
         "ranx",
@@ -185,11 +198,21 @@ LIBRARIES: dict[str, Library] = {
         | {
             "gap": "average_precision_score",
             "brier": "brier_score_loss",
+            "roc_auc": "roc_auc_score",
+            "log_loss": "log_loss",
             "best_f1": "max F1 of precision_recall_curve",
         }
         | {"best_f1_threshold": "its threshold", "recall_at_precision@0.5": "its recall"}
         | {"precision_at_recall@0.9": "its precision"},
         POOLED,
+    ),
+    "torchmetrics, lists": Library(
+        "torchmetrics",
+        answers.torchmetrics_lists,
+        {"fallout@3": "RetrievalFallOut(top_k=3)", "fallout": "RetrievalFallOut"}
+        | {"auc": "RetrievalAUROC"},
+        listed=True,
+        close=1e-6,
     ),
     "torchmetrics, pooled": Library(
         "torchmetrics",
@@ -226,6 +249,11 @@ UNHELD = {
     **dict.fromkeys(("graded_rbp", "rbp_resid", "unj"), "peers/test_trec_eval.py"),
     "pair_accuracy": "peers/test_retrieval.py, to SciPy's somersd",
     "dprime": "metrics/families/test_confidence.py",
+    "gauc": "metrics/families/test_ranks.py, to the formulas of RecBole and scikit-learn's AUC",
+    "yaap": "metrics/families/test_ranks.py",
+    "kendall_tau": "metrics/families/test_ranks.py, to SciPy's kendalltau",
+    **dict.fromkeys(("psp", "psndcg"), "metrics/aggregates/test_training.py, to pyxclib's formula"),
+    **dict.fromkeys(("aplt", "aclt", "epc", "efd"), "metrics/aggregates/test_training.py"),
     **dict.fromkeys(("coverage_of_labels", "hhi"), "metrics/aggregates/test_catalogue.py"),
     **dict.fromkeys(("popularity_lift", "head_share"), "metrics/aggregates/test_training.py"),
     **dict.fromkeys(("middle_share", "tail_share"), "metrics/aggregates/test_training.py"),

@@ -160,6 +160,11 @@ def ntcireval(dump: Dump, names: Names) -> dict[str, Values]:
             measure = metrics.ERR(counts, gains)
         elif kind == "AP":
             measure = metrics.AP(counts, gains)
+        elif kind in ("OMeasure", "PMeasure", "PPlusMeasure"):
+            measure = getattr(metrics, kind)(counts, gains, 1)
+        elif kind.startswith("NCU"):
+            given = ([0.95] if kind == "NCUrbP" else [0.5]) if "rb" in kind else [gains]
+            measure = getattr(metrics, kind)(counts, gains, *given, *[1] * kind.endswith("BR"))
         elif kind.startswith("QMeasure"):
             measure = metrics.QMeasure(counts, gains, 2 if "=2" in kind else 1, k)
         else:
@@ -220,11 +225,28 @@ def sklearn_pooled(dump: Dump, names: Names) -> dict[str, Values]:
         "auprc_step": float(metrics.average_precision_score(right, scores)),
         "gap": float(metrics.average_precision_score(right, scores)),
         "brier": float(metrics.brier_score_loss(right, scores)),
+        "roc_auc": float(metrics.roc_auc_score(right, scores)),
+        "log_loss": float(metrics.log_loss(right, scores)),
         "best_f1": float(f1.max()),
         "best_f1_threshold": float(thresholds[best]),
         "recall_at_precision@0.5": float(recall[precision >= 0.5].max()),
         "precision_at_recall@0.9": float(precision[recall >= 0.9].max()),
     }
+
+
+def torchmetrics_lists(dump: Dump, names: Names) -> dict[str, Values]:
+    import torch
+    from torchmetrics.functional import retrieval as there
+
+    def value(query: str, name: str) -> float:
+        run, labels = dump.run[query], dump.labels[query]
+        scores = torch.tensor(list(run.values()))
+        right = torch.tensor([labels.get(item, 0) > 0 for item in run])
+        if name == "RetrievalAUROC":
+            return float(there.retrieval_auroc(scores, right))
+        return float(there.retrieval_fall_out(scores, right, top_k=3 if "3" in name else None))
+
+    return of_lists(dump, names, value)
 
 
 def torchmetrics_pooled(dump: Dump, names: Names) -> dict[str, Values]:
@@ -269,7 +291,14 @@ def rectools(dump: Dump, names: Names) -> dict[str, Values]:
     from rectools import metrics
 
     right, listed, train = frames(dump, "user_id", "item_id")
+    some = right[right["user_id"].isin(dump.run)]
+    mcc = metrics.MCC(k=3).calc_per_user(listed, right, dump.items).to_dict()
+    fbeta = metrics.F1Beta(k=3, beta=2).calc_per_user(listed, some).to_dict()
+    zeros = dict.fromkeys(set(dump.labels) - set(fbeta), 0.0)
     return {
+        "mcc(items=20)@3": {query: mcc.get(query, 0.0) for query in dump.labels}
+        | dict.fromkeys(dump.labels.keys() - dump.run.keys(), -1.0),
+        "fbeta(beta=2)@3": fbeta | zeros,
         "coverage@3": metrics.CatalogCoverage(k=3, normalize=True).calc(
             listed[listed["item_id"].isin(dump.items)], dump.items
         ),

@@ -38,13 +38,13 @@ from shown import view_all
 
 LOWER = {
     *("first_rank", "mean_rank", "rbp_residual", "unjudged", "num_nonrel_judged_ret"),
-    *("rbp_resid", "unj"),
+    *("rbp_resid", "unj", "fallout", "log_loss"),
     *("ece", "brier", "miscalibration"),
 }
 # They describe lists or labels. Coverage, novelty and their like name a goal: these are "higher".
 NEITHER = {
     *("num_ret", "num_rel", "best_f1_threshold", "gini", "entropy", "hhi"),
-    *("popularity", "popularity_lift", "head_share", "middle_share", "tail_share"),
+    *("popularity", "popularity_lift", "head_share", "middle_share", "tail_share", "aplt", "aclt"),
 }
 # They look at what is listed, or how even it is, and not at whether it is right.
 OF_LISTS = {

@@ -30,10 +30,12 @@ COMPUTED = [
     *("Recall@5", "RBP(rel=1)", "RBP(rel=2,p=0.5)", "Rprec", "RPrec", "Rprec(rel=2)", "RR", "MRR"),
     *("RR@5", "RR(rel=2)@5", "MRR@5", "SetP", "SetP(rel=2)", "SetRelP", "SetR", "SetR(rel=2)"),
     *("SetF", "SetF(beta=1.0)", "SetF(rel=2)", "SetAP", "SetAP(rel=2)", "Success@5"),
-    "Success(rel=2)@5",
+    *("Success(rel=2)@5", "Compat", "Compat(p=0.8)"),
 ]
 OF_SUBTOPICS = [
     *("alpha_nDCG@5", "α_nDCG@5", "alpha_nDCG(alpha=0.2)@5", "ERR_IA@5", "StRecall@5"),
+    *("alpha_DCG@5", "α_DCG@5", "alpha_DCG(alpha=0.2)@5", "nERR_IA@5", "NRBP", "nNRBP", "AP_IA"),
+    *("NRBP(alpha=0.2,beta=0.8)", "nNRBP(beta=0.9)", "MAP_IA", "P_IA@5"),
 ]
 # gdeval has these, which is in Perl and prints five digits: benchmarks/libraries.py.
 OF_GDEVAL = ["ERR@5"]
@@ -41,15 +43,9 @@ OF_GDEVAL = ["ERR@5"]
 REFUSED = {
     "Accuracy": ["ir_measures", "RecTools", "type auc"],
     "Accuracy(rel=2)@5": ["auc@10"],
-    "Compat(p=0.8)": ["rank-biased overlap", "not computed"],
-    **{name: ["not computed", "alpha_ndcg@10"] for name in ("nERR_IA@5", "alpha_DCG@5", "α_DCG@5")},
-    **{
-        name: ["not computed", "err_ia@10"]
-        for name in ("NRBP", "nNRBP", "AP_IA", "MAP_IA", "P_IA@5")
-    },
-    **{f"NERR{number}(max_rel=3)": ["not computed", "err@10"] for number in (8, 9, 10, 11)},
-    "NERR9(max_rel=3)@5": ["not computed"],
-    "SDCG(max_rel=3)@5": ["not computed", "ndcg@10"],
+    **{f"NERR{number}(max_rel=3)@5": ["type max=3"] for number in (8, 9)},
+    **{f"NERR{number}(max_rel=3)": ["type max=3"] for number in (10, 11)},
+    "SDCG(max_rel=3)@5": ["type max=3"],
     "NumQ": ["queries"],
     "Judged": ["needs a cutoff"],
     "nDCG(gains={1: 3, 2:7, 3:9})@5": ["type nDCG@5", "--gain-function 1=3,2=7,3=9"],
@@ -75,6 +71,9 @@ TYPED: dict[str, tuple[str, dict[str, Any]]] = {
     "BPM(max_rel=3)@5": ("BPM(max=3)@5", {}),
     "INST(T=2.0,max_rel=3)": ("INST(T=2.0,max=3)", {}),
     "INSQ(min_rel=0,max_rel=3)": ("INSQ(max=3)", {}),
+    **{f"NERR{number}(max_rel=3)@5": (f"NERR{number}(max=3)@5", {}) for number in (8, 9)},
+    **{f"NERR{number}(max_rel=3)": (f"NERR{number}(max=3)", {}) for number in (10, 11)},
+    "SDCG(max_rel=3)@5": ("SDCG(max=3)@5", {}),
     "NumRet(rel=2)": ("NumRelRet(rel=2)", {}),
     "SetF(beta=0.5)": ("set_f(beta=0.7071067811865476)", {}),
     "SetF(beta=4.0,rel=2)": ("set_f(beta=2,rel=2)", {}),
@@ -96,7 +95,8 @@ def dump(seed: int, subtopics: bool = False) -> tuple[Rows, Rows]:
             qrels += [(query, item, gain, topic) for item, gain in ({first: 3} | gains).items()]
         if query != "q7" or seed % 2 == 0:
             listed = draw.sample(items, draw.randint(4, 20))
-            run += [(query, item, float(-rank)) for rank, item in enumerate(listed)]
+            # Above 0: Compat takes unlisted labels for items of score 0.
+            run += [(query, item, float(99 - rank)) for rank, item in enumerate(listed)]
     return qrels, [*run, ("unlabelled", "d1", 1.0)]
 
 

@@ -137,14 +137,65 @@ def share(group: str, one: Shown) -> float | None:
     return places.count(group) / len(places) if places else None
 
 
+def long_tail(one: Shown, count: bool, head: float = 0.8) -> float | None:
+    counts, every = one.popularity, sum(one.popularity.values())
+
+    def is_rare(item: Any) -> bool:
+        above = sum(n for n in counts.values() if n > counts[item])
+        return item not in counts or above >= head * every
+
+    each = [sum(map(is_rare, listed)) / (1 if count else len(listed)) for listed in one.lists]
+    return math.fsum(each) / len(each) if each else None
+
+
+def expected(one: Shown, worth: Callable[[Shown, Any], float]) -> float | None:
+    values = []
+    for listed, right in zip(one.lists, one.labels, strict=False):
+        each = [1 / math.log2(rank + 1) for rank in range(1, len(listed) + 1)]
+        terms = [d * worth(one, i) for d, i in zip(each, listed, strict=True) if i in right]
+        values += [math.fsum(terms) / math.fsum(each)] if right else []
+    return math.fsum(values) / len(values) if values else None
+
+
+def discovery(one: Shown, item: Any) -> float:
+    counts = one.popularity
+    return -math.log2(counts.get(item, min(counts.values())) / sum(counts.values()))
+
+
+def scored(one: Shown, gain: bool, a: float = 0.55, b: float = 1.5) -> float | None:
+    users = len(one.train)
+
+    def worth(item: Any) -> float:
+        return 1 + (math.log(users) - 1) * ((b + 1) / (one.popularity[item] + b)) ** a
+
+    def add(items: Sequence[Any], right: Collection[Any]) -> float:
+        discounts = [math.log2(rank + 1) if gain else 1 for rank in range(1, (one.k or 0) + 1)]
+        most = math.fsum(1 / d for d in discounts[: len(right)]) if gain else 1
+        pairs = zip(discounts, items, strict=False)
+        return math.fsum(worth(item) / d / most for d, item in pairs if item in right)
+
+    pairs = zip(one.lists, one.labels, strict=False)
+    found = math.fsum(add(listed, right) for listed, right in pairs if right)
+    best = [add(sorted(right, key=worth, reverse=True), right) for right in one.labels if right]
+    return found / math.fsum(best) if best else None
+
+
+SCORED: dict[str, Callable[[Shown], float | None]] = {
+    "psp": partial(scored, gain=False),
+    "psndcg": partial(scored, gain=True),
+}
 TRAINED: dict[str, Callable[[Shown], float | None]] = {
     "popularity": popularity,
     "popularity_lift": popularity_lift,
     "novelty": novelty,
     "serendipity": serendipity,
+    "aplt": partial(long_tail, count=False),
+    "aclt": partial(long_tail, count=True),
+    "epc": partial(expected, worth=lambda one, i: 1 - one.popularity[i] / len(one.train)),
+    "efd": partial(expected, worth=discovery),
     **{f"{group}_share": partial(share, group) for group in ("head", "middle", "tail")},
 }
-VALUES |= TRAINED
+VALUES |= TRAINED | SCORED
 
 
 # ------------------------------------------------------------------ with groups of items
@@ -246,6 +297,13 @@ FEATURED: dict[str, Callable[[Shown], float | None]] = {
 VALUES |= GROUPED | FEATURED
 
 
+GIVEN: dict[str, Callable[[Shown], float | None]] = {
+    "gini(of=N)": partial(gini, less=0),
+    "aplt(head=0.3)": partial(long_tail, count=False, head=0.3),
+    "psp(a=0.5,b=0.4)": partial(scored, gain=False, a=0.5, b=0.4),
+}
+
+
 def value(
     text: str,
     labels: Mapping[Any, Collection[Any]],
@@ -268,5 +326,5 @@ def value(
     cut = [listed[:k] for listed in lists.values()]
     every = every if catalogue is None else {*catalogue}
     beside = [set((train or {}).get(query, ())) for query in lists]
-    function = VALUES[name] if name != "gini(of=N)" else lambda one: gini(one, 0)
+    function = GIVEN[name] if name in GIVEN else VALUES[name]
     return function(Shown(cut, right, every, k, had, beside, groups or {}, vectors or {}))

@@ -13,7 +13,12 @@ import catalogue_oracle
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
 
 
-MORE = catalogue_oracle.TRAINED | catalogue_oracle.GROUPED | catalogue_oracle.FEATURED
+MORE = (
+    catalogue_oracle.TRAINED
+    | catalogue_oracle.SCORED
+    | catalogue_oracle.GROUPED
+    | catalogue_oracle.FEATURED
+)
 
 
 NAMES = [name for name in catalogue_oracle.VALUES if name not in MORE]

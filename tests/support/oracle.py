@@ -48,6 +48,8 @@ ALIASES = {
     "history_distance_cosine": "epd_cosine",
     **dict.fromkeys(("disparate_treatment_ratio", "dtr"), "treatment_parity"),
     **dict.fromkeys(("disparate_impact_ratio", "dir"), "impact_parity"),
+    "cross_entropy": "log_loss",
+    **{"pooled_auc": "roc_auc", "psprecision": "psp", "ps_ndcg": "psndcg"},
     "pr_auc": "auprc",
     "d_prime": "dprime",
     **dict.fromkeys(("alpha-nDCG", "α_nDCG"), "alpha_ndcg"),
@@ -55,6 +57,10 @@ ALIASES = {
     "strec": "subtopic_recall",
     "StRecall": "subtopic_recall",
     "label_ranking_average_precision_score": "lrap",
+    **dict.fromkeys(("F1Beta", "f_beta"), "fbeta"),
+    **{"tau": "kendall_tau", "p+": "p_plus"},
+    **dict.fromkeys(("alpha-DCG", "α_DCG"), "alpha_dcg"),
+    **{"nerr-ia": "nerr_ia", "p-ia": "p_ia", "map-ia": "map_ia", "AP_IA": "map_ia"},
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}

@@ -76,6 +76,17 @@ def brier(listed: Listed, total: int) -> float | None:
     return float(sum(squares) / len(squares)) if squares else None
 
 
+def log_loss(listed: Listed, total: int) -> float | None:
+    near = [(min(max(c, 2.0**-52), 1 - 2.0**-52), right) for c, right in listed]
+    return -math.fsum(math.log(c if r else 1 - c) for c, r in near) / len(near) if near else None
+
+
+def roc_auc(listed: Listed, total: int) -> float | None:
+    kinds = [[confidence for confidence, right in listed if right == kind] for kind in (1, 0)]
+    pairs = [Fraction((a > b) + (a >= b), 2) for a in kinds[0] for b in kinds[1]]
+    return float(sum(pairs) / len(pairs)) if pairs else None
+
+
 def dprime(listed: Listed, total: int) -> float | None:
     kinds = [[Fraction(c) for c, right in listed if right == kind] for kind in (True, False)]
     if not all(kinds):
@@ -94,8 +105,8 @@ VALUES: dict[str, Callable[..., float | None]] = {
     one.__name__: one
     for one in (
         *(auprc, auprc_step, recall_at_precision, precision_at_recall, best_f1, best_f1_threshold),
-        *(ece, brier, dprime),
+        *(ece, brier, log_loss, dprime, roc_auc),
     )
 }
 # They refuse confidences that are not finite, or not from 0 to 1.
-BOUNDED = {"ece", "brier", "dprime"}
+BOUNDED = {"ece", "brier", "log_loss", "dprime"}

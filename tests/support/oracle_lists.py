@@ -234,7 +234,117 @@ def lrap(one: Listed) -> float:
     return ratio(math.fsum(hits / rank for hits, rank in enumerate(one.ranks, 1)), one.count)
 
 
+def fbeta(one: Listed) -> float:
+    precision, recall = len(one.ranks) / one.k, ratio(len(one.ranks), one.count)
+    square = one.of("beta", 1) ** 2
+    return ratio((1 + square) * precision * recall, square * precision + recall)
+
+
+def fallout(one: Listed) -> float:
+    wrong = [worth is None for worth in one.worths]
+    return ratio(sum(wrong[: len(one.cut)]), sum(wrong))
+
+
+def mcc(one: Listed) -> float:
+    """From the four cells of the table of items within k or not, labels or not."""
+    items, right = one.given["items"], len(one.ranks)
+    if max(one.k, one.count) >= items:
+        return 0.0
+    shown, missed = one.k - right, one.count - right
+    others = items - right - shown - missed
+    sides = (one.k, one.count, others + shown, others + missed)
+    return ratio(right * others - shown * missed, math.sqrt(math.prod(sides)))
+
+
+def yaap(one: Listed) -> float:
+    total = math.fsum(hits / rank for hits, rank in enumerate(one.ranks, 1))
+    return math.log((1 + total) / (1 + max(0.0, one.count - total)))
+
+
+def compatibility(one: Listed, best: Callable[[int], float]) -> float:
+    """Each label is a number by falling gain; of one gain, those found stand first."""
+    ideal: list[Any] = sorted(one.ideal, reverse=True)
+    found, names = dict.fromkeys(ideal, 0), []
+    for worth in one.worths:
+        names.append(None if worth is None else (worth, found[worth]))
+        if worth is not None:
+            found[worth] += 1
+    labels = [(gain, sum(other == gain for other in ideal[:at])) for at, gain in enumerate(ideal)]
+    depth = int(min(one.k, max(len(one.worths), one.count)))
+    p, depths = one.of("p", 0.95), range(1, depth + 1)
+    both = [len({*labels[:d]} & {*names[:d]}) for d in depths]
+    total = math.fsum(p ** (d - 1) * n / d for d, n in zip(depths, both, strict=True))
+    return ratio(total, math.fsum(p ** (d - 1) * best(d) for d in depths))
+
+
+def nearly(one: Listed, goes_on: Callable[[int], float]) -> float:
+    """Behind each rank, so many go on of those who have not got their gain."""
+    if not one.ranks:
+        return 0.0
+    gains = shares(one)[: int(min(one.k, DEEPEST))]
+    rest = [goes_on(rank) * (1 - gain) for rank, gain in enumerate(gains, 1)]
+    return weighted(gains, rest)
+
+
+def blended(one: Listed, rank: int) -> float:
+    found = [worth for worth in one.worths[:rank] if worth is not None]
+    beta = one.of("beta", 1)
+    return (len(found) + beta * math.fsum(found)) / (rank + beta * math.fsum(one.ideal[:rank]))
+
+
+def best_rank(one: Listed) -> int:
+    most = max(one.worths[rank - 1] or 0.0 for rank in one.ranks)
+    return next(rank for rank in one.ranks if one.worths[rank - 1] == most)
+
+
+def p_plus(one: Listed) -> float:
+    some = [rank for rank in one.ranks if rank <= best_rank(one)] if one.ranks else []
+    return ratio(math.fsum(blended(one, rank) for rank in some), len(some))
+
+
+def ncu_rb(one: Listed) -> float:
+    gamma = one.of("gamma", 0.95)
+    terms = [gamma**before * blended(one, rank) for before, rank in enumerate(one.ranks)]
+    return ratio(math.fsum(terms), math.fsum(gamma**place for place in range(one.count)))
+
+
+def ncu_gu(one: Listed) -> float:
+    terms = [(one.worths[rank - 1] or 0.0) * blended(one, rank) for rank in one.ranks]
+    return ratio(math.fsum(terms), math.fsum(one.ideal))
+
+
+def kendall_tau(one: Listed) -> float:
+    gains = [worth for worth in one.cut if worth is not None]
+    pairs = [(a > b) - (a < b) for a, b in itertools.combinations(gains, 2) if a != b]
+    return ratio(sum(pairs), len(pairs))
+
+
+def sdcg(one: Listed) -> float:
+    most = one.of("max", 1)
+    return dcg([min(1.0, (worth or 0.0) / most) for worth in one.cut]) / dcg([1.0] * int(one.k))
+
+
 VALUES: dict[str, Callable[[Listed], float]] = {
+    "fbeta": fbeta,
+    "fallout": fallout,
+    "mcc": mcc,
+    "gauc": lambda one: auc(one) if 0 < len(one.ranks) < len(one.cut) else 0.0,
+    "yaap": yaap,
+    "compat": lambda one: compatibility(one, lambda d: min(d, one.count) / d),
+    "rbo": lambda one: compatibility(one, lambda d: 1.0),
+    "nerr8": lambda one: nearly(one, lambda rank: 1.0),
+    "nerr9": lambda one: nearly(one, lambda rank: rank / (rank + 1)),
+    "nerr10": lambda one: nearly(one, lambda rank: one.of("p", 0.9)),
+    "nerr11": lambda one: nearly(
+        one, lambda rank: ((rank + 2 * one.of("t", 1) - 1) / (rank + 2 * one.of("t", 1))) ** 2
+    ),
+    "sdcg": sdcg,
+    "kendall_tau": kendall_tau,
+    "o_measure": lambda one: blended(one, one.ranks[0]) if one.ranks else 0.0,
+    "p_measure": lambda one: blended(one, best_rank(one)) if one.ranks else 0.0,
+    "p_plus": p_plus,
+    "ncu_rb": ncu_rb,
+    "ncu_gu": ncu_gu,
     "num_ret": lambda one: float(len(one.worths)),
     "user_coverage": lambda one: float(len(one.worths) >= (1 if one.k == math.inf else one.k)),
     "num_rel": lambda one: float(one.count),
@@ -271,30 +381,41 @@ VALUES: dict[str, Callable[[Listed], float]] = {
     "infap": infap,
     "pair_accuracy": pair_accuracy,
 }
+BLENDED = {"o_measure", "p_measure", "p_plus", "ncu_rb", "ncu_gu"}
+NEARLY = {"nerr8", "nerr9", "nerr10", "nerr11"}
 GRADED = {"g", "graded_rbp", "ndcg_rel", "rndcg", "q_measure", "bpm", "insq", "inst"}
+GRADED |= BLENDED | NEARLY | {"sdcg", "compat", "rbo", "kendall_tau"}
 POWERS = {"err", "nerr"}
 # Of all judged items: with their gains, or as levels.
 JUDGED_GAINS = {"unjudged", "rbp_residual", "pair_accuracy"}
 LEVELS = {"infap", "num_nonrel_judged_ret", "rbp_resid", "unj"}
 LOWER_IS_BETTER = {"first_rank", "mean_rank", "rbp_residual", "unjudged", "rbp_resid", "unj"}
+LOWER_IS_BETTER |= {"fallout"}
 COUNTS = {"num_ret", "num_rel"}
 # Without predictions nothing is as bad as it can be; the first two have no value without labels.
-NO_WORST = {"first_rank", "mean_rank", "num_nonrel_judged_ret", "utility"}
+NO_WORST = {"first_rank", "mean_rank", "num_nonrel_judged_ret", "utility", "yaap"}
 RANKS = {"first_rank", "mean_rank"}
 # Their definitions here take the square of the length of a list.
 SLOW = {"auc", "err", "nerr", "q_measure", "g", "ndcg_rel", "infap", "pair_accuracy"}
+SLOW |= BLENDED | {"gauc", "compat", "rbo", "kendall_tau"}
 # What has no expected value over ties, and what has no known worst and best order of them.
 NOT_EXPECTED = {
     *("iprec", "iprec_avg", "mean_rank", "bing", "err", "nerr", "q_measure", "g", "ndcg_rel"),
     *("rndcg", "bpm", "insq", "inst", "infap", "pair_accuracy", "graded_rbp", "rbp_resid", "unj"),
+    *("yaap", "compat", "rbo", "sdcg", "kendall_tau"),
+    *BLENDED,
+    *NEARLY,
 }
 NO_ENDS = {"g", "ndcg_rel", "inst", "infap", "rbp_resid", "unj"}
+NO_ENDS |= BLENDED | NEARLY | {"compat", "rbo", "kendall_tau"}
 
 
 def is_defined(name: str, k: int | None, semantics: dict[str, str]) -> bool:
     """Whether a metric has a value under these semantics."""
     order = semantics["order"]
-    if order == "expected" and (name in NOT_EXPECTED or (name == "auc" and k is not None)):
+    if order == "expected" and (
+        name in NOT_EXPECTED or (name in ("auc", "gauc") and k is not None)
+    ):
         return False
     if name == "lrap" and order != "expected":
         return False
@@ -315,4 +436,4 @@ def value(name: str, *listed: Any) -> float:
         return math.nan
     if one.worths or name in COUNTS:
         return VALUES[name](one)
-    return 1.0 if name in LOWER_IS_BETTER else 0.0
+    return 1.0 if name in LOWER_IS_BETTER else -1.0 if name in ("mcc", "kendall_tau") else 0.0

@@ -315,6 +315,7 @@ def ragged(side: Side, kind: pa.DataType, index: int = 0) -> Any:
 GIVEN = {
     **{"rel": "rel=2", "p": "p=0.5", "beta": "beta=0.5", "max": "max=2", "t": "t=1.5"},
     **{"a": "a=0.5", "b": "b=-0.25", "c": "c=-1", "bins": "bins=4"},
+    **{"items": "items=9", "by": "by=hits", "gamma": "gamma=0.5"},
 }
 # At all cutoffs; the others at the first and the last.
 EVERYWHERE = {"map", "first_hit", "precision", "recall", "hit", "f1", "ndcg", "dcg", "gap"}
@@ -340,13 +341,16 @@ def metric_names(
     for name, spec in REGISTRY.items():
         if name in catalogue_oracle.VALUES or name in oracle_confidence.BOUNDED:
             continue
-        if spec.gains == "subtopics":
-            continue
+        if spec.gains == "subtopics" or parse(spec.example).summary:
+            continue  # the latter is no mean
         given = [GIVEN[one.name] for one in spec.parameters if one is not spec.at]
         if spec.at is not None:
             names += [f"{name}@{share}" for share in SHARES[spec.at.name]]
             if given:
                 names.append(f"{name}({','.join(given)})@{SHARES[spec.at.name][1]}")
+            continue
+        if spec.wanted:
+            names.append(f"{name}({','.join(given)})@{cutoffs[:2][-1]}")
             continue
         if spec.cutoff != "required" and (bare or spec.cutoff == "none"):
             names.append(name)

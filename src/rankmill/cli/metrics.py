@@ -11,7 +11,7 @@ from rankmill.cli.command import table_command
 from rankmill.cli.completion import complete_metrics
 from rankmill.cli.draw import emit
 from rankmill.errors import UsageError
-from rankmill.show.tables import Column, Facts, Table, View, listing
+from rankmill.show.tables import Column, Facts, Part, Table, View, listing
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
 
     With NAME, such as ndcg, show that one alone.
     """
-    from rankmill.metrics.elsewhere import LIBRARIES, names_elsewhere
+    from rankmill.metrics.elsewhere import LIBRARIES, exported_names, names_elsewhere
     from rankmill.metrics.packages import load_packages
     from rankmill.metrics.registry import REGISTRY, spec_named
 
@@ -54,12 +54,13 @@ def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
         asked = {spec.name for spec in specs}
         names = {one: there for one, there in names_elsewhere().items() if one in asked}
         cells = [[name, *there.values()] for name, there in names.items()]
-        emit(
-            write(
-                listing(Table([Column(one) for one in ("metric", *LIBRARIES)], cells), names),
-                format,
-            )
-        )
+        table = Table([Column(one) for one in ("metric", *LIBRARIES)], cells)
+        titles = "library", "name there", "name here", "why there is none"
+        exported = Table([Column(one) for one in titles], exported_names(asked, name is None))
+        both = [table, exported] if exported.rows else [table]
+        screen: list[Part] = [table, "", exported] if exported.rows else [table]
+        view = listing(table, names)
+        emit(write(view._replace(screen=lambda: screen, page=lambda: both), format))
         return
     if format == "table":
         emit("\n".join([*([_LEGEND] if name is None else []), *map(_paragraph, specs)]))

@@ -120,7 +120,7 @@ INPUTS = (
     _column(
         "--subtopic COLUMN",
         "Labels.subtopic",
-        "The column of subtopics in long labels, for alpha_ndcg, err_ia and subtopic_recall. It "
+        "The column of subtopics in long labels, for metrics such as alpha_ndcg and err_ia. It "
         "is 'iteration' in TREC's qrels of diversity.",
         frames=False,
     ),

@@ -138,7 +138,7 @@ class Job:
         every = (*self.metrics, *self.aside)
         if self.semantics.ties_open or any(metric.judged_only for metric in every):
             return NO_CUTOFF
-        return max(metric.limit for metric in self.metrics)
+        return max(NO_CUTOFF if one.spec.sees_all else one.limit for one in self.metrics)
 
     @property
     def reach(self) -> int:

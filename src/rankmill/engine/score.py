@@ -82,7 +82,7 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job, empty: Mapping[str, A
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
     own = predicted & (labelled | ((semantics.no_relevant == "scored") & (rows >= 0)))
-    whole, judged = whole_block(lists, found, judged, predicted, job)
+    whole, judged = whole_block(lists, found, judged, predicted, (index, rows), job)
     aggregates, values = _scored(whole, judged, own, index.weights_at(rows), job, empty)
     both = labelled & predicted
     return Block(
@@ -127,9 +127,17 @@ def match_block(
 
 
 def whole_block(
-    lists: Lists, found: Hits, judged: Hits | None, predicted: np.ndarray, job: Job
+    lists: Lists,
+    found: Hits,
+    judged: Hits | None,
+    predicted: np.ndarray,
+    known: tuple[LabelIndex, np.ndarray],
+    job: Job,
 ) -> tuple[ScoredBlock, Hits | None]:
-    """The block as aggregates take it, and the hits among judged items in the same order."""
+    """The block as aggregates take it, and the hits among judged items in the same order.
+
+    `known` are the labels, and the row of each query among them.
+    """
     order = job.semantics.order if lists.numbers is not None else "given"
     hits = found
     if order in ("worst", "best"):
@@ -137,7 +145,9 @@ def whole_block(
         hits = at_ends(hits, lists.offsets, lists.confidences)
         judged = judged and at_ends(judged, lists.offsets, lists.confidences)
     needs: dict[type[Need], Any] = {}
-    whole = ScoredBlock(lists, hits, order, found, predicted, needs=needs)
+    whole = ScoredBlock(
+        lists, hits, order, found, predicted, needs=needs, known=known[0], rows=known[1]
+    )
     for need in job.needs:  # which may look at those before it
         needs[need] = need.find(whole, job.catalogue)
     return whole, judged

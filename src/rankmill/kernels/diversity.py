@@ -5,6 +5,8 @@ relevant to. The upper bits are the place of the item among the labels of the qu
 the labels of a query, which fall by gain, stand by falling id.
 """
 
+import math
+
 import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
@@ -83,36 +85,55 @@ def novelty_discounted(hits, k, alpha, out):
     sum_worths(hits, k, alpha, hits.discounts, out)
 
 
-@kernel
-def ideal_novelty_discounted(hits, k, alpha, out):
-    """The same of the list that takes the label that is worth most, one after the other.
+@helper
+def best_worths(hits, q, k, alpha):
+    """What the items add of the list that takes the label that is worth most, one after the other.
 
     Of labels that are worth the same, that of the larger id is taken.
     """
-    weights = np.empty(SUBTOPICS)
+    weights = np.ones(SUBTOPICS)
+    count = hits.label_counts[q]
+    taken = np.zeros(count, np.bool_)
+    worths = np.empty(min(k, count))
+    for rank in range(len(worths)):
+        best = -1
+        most = -1.0
+        for place in range(count):
+            if not taken[place]:
+                found = worth(label_mask(hits, q, place), weights)
+                if found > most:
+                    best = place
+                    most = found
+        taken[best] = True
+        worths[rank] = most
+        fade(label_mask(hits, q, best), weights, 1.0 - alpha)
+    return worths
+
+
+@kernel
+def ideal_novelty_discounted(hits, k, alpha, out):
+    """The same of the best list."""
     for q in range(len(out)):
-        weights[:] = 1.0
+        worths = best_worths(hits, q, k, alpha)
         out[q] = 0.0
-        count = hits.label_counts[q]
-        taken = np.zeros(count, np.bool_)
-        for rank in range(1, min(k, count) + 1):
-            best = -1
-            most = -1.0
-            for place in range(count):
-                if not taken[place]:
-                    found = worth(label_mask(hits, q, place), weights)
-                    if found > most:
-                        best = place
-                        most = found
-            taken[best] = True
-            out[q] += most / hits.discounts[rank]
-            fade(label_mask(hits, q, best), weights, 1.0 - alpha)
+        for rank in range(1, len(worths) + 1):
+            out[q] += worths[rank - 1] / hits.discounts[rank]
 
 
 @kernel
 def novelty_cascade(hits, k, alpha, out):
     """Sum what hits are worth by the subtopics they add, over their ranks."""
     sum_worths(hits, k, alpha, np.arange(len(hits.discounts)), out)
+
+
+@kernel
+def ideal_novelty_cascade(hits, k, alpha, out):
+    """The same of the best list."""
+    for q in range(len(out)):
+        worths = best_worths(hits, q, k, alpha)
+        out[q] = 0.0
+        for rank in range(1, len(worths) + 1):
+            out[q] += worths[rank - 1] / rank
 
 
 @kernel
@@ -127,6 +148,79 @@ def largest_novelty_cascade(hits, k, alpha, out):
             break
     for q in range(len(out)):
         out[q] = count_bits(all_subtopics(hits, q)) * total
+
+
+@kernel
+def largest_novelty_discounted(hits, k, alpha, out):
+    """As `largest_novelty_cascade`, over log2(rank + 1)."""
+    total = 0.0
+    left = 1.0
+    for rank in range(1, k + 1):
+        total += left / math.log2(rank + 1.0)
+        left *= 1.0 - alpha
+        if left < 1e-300:
+            break
+    for q in range(len(out)):
+        out[q] = count_bits(all_subtopics(hits, q)) * total
+
+
+@kernel
+def novelty_biased(hits, k, alpha, beta, out):
+    """Sum what hits are worth by the subtopics they add, times beta**(rank - 1)."""
+    weights = np.empty(SUBTOPICS)
+    for q in range(len(out)):
+        weights[:] = 1.0
+        out[q] = 0.0
+        power = 1.0
+        rank = 1
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            while rank < hits.ranks[h]:
+                power *= beta
+                rank += 1
+            mask = mask_of(hits.gains[h])
+            out[q] += worth(mask, weights) * power
+            fade(mask, weights, 1.0 - alpha)
+
+
+@kernel
+def ideal_novelty_biased(hits, k, alpha, beta, out):
+    """The same of the best list."""
+    for q in range(len(out)):
+        out[q] = 0.0
+        power = 1.0
+        for found in best_worths(hits, q, k, alpha):
+            out[q] += found * power
+            power *= beta
+
+
+@kernel
+def count_hits_of_subtopics(hits, k, out):
+    """Count the hits of each subtopic, in one sum."""
+    for q in range(len(out)):
+        out[q] = 0.0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.ranks[h] <= k:
+                out[q] += count_bits(mask_of(hits.gains[h]))
+
+
+@kernel
+def sum_precisions_of_subtopics(hits, k, out):
+    """Sum the average precisions of all subtopics."""
+    found = np.empty(SUBTOPICS)
+    labels = np.empty(SUBTOPICS)
+    for q in range(len(out)):
+        found[:] = 0.0
+        labels[:] = 0.0
+        for place in range(hits.label_counts[q]):
+            for subtopic in range(SUBTOPICS):
+                labels[subtopic] += label_mask(hits, q, place) >> subtopic & 1
+        out[q] = 0.0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            mask = mask_of(hits.gains[h])
+            for subtopic in range(SUBTOPICS):
+                if mask >> subtopic & 1:
+                    found[subtopic] += 1.0
+                    out[q] += found[subtopic] / hits.ranks[h] / labels[subtopic]
 
 
 @kernel

@@ -192,6 +192,31 @@ def pairs_in_order(runs, hits, k, out):
 
 
 @kernel
+def weighted_pairs(runs, hits, k, by, out):
+    """As `pairs_in_order`, times the weight of the list."""
+    for q in range(len(out)):
+        found = hits.offsets[q + 1] - hits.offsets[q]
+        misses = hits.prediction_counts[q] - found
+        total = 0.0
+        above = 0
+        for r in range(runs.offsets[q], runs.offsets[q + 1]):
+            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+            behind = misses - (before - above) - (size - count)
+            total += count * (behind + (size - count) / 2)
+            above += count
+        weight = found if by else found + misses
+        out[q] = weight * (total / (float(found) * misses)) if found and misses else 0.0
+
+
+@kernel
+def hits_beyond_chance(runs, hits, k, items, out):
+    for q in range(len(out)):
+        labels = hits.label_counts[q]
+        beyond = float(items) * hits_within(runs, q, k) - float(k) * labels
+        out[q] = beyond if max(k, labels) < items else 0.0
+
+
+@kernel
 def precision_at_multiple(runs, hits, k, times, out):
     for q in range(len(out)):
         cut = int(times * hits.label_counts[q] + 0.9)

@@ -24,6 +24,44 @@ def mean_values(offsets, rows, repeat, k, values, other, out):
 
 
 @kernel
+def sum_values(offsets, rows, repeat, k, values, other, out):
+    """Write the sum of the values of the first k items of each list."""
+    some = len(repeat) > 0
+    for q in range(len(out)):
+        out[q] = 0.0
+        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
+            if not (some and repeat[i]):
+                out[q] += values[rows[i]] if rows[i] >= 0 else other
+
+
+@kernel
+def sum_hits(offsets, hit_offsets, hit_ranks, rows, k, values, other, discounts, out):
+    """Write the sum of the values of the hits of each list within k, over the discount of each."""
+    for q in range(len(out)):
+        out[q] = 0.0
+        for h in range(hit_offsets[q], hit_offsets[q + 1]):
+            rank = hit_ranks[h]
+            if rank > k:
+                break
+            row = rows[offsets[q] + rank - 1]
+            out[q] += (values[row] if row >= 0 else other) / discounts[rank]
+
+
+@kernel
+def sum_largest(starts, ends, rows, k, values, other, discounts, out):
+    """Write what `sum_hits` writes of a list of all labels by falling value."""
+    for q in range(len(out)):
+        worths = np.empty(ends[q] - starts[q])
+        for place in range(len(worths)):
+            row = rows[starts[q] + place]
+            worths[place] = values[row] if row >= 0 else other
+        worths.sort()
+        out[q] = 0.0
+        for rank in range(1, min(k, len(worths)) + 1):
+            out[q] += worths[len(worths) - rank] / discounts[rank]
+
+
+@kernel
 def count_groups(offsets, rows, repeat, k, groups, other, out_counts):
     """Count the first k items of all lists by the group of each."""
     some = len(repeat) > 0

@@ -238,24 +238,38 @@ def pairs_in_order(hits, k, out):
 FEW = 32
 
 
+@helper
+def _pairs_within(hits, q, k):
+    """How many pairs of hits of unequal gain have their larger gain first, and how many last."""
+    gains = hits.gains
+    start = hits.offsets[q]
+    end = start + hits_within(hits, q, k)
+    if end - start > FEW:
+        return _pairs_of_many(gains[start:end])
+    right = wrong = 0
+    for h in range(start, end):
+        if gains[h] < 0:
+            continue
+        for above in range(start, h):
+            right += gains[above] > gains[h]
+            wrong += 0 <= gains[above] < gains[h]
+    return right, wrong
+
+
 @kernel
 def judged_in_order(hits, k, out):
     """Write the share of pairs of judged items, of unequal gain, whose larger gain stands first."""
-    gains = hits.gains
     for q in range(len(out)):
-        start = hits.offsets[q]
-        end = start + hits_within(hits, q, k)
-        if end - start > FEW:
-            right, wrong = _pairs_of_many(gains[start:end])
-        else:
-            right = wrong = 0
-            for h in range(start, end):
-                if gains[h] < 0:
-                    continue
-                for above in range(start, h):
-                    right += gains[above] > gains[h]
-                    wrong += 0 <= gains[above] < gains[h]
+        right, wrong = _pairs_within(hits, q, k)
         out[q] = right / max(1, right + wrong)
+
+
+@kernel
+def rank_correlation(hits, k, out):
+    """Write the pairs of hits in order less those out of it, over both."""
+    for q in range(len(out)):
+        right, wrong = _pairs_within(hits, q, k)
+        out[q] = (right - wrong) / max(1, right + wrong)
 
 
 @helper

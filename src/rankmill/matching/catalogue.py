@@ -1,5 +1,6 @@
 """The catalogue: the items that can be shown; and training: which query had which item before."""
 
+import math
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -7,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.checksum import SEEDS, sum_ids, sum_pairs
-from rankmill.columns.elementary import log2
+from rankmill.columns.elementary import exp2, log2
 from rankmill.columns.groups import Groups
 from rankmill.columns.ids import to_ids
 from rankmill.columns.ranked_lists import Lists
@@ -43,6 +44,7 @@ class Training:
         self.queries = int((np.diff(index.labels.offsets) > 0).sum())
         self._lookup = look_up(items)[0]
         self._rows: np.ndarray | None = None
+        self._labels: tuple[LabelIndex, np.ndarray] | None = None
 
     def find(self, items: Ids) -> np.ndarray:
         """Return the row of each item as int64; -1 for one that no query had."""
@@ -99,6 +101,35 @@ class Training:
         tail = np.where(5 * below < self.interactions, TAIL, MIDDLE)
         found: np.ndarray = np.where(5 * above < self.interactions, HEAD, tail)[places]
         return found.astype(np.int64)
+
+    def long_tail(self, head: float) -> np.ndarray:
+        """1 of each item that is less popular than items that have `head` of interactions, else 0.
+
+        Items of one popularity are on one side.
+        """
+        values, places, times = np.unique(self.users, return_inverse=True, return_counts=True)
+        each = values * times
+        above = self.interactions - each.cumsum()
+        found: np.ndarray = (above >= head * self.interactions)[places]
+        return found.astype(np.float64)
+
+    def inverse_propensities(self, a: float, b: float) -> np.ndarray:
+        """1 / propensity of each item, and last that of an item that no query had."""
+
+        def power(numbers: np.ndarray, exponent: float) -> np.ndarray:
+            inverted = numbers < 1  # log2 takes numbers from 1 on
+            logs = log2(np.where(inverted, 1 / numbers, numbers))
+            return exp2(exponent * np.where(inverted, -logs, logs))
+
+        queries = np.array([float(max(1, self.queries))])
+        scale = (log2(queries) * math.log(2) - 1) * power(np.array([b + 1]), a)
+        return np.asarray(1 + scale * power(np.append(self.popularity, 0.0) + b, -a))
+
+    def label_rows(self, index: LabelIndex) -> np.ndarray:
+        """Return the row of each label, as `find` does; they are found once."""
+        if self._labels is None or self._labels[0] is not index:
+            self._labels = index, self.find(index.labels.items)
+        return self._labels[1]
 
     def seen(self, lists: Lists) -> np.ndarray:
         """Return whether the query of each prediction had its item, as bool."""

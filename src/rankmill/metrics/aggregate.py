@@ -134,6 +134,8 @@ class ScoredBlock(NamedTuple):
         each query and `counts` is None.
     needs : dict
         What the needs of the job are for this block.
+    known, rows : LabelIndex, ndarray of int64
+        The labels, and the row of each query among them, or -1.
     """
 
     lists: Lists
@@ -146,6 +148,8 @@ class ScoredBlock(NamedTuple):
     divisors: np.ndarray | None = None
     weights: np.ndarray | None = None
     needs: Mapping[type[Need], Any] = {}
+    known: LabelIndex | None = None
+    rows: np.ndarray | None = None
 
 
 class WeightSums(NamedTuple):
@@ -349,12 +353,13 @@ def axes_of(metric: Metric) -> tuple[str, str] | None:
     return found
 
 
-def list_walk_of(metric: Metric) -> Callable[[ScoredBlock, int, KnownItems], ListWalk] | None:
+def list_walk_of(metric: Metric) -> Callable[..., ListWalk] | None:
     """Return the walk down the only list of a block, up to a rank; None for most metrics.
 
-    It is a `walk` of the class of the aggregate, whose value follows from those of all lists.
+    It is a `walk` of the class of the aggregate, whose value follows from those of all lists. It
+    takes the block, the rank, the catalogue and the parameters of the metric.
     """
-    found: Callable[[ScoredBlock, int, KnownItems], ListWalk] | None
+    found: Callable[..., ListWalk] | None
     found = getattr(aggregate_of(metric), "walk", None)
     return found
 

@@ -41,7 +41,7 @@ class Parameter:
     """A number that may be given in the name of a metric, above `low` and below `high`.
 
     `closed` allows both bounds. `words` are what may be given in place of a number, and the number
-    that each stands for. Only ``rel``, and what must stand behind an @, have no default.
+    that each stands for. Without a default it has to be given, but for ``rel``.
     """
 
     name: str
@@ -131,7 +131,7 @@ class MetricSpec:
     ----------
     name, definition, range, source : str
     kernel : str, callable or None
-        The function of ``rankmill.kernels.metrics`` or ``graded`` that counts for each query, by
+        The function of ``rankmill.kernels`` (see `kernel_of`) that counts for each query, by
         its name, or that of a metric of somebody's own (`rankmill.metrics.own`). It is
         called with the hits, the cutoff, the values of the parameters (but for ``rel``) and the
         array to write to. None for a metric over all predictions in one list.
@@ -164,6 +164,8 @@ class MetricSpec:
         labels, whatever ``rel``, of queries with a relevant item; of judged items 1 if they are
         relevant, 0 if not, and -1 if their gain is below 0; 2**g - 1 of a gain g in any case; or
         the subtopics of labels that have them (`rankmill.kernels.diversity`).
+    sees_all : bool
+        Whether it looks at hits beyond its cutoff.
     within_labels : bool
         Whether it looks at the first R predictions.
     undefined : callable, optional
@@ -201,6 +203,7 @@ class MetricSpec:
     cut_names: tuple[str, ...] = ()
     needs_judged: bool = False
     gains: Literal["given", "whole", "levels", "powers", "subtopics"] = "given"
+    sees_all: bool = False
     within_labels: bool = False
     undefined: Callable[[Metric, Choices], str] | None = None
     without_labels: Literal["scored", "list", "refused"] = "scored"
@@ -215,7 +218,15 @@ class MetricSpec:
         """A name of this metric, with the least that must be given."""
         if self.at is not None:
             return f"{self.name}@0.5"
-        return self.name if self.cutoff != "required" else f"{self.name}@10"
+        inner = ",".join(f"{one.name}=1000" for one in self.wanted)
+        name = f"{self.name}({inner})" if inner else self.name
+        return name if self.cutoff != "required" else f"{name}@10"
+
+    @property
+    def wanted(self) -> list[Parameter]:
+        """The parameters that have to be given in parentheses."""
+        others = (REL, self.at)
+        return [one for one in self.parameters if one.default is None and one not in others]
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -330,13 +341,13 @@ class Metric:
 
 
 def kernel_of(name: str | Callable[..., None]) -> Callable[..., None]:
-    """The kernel of that name, which stands in one of three files; a function is one itself."""
+    """The kernel of that name, which stands in one of four files; a function is one itself."""
     if callable(name):
         return name
     # numba takes a while, which names need not
-    from rankmill.kernels import diversity, graded, metrics
+    from rankmill.kernels import diversity, graded, metrics, utilities
 
-    modules = [one for one in (metrics, graded, diversity) if hasattr(one, name)]
+    modules = [one for one in (metrics, graded, diversity, utilities) if hasattr(one, name)]
     found: Callable[..., None] = getattr(modules[0], name)
     return found
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 
 from rankmill.metrics.base import Metric
-from rankmill.metrics.registry import REGISTRY
+from rankmill.metrics.libraries import COMPUTED, REFUSED
+from rankmill.metrics.registry import REGISTRY, parse_all
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS
 
@@ -42,6 +43,10 @@ _NAMES = {
         "alpha_ndcg": "alpha_nDCG@k",
         "err_ia": "ERR_IA@k",
         "subtopic_recall": "StRecall@k",
+        **{"alpha_dcg": "alpha_DCG@k", "nerr_ia": "nERR_IA@k", "nrbp": "NRBP", "nnrbp": "nNRBP"},
+        **{"p_ia": "P_IA@k", "map_ia": "AP_IA", "compat": "Compat", "sdcg": "SDCG(max_rel=g)@k"},
+        **{f"nerr{n}": f"NERR{n}(max_rel=g)@k" for n in (8, 9)},
+        **{f"nerr{n}": f"NERR{n}(max_rel=g)" for n in (10, 11)},
     },
     "ranx": {"bpref": "bpref", "rbp": "rbp.p"},
     "rectools": {
@@ -50,6 +55,8 @@ _NAMES = {
         "popularity": "AvgRecPopularity(k)",
         "novelty": "MeanInvUserFreq(k)",
         "serendipity": "Serendipity(k)",
+        "fbeta": "F1Beta(k, beta=b)",
+        "mcc": "MCC(k=k)",
     },
     "replay": {"coverage": "Coverage(k)"},
     "sklearn": {
@@ -58,11 +65,13 @@ _NAMES = {
         "auprc": "auc(precision_recall_curve)",
         "auprc_step": "average_precision_score",
         "brier": "brier_score_loss",
+        "log_loss": "log_loss",
     },
     "torchmetrics": {
         "recall_at_precision": "BinaryRecallAtFixedPrecision(x)",
         "precision_at_recall": "BinaryPrecisionAtFixedRecall(x)",
         "ece": "BinaryCalibrationError(bins)",
+        "fallout": "RetrievalFallOut(top_k=k)",
     },
     "recommenders": {"coverage": "catalog_coverage", "entropy": "distributional_coverage"},
 }
@@ -80,6 +89,22 @@ def names_elsewhere() -> dict[str, dict[str, str]]:
         if any(there.values()):
             found[name] = there
     return found
+
+
+def exported_names(asked: Iterable[str], refused: bool) -> list[list[str]]:
+    """The names that each library exports for some metrics: library, names, and what to type here.
+
+    Those that are not computed come too if `refused` ones are asked for, with why at the end.
+    """
+    some = set(asked)
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for library in {**COMPUTED, **REFUSED}:
+        for there, here in COMPUTED.get(library, {}).items():
+            if parse_all(here.partition(";")[0])[0].name in some:
+                rows.setdefault((library, here.replace(";", " with"), ""), []).append(there)
+        for there, why in REFUSED.get(library, {}).items() if refused else ():
+            rows.setdefault((library, "", why), []).append(there)
+    return [[library, ", ".join(names), *told] for (library, *told), names in rows.items()]
 
 
 def _names_of(library: str, name: str) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from rankmill.columns.groups import Groups
+from rankmill.columns.lists import take_spans
 from rankmill.kernels import grouped as kernels
 from rankmill.kernels.identity import SEED
 from rankmill.kernels.matching import mark_repeats
@@ -93,6 +94,26 @@ class TrainingRows(Need):
     def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:
         """Return the rows."""
         return training_of(catalogue).find(scored.lists.items)
+
+
+class LabelRows(Need):
+    """Where the labels of each query start and end, and the rows of all, as of TrainingRows."""
+
+    needs = (TrainingRows,)
+
+    @classmethod
+    def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> tuple[np.ndarray, ...]:
+        """Return starts, ends and rows for the queries of a block."""
+        assert scored.known is not None
+        assert scored.rows is not None
+        spans = take_spans(scored.known.labels.offsets, scored.rows)
+        return *spans, training_of(catalogue).label_rows(scored.known)
+
+    @classmethod
+    def find_labels(cls, index: LabelIndex, catalogue: KnownItems | None) -> tuple[np.ndarray, ...]:
+        """Return the same for all queries with labels."""
+        offsets = index.labels.offsets
+        return offsets[:-1], offsets[1:], training_of(catalogue).label_rows(index)
 
 
 class GroupRows(Need):

@@ -7,14 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankmill.metrics.base import REL, Metric
+from rankmill.metrics.libraries import computed_elsewhere
 from rankmill.semantics.presets import PRESETS, preset_named
 
 _QUERIES = "every result has its number of queries, as queries"
-_INTENTS = (
-    "it is not computed; of the metrics of subtopics there are alpha_ndcg@10, err_ia@10 and "
-    "subtopic_recall@10"
-)
-_NEARLY = "it is not computed; type err@10, or nerr@10, which is err over that of the best list"
 
 # Under every preset, in small letters: measures of trec_eval and ir_measures that are not computed,
 # and names that mean one thing in one library and another thing in the next.
@@ -26,13 +22,6 @@ EVERYWHERE = {
     "accuracy": "in ir_measures it is the mean of auc over the queries with a hit: type auc, or "
     "auc@10, which is 0 without a hit; in RecTools it is the share of the catalogue that is "
     "rightly shown or not shown, and elsewhere that of right classes, which are not computed",
-    "compat": "it is the rank-biased overlap with the best list, which is not computed; rbp(p=0.95)"
-    " has its weights",
-    "sdcg": "it is dcg over that of k items of the largest gain, which is not computed; type "
-    "ndcg@10 or dcg@10",
-    **dict.fromkeys(("nerr8", "nerr9", "nerr10", "nerr11"), _NEARLY),
-    **dict.fromkeys(("nerr_ia", "alpha_dcg", "α_dcg", "nrbp", "nnrbp"), _INTENTS),
-    **dict.fromkeys(("ap_ia", "map_ia", "p_ia"), _INTENTS),
     "giniindex": "in RecBole it is gini(of=N)@10, and in Elliot 1 - gini@10: type one of these",
     "listgini": "in LensKit it is gini(of=N)@10: type that",
     "surprisal": "in RePlay it is novelty@10 over log2 of the number of queries in training: type "
@@ -129,6 +118,8 @@ def here_for(name: str) -> str:
             uncut = f"{metric}@k" in preset.metrics
             if re.split(r"[(@]", there)[0].lower() == name.lower() and not uncut:
                 found.setdefault(metric, []).append(library)
+    if not found:
+        found = computed_elsewhere(name)
     return " or ".join(f"{metric} for that of {' and '.join(of)}" for metric, of in found.items())
 
 

@@ -24,11 +24,13 @@ from rankmill.metrics.families import (
     gain,
     graded_gains,
     judgements,
+    overlap,
     pooled_metrics,
     precision,
     ranks,
     wholelist,
 )
+from rankmill.metrics.libraries import refused_elsewhere
 from rankmill.metrics.name_parameters import given_text, read_parameters
 from rankmill.metrics.packages import load_packages
 from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
@@ -80,7 +82,7 @@ def own_metrics() -> list[MetricSpec]:
 
 
 for _family in (
-    *(precision, ranks, wholelist, gain, graded_gains, browsing_models, judgements),
+    *(precision, ranks, wholelist, gain, graded_gains, browsing_models, overlap, judgements),
     *(pooled_metrics, confidence, diversity, catalogue_metrics),
 ):
     for _spec in _family.METRICS:
@@ -169,6 +171,9 @@ def _parse(text: str, rel: float | None) -> Metric:
         cutoff = cut
     if spec.at is not None:
         return _parse_at(spec, spec.at, name, cutoff, given, text, cut is not None)
+    if missing := [one for one in spec.wanted if one.name not in dict(given)]:
+        one = missing[0]
+        raise UsageError(f"{name} needs {one.name}, {one.meaning}, such as {spec.example}")
     shown = f"({given_text(spec, given)})" if given else ""
     if cutoff is None:
         if spec.cutoff == "required":
@@ -235,8 +240,8 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     load_packages()
     if spec := _BY_NAME.get(small):
         return spec, None
-    if small in EVERYWHERE:
-        raise UsageError(f"{name} is no metric here: {EVERYWHERE[small]}")
+    if why := EVERYWHERE.get(small) or ("" if small in _BY_CUT_NAME else refused_elsewhere(small)):
+        raise UsageError(f"{name} is no metric here: {why}")
     if cut_spec := _BY_CUT_NAME.get(small):
         at, example = ("recall or multiple", "0.5") if cut_spec.at else ("cutoff", "10")
         raise UsageError(f"{name} needs a {at}, such as {name}_{example}")

@@ -20,6 +20,7 @@ SUMMARIES = {
 SUMMARISED = {
     "gm_map": ("map", "gm", "geometric mean"),
     "gm_bpref": ("bpref", "gm", "geometric mean"),
+    "gauc": ("gauc", "micro", "micro-average"),
     "numret": ("num_ret", "sum", "sum"),
     "numrel": ("num_rel", "sum", "sum"),
     "numrelret": ("num_rel_ret", "sum", "sum"),

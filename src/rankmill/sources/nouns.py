@@ -99,7 +99,7 @@ class Labels(Given):
         no mean over queries and is refused.
     subtopic : str, optional
         The column of long labels that says which subtopic of its query a row is about, for
-        alpha_ndcg, err_ia and subtopic_recall; "iteration" for TREC's qrels of diversity. Other
+        metrics such as alpha_ndcg and err_ia; "iteration" for TREC's qrels of diversity. Other
         metrics see an item as relevant if it is to any subtopic.
     binary : bool
         Whether labels are just relevant or not: no gains are read, and every label is relevant. By

@@ -21,6 +21,7 @@ from item_groups import GROUPS
 from rankmill import InputError, UsageError
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.aggregates.list_means import GroupShare, ListMean
+from rankmill.metrics.aggregates.propensity import ScoredPrecision
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import REGISTRY, parse
 from strategies import examples
@@ -28,7 +29,7 @@ from vectors import VECTORS, scaled
 
 # Terms are added up in the order of the kernel, or in another one.
 EXACT = ["popularity", "novelty", "serendipity", "head_share", "middle_share", "tail_share"]
-EXACT += ["miscalibration"]
+EXACT += ["aplt", "aclt", "epc", "efd", "miscalibration"]
 DISTANCES = ["ild", "epd", "ild_cosine", "epd_cosine"]
 WITH_GROUPS = {"miscalibration", "ild", "epd"}
 WALKED = [f"{name}{at}" for name in (*EXACT, *DISTANCES) for at in ("@1", "@3", "")]
@@ -121,8 +122,10 @@ def test_each_metric_over_lists_has_a_walk_or_is_refused(name: str) -> None:
     """Those that only all lists together have are refused by name, whatever else is given."""
     metric = parse(REGISTRY[name].example)
     kind = aggregate_of(metric)
-    one_by_one = issubclass(kind, ListMean | GroupShare) and name != "popularity_lift"
-    assert (list_walk_of(metric) is not None) == one_by_one == (name in EXACT + DISTANCES)
+    kinds = ListMean | GroupShare | ScoredPrecision
+    one_by_one = issubclass(kind, kinds) and name != "popularity_lift"
+    walked = name in EXACT + DISTANCES + ["psp", "psndcg"]
+    assert (list_walk_of(metric) is not None) == one_by_one == walked
     if not (metric.spec.kernel or Confidences in kind.needs or one_by_one):
         side = {1: ["a"]}
         with pytest.raises(UsageError) as why:
@@ -218,7 +221,7 @@ def test_lists_without_a_value(metric: str) -> None:
     asked = given_to(metric, GIVEN)
     value = flat(rankmill.evaluate, LABELS, alone, metric, **asked).metrics[metric]
     assert_ends_there(walked(metric, 3), value)
-    assert (value is None) == metric.startswith("ild")
+    assert (value is None) == metric.startswith(("ild", "epc", "efd"))
     with pytest.raises(InputError, match="query 9 is neither in"):
         walked(metric, 9)
 
@@ -231,7 +234,7 @@ def test_any_order(order: str, depth: int | None) -> None:
     for name in (*EXACT, *DISTANCES):
         options = given_to(name, GIVEN) | {"semantics": {"order": order}, "depth": depth}
         ties = order in ("worst", "best", "expected")
-        if ties and (depth is not None or name.startswith("serendipity")):
+        if ties and (depth is not None or name.startswith(("serendipity", "epc", "efd"))):
             continue
         walk = flat(rankmill.explain, LABELS, scored, name, 1, **options)
         assert_ends_there(walk, flat(rankmill.evaluate, LABELS, scored, name, **options)[name])
@@ -280,3 +283,14 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: Any, run_cli: Any) -> 
     found = run_cli(*asked, "-m", "novelty", "--train", "train.parquet", "-o", "train.parquet")
     assert (found.exit_code, pq.read_table("train.parquet")) == (2, TRAIN)
     assert "cannot write to train.parquet: it is one of the inputs" in found.stderr
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("metric", ["psp@1", "psp(a=0.5,b=0.4)@3", "psndcg@3"])
+def test_hits_by_propensity_end_at_the_value_of_the_query(metric: str) -> None:
+    """They are a ratio over all queries, so that the value is that of the query alone."""
+    labels, run = {1: ["a", "b", "d"]}, {1: ["b", "x", "a"]}
+    train = rankmill.Catalogue(train={n: ["a", "b"] if n % 2 else ["a", "x"] for n in range(9)})
+    walk = rankmill.explain(labels, run, metric, 1, catalogue=train)
+    value = rankmill.evaluate(labels, run, metric, catalogue=train)[metric]
+    assert 0 < walk.value == value == pytest.approx(walk.total / walk.divisor, rel=1e-14)

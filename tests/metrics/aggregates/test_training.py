@@ -24,6 +24,8 @@ from strategies import examples
 
 METRICS = [f"{name}@{k}" for name in catalogue_oracle.TRAINED for k in (1, 3)]
 METRICS += [*catalogue_oracle.TRAINED, "coverage@2", "gini@2", "personalization@2", "map@3"]
+METRICS = [f"{name}@{k}" for name in catalogue_oracle.SCORED for k in (1, 3)] + METRICS
+METRICS = ["psp(a=0.5,b=0.4)@3", "aplt(head=0.3)@3", *METRICS]
 OF_ALL = METRICS[:-1]
 
 

@@ -26,11 +26,12 @@ from rankmill import InputError, UsageError
 from rankmill.parts import State
 from rankmill.results.curves import curves_of
 
-CURVES = ["auprc", "auprc_step", "best_f1", "best_f1_threshold"]
+CURVES = ["roc_auc", "auprc", "auprc_step", "best_f1", "best_f1_threshold"]
 CURVES += [f"recall_at_precision@{at}" for at in ("0", "0.5", "0.9", "1")]
 CURVES += [f"precision_at_recall@{at}" for at in ("0", "0.5", "0.9", "1")]
-SUMS = ["ece", "ece(bins=1)", "ece(bins=4)", "brier", "dprime"]
+SUMS = ["ece", "ece(bins=1)", "ece(bins=4)", "brier", "log_loss", "dprime"]
 METRICS = [*CURVES, *SUMS, "auprc@2", "best_f1@1", "ece(bins=10)@2", "brier@1", "dprime@2"]
+METRICS += ["roc_auc@2", "log_loss@2"]
 # At, below and above the edges of bins, and equal ones.
 CONFIDENCES = [0.0, -0.0, 0.1, 0.25, 0.5, math.nextafter(0.5, 1), 0.75, 0.9, 1.0, 5e-324]
 CLOSE = {"rel": 1e-12, "abs": 1e-12}

@@ -23,6 +23,9 @@ from rankmill import InputError, UsageError
 METRICS = ["alpha_ndcg@1", "alpha_ndcg@3", "alpha_ndcg", "alpha_ndcg(alpha=0)@3"]
 METRICS += ["alpha_ndcg(alpha=1)", "err_ia@1", "err_ia@5", "err_ia(alpha=0.9)@3"]
 METRICS += ["subtopic_recall@1", "subtopic_recall@2", "subtopic_recall"]
+METRICS += ["alpha_dcg@2", "alpha_dcg(alpha=0.9)@5", "nerr_ia", "nerr_ia@2", "nerr_ia(alpha=1)@5"]
+METRICS += ["nrbp", "nrbp(alpha=0.9,beta=0.8)", "nnrbp", "nnrbp(alpha=0,beta=0.9)"]
+METRICS += ["p_ia@2", "p_ia@5", "map_ia"]
 CLOSE = {"rel": 1e-12, "abs": 1e-12}
 IDS: list[list[Any]] = [[-1, 0, 1, 2, 2**40], ["a", "b", "ab", "é", ""]]
 
@@ -135,6 +138,8 @@ def test_ndeval() -> None:
     """On 250 random topics; of equal scores, ndeval ranks documents by falling id."""
     pyndeval = pytest.importorskip("pyndeval", reason="pyndeval is not installed")
     there = {"alpha_ndcg": "alpha-nDCG", "err_ia": "ERR-IA", "subtopic_recall": "strec"}
+    there |= {"alpha_dcg": "alpha-DCG", "nerr_ia": "nERR-IA", "p_ia": "P-IA"}
+    whole = {"nrbp": "NRBP", "nnrbp": "nNRBP", "map_ia": "MAP-IA"}
     generator = random.Random(5)
     for _ in range(250):
         documents = [f"d{place}" for place in range(generator.randint(2, 14))]
@@ -147,14 +152,15 @@ def test_ndeval() -> None:
         if not any(gain > 0 for *_, gain in rows):
             continue
         run = generator.sample([*documents, "x", "y"], generator.randint(1, len(documents)))
-        names = [f"{name}@{k}" for name in there for k in (5, 10, 20)]
+        names = [*(f"{name}@{k}" for name in there for k in (5, 10, 20)), *whole]
         found = rankmill.evaluate(
             rankmill.Labels(table(rows), subtopic="subtopic"), {"q": run}, names
         )
         judgements = [(query, subtopic, item, int(gain)) for query, item, subtopic, gain in rows]
         scored = [("q", item, float(-place)) for place, item in enumerate(run)]
         theirs = {
-            name: f"{there[name.partition('@')[0]]}@{name.partition('@')[2]}" for name in names
+            name: whole.get(name) or "@".join([there[name.split("@")[0]], name.split("@")[1]])
+            for name in names
         }
         expected = pyndeval.ndeval(judgements, scored, measures=list(theirs.values()))["q"]
         for name in names:

@@ -30,11 +30,13 @@ def walk_listed(
     rows = index.find(arranged.queries)
     arranged, dropped = within(arranged, index.labels, rows, job.scope)
     found, _ = match_block(arranged, index, rows, job, NO_CUTOFF)
-    scored, _ = whole_block(arranged, found, None, np.diff(arranged.offsets) > 0, job)
+    scored, _ = whole_block(
+        arranged, found, None, np.diff(arranged.offsets) > 0, (index, rows), job
+    )
     walk, catalogue = list_walk_of(metric), job.catalogue
     assert walk is not None
     assert catalogue is not None
-    walked = walk(scored, metric.limit, catalogue)
+    walked = walk(scored, metric.limit, catalogue, *metric.arguments)
     columns = walked.columns | {"sum": walked.columns["term"].cumsum()}
     count = min(len(arranged.items.keys), metric.limit)
     if walked.of_items:

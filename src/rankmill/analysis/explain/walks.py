@@ -71,6 +71,10 @@ def _hits(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     return {"term": ranked.chance}
 
 
+def _misses(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    return {"term": 1.0 - ranked.chance}
+
+
 def _first(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     return {"term": ranked.first}
 
@@ -196,12 +200,13 @@ WALKS = {
     "novelty_discounted": Walk(_novelty_discounted),
     "novelty_cascade": Walk(_novelty_cascade),
     "count_subtopics": Walk(_subtopics),
+    "count_misses": Walk(_misses, True),
 }
 """Kernel -> the walk of all metrics that it counts for."""
 
 
 def _own(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    """What a function says of the hits down to each rank, and what each adds to that."""
+    """What any kernel says of the hits down to each rank, and what each adds to that."""
     kernel, sums = kernel_of(metric.spec.kernel or ""), np.zeros(len(ranked.rank) + 1)
     for found in range(len(hits.ranks) + 1):
         some = hits._replace(
@@ -224,4 +229,5 @@ def walk_of(metric: Metric) -> Walk | None:
         return Walk(_own)
     if spec.kernel is None or spec.expected not in (None, spec.kernel):
         return None
-    return WALKS.get(spec.kernel)
+    # Kernels that take what is chosen as well have a walk of their own, or none.
+    return WALKS.get(spec.kernel) or (None if spec.chosen else Walk(_own))

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
+from rankmill.columns.elementary import discounts, log2
 from rankmill.kernels import listed as kernels
 from rankmill.matching.catalogue import HEAD, MIDDLE, TAIL, KnownItems, Training
 from rankmill.metrics.aggregate import (
@@ -137,6 +138,87 @@ class Serendipity(ListMean):
         usual = of_rows(rows, (items + 1 - training_of(catalogue).ranks) / items, 0.0)
         columns = {"hit": hit, "at_rank": here, "by_popularity": usual}
         return _walk(scored, k, columns, np.where(hit, np.maximum(here - usual, 0.0), 0.0))
+
+
+class LongTailShare(ListMean):
+    """The mean share of items of the long tail."""
+
+    kernel: ClassVar[Any] = staticmethod(kernels.mean_values)
+
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
+        """Return the mean with the lists of a block."""
+        values = training_of(asked.catalogue).long_tail(*asked.metric.arguments)
+        out = np.empty(len(scored.lists.offsets) - 1)
+        of_items = scored.lists.offsets, scored.needs[TrainingRows], scored.needs[Repeats]
+        self.kernel(*of_items, asked.metric.limit, values, 1.0, out)
+        return self._with(out[np.diff(scored.lists.offsets) > 0])
+
+    @classmethod
+    def walk(cls, scored: ScoredBlock, k: int, catalogue: KnownItems, head: float) -> ListWalk:
+        """Return how many queries had each item, and whether it is of the long tail."""
+        training, rows = training_of(catalogue), scored.needs[TrainingRows]
+        columns = {"queries": of_rows(rows, training.users, 0)}
+        found = _walk(scored, k, columns, of_rows(rows, training.long_tail(head), 1.0))
+        return found if cls is LongTailShare else found._replace(divisor=None)
+
+
+class LongTailCount(LongTailShare):
+    """The mean number of items of the long tail."""
+
+    kernel = staticmethod(kernels.sum_values)
+
+
+class _Expected(MeanOfSome):
+    """The mean over lists of queries with labels of what hits are worth, by their ranks."""
+
+    needs: ClassVar[Needs] = (TrainingRows,)
+
+    @staticmethod
+    def worths(training: Training) -> tuple[np.ndarray, float]:
+        """Return what each item is worth, and one that no query had."""
+        raise NotImplementedError
+
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
+        """Return what each list is worth."""
+        offsets, hits = scored.lists.offsets, scored.hits
+        out, lengths = np.empty(len(offsets) - 1), np.minimum(k, np.diff(offsets))
+        longest = max(1, int(lengths.max(initial=0)))
+        of_hits = offsets, hits.offsets, hits.ranks, scored.needs[TrainingRows]
+        worths = self.worths(training_of(catalogue))
+        kernels.sum_hits(*of_hits, min(k, longest), *worths, discounts(longest), out)
+        weights = np.cumsum(1 / discounts(longest)[1:])[np.maximum(1, lengths) - 1]
+        return np.where((lengths > 0) & (hits.label_counts > 0), out / weights, np.nan)
+
+    @classmethod
+    def walk(cls, scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
+        """Return what each item is worth, and its discount."""
+        training, rows = training_of(catalogue), scored.needs[TrainingRows][:k]
+        hit, table = np.zeros(len(rows), np.bool_), discounts(len(rows))[1:]
+        hit[scored.hits.ranks[scored.hits.ranks <= len(rows)] - 1] = True
+        worth = of_rows(rows, *cls.worths(training))
+        columns = {"hit": hit, "queries": of_rows(rows, training.users, 0), "worth": worth}
+        columns |= {"discount": table, "term": np.where(hit, worth / table, 0.0)}
+        total = float(np.cumsum(1 / table)[-1]) if len(rows) else 1.0
+        return ListWalk(columns, total, "the sum of 1 / discount")
+
+
+class ExpectedComplement(_Expected):
+    """Hits are worth the share of queries that did not have them."""
+
+    @staticmethod
+    def worths(training: Training) -> tuple[np.ndarray, float]:
+        """Return 1 - the share of queries that had each item."""
+        return 1 - training.popularity / max(1, training.queries), 1.0
+
+
+class ExpectedDiscovery(_Expected):
+    """Hits are worth -log2 of the share of interactions that are with them."""
+
+    @staticmethod
+    def worths(training: Training) -> tuple[np.ndarray, float]:
+        """Return that of each item; other items are worth as much as the rarest."""
+        found = log2(training.interactions / training.popularity)
+        return found, float(found.max(initial=0.0))
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,11 @@
-"""Metrics that model how far down a list somebody reads: rbp, bpm, insq, inst."""
+"""Metrics that model how far down a list somebody reads: rbp, bpm, insq, inst, nerr8 to nerr11."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rankmill.metrics.base import REL, MetricSpec, Parameter
 from rankmill.metrics.no_value import one_order
-
-if TYPE_CHECKING:
-    pass
 
 MOFFAT = (
     "Moffat and Zobel, Rank-Biased Precision for Measurement of Retrieval Effectiveness, TOIS 2008"
@@ -102,5 +98,30 @@ METRICS = (
         cutoff="none",
         parameters=(WANTED, FULL),
         undefined=one_order,
+    ),
+    *(
+        MetricSpec(
+            name=name,
+            kernel=kernel,
+            definition="mean of gain / max over the first 1,000 ranks, with weights that fall "
+            f"behind each rank by 1 - gain / max{falls}",
+            range="0 to 1",
+            source="Azzopardi, Mackenzie and Moffat, ERR is not C/W/L, ICTIR 2021, as cwl_eval "
+            "computes it",
+            cutoff="required" if parameters == (FULL,) else "none",
+            parameters=parameters,
+            undefined=one_order,
+        )
+        for name, kernel, falls, parameters in (
+            ("nerr8", "stopped_by_gain", "; up to k", (FULL,)),
+            ("nerr9", "stopped_by_rank", " times rank / (rank + 1); up to k", (FULL,)),
+            ("nerr10", "stopped_by_patience", " times p", (EAGER, FULL)),
+            (
+                "nerr11",
+                "stopped_by_want",
+                " times ((rank + 2 t - 1) / (rank + 2 t))^2",
+                (WANTED, FULL),
+            ),
+        )
     ),
 )

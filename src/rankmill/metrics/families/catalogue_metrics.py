@@ -12,6 +12,11 @@ VARGAS = "Vargas and Castells, Rank and Relevance in Novelty and Diversity Metri
 VARGAS += "Recommender Systems, RecSys 2011, without discounts"
 ZHOU = "Zhou et al., Solving the Apparent Diversity-Accuracy Dilemma of Recommender Systems, "
 ZHOU += "PNAS 2010"
+ABDOLLAHPOURI = "Abdollahpouri, Burke and Mobasher, Managing Popularity Bias in Recommender "
+ABDOLLAHPOURI += "Systems with Personalized Re-ranking, FLAIRS 2019"
+HEAD = Parameter("head", "the share of interactions that more popular items have", 0.8, 0, 1)
+A = Parameter("a", "how far rare items count more", 0.55, low=0, high=10)
+B = Parameter("b", "what is added to how many queries had an item", 1.5, low=0, high=1e6)
 # The number is what is taken off N.
 OF = Parameter("of", "what divides the sum", 1, words=(("N-1", 1), ("N", 0)), low=-1, high=2)
 
@@ -159,6 +164,87 @@ METRICS = (
         source="RecTools: Serendipity",
         undefined=fixed_ranks,
         aggregate="aggregates.list_means.Serendipity",
+    ),
+    MetricSpec(
+        name="aplt",
+        kernel=None,
+        definition="mean over the lists of the share of the items within k that are of the long "
+        "tail: less popular in training than items that have the share head of all interactions",
+        range="0 to 1",
+        better="neither",
+        source=f"{ABDOLLAHPOURI}; Elliot: APLT",
+        parameters=(HEAD,),
+        undefined=fixed_lists,
+        aggregate="aggregates.list_means.LongTailShare",
+    ),
+    MetricSpec(
+        name="aclt",
+        kernel=None,
+        definition="mean over the lists of the number of items within k of the long tail, as for "
+        "aplt",
+        range="0 and up",
+        better="neither",
+        source=f"{ABDOLLAHPOURI}; Elliot: ACLT",
+        parameters=(HEAD,),
+        undefined=fixed_lists,
+        aggregate="aggregates.list_means.LongTailCount",
+    ),
+    *(
+        MetricSpec(
+            name=name,
+            kernel=None,
+            definition=f"{meaning}: mean over the lists of queries with labels of the sum over the "
+            f"hits within k of {worth} / log2(rank + 1), / the sum of 1 / log2(rank + 1) over the "
+            "predictions within k",
+            range=limits,
+            source="Vargas and Castells, Rank and Relevance in Novelty and Diversity Metrics for "
+            f"Recommender Systems, RecSys 2011; Elliot: {name.upper()}",
+            undefined=fixed_ranks,
+            aggregate=f"aggregates.list_means.{place}",
+        )
+        for name, meaning, worth, limits, place in (
+            (
+                "epc",
+                "expected popularity complement",
+                "(1 - the share of queries that had the item in training)",
+                "0 to 1",
+                "ExpectedComplement",
+            ),
+            (
+                "efd",
+                "expected free discovery",
+                "-log2 of the share of the interactions of training that are with the item",
+                "0 and up",
+                "ExpectedDiscovery",
+            ),
+        )
+    ),
+    *(
+        MetricSpec(
+            name=name,
+            aliases=aliases,
+            kernel=None,
+            definition=f"propensity-scored {what}: sum over the hits within k of {worth}, over all "
+            "queries, / the same of the labels that are worth most; w is 1 + (ln N - 1) (b + 1)^a "
+            "(f + b)^-a of an item that f of the N queries of training had",
+            range="0 to 1",
+            source="Jain, Prabhu and Varma, Extreme Multi-label Loss Functions, KDD 2016, as "
+            "pyxclib computes it",
+            cutoff="required",
+            parameters=(A, B),
+            undefined=fixed_ranks,
+            aggregate=f"aggregates.propensity.{place}",
+        )
+        for name, aliases, what, worth, place in (
+            ("psp", ("psprecision",), "precision", "w", "ScoredPrecision"),
+            (
+                "psndcg",
+                ("ps_ndcg",),
+                "ndcg",
+                "w / log2(rank + 1) / the dcg of min(k, R) hits",
+                "ScoredGain",
+            ),
+        )
     ),
     *(
         MetricSpec(

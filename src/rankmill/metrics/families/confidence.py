@@ -35,6 +35,18 @@ METRICS = (
         aggregate="gap.curve.AreaByStep",
     ),
     MetricSpec(
+        name="roc_auc",
+        kernel=None,
+        definition="share of the pairs of a correct and another prediction, of any queries, whose "
+        "correct one has more confidence; half of the pairs of equal confidence",
+        range="0 to 1",
+        source="Fawcett, An Introduction to ROC Analysis, Pattern Recognition Letters, 2006; "
+        "scikit-learn's roc_auc_score",
+        undefined=cut_ties,
+        aliases=("pooled_auc",),
+        aggregate="gap.curve.RocArea",
+    ),
+    MetricSpec(
         name="recall_at_precision",
         kernel=None,
         definition="the largest recall of a threshold of confidence with at least that precision; "
@@ -115,6 +127,18 @@ METRICS = (
         "Weather Review 78, 1950",
         undefined=cut_ties,
         aggregate="gap.calibration.Brier",
+    ),
+    MetricSpec(
+        name="log_loss",
+        kernel=None,
+        definition="the mean of -ln(confidence) over correct predictions and of -ln(1 - "
+        "confidence) over others; 0 and 1 count as 2^-52 and 1 - 2^-52",
+        range="0 and up",
+        better="lower",
+        source="Good, Rational Decisions, JRSS B 14, 1952; scikit-learn's log_loss",
+        undefined=cut_ties,
+        aliases=("cross_entropy",),
+        aggregate="gap.calibration.LogLoss",
     ),
     MetricSpec(
         name="dprime",

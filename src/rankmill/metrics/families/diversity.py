@@ -1,4 +1,4 @@
-"""Metrics of labels with subtopics: α-nDCG, ERR-IA, subtopic recall."""
+"""Metrics of labels with subtopics: α-nDCG, ERR-IA, NRBP, P-IA, MAP-IA, subtopic recall."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ from rankmill.semantics.choices import Choices
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
 
+CHAPELLE = "Chapelle et al., Intent-Based Diversification of Web Search Results, Information "
+CHAPELLE += "Retrieval 14, 2011; ndeval"
+CLARKE_2009 = "Clarke, Kolla and Vechtomova, An Effectiveness Measure for Ambiguous and "
+CLARKE_2009 += "Underspecified Queries, ICTIR 2009; ndeval"
+AGRAWAL = "Agrawal et al., Diversifying Search Results, WSDM 2009; ndeval"
 ALPHA = Parameter(
     "alpha",
     "how much of a subtopic's worth an item takes from those behind it",
@@ -23,16 +28,30 @@ ALPHA = Parameter(
 )
 
 
-def _ideal(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("ideal_novelty_discounted", hits, metric.limit, *metric.arguments)
+BETA = Parameter("beta", "the chance to go on to the next prediction", 0.5, low=0, high=1)
 
 
-def _largest(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("largest_novelty_cascade", hits, metric.limit, *metric.arguments)
+def _by(kernel: str, meaning: str) -> Divisor:
+    """The divisor that a kernel writes."""
+
+    def of(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+        return counted(kernel, hits, metric.limit, *metric.arguments)
+
+    return Divisor(of, meaning)
 
 
-def _subtopics(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("count_all_subtopics", hits, metric.limit)
+BEST = "the list that always takes the label that is worth most"
+LARGEST = "what items of all subtopics at every rank come to"
+
+
+def _endless(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    """What items of all subtopics at every rank, without end, come to."""
+    alpha, beta = metric.arguments
+    return counted("count_all_subtopics", hits, metric.limit) / (1 - (1 - alpha) * beta)
+
+
+def _places(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return counted("count_all_subtopics", hits, metric.limit) * metric.limit
 
 
 METRICS = (
@@ -44,7 +63,7 @@ METRICS = (
         range="0 to 1, and above where that list is not the best",
         source="Clarke et al., Novelty and Diversity in Information Retrieval Evaluation, SIGIR "
         "2008; ndeval",
-        divisor=Divisor(_ideal, "the list that always takes the label that is worth most"),
+        divisor=_by("ideal_novelty_discounted", BEST),
         parameters=(ALPHA,),
         aliases=("alpha-nDCG", "α_nDCG"),
         gains="subtopics",
@@ -56,12 +75,87 @@ METRICS = (
         definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the item's "
         "subtopics / rank, / that of items of all subtopics at each of k ranks",
         range="0 to 1",
-        source="Chapelle et al., Intent-Based Diversification of Web Search Results, Information "
-        "Retrieval 14, 2011; ndeval",
-        divisor=Divisor(_largest, "what items of all subtopics at every rank come to"),
+        source=CHAPELLE,
+        divisor=_by("largest_novelty_cascade", LARGEST),
         cutoff="required",
         parameters=(ALPHA,),
         aliases=("err-ia",),
+        gains="subtopics",
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="alpha_dcg",
+        kernel="novelty_discounted",
+        definition="the sum of alpha_ndcg, / that of items of all subtopics at each of k ranks",
+        range="0 to 1",
+        source="Clarke et al., SIGIR 2008; ndeval",
+        divisor=_by("largest_novelty_discounted", LARGEST),
+        cutoff="required",
+        parameters=(ALPHA,),
+        aliases=("alpha-DCG", "α_DCG"),
+        gains="subtopics",
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="nerr_ia",
+        kernel="novelty_cascade",
+        definition="the sum of err_ia, / that of the list that always takes the best label",
+        range="0 to 1, and above where that list is not the best",
+        source=CHAPELLE,
+        divisor=_by("ideal_novelty_cascade", BEST),
+        parameters=(ALPHA,),
+        aliases=("nerr-ia",),
+        gains="subtopics",
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="nrbp",
+        kernel="novelty_biased",
+        definition="sum over hits of beta^(rank - 1) Σ (1 − alpha)^(earlier hits of the subtopic) "
+        "over the item's subtopics, times (1 - (1 - alpha) beta) / subtopics",
+        range="0 to 1",
+        source=CLARKE_2009,
+        divisor=Divisor(
+            _endless, "what items of all subtopics at every rank, without end, come to"
+        ),
+        cutoff="none",
+        parameters=(ALPHA, BETA),
+        gains="subtopics",
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="nnrbp",
+        kernel="novelty_biased",
+        definition="the sum of nrbp, / that of the list that always takes the best label",
+        range="0 to 1, and above where that list is not the best",
+        source=CLARKE_2009,
+        divisor=_by("ideal_novelty_biased", BEST),
+        cutoff="none",
+        parameters=(ALPHA, BETA),
+        gains="subtopics",
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="p_ia",
+        kernel="count_hits_of_subtopics",
+        definition="the mean over subtopics of the precision among the first k",
+        range="0 to 1",
+        source=AGRAWAL,
+        divisor=Divisor(_places, "k times the subtopics with a label"),
+        cutoff="required",
+        aliases=("p-ia",),
+        gains="subtopics",
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="map_ia",
+        kernel="sum_precisions_of_subtopics",
+        definition="the mean over subtopics of the average precision, over all labels of each",
+        range="0 to 1",
+        source=AGRAWAL,
+        divisor=_by("count_all_subtopics", "the subtopics with a label"),
+        cutoff="none",
+        aliases=("map-ia", "AP_IA"),
         gains="subtopics",
         undefined=one_order,
     ),
@@ -71,7 +165,7 @@ METRICS = (
         definition="subtopics with a hit among the first k / subtopics with a label",
         range="0 to 1",
         source="Zhai, Cohen and Lafferty, Beyond Independent Relevance, SIGIR 2003; ndeval's strec",
-        divisor=Divisor(_subtopics, "the subtopics with a label"),
+        divisor=_by("count_all_subtopics", "the subtopics with a label"),
         aliases=("strec", "StRecall"),
         gains="subtopics",
         undefined=one_order,

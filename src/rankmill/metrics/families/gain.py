@@ -1,4 +1,4 @@
-"""Metrics of graded gains: ndcg, dcg."""
+"""Metrics of graded gains: ndcg, dcg, sdcg."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rankmill.metrics.base import (
     MetricSpec,
     counted,
 )
+from rankmill.metrics.families.browsing_models import FULL
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ def _of_ndcg(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
 def _dcg_of_hits(k: int) -> float:
     """The DCG of k hits of gain 1."""
     return math.fsum(1 / discounts(k)[1:])
+
+
+def _of_full_hits(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return np.full(len(hits.label_counts), _dcg_of_hits(metric.limit))
+
+
+def _too_long(metric: Metric, semantics: Choices) -> str:
+    if (metric.k or 0) > LARGEST_IDEAL:
+        return f"divides by the dcg of k labels: choose a cutoff of at most {LARGEST_IDEAL:,}"
+    return ""
 
 
 def _undefined(metric: Metric, semantics: Choices) -> str:
@@ -77,5 +88,17 @@ METRICS = (
         definition="sum of gain / log2(rank + 1) over the hits within k",
         range="0 and up",
         source=f"{JARVELIN}; discount and exponential gains: Burges et al., ICML 2005",
+    ),
+    MetricSpec(
+        name="sdcg",
+        kernel="capped_dcg",
+        definition="sum of gain / max / log2(rank + 1) over the hits within k, / that of k hits of "
+        "gain max",
+        range="0 to 1",
+        source=f"{JARVELIN}, as the NDCG-k of cwl_eval",
+        divisor=Divisor(_of_full_hits, "the dcg of k hits of gain 1"),
+        cutoff="required",
+        parameters=(FULL,),
+        undefined=_too_long,
     ),
 )

@@ -1,7 +1,8 @@
-"""More metrics of graded gains: err, nerr, q_measure, g, ndcg_rel, rndcg."""
+"""More metrics of graded gains: err, nerr, q_measure and its kin, g, ndcg_rel, rndcg."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,11 @@ SAKAI = (
     "with Graded Relevance, EVIA 2007"
 )
 
+NCU = "Sakai and Robertson, Modelling a User Population for Designing Information Retrieval "
+NCU += "Metrics, EVIA 2008; NTCIREVAL"
+BETA = Parameter("beta", "how much gains count", 1.0, low=0, high=1e9)
+EITHER = replace(BETA, closed=True)
+
 
 def _of_nerr(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return counted("ideal_cascade", hits, metric.limit, *metric.arguments)
@@ -48,6 +54,10 @@ def _of_q(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
 
 def _labels(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return hits.label_counts
+
+
+def _of_powers(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return counted("sum_of_powers", hits, metric.limit, *metric.arguments)
 
 
 def _label_gains(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
@@ -118,5 +128,60 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         gains="whole",
+    ),
+    *(
+        MetricSpec(
+            name=name,
+            aliases=aliases,
+            kernel=kernel,
+            definition=f"{where} of (hits so far + beta gains so far) / (rank + beta gains of the "
+            "best list so far)",
+            range="0 to 1",
+            source="Sakai, On the Properties of Evaluation Metrics for Finding One Highly Relevant "
+            "Document, IPSJ TOD 2007; NTCIREVAL",
+            parameters=(BETA,),
+            undefined=one_order,
+        )
+        for name, kernel, where, aliases in (
+            ("o_measure", "ratio_at_first", "the blended ratio at the first hit,", ()),
+            (
+                "p_measure",
+                "ratio_at_best",
+                "at the first hit within k of the largest gain there,",
+                (),
+            ),
+            (
+                "p_plus",
+                "ratios_up_to_best",
+                "the mean over the hits up to that of p_measure",
+                ("p+",),
+            ),
+        )
+    ),
+    MetricSpec(
+        name="ncu_rb",
+        kernel="ratios_by_gamma",
+        definition="normalised cumulative utility, rank-biased: sum over the hits of gamma^(hits "
+        "before) times the ratio of q_measure, / the sum of gamma^i over R labels; with beta 0 the "
+        "ratio is precision",
+        range="0 to 1",
+        source=NCU,
+        divisor=Divisor(_of_powers, "the sum of gamma^i over the labels"),
+        parameters=(
+            Parameter("gamma", "how much less each hit counts than that before", 0.95, 0, 1),
+            EITHER,
+        ),
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="ncu_gu",
+        kernel="ratios_by_gain",
+        definition="normalised cumulative utility, graded-uniform: sum over the hits of gain times "
+        "the ratio of q_measure, / gains of all labels; with beta 0 the ratio is precision",
+        range="0 to 1",
+        source=NCU,
+        divisor=Divisor(_label_gains, "the gains of all labels"),
+        parameters=(EITHER,),
+        undefined=one_order,
     ),
 )

@@ -1,4 +1,4 @@
-"""Metrics of hits and misses: map, first_hit, precision, recall, hit, f1, rprec."""
+"""Metrics of hits and misses: map, first_hit, precision, recall, hit, f1, fallout, rprec..."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rankmill.metrics.base import (
     Divisor,
     Metric,
     MetricSpec,
+    Parameter,
     counted,
 )
 from rankmill.semantics.choices import Choices
@@ -21,6 +22,7 @@ from rankmill.semantics.choices import Choices
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
 
+BETA = Parameter("beta", "how many times as much recall counts", 1.0, low=0, high=1e9)
 VOORHEES = "Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval, 2005"
 
 
@@ -51,6 +53,24 @@ def _of_precision(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
 def _of_recall(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     labels = hits.label_counts
     return labels if semantics.recall_divisor == "labels" else np.minimum(metric.limit, labels)
+
+
+def _of_fbeta(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    """With beta, a and b count as 1 and beta squared."""
+    square = metric.arguments[0] ** 2
+    both = _of_precision(hits, metric, semantics) + square * _of_recall(hits, metric, semantics)
+    return np.asarray(both / (1 + square))
+
+
+def _misses(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return np.asarray(hits.prediction_counts - counted("count_hits", hits, NO_CUTOFF))
+
+
+def _of_mcc(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    (items,) = metric.arguments
+    shown, labels = float(min(metric.limit, items)), hits.label_counts.astype(np.float64)
+    roots = np.sqrt(shown * (items - shown)) * np.sqrt(labels * np.maximum(items - labels, 0))
+    return np.asarray(roots)
 
 
 def _of_f1(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
@@ -133,6 +153,52 @@ METRICS = (
         parameters=(REL,),
         aliases=("hit_rate", "HitRate", "success"),
         cut_names=("success",),
+    ),
+    MetricSpec(
+        name="fbeta",
+        kernel="count_hits_for",
+        expected="count_hits_for",
+        definition="(1 + beta^2) P r / (beta^2 P + r), of precision@k P and recall@k r",
+        range="0 to 1",
+        source="van Rijsbergen, Information Retrieval, 1979, chapter 7",
+        divisor=Divisor(_of_fbeta, "the mean of {} and {}, the latter counted beta^2 times"),
+        fields=("precision_divisor", "recall_divisor"),
+        cutoff="required",
+        parameters=(BETA, REL),
+        aliases=("F1Beta", "f_beta"),
+    ),
+    MetricSpec(
+        name="fallout",
+        kernel="count_misses",
+        expected="count_misses",
+        definition="predictions within k that are no hits / all predictions of the list that are "
+        "none; 0 if all are hits",
+        range="0 to 1",
+        better="lower",
+        source="Swets, Information Retrieval Systems, Science 1963; over the list, as "
+        "RetrievalFallOut of TorchMetrics",
+        divisor=Divisor(_misses, "the predictions that are no hits"),
+        parameters=(REL,),
+        sees_all=True,
+        counts_empty=True,
+    ),
+    MetricSpec(
+        name="mcc",
+        kernel="hits_beyond_chance",
+        expected="hits_beyond_chance",
+        definition="Matthews correlation of being within k and being a label, over N items: (N "
+        "hits - k R) / sqrt(k (N - k) R (N - R)); 0 unless k and R are below N",
+        range="-1 to 1",
+        source="Matthews, Comparison of the Predicted and Observed Secondary Structure of T4 Phage "
+        "Lysozyme, BBA 1975, as RecTools computes it",
+        divisor=Divisor(_of_mcc, "sqrt(k (N - k) R (N - R))"),
+        cutoff="required",
+        parameters=(
+            Parameter("items", "the number N of all items", None, low=0, high=1e15, kind=int),
+            REL,
+        ),
+        counts_empty=True,
+        aggregate="aggregates.mean.SignedMean",
     ),
     MetricSpec(
         name="f1",

@@ -1,4 +1,4 @@
-"""Metrics of where hits stand: relative_p, rprec_mult, iprec, first_rank, mean_rank, auc, bing."""
+"""Metrics of where hits stand: relative_p, iprec, first_rank, mean_rank, auc, gauc, yaap..."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
 
 RECALL = Parameter("recall", "the least recall", low=0, high=1, closed=True)
+BY = Parameter(
+    "by",
+    "what a list counts by",
+    0,
+    words=(("predictions", 0), ("hits", 1)),
+    low=-1,
+    high=2,
+)
 TIMES = Parameter("times", "how many times R the cutoff is", low=0, high=1e6)
 
 
@@ -45,6 +53,14 @@ def _added(semantics: Choices) -> tuple[float, ...]:
 def _pairs(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     found = counted("count_hits", hits, metric.limit)
     return np.asarray(found * (np.minimum(metric.limit, hits.prediction_counts) - found))
+
+
+def _list_weights(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    """The weight of a list; 0 without a pair."""
+    found = counted("count_hits", hits, metric.limit)
+    every = np.minimum(metric.limit, hits.prediction_counts)
+    weights = found if metric.arguments[0] else every
+    return np.where((found > 0) & (found < every), weights, 0)
 
 
 def _without_cutoff(metric: Metric, semantics: Choices) -> str:
@@ -157,6 +173,19 @@ METRICS = (
         undefined=_without_cutoff,
     ),
     MetricSpec(
+        name="gauc",
+        kernel="weighted_pairs",
+        expected="weighted_pairs",
+        definition="the mean of auc over the lists with a hit and another prediction, each as "
+        "often as it has predictions, or hits",
+        range="0 to 1",
+        source="Zhu et al., Optimized Cost per Click in Taobao Display Advertising, KDD 2017; by "
+        "hits as RecBole computes it",
+        divisor=Divisor(_list_weights, "the weight of the list"),
+        parameters=(BY, REL),
+        undefined=_without_cutoff,
+    ),
+    MetricSpec(
         name="lrap",
         kernel="sum_precisions",
         expected="shared_precisions",
@@ -180,5 +209,16 @@ METRICS = (
         divisor=Divisor(_labels, "R"),
         cutoff="none",
         parameters=(REL,),
+    ),
+    MetricSpec(
+        name="yaap",
+        kernel="log_odds_of_precisions",
+        definition="ln((1 + S) / (1 + R - S)), of the sum S of P(i) rel(i) over all predictions",
+        range="any number",
+        source="Robertson, On Smoothing Average Precision, ECIR 2012, as trec_eval 9 computes it",
+        cutoff="none",
+        parameters=(REL,),
+        counts_empty=True,
+        aggregate="aggregates.mean.SignedMean",
     ),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankmill.metrics.base import REL, Divisor, Metric, MetricSpec, Parameter
+from rankmill.metrics.families.precision import BETA
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
@@ -89,10 +90,7 @@ METRICS = (
         source=RIJSBERGEN,
         divisor=Divisor(_of_f, "(beta^2 R + n) / (1 + beta^2)"),
         cutoff="none",
-        parameters=(
-            Parameter("beta", "how many times as much recall counts", 1.0, low=0, high=1e9),
-            REL,
-        ),
+        parameters=(BETA, REL),
         aliases=("SetF",),
     ),
     MetricSpec(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
+from rankmill.columns.elementary import log2
 from rankmill.columns.ids import id_text
 from rankmill.errors import InputError
 from rankmill.metrics.aggregate import (
@@ -24,6 +25,9 @@ from rankmill.metrics.needs import Confidences
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import MOST_DIGITS, Counts, kind, nested
 from rankmill.threads import Workers
+
+# Log loss takes 0 and 1 for so far from them, as scikit-learn does.
+EPSILON = 2.0**-52
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,36 @@ class Brier(Moments):
         """Return the exact mean, rounded once."""
         crossed = 2 * (self.correct.total << UNIT) - (self.correct.count << (2 * UNIT))
         return (self.every.squares - crossed) / (self.every.count << (2 * UNIT))
+
+
+class LogLoss(Moments):
+    """The mean of -log(confidence) of correct predictions, and of -log(1 - confidence) of others.
+
+    What is added up are losses, in bits.
+    """
+
+    probabilities = True
+
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
+        """Return the aggregate with the predictions of a block."""
+        every, right = (
+            np.clip(one.astype(np.float64), EPSILON, 1 - EPSILON)
+            for one in confidences_of(scored, asked, probabilities=True)
+        )
+        whole, less, correct = (Mean.of(_bits(one)) for one in (1 - every, 1 - right, right))
+        total = whole.total - less.total + correct.total
+        squares = whole.squares - less.squares + correct.squares
+        return self.merge(replace(self, every=Mean(whole.count, total, squares), correct=correct))
+
+    def number(self) -> float:
+        """Return the mean in nats."""
+        return (self.every.mean or 0.0) * math.log(2)
+
+
+def _bits(chances: np.ndarray) -> np.ndarray:
+    """Return -log2 of chances from 2**-52 to 1, for which `log2` takes numbers up to 2**45."""
+    small = chances < 2.0**-26
+    return np.asarray(log2(1 / np.where(small, chances * 2.0**26, chances)) + 26.0 * small)
 
 
 class Separation(Moments):

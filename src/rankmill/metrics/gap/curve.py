@@ -7,6 +7,7 @@ at the confidences of correct predictions therefore have all the best points of 
 
 import math
 from dataclasses import dataclass, replace
+from operator import mul
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -114,6 +115,25 @@ class BestThreshold(Curve):
         # Zeros of both signs are one threshold: + 0.0 makes it 0.0, whichever was read first.
         best = float(points.threshold[f1.argmax()]) + 0.0 if len(f1) else math.inf
         return best if math.isfinite(best) else None
+
+
+class RocArea(Curve):
+    """The area below the ROC curve: the share of pairs of a right and a wrong prediction in order.
+
+    A pair of equal confidence counts as half.
+    """
+
+    def finish(self, totals: Totals, among: Among, workers: Workers) -> Value:
+        """Return the area, exact and rounded once; None without both kinds."""
+        points, right = self.points(among), int(self.correct.counts.sum())
+        wrong = self.seen.predictions - right
+        if not right or not wrong:
+            return Value(None)
+        gained = np.diff(points.correct, prepend=0)
+        above = points.above - (points.correct - gained)
+        tied = points.predictions - points.above - gained
+        twice = 2 * (wrong - above) - tied
+        return Value(sum(map(mul, gained.tolist(), twice.tolist())) / (2 * right * wrong))
 
 
 def _share(row: state_rows.Row, name: str) -> float:

@@ -1,0 +1,68 @@
+"""Metrics of how far a list agrees with the best one, or with another: compat, rbo, kendall_tau."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankmill.metrics.base import Divisor, Metric, MetricSpec, Parameter, counted
+from rankmill.metrics.no_value import one_order
+from rankmill.semantics.choices import Choices
+
+if TYPE_CHECKING:
+    from rankmill.matching.hits import Hits
+
+P = Parameter("p", "how much less each depth counts than that before", 0.95, low=0, high=1)
+OVERLAP = (
+    "the sum over depths d, up to the longer of labels and list, of p^(d - 1) times the share "
+)
+OVERLAP += "of the first d items that are among the first d labels (by falling gain, those of one "
+OVERLAP += "gain in the order of the list)"
+
+
+def _of_best(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return counted("overlap_of_best", hits, metric.limit, *metric.arguments)
+
+
+def _of_weights(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return counted("sum_of_weights", hits, metric.limit, *metric.arguments)
+
+
+METRICS = (
+    MetricSpec(
+        name="compat",
+        kernel="overlap_with_labels",
+        definition=f"compatibility: {OVERLAP}, / the same of the list of all labels",
+        range="0 to 1",
+        source="Clarke, Vtyurina and Smucker, Assessing Top-k Preferences, TOIS 2021",
+        divisor=Divisor(_of_best, "the same of the list of all labels"),
+        parameters=(P,),
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="rbo",
+        kernel="overlap_with_labels",
+        definition=f"rank-biased overlap: {OVERLAP}, / the sum of p^(d - 1); with another list as "
+        "labels, whose scores are the gains, it compares two lists",
+        range="0 to 1",
+        source="Webber, Moffat and Zobel, A Similarity Measure for Indefinite Rankings, TOIS 2010, "
+        "of finite lists",
+        divisor=Divisor(_of_weights, "the sum of p^(d - 1)"),
+        parameters=(P,),
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="kendall_tau",
+        kernel="rank_correlation",
+        definition="over the pairs of hits within k of unequal gains: those whose larger gain "
+        "stands first less the others, / both; 0 without such a pair; with another list as labels, "
+        "as for rbo, over the items of both",
+        range="-1 to 1",
+        source="Kendall, A New Measure of Rank Correlation, Biometrika 1938",
+        aliases=("tau",),
+        counts_empty=True,
+        aggregate="aggregates.mean.SignedMean",
+        undefined=one_order,
+    ),
+)
