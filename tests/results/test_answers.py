@@ -19,6 +19,7 @@ import pytest
 import rankmill
 from flat import flat
 from rankmill.errors import InputError, UsageError
+from rankmill.kaggle import check
 from rankmill.nightly.history.record import record
 from rankmill.results.answer import Answer
 
@@ -57,6 +58,10 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "Trace": lambda runs: rankmill.explain(GOLD, runs["a"], "map", 1),
     "EvaluatorDifferences": lambda runs: rankmill.explain_evaluators(GOLD, runs["a"], "map"),
     "Fused": lambda runs: rankmill.fuse(runs),
+    "SubmissionCheck": lambda runs: check(
+        pd.DataFrame({"id": list(runs["a"]), "items": "x"}),
+        pd.DataFrame({"id": [*runs["b"], 9], "items": "x x"}),
+    ),
     "GatePower": lambda runs: rankmill.gate_power(
         GOLD, runs["a"], [f"map drop <= {len(runs['a'])}%"], baseline=runs["b"]
     ),

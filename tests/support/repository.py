@@ -27,7 +27,7 @@ HOUSE: dict[str, set[str]] = {
     # The table of options names formats and the default metrics.
     "config": {"metrics", "results", "sources"},
     "engine": {"metrics", "results", "sources"},
-    "adapters": {"metrics"},
+    "adapters": {"engine"},
     "analysis": {"engine"},
     "nightly": {"analysis", "config"},
     "spark": {"nightly"},  # rankmill.spark.compare and gate merge states, and judge them
