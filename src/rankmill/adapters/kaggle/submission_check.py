@@ -14,7 +14,7 @@ from rankmill.show.tables import Bad, Column, Part, Table, View
 if TYPE_CHECKING:
     import numpy as np
 
-    from rankmill.adapters.kaggle.submission_cells import Cells, CellItems
+    from rankmill.adapters.kaggle.submission_cells import CellItems, Cells
 
 PROBLEMS = {
     "not readable": "write a table as the example of the competition is one",

@@ -41,6 +41,7 @@ def fuse(
     norm: str | None = None,
     weights: Sequence[float] | None = None,
     k: int | None = None,
+    parameter: float | None = None,
     top: int | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -48,13 +49,12 @@ def fuse(
 ) -> Fused:
     """Fuse the lists of several runs into one list for each query.
 
-    An item gets a number from each list that it is in: ``1 / (k + rank)`` for "rrf", and its
-    normalised confidence for the other methods; the weight of the run multiplies it. The method
-    makes one score of these numbers: "rrf" and "combsum" their sum, "combmnz" the sum times how
-    many there are, "combanz" the sum divided by how many there are, "combmin", "combmax" and
-    "combmed" the least, the largest and the median. A list without the item adds nothing, and so
-    does a run without the query. Items stand by falling score, and those of equal scores by
-    ascending id: integers as numbers, strings as bytes.
+    An item gets a number from each list that it is in, which is a function of its rank or its
+    normalised confidence; the weight of the run multiplies it. The method makes one score of these
+    numbers, such as their sum. A list without the item adds nothing, other than in "bordafuse",
+    "condorcet" and norm "borda", and so does a run without the query. Items stand by falling score,
+    and those of equal scores by ascending id: integers as numbers, strings as bytes.
+    ``rankmill docs fusing`` has the formulas.
 
     The order of the runs changes no bit, as numbers are added in ascending order. A repeat of an
     item within a list is left out before ranks are counted.
@@ -66,16 +66,22 @@ def fuse(
     path : str or path, optional
         The file to write, whole or not at all: wide Parquet if its name ends in .parquet, a run of
         TREC if it ends in .run or .trec. Without it a table is returned.
-    method : {"rrf", "combsum", "combmnz", "combanz", "combmin", "combmax", "combmed"}
-        "rrf" is reciprocal rank fusion, which needs no confidences.
-    norm : {"min-max", "z-score", "rank", "none"}, optional
+    method : str
+        By rank: "rrf" (reciprocal rank fusion), "isr", "log-isr", "logn-isr", "bordafuse",
+        "condorcet", "rbc". By confidence: "combsum", "combmnz", "combanz", "combmin", "combmax",
+        "combmed", "combgmnz", "mixed", "wmnz".
+    norm : str, optional
         What stands for a confidence c in a list of n items. "min-max", the default, is
-        ``(c - min) / (max - min)``; "z-score" is ``(c - mean) / sd`` with the standard deviation of
-        the n confidences; both are 0 if all are equal. "rank" is ``1 - (rank - 1) / n``.
+        ``(c - min) / (max - min)``, "min-max-inverted" ``(max - c) / (max - min)``, "sum"
+        ``(c - min) / sum(c - min)``, "z-score" ``(c - mean) / sd`` with the standard deviation of
+        the n confidences; all are 0 if all are equal. "max" is ``c / max``, "rank"
+        ``1 - (rank - 1) / n``, "borda" the same with the items of all lists for n, and "none" c.
     weights : sequence of float, optional
         A positive number for each run; by default 1.
     k : int, optional
         The constant of "rrf"; by default 60.
+    parameter : float, optional
+        The gamma of "combgmnz", the phi of "rbc", the sigma of "logn-isr" (by default 0.01).
     top : int, optional
         Keep only so many items of each fused list.
     threads : int, optional
@@ -114,7 +120,7 @@ def fuse(
     if isinstance(runs, Iterable) and not isinstance(runs, Mapping | str):
         runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
     given = runs_of(runs)
-    fusion = fusion_of(len(runs), method, norm, k, weights, top)
+    fusion = fusion_of(len(runs), method, norm, k, parameter, weights, top)
     if path is not None:
         check_path(path)
     for one in given.values():
