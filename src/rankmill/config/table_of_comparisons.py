@@ -211,14 +211,16 @@ COMPARISON = (
 FUSIONS = (
     *("rrf", "combsum", "combmnz", "combanz", "combmin", "combmax", "combmed", "combgmnz"),
     *("mixed", "wmnz", "isr", "log-isr", "logn-isr", "bordafuse", "condorcet", "rbc"),
+    *("mapfuse", "posfuse", "slidefuse", "probfuse", "segfuse", "bayesfuse"),
 )
 FUSING = (
     _fuse(
         "--method NAME",
         "method",
-        "By rank: rrf (the default), isr, log-isr, logn-isr, bordafuse, condorcet, rbc. By "
-        "normalised confidence: combsum, combmnz, combanz, combmin, combmax, combmed, combgmnz, "
-        "mixed, wmnz. 'rankmill docs fusing' has the formulas.",
+        "How lists are fused; by default rrf. By rank: rrf, isr, log-isr, logn-isr, bordafuse, "
+        "condorcet, rbc. By normalised confidence: combsum, combmnz, combanz, combmin, combmax, "
+        "combmed, combgmnz, mixed, wmnz. Trained: mapfuse, posfuse, slidefuse, probfuse, segfuse, "
+        "bayesfuse. 'rankmill docs fusing' has the formulas.",
         default="rrf",
         # As in analysis/fuse/methods.py, which loads NumPy. A test holds them equal.
         choices=FUSIONS,
@@ -231,6 +233,12 @@ FUSING = (
         choices=("min-max", "min-max-inverted", "max", "sum", "z-score", "rank", "borda", "none"),
     ),
     _fuse(
+        "--train-labels FILE|DIR",
+        "train_labels",
+        "Labels of training queries, for trained methods.",
+        kind="input",
+    ),
+    _fuse(
         "--weights NUMBERS",
         "weights",
         "A weight for each run, as 2,1; by default all are 1.",
@@ -239,7 +247,8 @@ FUSING = (
     _fuse(
         "--parameter NUMBER",
         "parameter",
-        "The number that a method takes: gamma of combgmnz, phi of rbc, sigma of logn-isr.",
+        "A number that the method takes, such as phi of rbc. Others are gamma of combgmnz, sigma "
+        "of logn-isr, segments of probfuse, and window of slidefuse.",
         kind="number",
     ),
     _fuse(

@@ -10,6 +10,9 @@ AS_IS, MIN_MAX, Z_SCORE, RANK, RECIPROCAL, INVERTED, MAX, TOTAL = 0, 1, 2, 3, 4,
 BORDA, POINTS, SQUARE, GEOMETRIC, PLACE = 8, 9, 10, 11, 12
 # What becomes of the numbers that an item gets from several lists.
 SUM, TIMES_FACTOR, MEAN, LEAST, MOST, MEDIAN, TIMES_WEIGHTS, VOTES = 0, 1, 2, 3, 4, 5, 6, 7
+# What becomes of that number where rates are trained: it is the rate of the rank, of a segment of
+# the list or of a window around the rank, or the rate of the rank multiplies it.
+UNTRAINED, BY_RANK, BY_SEGMENT, BY_WINDOW, TIMES_SCORE = 0, 1, 2, 3, 4
 # Chunks of this length are sorted by insertion before they are merged.
 SMALL = 16
 ONE = np.uint64(1)
@@ -23,10 +26,13 @@ def fuse_lists(
     scores,
     weights,
     factors,
+    rates,
     norm,
     method,
+    trained,
     k,
-    phi,
+    parameter,
+    absent,
     top,
     seed,
     out_places,
@@ -37,8 +43,9 @@ def fuse_lists(
 
     List r of query q holds the predictions ids[starts[q, r]:ends[q, r]], with `scores` beside them
     if `norm` needs any. `norm` says what an item gets from a list, multiplied by weights[r], and
-    `method` what becomes of these numbers; factors[n] is for an item with n of them. A repeat of an
-    item within a list is left out.
+    `method` what becomes of these numbers; factors[n] is for an item with n of them. If the method
+    is `trained`, rates[r] are those of run r, and an item gets `absent` from a list that lacks it,
+    unless that is NaN. A repeat of an item within a list is left out.
 
     Writes for each query up to `top` items, the highest score first, and equal ones by ascending
     id: a place in `ids` and the score; out_lengths[q] is how many. Returns the number of repeats,
@@ -61,19 +68,19 @@ def fuse_lists(
     bounds = np.zeros(runs + 1, np.int64)
     # Weights are added in ascending order, so that the order of the runs changes no bit.
     by_weight = np.argsort(weights)
+    by = weights[by_weight]
     repeats = written = 0
     for q in range(queries):
         table = slots[: table_size(np.sum(ends[q] - starts[q]))]
         table[:] = -1
         found = 0
         for r in range(runs):
-            base = bounds[r]
             length, found = number_items(
                 starts[q, r], ends[q, r], keys, first, last, data, kind, seed,
-                table, places, seen, r, found, members[base:], spare[base:],
+                table, places, seen, r, found, members[bounds[r] :], spare[bounds[r] :],
             )  # fmt: skip
             repeats += ends[q, r] - starts[q, r] - length
-            bounds[r + 1] = base + length
+            bounds[r + 1] = bounds[r] + length
         counts[:found] = 0
         masses[:found] = 0.0
         for r in by_weight:
@@ -83,23 +90,20 @@ def fuse_lists(
             if not np.isfinite(scale):
                 return repeats, q
             weight = 1.0 if method == TIMES_WEIGHTS or method == VOTES else weights[r]
-            power = 1.0 - phi
+            power = 1.0 - parameter
             for rank in range(length):
                 item = own[rank]
+                part = part_of(scores, spots[rank], rank, length, found, norm, low, scale, k)
                 if norm == GEOMETRIC:
-                    part = power
-                    power *= phi
-                else:
-                    part = part_of(scores, spots[rank], rank, length, found, norm, low, scale, k)
+                    part, power = power, power * parameter
+                if trained != UNTRAINED:
+                    part = rate_of(rates[r], rank, length, trained, parameter, absent, part)
                 parts[item, counts[item]] = weight * part
                 counts[item] += 1
                 masses[item] += weights[r]
                 seen[item] = runs + r
-            if norm == BORDA or norm == POINTS or norm == PLACE:
-                # The items that a list lacks share what it leaves over; by place they are last.
-                part = np.inf if norm == PLACE else (found - length + 1) / 2.0
-                if norm == BORDA:
-                    part = 0.5 - (length - 1) / (2.0 * found)
+            part = absent_part(length, found, norm, absent)
+            if not np.isnan(part):
                 for item in range(found):
                     if seen[item] != runs + r:
                         parts[item, counts[item]] = weight * part
@@ -107,12 +111,9 @@ def fuse_lists(
                         masses[item] += weights[r]
         for item in range(found):
             order[item] = item
-            fused[item] = 0.0
-            if method != VOTES:
-                fused[item] = combined(parts[item], counts[item], method, factors, masses[item])
+            fused[item] = combined(parts[item], counts[item], method, factors, masses[item])
             if not np.isfinite(fused[item]):
                 return repeats, q
-        by = weights[by_weight]
         sort_fused(order, spare, found, fused, places, parts, by, keys, first, last, data, kind)
         if method == VOTES:  # from ascending ids, so that it does not matter where items stood
             fused[:found] = np.nan
@@ -125,6 +126,52 @@ def fuse_lists(
             out_scores[written] = fused[order[i]]
             written += 1
     return repeats, -1
+
+
+@kernel
+def count_hits(starts, ends, ids, seed, out_hits, out_lists, out_values):
+    """Count how often runs are right at each rank; list 0 of a query holds its labels.
+
+    Writes how many lists of run r are right at rank i, from 0, into out_hits[r, i], and how many
+    are that long into out_lists[r, i], of queries with a label. out_values[q, r] gets the average
+    precision, and the share of hits in each segment of the list.
+    """
+    keys, first, last, data, kind = ids.keys, ids.starts, ids.ends, ids.data, ids.kind
+    queries, columns = starts.shape
+    segments = out_values.shape[2] - 1
+    most = 0
+    for q in range(queries):
+        most = max(most, np.sum(ends[q] - starts[q]))
+    slots = np.empty(table_size(most), np.int64)
+    places, seen, members, spare = np.empty((4, most), np.int64)
+    for q in range(queries):
+        table = slots[: table_size(np.sum(ends[q] - starts[q]))]
+        table[:] = -1
+        labels = found = 0
+        for r in range(columns):
+            length, found = number_items(
+                starts[q, r], ends[q, r], keys, first, last, data, kind, seed,
+                table, places, seen, r, found, members, spare,
+            )  # fmt: skip
+            if r == 0:
+                labels = found
+            if r == 0 or labels == 0:
+                continue
+            values = out_values[q, r - 1]
+            size = (length + segments - 1) // segments if segments else length
+            hits = 0
+            for rank in range(length):
+                out_lists[r - 1, rank] += 1
+                if members[rank] < labels:
+                    hits += 1
+                    out_hits[r - 1, rank] += 1
+                    values[0] += hits / (rank + 1)
+                    if segments:
+                        values[1 + rank // size] += 1.0
+            for k in range(segments):
+                if k * size < length:
+                    values[1 + k] /= min(size, length - k * size)
+            values[0] /= labels
 
 
 @helper
@@ -231,11 +278,38 @@ def part_of(scores, place, rank, length, found, norm, low, scale, k):
 
 
 @helper
+def absent_part(length, found, norm, absent):
+    """Return what an item gets from a list that lacks it; NaN if that is nothing."""
+    if norm == BORDA:  # what the list leaves over is shared
+        return 0.5 - (length - 1) / (2.0 * found)
+    if norm == POINTS:
+        return (found - length + 1) / 2.0
+    return np.inf if norm == PLACE else absent
+
+
+@helper
+def rate_of(rates, rank, length, trained, parameter, absent, part):
+    """Return the rate of a rank, from 0; `parameter` is how many segments, or the window."""
+    if trained == BY_SEGMENT:
+        return rates[rank // -(-length // int(parameter))]
+    if trained == BY_WINDOW:
+        start, end = max(0, rank - int(parameter)), min(length, rank + int(parameter) + 1)
+        total = 0.0
+        for i in range(start, min(end, len(rates))):
+            total += rates[i]
+        return total / (end - start)
+    rate = rates[rank] if rank < len(rates) else 0.0 if np.isnan(absent) else absent
+    return rate * (part + 1.0) if trained == TIMES_SCORE else rate
+
+
+@helper
 def combined(parts, count, method, factors, mass):
     """Return the score of an item from what it gets from `count` lists; sorts these numbers.
 
     They are added in ascending order, so that the order of the lists changes no bit.
     """
+    if method == VOTES:
+        return 0.0
     for i in range(1, count):
         part = parts[i]
         j = i

@@ -108,7 +108,7 @@ class SubmissionCheck(Answer):
             if not self.problems:
                 return [headline]
             more = len(self.problems) - _SHOWN
-            rest = [f"and {more:,} more: --format json or csv has them all"] if more > 0 else []
+            rest = [f"and {more:,} more, which JSON and CSV have"] if more > 0 else []
             return [Bad(headline), "", table(_SHOWN), *rest]
 
         return View(screen, lambda: [table()], table, self.to_dict)

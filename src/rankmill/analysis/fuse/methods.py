@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankmill.analysis.fuse.hit_rates import RARE, HitRates
 from rankmill.errors import UsageError, positive
 from rankmill.kernels import fusion
 
 
-class Parameter(NamedTuple):
+class MethodParameter(NamedTuple):
     """The number that a method takes: its name, its bounds, and what it is by default."""
 
     name: str
@@ -32,13 +33,23 @@ class Method(NamedTuple):
     factor : callable, optional
         Takes how many numbers there are, and the parameter; returns what their sum is multiplied
         by.
-    parameter : Parameter, optional
+    parameter : MethodParameter, optional
+    trained : int
+        What becomes of that number with the rates of training queries.
+    rates : callable, optional
+        Takes these, and returns those of each run, float64[runs, rates]; None if nothing is
+        trained.
+    absent : float
+        What an item gets from a list that lacks it; NaN if that is nothing.
     """
 
     combination: int
     part: int | None = None
     factor: Callable[[int, float], float] = lambda count, parameter: 1.0
-    parameter: Parameter | None = None
+    parameter: MethodParameter | None = None
+    trained: int = fusion.UNTRAINED
+    rates: Callable[[HitRates], np.ndarray] | None = None
+    absent: float = math.nan
 
 
 METHODS = {
@@ -53,7 +64,7 @@ METHODS = {
         fusion.TIMES_FACTOR,
         None,
         lambda n, gamma: math.pow(n, gamma),
-        Parameter("gamma", -1000.0, 1000.0),
+        MethodParameter("gamma", -1000.0, 1000.0),
     ),
     "mixed": Method(fusion.TIMES_FACTOR, None, lambda n, _: math.sqrt(n)),
     "wmnz": Method(fusion.TIMES_WEIGHTS),
@@ -63,11 +74,36 @@ METHODS = {
         fusion.TIMES_FACTOR,
         fusion.SQUARE,
         lambda n, sigma: math.log(n + sigma),
-        Parameter("sigma", 0.0, 1.0, 0.01),
+        MethodParameter("sigma", 0.0, 1.0, 0.01),
     ),
     "bordafuse": Method(fusion.SUM, fusion.POINTS),
     "condorcet": Method(fusion.VOTES, fusion.PLACE),
-    "rbc": Method(fusion.SUM, fusion.GEOMETRIC, parameter=Parameter("phi", 0.0, 1.0)),
+    "rbc": Method(fusion.SUM, fusion.GEOMETRIC, parameter=MethodParameter("phi", 0.0, 1.0)),
+    # Trained rates take the place of what an item gets by rank.
+    "mapfuse": Method(fusion.SUM, fusion.RECIPROCAL, rates=HitRates.average_precisions),
+    "posfuse": Method(fusion.SUM, fusion.RANK, trained=fusion.BY_RANK, rates=HitRates.by_rank),
+    "slidefuse": Method(
+        fusion.SUM,
+        fusion.RANK,
+        parameter=MethodParameter("window", 0, 1 << 20, 5),
+        trained=fusion.BY_WINDOW,
+        rates=HitRates.by_rank,
+    ),
+    "probfuse": Method(
+        fusion.SUM,
+        fusion.RANK,
+        parameter=MethodParameter("segments", 1, 1 << 20, 25),
+        trained=fusion.BY_SEGMENT,
+        rates=HitRates.by_segment,
+    ),
+    "segfuse": Method(fusion.SUM, trained=fusion.TIMES_SCORE, rates=HitRates.by_growing_segment),
+    "bayesfuse": Method(
+        fusion.SUM,
+        fusion.RANK,
+        trained=fusion.BY_RANK,
+        rates=HitRates.odds,
+        absent=math.log(RARE / (1 - RARE)),
+    ),
 }
 """Name of a method -> its row."""
 
@@ -107,6 +143,10 @@ class Fusion(NamedTuple):
     weights : float64, one a run
     top : int
         The number of items that are kept of a fused list.
+    rates : float64[runs, rates]
+        Those of a trained method.
+    trained_on : int or None
+        The number of training queries.
     """
 
     method: str
@@ -115,24 +155,50 @@ class Fusion(NamedTuple):
     parameter: float
     weights: np.ndarray
     top: int
+    rates: np.ndarray = np.empty((0, 0))
+    trained_on: int | None = None
 
     @property
-    def how(self) -> tuple[int, int]:
-        """The normalisation and the method, as the kernel takes them."""
-        row = METHODS[self.method]
-        return NORMS[self.norm] if row.part is None else row.part, row.combination
+    def row(self) -> Method:
+        """The row of its method."""
+        return METHODS[self.method]
+
+    @property
+    def segments(self) -> int:
+        """How many segments a list has whose shares of hits are trained."""
+        return int(self.parameter) if self.row.trained == fusion.BY_SEGMENT else 0
+
+    def trained(self, found: HitRates) -> "Fusion":
+        """Return it with the rates of training queries."""
+        assert self.row.rates is not None
+        rates = np.ascontiguousarray(self.row.rates(found))
+        one = self._replace(trained_on=found.queries)
+        if self.row.trained == fusion.UNTRAINED:  # the rate of a run is a weight
+            return one._replace(weights=self.weights * rates[:, 0], k=0)
+        return one._replace(rates=rates)
+
+    @property
+    def absent(self) -> float:
+        """What an item gets from a list that lacks it; NaN if that is nothing."""
+        return self.row.absent
+
+    @property
+    def how(self) -> tuple[int, int, int]:
+        """The normalisation, the method and what is trained, as the kernel takes them."""
+        row = self.row
+        return NORMS[self.norm] if row.part is None else row.part, row.combination, row.trained
 
     @property
     def factors(self) -> np.ndarray:
         """What a sum of so many numbers is multiplied by, float64[runs + 1]."""
-        factor = METHODS[self.method].factor
+        factor = self.row.factor
         counts = range(1, len(self.weights) + 1)
         return np.array([0.0, *(factor(one, self.parameter) for one in counts)])
 
     @property
     def needs_scores(self) -> bool:
         """Whether it looks at confidences, and not only at ranks."""
-        return METHODS[self.method].part is None and self.how[0] not in OF_RANKS
+        return self.row.part is None and self.how[0] not in OF_RANKS
 
 
 def fusion_of(
@@ -143,6 +209,7 @@ def fusion_of(
     parameter: float | None,
     weights: Sequence[float] | None,
     top: int | None,
+    labelled: bool = False,
 ) -> Fusion:
     """Return how so many runs are fused; raises UsageError if the options do not fit together."""
     if runs < 2:
@@ -156,6 +223,12 @@ def fusion_of(
         raise UsageError(
             f"{method} fuses ranks, which have no norm: leave out the norm, or choose another "
             "method"
+        )
+    if labelled != (row.rates is not None):
+        raise UsageError(
+            f"{method} is not trained: leave out --train-labels"
+            if labelled
+            else f"{method} is trained: give labels of training queries with --train-labels"
         )
     if method != "rrf" and k is not None:
         raise UsageError(f"k is a constant of rrf, and {method} has none: leave k out")
@@ -183,6 +256,8 @@ def _parameter(method: str, given: float | None) -> float:
         )
     if not _is_real(number) or not asked.least <= number <= asked.most:
         raise UsageError(f"{asked.name} of {method} is {number!r}; expected {bounds}")
+    if isinstance(asked.least, int) and int(number) != number:
+        raise UsageError(f"{asked.name} of {method} is {number!r}; expected an integer")
     return float(number)
 
 
