@@ -270,7 +270,7 @@ def part_of(scores, place, rank, length, found, norm, low, scale, k):
         return float(found - rank)
     if norm == SQUARE:
         return 1.0 / (float(rank + 1) * float(rank + 1))
-    if norm == PLACE:
+    if norm == PLACE or norm == GEOMETRIC:
         return float(rank)
     if norm == AS_IS:
         return scores[place]

@@ -297,6 +297,31 @@ def test_is_the_oracle(
     assert lists_of(again) == found
 
 
+def random_runs(seed: int, most: int = 12) -> list[Lists]:
+    """Four runs that lack queries and items of each other."""
+    rng = random.Random(seed)
+    runs = []
+    for _ in range(4):
+        sizes = {query: rng.randint(0, most) for query in range(8) if rng.random() < 0.8} | {9: 3}
+        lists = {query: rng.sample(range(14), size) for query, size in sizes.items()}
+        runs.append({q: [(i, rng.uniform(0.5, 9)) for i in of] for q, of in lists.items()})
+    return runs
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("method", [name for name, row in METHODS.items() if row.rates is None])
+def test_each_method_and_norm_is_the_oracle(method: str) -> None:
+    options = {"parameter": PARAMETERS[method]} if method in PARAMETERS else {}
+    for seed, norm in enumerate([None] if method in BY_RANK else NORMS):
+        runs, weights = random_runs(seed), [0.3, 0.7, 0.1, 0.2]
+        given = {"method": method, "norm": norm, **options}
+        found = lists_of(rankmill.fuse(runs, weights=weights, **given))
+        check(found, oracle(runs, weights=weights, **given), exact=False)
+        for order in itertools.permutations(range(4)):
+            again = [runs[at] for at in order], [weights[at] for at in order]
+            assert lists_of(rankmill.fuse(again[0], weights=again[1], **given)) == found
+
+
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_long_lists_in_many_blocks(text: bool, ordered: bool, monkeypatch: Any) -> None:

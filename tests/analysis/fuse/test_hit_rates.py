@@ -179,6 +179,21 @@ def test_is_the_oracle(case: tuple[list[Run], Relevant], method: str, weighted: 
     assert again.table.to_pylist() == found.table.to_pylist()
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("method", TRAINED)
+def test_each_method_is_the_oracle(method: str) -> None:
+    """Runs that lack queries and items of each other, and training queries."""
+    rng = random.Random(5)
+    runs: list[Run] = []
+    for _ in range(3):
+        lists = {q: rng.sample(range(12), rng.randint(0, 12)) for q in rng.sample(range(7), 5)}
+        runs.append({q: [(i, 20.0 - at) for at, i in enumerate(of)] for q, of in lists.items()})
+    labels: Relevant = {q: rng.sample(range(12), rng.randint(0, 4)) for q in range(5)}
+    found = fused(runs, labels, method, weights=[0.5, 1.0, 3.0])
+    for query, scores in oracle(runs, labels, method, [0.5, 1.0, 3.0]).items():
+        assert scores_of(found)[query] == pytest.approx(scores, rel=1e-12, abs=1e-14)
+
+
 @pytest.mark.parametrize("method", TRAINED)
 def test_long_lists_in_many_blocks(method: str, monkeypatch: Any) -> None:
     """Beyond the last bin and segment, and added up over many blocks."""
