@@ -19,16 +19,7 @@ TEXT = pa.large_string()
 
 
 class Cells(NamedTuple):
-    """The cells of a table.
-
-    Attributes
-    ----------
-    columns : dict of str to pyarrow.LargeStringArray
-        Without the blanks around a text; null where a cell is empty.
-    rows : int64 array
-        The number of each row: its line in a file of text, else counted from 0.
-    unit : {"line", "row"}
-    """
+    """The cells of a table as text, null where one is empty; and the "line" or "row" of each."""
 
     columns: dict[str, Any]
     rows: np.ndarray
@@ -36,17 +27,9 @@ class Cells(NamedTuple):
 
 
 class CellItems(NamedTuple):
-    """The items in the cells of a column, one after the other.
+    """The items in all cells of a column: the row, the text and the text of the confidence of each.
 
-    Attributes
-    ----------
-    rows : int64 array
-        The place of the row of each item.
-    items : pyarrow.LargeStringArray
-    scores : pyarrow.LargeStringArray or None
-        The text of the confidence of each item.
-    broken : int64 array
-        The rows that hold no pairs, although they should; they have no items here.
+    `broken` are the rows that hold no pairs, although they should; they have no items here.
     """
 
     rows: np.ndarray
@@ -56,13 +39,7 @@ class CellItems(NamedTuple):
 
 
 def read_cells(value: Any, role: Any) -> Cells:
-    """Read a file or a frame; leading zeros and all else that a cell holds are kept.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read as a table.
-    """
+    """Read a file or a frame as text, with leading zeros; InputError if it is no table."""
     told = format_of_name(os.fspath(value)) if isinstance(value, str | os.PathLike) else "memory"
     format = {"csv": "csv-long", "tsv": "tsv-long", None: "csv-long"}.get(told)
     if hasattr(value, "iloc"):  # pandas reads a large file by parts, and one may hold only integers

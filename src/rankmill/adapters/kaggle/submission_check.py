@@ -67,15 +67,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SubmissionCheck(Answer):
-    """What a strict check of a submission found.
-
-    Attributes
-    ----------
-    rows : int
-        The rows of the submission.
-    problems : tuple of Problem
-        By kind, and each kind by row.
-    """
+    """What a strict check of a submission of so many rows found: by kind, and each kind by row."""
 
     rows: int
     problems: tuple[Problem, ...]
