@@ -90,6 +90,7 @@ def warmup() -> WarmUp:
     evaluate(labels, _wide(_long(False, None, None)), diverse, threads=1)
     run = _wide(_long(False, "score", pa.float64()))
     fuse([run, run], threads=1)
+    fuse([run, run], method="posfuse", train_labels=run, threads=1)
     _evaluate_arrays()
     _evaluate_text()
     evaluate({"1": ["a"]}, {"1": ["a"]}, ["map"], threads=1)
