@@ -1,5 +1,8 @@
 """The functions that competition notebooks write by hand, under the same names, for large inputs.
 
+`score` is the function of a metric notebook of Kaggle, and `check` tells what is wrong with a
+submission. All others are of lists:
+
 Lists of items are Python lists, NumPy or pandas arrays (a 2-D array has one list in each row),
 Arrow arrays or ``Ragged``. Items are integers, strings or any other hashable objects, and match
 exactly, as ``==`` compares them. Lists at the same position belong to the same query.
@@ -27,12 +30,15 @@ from rankmill.adapters.kaggle.one_query import (
     recall,
     rel_at_k,
 )
+from rankmill.adapters.kaggle.submission import ParticipantVisibleError, check, score
 
 __all__ = [
     "GAP_vector",
+    "ParticipantVisibleError",
     "apk",
     "average_precision",
     "average_precision_at_k",
+    "check",
     "map_per_image",
     "map_per_set",
     "mapk",
@@ -40,4 +46,5 @@ __all__ = [
     "precision_at_k",
     "recall",
     "rel_at_k",
+    "score",
 ]

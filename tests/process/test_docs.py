@@ -47,7 +47,7 @@ def output_of(command: str, run_cli: Any) -> str:
     program, *arguments = shlex.split(command)
     if program == "rankmill":
         outcome = run_cli(*arguments)
-        return outcome.stderr if outcome.exit_code else outcome.stdout
+        return (outcome.stderr if outcome.exit_code else "") or outcome.stdout
     assert program == "python", f"a page shows a command that no test can run: {command}"
     ran = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
     return ran.stderr if ran.returncode else ran.stdout

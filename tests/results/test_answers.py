@@ -19,6 +19,7 @@ import pytest
 import rankmill
 from flat import flat
 from rankmill.errors import InputError, UsageError
+from rankmill.kaggle import check
 from rankmill.nightly.history.record import record
 from rankmill.results.answer import Answer
 
@@ -57,6 +58,10 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "Trace": lambda runs: rankmill.explain(GOLD, runs["a"], "map", 1),
     "EvaluatorDifferences": lambda runs: rankmill.explain_evaluators(GOLD, runs["a"], "map"),
     "Fused": lambda runs: rankmill.fuse(runs),
+    "SubmissionCheck": lambda runs: check(
+        pd.DataFrame({"id": list(runs["a"]), "items": "x"}),
+        pd.DataFrame({"id": [*runs["b"], 9], "items": "x x"}),
+    ),
     "GatePower": lambda runs: rankmill.gate_power(
         GOLD, runs["a"], [f"map drop <= {len(runs['a'])}%"], baseline=runs["b"]
     ),
@@ -184,7 +189,7 @@ def test_fused_lists_in_a_file(tmp_path: Any) -> None:
     same_json(fused)
     assert list(json.loads(fused.to_json())) == [
         *("rankmill", "format", "path", "method", "norm", "queries", "items", "queries_in_all"),
-        *("repeated_items", "runs"),
+        *("repeated_items", "runs", "trained_on"),
     ]
     with pytest.raises(UsageError, match=r"written to .*fused\.run"):
         fused.to_arrow()

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
     "report": ("rankmill.cli.report", "Write a page about predictions, in HTML."),
     "head": ("rankmill.cli.head", "Show how an input is understood, and its first queries."),
+    "check": ("rankmill.cli.check", "Tell what is wrong with a submission of a competition."),
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",
@@ -214,7 +215,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     "JSON: exactly, and fast.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Run 'rankmill COMMAND --help' for the options of a command, with examples. Exit codes: "
-    "0 done, 1 a rule of 'gate' was broken, 2 wrong usage, 3 wrong data, 4 too little memory or "
+    "0 done, 1 'gate' or 'check' says no, 2 wrong usage, 3 wrong data, 4 too little memory or "
     "room, 70 a mistake of rankmill, 130 interrupted.",
 )
 @click.option(

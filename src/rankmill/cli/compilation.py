@@ -134,6 +134,7 @@ def _steps(direction: int) -> Iterator[Callable[[], object]]:
     yield partial(evaluate, labels, _wide(_long(False, None, None)), diverse, threads=1)
     run = _wide(_long(False, "score", pa.float64()))
     yield partial(fuse, [run, run], threads=1)
+    yield partial(fuse, [run, run], method="posfuse", train_labels=run, threads=1)
     yield from (_evaluate_arrays, _evaluate_text)
     yield partial(evaluate, {"1": ["a"]}, {"1": ["a"]}, ["map"], threads=1)
     yield from (_join_counts, _compare)

@@ -46,7 +46,8 @@ def command(
     from rankmill.analysis.fuse.fuse import check_path, fuse
 
     check_path(output)
-    check_outputs(output, list(inputs.values()))
+    learned = options["train_labels"]
+    check_outputs(output, [*inputs.values(), *([] if learned is None else [learned])])
     fused = run(fuse, None, inputs, options | {"path": output})
     emit(f"{fused!r}\n")
 

@@ -208,24 +208,35 @@ COMPARISON = (
     ),
 )
 
+FUSIONS = (
+    *("rrf", "combsum", "combmnz", "combanz", "combmin", "combmax", "combmed", "combgmnz"),
+    *("mixed", "wmnz", "isr", "log-isr", "logn-isr", "bordafuse", "condorcet", "rbc"),
+    *("mapfuse", "posfuse", "slidefuse", "probfuse", "segfuse", "bayesfuse"),
+)
 FUSING = (
     _fuse(
         "--method NAME",
         "method",
-        "rrf (the default), combsum, combmnz, combanz, combmin, combmax or combmed. rrf: the sum "
-        "of 1 / (k + rank). combsum, combmin, combmax, combmed: the sum, least, largest and median "
-        "of the normalised confidences; combmnz: the sum times the number of lists that have the "
-        "item; combanz: divided by it.",
+        "How lists are fused; by default rrf. By rank: rrf, isr, log-isr, logn-isr, bordafuse, "
+        "condorcet, rbc. By normalised confidence: combsum, combmnz, combanz, combmin, combmax, "
+        "combmed, combgmnz, mixed, wmnz. Trained: mapfuse, posfuse, slidefuse, probfuse, segfuse, "
+        "bayesfuse. 'rankmill docs fusing' has the formulas.",
         default="rrf",
         # As in analysis/fuse/methods.py, which loads NumPy. A test holds them equal.
-        choices=("rrf", "combsum", "combmnz", "combanz", "combmin", "combmax", "combmed"),
+        choices=FUSIONS,
     ),
     _fuse(
         "--norm NAME",
         "norm",
-        "How confidences are normalised: min-max (the default), z-score, rank or none. rank: "
-        "1 - (rank - 1) / n. rrf has none.",
-        choices=("min-max", "z-score", "rank", "none"),
+        "How confidences are normalised: min-max (the default), min-max-inverted, max, sum, "
+        "z-score, rank, borda or none. Methods by rank have none.",
+        choices=("min-max", "min-max-inverted", "max", "sum", "z-score", "rank", "borda", "none"),
+    ),
+    _fuse(
+        "--train-labels FILE|DIR",
+        "train_labels",
+        "Labels of training queries, for trained methods.",
+        kind="input",
     ),
     _fuse(
         "--weights NUMBERS",
@@ -233,6 +244,13 @@ FUSING = (
         "A weight for each run, as 2,1; by default all are 1.",
     ),
     _fuse("--k K", "k", "The k of rrf; by default 60.", kind="integer", least=1),
+    _fuse(
+        "--parameter NUMBER",
+        "parameter",
+        "A number that the method takes, such as phi of rbc. Others are gamma of combgmnz, sigma "
+        "of logn-isr, segments of probfuse, and window of slidefuse.",
+        kind="number",
+    ),
     _fuse(
         "--top N",
         "top",

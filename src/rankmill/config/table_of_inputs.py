@@ -12,6 +12,7 @@ _PRESETS = f"{FILE} stability explain"
 _column = partial(Option, on=f"{SIDES} init", table="columns")
 _one = partial(Option, on="convert head", short="*")
 _run = partial(Option, on="convert head fuse", short="*")
+_check = partial(Option, on="check", short="*")
 _side = partial(Option, on=SIDES, table="")
 _beside = partial(Option, on=f"{_LOCAL} explain", table="", kind="input", frames=False)
 
@@ -201,10 +202,24 @@ INPUTS = (
         "Labels.padding Predictions.padding",
         "An item that is none, such as -1, which is dropped.",
     ),
+    _check("--query COLUMN", "row_id_column_name", "The column of ids; by default the first one."),
+    _check("--item COLUMN", "item", "The column of items; by default the only other one."),
+    _check(
+        "--score COLUMN",
+        "confidence",
+        "The column of confidences of a submission with one item a row, so that ids may repeat.",
+    ),
     _one("--gain COLUMN", "Labels.gain", "The column of graded relevance."),
     _one("--binary", "Labels.binary", "Labels are just relevant or not."),
 )
 METRICS = (
+    _check(
+        "-m --metric METRIC",
+        "metric",
+        "What the competition scores by, as map@12 or gap. Its cutoff is the most that a row may "
+        "hold.",
+        required=True,
+    ),
     Option(
         "-m --metric METRIC",
         "metrics",

@@ -51,7 +51,7 @@ OUTPUT = (
         "--format FORMAT",
         "",
         "The format: table, json, csv, markdown or latex.",
-        on="head metrics presets",
+        on="head metrics presets check",
         short="*",
         default="table",
         choices=FORMATS,

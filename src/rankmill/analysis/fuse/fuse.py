@@ -1,16 +1,18 @@
 """fuse() joins the lists of several runs into one list for each query."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from functools import partial
+from dataclasses import replace
+from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankmill.analysis.fuse.fused_block import FusedBlock, fuse_block
 from rankmill.analysis.fuse.fusion_view import Fused
+from rankmill.analysis.fuse.hit_rates import HitRates, rates_of_block
 from rankmill.analysis.fuse.input_runs import (
     InputRun,
     ReadAgainError,
@@ -22,12 +24,17 @@ from rankmill.analysis.fuse.trec_run import write_run
 from rankmill.engine.evaluate import runs_of
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.wide_writer import write_rows, written_schema
-from rankmill.errors import UsageError, positive
+from rankmill.errors import InputError, UsageError, positive
 from rankmill.io.whole_files import check_target
 from rankmill.sources.input_options import MEMORY
+from rankmill.sources.inputs.any_source import reusable
 from rankmill.sources.inputs.inputs import check_told, open_input, with_one_id_type
+from rankmill.sources.nouns import Labels
 from rankmill.sources.roles.comparable_ids import check_comparable
 from rankmill.threads import Workers
+
+Value = TypeVar("Value")
+TRAIN_LABELS = "the training labels"
 
 WRITERS = {".parquet": write_rows, ".run": write_run, ".trec": write_run}
 """Suffix of an output -> what writes tables of rows of a schema, and tells how many it wrote."""
@@ -39,8 +46,10 @@ def fuse(
     *,
     method: str = "rrf",
     norm: str | None = None,
+    train_labels: Any = None,
     weights: Sequence[float] | None = None,
     k: int | None = None,
+    parameter: float | None = None,
     top: int | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -48,13 +57,12 @@ def fuse(
 ) -> Fused:
     """Fuse the lists of several runs into one list for each query.
 
-    An item gets a number from each list that it is in: ``1 / (k + rank)`` for "rrf", and its
-    normalised confidence for the other methods; the weight of the run multiplies it. The method
-    makes one score of these numbers: "rrf" and "combsum" their sum, "combmnz" the sum times how
-    many there are, "combanz" the sum divided by how many there are, "combmin", "combmax" and
-    "combmed" the least, the largest and the median. A list without the item adds nothing, and so
-    does a run without the query. Items stand by falling score, and those of equal scores by
-    ascending id: integers as numbers, strings as bytes.
+    An item gets a number from each list that it is in, which is a function of its rank or its
+    normalised confidence; the weight of the run multiplies it. The method makes one score of these
+    numbers, such as their sum. A list without the item adds nothing, other than in "bordafuse",
+    "condorcet", "bayesfuse" and norm "borda", and so does a run without the query. Items stand by
+    falling score, and those of equal scores by ascending id: integers as numbers, strings as bytes.
+    ``rankmill docs fusing`` has the formulas.
 
     The order of the runs changes no bit, as numbers are added in ascending order. A repeat of an
     item within a list is left out before ranks are counted.
@@ -66,16 +74,27 @@ def fuse(
     path : str or path, optional
         The file to write, whole or not at all: wide Parquet if its name ends in .parquet, a run of
         TREC if it ends in .run or .trec. Without it a table is returned.
-    method : {"rrf", "combsum", "combmnz", "combanz", "combmin", "combmax", "combmed"}
-        "rrf" is reciprocal rank fusion, which needs no confidences.
-    norm : {"min-max", "z-score", "rank", "none"}, optional
+    method : str
+        By rank: "rrf" (reciprocal rank fusion), "isr", "log-isr", "logn-isr", "bordafuse",
+        "condorcet", "rbc". By confidence: "combsum", "combmnz", "combanz", "combmin", "combmax",
+        "combmed", "combgmnz", "mixed", "wmnz". Trained: "mapfuse", "posfuse", "slidefuse",
+        "probfuse", "bayesfuse" by rank, and "segfuse" by confidence.
+    norm : str, optional
         What stands for a confidence c in a list of n items. "min-max", the default, is
-        ``(c - min) / (max - min)``; "z-score" is ``(c - mean) / sd`` with the standard deviation of
-        the n confidences; both are 0 if all are equal. "rank" is ``1 - (rank - 1) / n``.
+        ``(c - min) / (max - min)``, "min-max-inverted" ``(max - c) / (max - min)``, "sum"
+        ``(c - min) / sum(c - min)``, "z-score" ``(c - mean) / sd`` with the standard deviation of
+        the n confidences; all are 0 if all are equal. "max" is ``c / max``, "rank"
+        ``1 - (rank - 1) / n``, "borda" the same with the items of all lists for n, and "none" c.
+    train_labels : Labels, or what it holds, optional
+        The labels of training queries, for trained methods alone; all runs are read twice then.
+        Values over the training queries say nothing about the fused lists: evaluate on others.
     weights : sequence of float, optional
         A positive number for each run; by default 1.
     k : int, optional
         The constant of "rrf"; by default 60.
+    parameter : float, optional
+        The gamma of "combgmnz", the phi of "rbc", the sigma of "logn-isr" (by default 0.01), the
+        segments of "probfuse" (25), the window of "slidefuse" (5 ranks before and behind).
     top : int, optional
         Keep only so many items of each fused list.
     threads : int, optional
@@ -114,23 +133,35 @@ def fuse(
     if isinstance(runs, Iterable) and not isinstance(runs, Mapping | str):
         runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
     given = runs_of(runs)
-    fusion = fusion_of(len(runs), method, norm, k, weights, top)
+    trained = train_labels is not None
+    fusion = fusion_of(len(runs), method, norm, k, parameter, weights, top, trained)
     if path is not None:
         check_path(path)
-    for one in given.values():
+    sides: dict[str, Any] = {**given}
+    if trained:
+        sides[TRAIN_LABELS] = Labels.of(train_labels)
+    for one in sides.values():
         check_told(one)
     with ExitStack() as stack:
         inputs = []
-        for one in given.values():
-            inputs.append(open_input(one, need_score=fusion.needs_scores, memory=memory))
-            stack.callback(inputs[-1].source.close)
+        for name, one in sides.items():
+            needed = fusion.needs_scores and name in given
+            opened = open_input(one, need_score=needed, memory=memory)
+            if trained:
+                opened = replace(opened, source=reusable(opened.source, memory))
+            inputs.append(opened)
+            stack.callback(opened.source.close)
         inputs = with_one_id_type(inputs)
-        check_positions(dict(zip(runs, inputs, strict=True)))
+        check_positions(dict(zip(sides, inputs, strict=True)))
         for each in inputs[1:]:
             check_comparable(*((side.source, side.columns) for side in (inputs[0], each)))
         share = max(1, memory // len(inputs))
-        read = [InputRun(name, one, inputs, share) for name, one in zip(runs, inputs, strict=True)]
+        read = [InputRun(name, one, inputs, share) for name, one in zip(runs, inputs, strict=False)]
         workers = stack.enter_context(Workers(threads))
+        if trained:
+            labels = InputRun(TRAIN_LABELS, inputs[-1], inputs, share, "labels")
+            rates = _rates([labels, *read], fusion, workers)
+            fusion = fusion.trained(rates)
         return _fused(path, read, fusion, workers, progress_of(progress))
 
 
@@ -157,7 +188,8 @@ def _fused(
         for run in runs:
             run.begin()
         try:
-            with closing(_blocks(runs, fusion, workers, progress)) as blocks:
+            work = partial(fuse_block, fusion=fusion, schema=_schema(runs[0]))
+            with closing(_blocks(runs, work, workers, progress)) as blocks:
                 tables = _counted(blocks, counts)
                 schema = _schema(runs[0])
                 table = None
@@ -175,7 +207,25 @@ def _fused(
         told = None if path is None else str(path)
         how = fusion.method, fusion.norm
         how_many = counts["queries_in_all"], counts["repeated_items"]
-        return Fused(told, *how, queries, items, *how_many, read, table)
+        return Fused(told, *how, queries, items, *how_many, read, fusion.trained_on, table)
+
+
+def _rates(sides: Sequence[InputRun], fusion: Fusion, workers: Workers) -> HitRates:
+    """Read all once, and count how often runs are right; the first of `sides` are the labels."""
+    work = partial(rates_of_block, segments=fusion.segments)
+    while True:
+        for one in sides:
+            one.begin()
+        try:
+            with closing(_blocks(sides, work, workers, None)) as blocks:
+                rates = reduce(HitRates.merge, blocks)
+        except ReadAgainError:
+            continue
+        if not rates.queries:
+            raise InputError(
+                "no query of the training labels has a label: nothing can be learned of it"
+            )
+        return rates
 
 
 def _schema(run: InputRun) -> Any:
@@ -186,9 +236,12 @@ def _schema(run: InputRun) -> Any:
 
 
 def _blocks(
-    runs: Sequence[InputRun], fusion: Fusion, workers: Workers, progress: Progress | None
-) -> Generator[FusedBlock, None, None]:
-    """Yield the fused rows by ascending query id."""
+    runs: Sequence[InputRun],
+    work: Callable[[Sequence[Any]], Value],
+    workers: Workers,
+    progress: Progress | None,
+) -> Generator[Value, None, None]:
+    """Yield work(tables) of all ranges of query ids, ascending; there is a table for each run."""
     known = [run.input.source.rows for run in runs]
     total = None if None in known else sum(filter(None, known))
 
@@ -198,7 +251,6 @@ def _blocks(
 
     with ExitStack() as stack:
         readers = [stack.enter_context(closing(run.tables(workers, report))) for run in runs]
-        work = partial(fuse_block, fusion=fusion, schema=_schema(runs[0]))
         yield from stack.enter_context(closing(workers.map(work, side_by_side(readers))))
 
 

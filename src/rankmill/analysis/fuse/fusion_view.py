@@ -35,6 +35,8 @@ class Fused(Answer):
         How many items were left out, as they repeat one of the same list.
     runs : dict of str to dict
         Each input, as it was read.
+    trained_on : int or None
+        The training queries; None if the method is not trained.
     table : pyarrow.Table or None
         By ascending query id, with "query_id", "items" and "scores"; None if a file was written.
     """
@@ -47,6 +49,7 @@ class Fused(Answer):
     queries_in_all: int
     repeated_items: int
     runs: dict[str, dict[str, Any]]
+    trained_on: int | None = None
     table: pa.Table | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,6 +93,7 @@ def _facts(found: Fused) -> Facts:
     rows = [
         *([] if found.path is None else [("wrote", found.path)]),
         ("fused", f"{plural(found.queries, 'query')}, {plural(found.items, 'item')}: {how}"),
+        *([] if found.trained_on is None else [("trained on", plural(found.trained_on, "query"))]),
         *((name, plural(run["queries"], "query")) for name, run in found.runs.items()),
         ("in all runs", plural(found.queries_in_all, "query")),
     ]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from rankmill.columns.buffers import numbers_of
 from rankmill.engine.wide_rows import RowBlocks
 from rankmill.errors import InputError, Otherwise
+from rankmill.sources.input_options import Role
 from rankmill.sources.inputs.inputs import Input, map_lists
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.sources.rows.sorted_rows import RepeatedRowError, sorted_rows
@@ -37,20 +38,30 @@ class InputRun:
         The inputs of all runs, whose ids get one type.
     memory
         The limit in bytes of its rows in memory.
+    role
+        Whether it is a run, or the labels of training queries.
     """
 
-    def __init__(self, name: str, one: Input, among: Sequence[Input], memory: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        one: Input,
+        among: Sequence[Input],
+        memory: int,
+        role: Role = "predictions",
+    ) -> None:
         self.name = name
         self.input = one
         self._among = among
         self._memory = memory
+        self._role = role
         # What can be read only once is sorted at once.
         self._way = AS_THEY_COME if one.source.kept is None else GROUPED
         self.begin()
 
     def begin(self) -> None:
         """Count from the start."""
-        self.rows = RowBlocks(self.input, "predictions", self._among)
+        self.rows = RowBlocks(self.input, self._role, self._among)
         self.queries = 0
 
     def tables(self, workers: Workers, report: Callable[[], None]) -> Generator[Any, None, None]:

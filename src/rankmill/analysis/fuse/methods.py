@@ -1,33 +1,125 @@
 """How lists are fused: the methods, the normalisations, and the options checked together."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankmill.analysis.fuse.hit_rates import RARE, HitRates
 from rankmill.errors import UsageError, positive
 from rankmill.kernels import fusion
 
+
+class MethodParameter(NamedTuple):
+    """The number that a method takes: its name, its bounds, and what it is by default."""
+
+    name: str
+    least: float
+    most: float
+    default: float | None = None
+
+
+class Method(NamedTuple):
+    """A way to fuse lists.
+
+    Attributes
+    ----------
+    combination : int
+        What becomes of the numbers that an item gets from the lists it is in.
+    part : int or None
+        The function of its rank that it gets from a list; None if that is its confidence.
+    factor : callable, optional
+        Takes how many numbers there are, and the parameter; returns what their sum is multiplied
+        by.
+    parameter : MethodParameter, optional
+    trained : int
+        What becomes of that number with the rates of training queries.
+    rates : callable, optional
+        Takes these, and returns those of each run, float64[runs, rates]; None if nothing is
+        trained.
+    absent : float
+        What an item gets from a list that lacks it; NaN if that is nothing.
+    """
+
+    combination: int
+    part: int | None = None
+    factor: Callable[[int, float], float] = lambda count, parameter: 1.0
+    parameter: MethodParameter | None = None
+    trained: int = fusion.UNTRAINED
+    rates: Callable[[HitRates], np.ndarray] | None = None
+    absent: float = math.nan
+
+
 METHODS = {
-    "rrf": fusion.SUM,
-    "combsum": fusion.SUM,
-    "combmnz": fusion.TIMES_COUNT,
-    "combanz": fusion.MEAN,
-    "combmin": fusion.LEAST,
-    "combmax": fusion.MOST,
-    "combmed": fusion.MEDIAN,
+    "rrf": Method(fusion.SUM, fusion.RECIPROCAL),
+    "combsum": Method(fusion.SUM),
+    "combmnz": Method(fusion.TIMES_FACTOR, None, lambda n, _: n),
+    "combanz": Method(fusion.MEAN),
+    "combmin": Method(fusion.LEAST),
+    "combmax": Method(fusion.MOST),
+    "combmed": Method(fusion.MEDIAN),
+    "combgmnz": Method(
+        fusion.TIMES_FACTOR,
+        None,
+        lambda n, gamma: math.pow(n, gamma),
+        MethodParameter("gamma", -1000.0, 1000.0),
+    ),
+    "mixed": Method(fusion.TIMES_FACTOR, None, lambda n, _: math.sqrt(n)),
+    "wmnz": Method(fusion.TIMES_WEIGHTS),
+    "isr": Method(fusion.TIMES_FACTOR, fusion.SQUARE, lambda n, _: n),
+    "log-isr": Method(fusion.TIMES_FACTOR, fusion.SQUARE, lambda n, _: math.log(n)),
+    "logn-isr": Method(
+        fusion.TIMES_FACTOR,
+        fusion.SQUARE,
+        lambda n, sigma: math.log(n + sigma),
+        MethodParameter("sigma", 0.0, 1.0, 0.01),
+    ),
+    "bordafuse": Method(fusion.SUM, fusion.POINTS),
+    "condorcet": Method(fusion.VOTES, fusion.PLACE),
+    "rbc": Method(fusion.SUM, fusion.GEOMETRIC, parameter=MethodParameter("phi", 0.0, 1.0)),
+    # Trained rates take the place of what an item gets by rank.
+    "mapfuse": Method(fusion.SUM, fusion.RECIPROCAL, rates=HitRates.average_precisions),
+    "posfuse": Method(fusion.SUM, fusion.RANK, trained=fusion.BY_RANK, rates=HitRates.by_rank),
+    "slidefuse": Method(
+        fusion.SUM,
+        fusion.RANK,
+        parameter=MethodParameter("window", 0, 1 << 20, 5),
+        trained=fusion.BY_WINDOW,
+        rates=HitRates.by_rank,
+    ),
+    "probfuse": Method(
+        fusion.SUM,
+        fusion.RANK,
+        parameter=MethodParameter("segments", 1, 1 << 20, 25),
+        trained=fusion.BY_SEGMENT,
+        rates=HitRates.by_segment,
+    ),
+    "segfuse": Method(fusion.SUM, trained=fusion.TIMES_SCORE, rates=HitRates.by_growing_segment),
+    "bayesfuse": Method(
+        fusion.SUM,
+        fusion.RANK,
+        trained=fusion.BY_RANK,
+        rates=HitRates.odds,
+        absent=math.log(RARE / (1 - RARE)),
+    ),
 }
-"""Name of a method -> what becomes of the numbers that an item gets from the lists it is in."""
+"""Name of a method -> its row."""
 
 NORMS = {
     "min-max": fusion.MIN_MAX,
+    "min-max-inverted": fusion.INVERTED,
+    "max": fusion.MAX,
+    "sum": fusion.TOTAL,
     "z-score": fusion.Z_SCORE,
     "rank": fusion.RANK,
+    "borda": fusion.BORDA,
     "none": fusion.AS_IS,
 }
 """Name of a normalisation -> what an item gets from a list."""
+
+OF_RANKS = [fusion.RANK, fusion.BORDA]
 
 DEFAULT_NORM = "min-max"
 DEFAULT_K = 60
@@ -46,27 +138,67 @@ class Fusion(NamedTuple):
         Their names; a method of ranks alone has no normalisation, and then the name is empty.
     k : int
         The constant of reciprocal rank fusion.
+    parameter : float
+        That of its method; 0 if it has none.
     weights : float64, one a run
     top : int
         The number of items that are kept of a fused list.
+    rates : float64[runs, rates]
+        Those of a trained method.
+    trained_on : int or None
+        The number of training queries.
     """
 
     method: str
     norm: str
     k: int
+    parameter: float
     weights: np.ndarray
     top: int
+    rates: np.ndarray = np.empty((0, 0))
+    trained_on: int | None = None
 
     @property
-    def how(self) -> tuple[int, int]:
-        """The normalisation and the method, as the kernel takes them."""
-        norm = fusion.RECIPROCAL if self.method == "rrf" else NORMS[self.norm]
-        return norm, METHODS[self.method]
+    def row(self) -> Method:
+        """The row of its method."""
+        return METHODS[self.method]
+
+    @property
+    def segments(self) -> int:
+        """How many segments a list has whose shares of hits are trained."""
+        return int(self.parameter) if self.row.trained == fusion.BY_SEGMENT else 0
+
+    def trained(self, found: HitRates) -> "Fusion":
+        """Return it with the rates of training queries."""
+        assert self.row.rates is not None
+        rates = np.ascontiguousarray(self.row.rates(found))
+        one = self._replace(trained_on=found.queries)
+        if self.row.trained == fusion.UNTRAINED:  # the rate of a run is a weight
+            return one._replace(weights=self.weights * rates[:, 0], k=0)
+        return one._replace(rates=rates)
+
+    @property
+    def absent(self) -> float:
+        """What an item gets from a list that lacks it; NaN if that is nothing."""
+        return self.row.absent
+
+    @property
+    def how(self) -> tuple[int, int, int]:
+        """The normalisation, the method and what is trained, as the kernel takes them."""
+        row = self.row
+        return NORMS[self.norm] if row.part is None else row.part, row.combination, row.trained
+
+    @property
+    def factors(self) -> np.ndarray:
+        """What a sum of so many numbers is multiplied by, float64[runs + 1]."""
+        factor = self.row.factor
+        counts = range(1, len(self.weights) + 1)
+        return np.array([0.0, *(factor(one, self.parameter) for one in counts)])
 
     @property
     def needs_scores(self) -> bool:
         """Whether it looks at confidences, and not only at ranks."""
-        return self.how[0] not in (fusion.RECIPROCAL, fusion.RANK)
+        return self.row.part is None and self.how[0] not in OF_RANKS
 
 
 def fusion_of(
@@ -74,8 +206,10 @@ def fusion_of(
     method: str,
     norm: str | None,
     k: int | None,
+    parameter: float | None,
     weights: Sequence[float] | None,
     top: int | None,
+    labelled: bool = False,
 ) -> Fusion:
     """Return how so many runs are fused; raises UsageError if the options do not fit together."""
     if runs < 2:
@@ -84,19 +218,47 @@ def fusion_of(
         raise UsageError(f"there is no method {method!r}; expected one of {', '.join(METHODS)}")
     if norm is not None and norm not in NORMS:
         raise UsageError(f"there is no norm {norm!r}; expected one of {', '.join(NORMS)}")
-    if method == "rrf" and norm is not None:
+    row = METHODS[method]
+    if row.part is not None and norm is not None:
         raise UsageError(
-            "rrf fuses ranks, which have no norm: leave out the norm, or choose another method"
+            f"{method} fuses ranks, which have no norm: leave out the norm, or choose another "
+            "method"
+        )
+    if labelled != (row.rates is not None):
+        raise UsageError(
+            f"{method} is not trained: leave out --train-labels"
+            if labelled
+            else f"{method} is trained: give labels of training queries with --train-labels"
         )
     if method != "rrf" and k is not None:
         raise UsageError(f"k is a constant of rrf, and {method} has none: leave k out")
     return Fusion(
         method,
-        "" if method == "rrf" else norm or DEFAULT_NORM,
+        "" if row.part is not None else norm or DEFAULT_NORM,
         DEFAULT_K if k is None else _constant(k),
+        _parameter(method, parameter),
         _weights(weights, runs),
         ALL_ITEMS if top is None else min(positive(top, "top"), ALL_ITEMS),
     )
+
+
+def _parameter(method: str, given: float | None) -> float:
+    asked = METHODS[method].parameter
+    if asked is None:
+        if given is not None:
+            raise UsageError(f"{method} has no parameter: leave it out")
+        return 0.0
+    number = asked.default if given is None else given
+    bounds = f"a number from {asked.least:g} to {asked.most:g}"
+    if number is None:
+        raise UsageError(
+            f"{method} has a parameter, {asked.name}: give it with --parameter, {bounds}"
+        )
+    if not _is_real(number) or not asked.least <= number <= asked.most:
+        raise UsageError(f"{asked.name} of {method} is {number!r}; expected {bounds}")
+    if isinstance(asked.least, int) and int(number) != number:
+        raise UsageError(f"{asked.name} of {method} is {number!r}; expected an integer")
+    return float(number)
 
 
 def _constant(k: int) -> int:
@@ -120,5 +282,8 @@ def _weights(weights: Sequence[float] | None, runs: int) -> np.ndarray:
 
 
 def _is_weight(number: Any) -> bool:
-    real = isinstance(number, Real) and not isinstance(number, bool)
-    return real and 0 < number < math.inf
+    return _is_real(number) and 0 < number < math.inf
+
+
+def _is_real(number: Any) -> bool:
+    return isinstance(number, Real) and not isinstance(number, bool)

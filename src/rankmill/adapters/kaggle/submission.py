@@ -1,0 +1,239 @@
+"""Score and check submissions of a competition, as a metric notebook of Kaggle does."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+
+from rankmill.adapters.kaggle.submission_cells import (
+    Cells,
+    by_id,
+    numbers_in,
+    read_cells,
+    split_cells,
+)
+from rankmill.adapters.kaggle.submission_check import (
+    PROBLEMS,
+    SCORED,
+    Problem,
+    SubmissionCheck,
+    column_problems,
+    id_problems,
+    list_problems,
+)
+from rankmill.columns.buffers import numbers_of
+from rankmill.engine.evaluate import evaluate
+from rankmill.errors import InputError, UsageError
+from rankmill.metrics.aggregate import needs_of
+from rankmill.metrics.base import Metric
+from rankmill.metrics.registry import parse
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.nouns import Labels, Predictions
+
+__all__ = ["ParticipantVisibleError", "check", "score"]
+
+try:
+    from kaggle_metric_utilities import ParticipantVisibleError
+except ImportError:
+
+    class ParticipantVisibleError(InputError):  # type: ignore[no-redef]
+        """A submission is wrong; participants may read the message, which tells no label."""
+
+
+# The formula of benhamner/Metrics: a query without labels scores 0.
+LISTS: dict[str, Any] = {"repeated_labels": "count", "no_relevant": "zero"}
+# The columns of a solution that Kaggle takes away before a metric sees it.
+USAGE = "Usage"
+
+
+class Sheets(NamedTuple):
+    """A solution and a submission as tables of a row an id, and what is wrong with the second."""
+
+    labels: Any
+    predictions: Any
+    found: SubmissionCheck
+
+
+def score(
+    solution: Any,
+    submission: Any,
+    row_id_column_name: str,
+    metric: str = "map@5",
+    *,
+    item: str | None = None,
+    confidence: str | None = None,
+    semantics: Counting | None = None,
+) -> float:
+    """Score a submission, as Kaggle calls the function of this name of a metric notebook.
+
+    A cell holds the items of its id between blanks, best first. For gap and other metrics of
+    confidences each item is followed by its confidence. With `confidence` a row holds one item.
+    MAP@k is that of benhamner/Metrics: an id without a label scores 0, a repeated prediction is
+    wrong, and those behind k do not count. gap counts as for `evaluate`.
+
+    Parameters
+    ----------
+    solution, submission : DataFrame or path
+        With the same columns: ids and items. Ids and items are compared as text.
+    row_id_column_name : str
+        The column of ids.
+    metric : str
+        One metric, such as "map@12" or "gap".
+    item : str, optional
+        The column of items; by default the only other column of the solution.
+    confidence : str, optional
+        The column of confidences of a submission with one item a row; an id may have several rows.
+    semantics : str, Semantics or mapping, optional
+        How to count instead, as for `evaluate`.
+
+    Raises
+    ------
+    ParticipantVisibleError
+        If the submission is wrong. The message quotes only the submission and names of columns.
+        It is Kaggle's class of this name where that can be imported.
+    InputError
+        If the solution is wrong.
+    UsageError
+        If the metric does not exist.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> solution = pd.DataFrame({"id": [1, 2], "predictions": ["a b", "c"]})
+    >>> submission = pd.DataFrame({"id": [2, 1], "predictions": ["x", "a x b"]})
+    >>> score(solution, submission, "id", metric="map@3")
+    0.41666666666666663
+    """
+    asked = _one_metric(metric)
+    sheets = _read(solution, submission, row_id_column_name, asked, item, confidence)
+    fatal = [one for one in sheets.found.problems if one.problem not in SCORED]
+    if fatal:
+        raise ParticipantVisibleError(sheets.found.public(fatal))
+    if semantics is None:
+        semantics = "default" if _is_of_scores(asked) else LISTS
+    sides = Labels(sheets.labels), Predictions(sheets.predictions, in_order=True)
+    value = evaluate(*sides, asked.text, semantics=semantics, per_query=False)[asked.text]
+    if value is None:
+        raise InputError(f"the solution has no label, and {asked.text} has no value without any")
+    return float(value)
+
+
+def check(
+    solution: Any,
+    submission: Any,
+    row_id_column_name: str | None = None,
+    metric: str = "map@5",
+    *,
+    item: str | None = None,
+    confidence: str | None = None,
+) -> SubmissionCheck:
+    """Check a submission strictly: all that is wrong with it, where, and what to do.
+
+    Parameters are those of `score`; `solution` may be the example of a submission. Without
+    `row_id_column_name` the first column of the solution holds ids.
+
+    Raises
+    ------
+    InputError
+        If the solution is wrong.
+    UsageError
+        If the metric or a file does not exist.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> solution = pd.DataFrame({"id": ["007", "008"], "predictions": ["a", "b"]})
+    >>> submission = pd.DataFrame({"id": [7, 9], "predictions": ["a a", "b"]})
+    >>> [(one.problem, one.row, one.found) for one in check(solution, submission).problems]
+    [('id changed', 'row 0', "'7'"), ('id unknown', 'row 1', "'9'"),
+     ('repeated prediction', 'row 0', "'a'"), ('row missing', '', '')]
+    """
+    asked = _one_metric(metric)
+    return _read(solution, submission, row_id_column_name, asked, item, confidence).found
+
+
+def _one_metric(text: str) -> Metric:
+    metric = parse(text)
+    if metric.k is None and not _is_of_scores(metric):
+        raise UsageError(f"{text} has no cutoff; expected one, such as {metric.name}@5")
+    return metric
+
+
+def _is_of_scores(metric: Metric) -> bool:
+    return any(need.of_scores for need in needs_of(metric))
+
+
+def _read(
+    solution: Any,
+    submission: Any,
+    id: str | None,
+    metric: Metric,
+    item: str | None,
+    confidence: str | None,
+) -> Sheets:
+    held = read_cells(solution, "labels")
+    id, item = _columns_of(list(held.columns), id, item, confidence)
+    coded = pc.dictionary_encode(held.columns[id])
+    if coded.null_count:
+        raise InputError(f"{coded.null_count} ids of the solution in {id!r} are empty")
+    ids, codes = coded.dictionary, numbers_of(coded.indices)
+    labels = by_id(codes, ids, split_cells(held.columns[item], False), None, False)
+    try:
+        cells = read_cells(submission, "predictions")
+    except InputError as error:
+        if isinstance(submission, str | os.PathLike) and not os.path.exists(submission):
+            raise
+        return Sheets(None, None, SubmissionCheck(0, (Problem("not readable", "", str(error)),)))
+    wanted = [id, item] if confidence is None else [id, item, confidence]
+    problems = column_problems(cells.columns, wanted)
+    if any(one.problem == "column missing" for one in problems):
+        return Sheets(None, None, SubmissionCheck(len(cells.rows), tuple(problems)))
+    predictions = _add_rows(problems, cells, wanted, ids, metric)
+    kinds = list(PROBLEMS)
+    problems.sort(key=lambda one: kinds.index(one.problem))
+    return Sheets(labels, predictions, SubmissionCheck(len(cells.rows), tuple(problems)))
+
+
+def _columns_of(
+    names: list[str], id: str | None, item: str | None, confidence: str | None
+) -> tuple[str, str]:
+    """The columns of ids and items of a solution; raises InputError if it has none."""
+    id = names[0] if id is None else id
+    others = [name for name in names if name not in (id, confidence, USAGE)]
+    found = item if item is not None or len(others) != 1 else others[0]
+    if id not in names or found not in names:
+        raise InputError(
+            f"the solution has the columns {', '.join(map(repr, names))}; expected {id!r} for ids "
+            f"and {'one other' if item is None else repr(item)} for items"
+        )
+    return id, str(found)
+
+
+def _add_rows(
+    problems: list[Problem], cells: Cells, names: Sequence[str], solution: Any, metric: Metric
+) -> Any:
+    """Add what is wrong with the rows of a submission; return the lists of the solution's ids."""
+    ids, column = cells.columns[names[0]], cells.columns[names[1]]
+    long, of_scores = len(names) == 3, _is_of_scores(metric)
+    problems += id_problems(cells, ids, solution, long)
+    if long:
+        rows = np.flatnonzero(numbers_of(pc.is_valid(column).cast("uint8")))
+        items = column.take(rows)
+        listed = split_cells(column, False)._replace(
+            rows=rows, items=items, scores=cells.columns[names[2]].take(rows)
+        )
+    else:
+        listed = split_cells(column, of_scores)
+    if not (of_scores and not long):  # an image without a landmark has none
+        for i in np.flatnonzero(numbers_of(pc.is_null(column).cast("uint8"))).tolist():
+            problems.append(Problem("no prediction", f"{cells.unit} {cells.rows[i]}"))
+    scores = None if listed.scores is None else numbers_in(listed.scores)
+    coded = pc.dictionary_encode(ids)
+    own = numbers_of(pc.fill_null(coded.indices, len(coded.dictionary))).astype(np.int64)
+    group = own[listed.rows] if long else listed.rows
+    problems += list_problems(cells, listed, group, scores, metric.k)
+    if not {one.problem for one in problems} <= {*SCORED}:
+        return None
+    return by_id(own, coded.dictionary, listed, scores, long)

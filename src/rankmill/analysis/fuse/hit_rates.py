@@ -1,0 +1,108 @@
+"""How often each run is right at each rank on training queries, as trained methods ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.fuse.stacked_lists import stacked
+from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.ids import to_ids
+from rankmill.kernels.fusion import count_hits
+from rankmill.kernels.identity import SEED
+from rankmill.metrics.aggregates.mean import Mean
+
+# The ranks at which the bins of BayesFuse and the segments of SegFuse end.
+BINS = (0, 5, 10, 15, 20, 30, 100, 200, 500, 1000)
+SEGMENTS = (0, *(10 * 2**k - 5 for k in range(10)))
+RARE = 0.001
+
+
+class HitRates(NamedTuple):
+    """What the training queries add up to, exactly, so that no order of blocks changes a bit.
+
+    Attributes
+    ----------
+    queries : int
+        The training queries: those with a label.
+    hits, lists : int64[runs, ranks]
+        How many lists of a run are right at a rank, and how many are that long.
+    means : for each run the average precision, and the share of hits in each segment of its lists
+    """
+
+    queries: int
+    hits: np.ndarray
+    lists: np.ndarray
+    means: list[list[Mean]]
+
+    def merge(self, other: Self) -> HitRates:
+        """Return what the queries of both add up to."""
+        depth = max(self.hits.shape[1], other.hits.shape[1])
+        hits, lists = (
+            np.add(*(np.pad(part, ((0, 0), (0, depth - part.shape[1]))) for part in parts))
+            for parts in ((self.hits, other.hits), (self.lists, other.lists))
+        )
+        pairs = zip(self.means, other.means, strict=True)
+        means = [[a.merge(b) for a, b in zip(*one, strict=True)] for one in pairs]
+        return HitRates(self.queries + other.queries, hits, lists, means)
+
+    def by_rank(self) -> np.ndarray:
+        """The share of hits at each rank among the lists that reach it, as of PosFuse."""
+        return np.asarray(self.hits / np.maximum(self.lists, 1))
+
+    def by_segment(self) -> np.ndarray:
+        """The mean share of hits in each segment of the lists, over its number: of ProbFuse."""
+        return np.array(
+            [[(one.mean or 0.0) / k for k, one in enumerate(of[1:], 1)] for of in self.means]
+        )
+
+    def odds(self) -> np.ndarray:
+        """The logarithm of the odds of a hit in each bin of ranks, as of BayesFuse."""
+        rates = self._between(BINS)
+        rates[rates == 0.0] = RARE
+        others = 1.0 - rates
+        others[others == 0.0] = RARE
+        return np.repeat(np.log(rates / others), np.diff(BINS), axis=1)
+
+    def by_growing_segment(self) -> np.ndarray:
+        """The share of hits in segments of 5, 10, 20 and so on ranks, as of SegFuse."""
+        return np.repeat(self._between(SEGMENTS), np.diff(SEGMENTS), axis=1)
+
+    def average_precisions(self) -> np.ndarray:
+        """The mean average precision of each run."""
+        return np.array([[of[0].mean or 0.0] for of in self.means])
+
+    def _between(self, ends: Sequence[int]) -> np.ndarray:
+        """The hits between ranks, over those that there could be."""
+        hits = np.pad(self.hits, ((0, 0), (0, ends[-1])))[:, : ends[-1]]
+        return np.add.reduceat(hits, ends[:-1], axis=1) / (np.diff(ends) * max(1, self.queries))
+
+
+def rates_of_block(tables: Sequence[Any], segments: int) -> HitRates:
+    """Return the rates of some queries; the first table holds their labels, as lists."""
+    lists = stacked([_relevant(tables[0]), *tables[1:]], False)
+    runs = len(tables) - 1
+    lengths = lists.ends - lists.starts
+    hits, counts = np.zeros((2, runs, lengths[:, 1:].max(initial=0)), np.int64)
+    values = np.zeros((len(lists.queries), runs, 1 + segments))
+    ids = to_ids(lists.items, "items")
+    count_hits(lists.starts, lists.ends, ids, SEED, hits, counts, values)
+    labelled = values[lengths[:, 0] > 0]
+    means = [[Mean.of(labelled[:, r, at]) for at in range(1 + segments)] for r in range(runs)]
+    return HitRates(len(labelled), hits, counts, means)
+
+
+def _relevant(labels: Any) -> Any:
+    """The rows of labels without the items whose gain is not positive."""
+    if labels is None or labels.num_columns < 3:
+        return labels
+    lists, gains = (labels.column(at).combine_chunks() for at in (1, 2))
+    kept = numbers_of(gains.flatten()) > 0
+    offsets = numbers_of(lists.offsets)
+    ends = np.concatenate([[0], np.cumsum(kept)])[offsets - offsets[0]]
+    items = lists.flatten().filter(pa.array(kept))
+    relevant = pa.LargeListArray.from_arrays(arrow_of(ends), items)
+    return labels.set_column(1, labels.schema.field(1), relevant)

@@ -1,0 +1,47 @@
+"""`rankmill check`: tell what is wrong with a submission of a competition."""
+
+from __future__ import annotations
+
+import click
+
+from rankmill.cli import process
+from rankmill.cli.command import table_command
+from rankmill.cli.draw import deliver
+
+_HELP = """Check SUBMISSION strictly against SOLUTION, and tell by the exit code if it is right (0).
+
+Both have the same columns: ids and items, several parted by blanks, each followed by its confidence
+for gap. SOLUTION may be the example of a submission. Each problem stands with its row and with what
+to do; see 'rankmill docs kaggle'.
+"""
+_EXAMPLES = """
+rankmill check sample_submission.csv submission.csv -m map@12
+rankmill check solution.csv submission.csv -m gap --format json
+"""
+_EXITS = process.EXIT_CODES.replace("0    done", "0    no problem\n1    a problem was found")
+
+
+@table_command(
+    "check",
+    [click.Argument(["solution"]), click.Argument(["submission"])],
+    help=_HELP,
+    examples=_EXAMPLES,
+    exits=_EXITS,
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    solution: str,
+    submission: str,
+    metric: str,
+    query: str | None,
+    item: str | None,
+    score: str | None,
+    format: str,
+) -> None:
+    """Check, show what was found, and exit with 1 if that is a problem."""
+    from rankmill.adapters.kaggle.submission import check
+
+    found = check(solution, submission, query, metric, item=item, confidence=score)
+    deliver(found._view(), format, None)
+    context.exit(int(bool(found.problems)))
