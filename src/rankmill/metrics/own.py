@@ -20,7 +20,7 @@ import numpy as np
 
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import REL, Better, MetricSpec, Parameter
-from rankmill.metrics.records.definitions import parts_of, source_of
+from rankmill.metrics.records.definitions import content_of, parts_of, source_of
 from rankmill.metrics.registry import own_metrics, register
 from rankmill.show.metric_names import number_text
 
@@ -255,6 +255,9 @@ class OwnKernel:
 
     def _check(self, hits: Any, out: np.ndarray) -> None:
         low, high = self.bounds
+        most = sys.float_info.max
+        if len(out) and max(low, -most) <= out.min() and out.max() <= min(high, most):
+            return
         asked = (hits.label_counts > 0) & ((hits.prediction_counts > 0) | self.empty)
         wrong = asked & ~((out >= low) & (out <= high) & np.isfinite(out))
         if wrong.any():
@@ -281,15 +284,12 @@ class OwnKernel:
         """The loop, compiled if it compiles."""
         from rankmill.kernels import own
 
-        block = self.taken[0] == "hits"
         names = [one.name for one in self.parameters]
-
-        def make(function: Callable[..., Any]) -> Callable[..., None]:
-            return function if block else own.loop_over(function, self.taken, names)
-
         self.plain_seconds = self.plain_seconds or [0.0]
         if self.compile:
-            found, why = own.compiled(make, self.function, arguments)
+            how = f"{self.taken} {names}"
+            whose, content = repr((self.name, *self.home)), content_of(self.function, how)
+            found, why = own.compiled(self.function, self.taken, names, arguments, whose, content)
             if found is not None:
                 self.plain_seconds = []
                 return found
@@ -303,7 +303,9 @@ class OwnKernel:
                     stacklevel=2,
                 )
         plain = getattr(self.function, "py_func", self.function)
-        return make(plain if block else lambda **named: _number(plain(**named)))
+        if self.taken[0] != "hits":
+            return own.loop_over(lambda **named: _number(plain(**named)), self.taken, names)
+        return own.loop_over(plain, self.taken, names)
 
 
 def plain_share() -> str:
