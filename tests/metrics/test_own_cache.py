@@ -28,7 +28,7 @@ PROGRAM = """
 import json, sys
 import rankmill
 from rankmill.kernels.jit import compiled_so_far
-from rankmill.metrics import metric
+from rankmill import metric
 
 SOURCE = '''
 import numba

@@ -110,12 +110,12 @@ def test_metrics_of_somebodys_own_travel_to_the_workers(spark: Any, tmp_path: Pa
 
 
 OWN = """
-from rankmill.metrics import metric
+import rankmill
 
 def count(ranks):
     return len(ranks)
 
-@metric("travelled@k", range=(0, 9), better="higher", compile=False)
+@rankmill.metric("travelled@k", range=(0, 9), better="higher", compile=False)
 def travelled(ranks, k, scale=1.0):
     return scale * count(ranks) / k
 """

@@ -58,8 +58,10 @@ def loop_over(
     if taken[0] == "hits":
         text = _BLOCK.format(taken=", ".join(taken))
     else:
-        passed = [f"{one}={VALUES.get(one, one)}" for one in taken]
-        text = _LOOP.format(given=", ".join([*_GIVEN, *parameters]), taken=", ".join(passed))
+        # Somebody's names of parameters are none of the loop's.
+        passed = [f"{one}={VALUES.get(one, f'given_{one}')}" for one in taken]
+        given = [*_GIVEN, *(f"given_{one}" for one in parameters)]
+        text = _LOOP.format(given=", ".join(given), taken=", ".join(passed))
     names: dict[str, Any] = {"function": function, "__name__": __name__}
     exec(text, names)
     found: Callable[..., None] = names["loop"]
@@ -84,13 +86,15 @@ def compiled(
         return None, ""
     with global_compiler_lock:
         try:
-            plain, options = function, {"nogil": True, "boundscheck": True}
+            plain: Any = function
+            options: dict[str, Any] = {"nogil": True, "boundscheck": True}
             if isinstance(function, Dispatcher):
-                plain, options = function.py_func, {**function.targetoptions}
-                options["locals"] = function.locals
+                plain = function.py_func
+                options = {**function.targetoptions, "locals": function.locals}
+            jit: Any = numba.jit
+            inner = jit(**options | {"_nrt": True})(plain)
             # The loop allocates nothing, and to count references would take most of its time.
-            inner = numba.jit(**options | {"_nrt": True})(plain)
-            whole = numba.njit(nogil=True, _nrt=False)(loop_over(inner, taken, parameters, content))
+            whole = jit(nogil=True, _nrt=False)(loop_over(inner, taken, parameters, content))
             compile_beside(loop_over, whole, tuple(map(numba.typeof, arguments)), whose, content)
         except Exception as error:  # numba fails in many ways
             return None, _in_short(error)

@@ -29,6 +29,8 @@ __all__ = ["OwnKernel", "OwnMetricError", "load_file", "metric"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 # What a function of one query may take, but for parameters.
 TAKEN = ("ranks", "gains", "labels", "predictions", "label_gains", "discounts", "k")
+# Functions that return no number, but what makes it later.
+_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _compiling = threading.Lock()
 
 
@@ -89,7 +91,7 @@ def metric(
     Examples
     --------
     >>> import rankmill
-    >>> @metric("last_hit@k", range=(0, math.inf), better="lower")
+    >>> @rankmill.metric("last_hit@k", range=(0, math.inf), better="lower")
     ... def last_hit(ranks, k):
     ...     '''the rank of the last hit within k, k + 1 without one'''
     ...     return ranks[-1] if len(ranks) else k + 1
@@ -107,8 +109,10 @@ def metric(
 
     def decorate(function: Function) -> Function:
         plain = getattr(function, "py_func", function)
-        if not inspect.isfunction(plain):
-            raise UsageError(f"{name} is made of a {type(plain).__name__}; expected a function")
+        if not inspect.isfunction(plain) or plain.__code__.co_flags & _LATER:
+            made = "a generator or coroutine"
+            made = made if inspect.isfunction(plain) else f"a {type(plain).__name__}"
+            raise UsageError(f"{name} is made of {made}; expected a function that returns a number")
         taken, parameters = _arguments(found[1], plain)
         if "k" in taken and not found[2] and taken[0] != "hits":
             raise UsageError(f"{name} takes k, and no cutoff: call it '{name}@k' or '{name}[@k]'")
@@ -148,13 +152,17 @@ def _range_text(low: float, high: float) -> str:
 def _arguments(name: str, plain: Any) -> tuple[tuple[str, ...], tuple[Parameter, ...]]:
     """What a function takes by name, and the parameters among it."""
     arguments = list(inspect.signature(plain).parameters.values())
+    if not arguments:
+        raise UsageError(
+            f"the function of {name} takes nothing; expected any of {', '.join(TAKEN)}"
+        )
     block = bool(arguments) and arguments[0].name == "hits"
     known = ("hits", "k", "out") if block else TAKEN
     parameters = []
     for one in arguments:
         if one.name in known and one.kind is one.POSITIONAL_OR_KEYWORD:
             continue
-        number = type(one.default) in (int, float)
+        number = type(one.default) in (int, float) and math.isfinite(one.default)
         if not number or one.kind is not one.POSITIONAL_OR_KEYWORD or one.name != one.name.lower():
             raise UsageError(
                 f"the function of {name} takes {one}; expected any of {', '.join(known)}, or a "
@@ -235,6 +243,8 @@ class OwnKernel:
         at = np.zeros(1, np.int64)
         given = [one.kind(value) for one, value in zip(self.parameters, given, strict=True)]
         arguments = self._arguments(hits, k, given, at, out)
+        if block := self.taken[0] == "hits":
+            out.fill(np.nan)  # what it writes no value to has none
         with _compiling:  # threads begin at once
             self._loop = self._loop or self._made(arguments)
         began = time.thread_time()
@@ -244,14 +254,34 @@ class OwnKernel:
             raise OwnMetricError(failed.what, int(at[0])) from None
         except Exception as error:
             what = f"its function fails with {type(error).__name__}: {error}"
-            raise OwnMetricError(what, int(at[0])) from error
+            row = self._failing(hits, k, given) if block else int(at[0])
+            raise OwnMetricError(what, row) from error
         if self.plain_seconds:
             self.plain_seconds[0] += time.thread_time() - began
-        if self.taken[0] == "hits":
+        if block:
             out[hits.label_counts == 0] = 0
             if not self.empty:
                 out[hits.prediction_counts == 0] = 0
         self._check(hits, out)
+
+    def _failing(self, hits: Any, k: int, given: list[Any]) -> int:
+        """The first query for which the function of a block fails alone; -1 if it does for none."""
+        assert self._loop is not None
+        for row in range(len(hits.label_counts)):
+            start, end = hits.offsets[row : row + 2]
+            alone = hits._replace(
+                offsets=np.array([0, end - start]),
+                ranks=hits.ranks[start:end],
+                gains=hits.gains[start:end],
+                label_counts=hits.label_counts[row : row + 1],
+                prediction_counts=hits.prediction_counts[row : row + 1],
+                label_offsets=hits.label_offsets[row : row + 2],
+            )
+            try:
+                self._loop(*self._arguments(alone, k, given, np.zeros(1, np.int64), np.empty(1)))
+            except Exception:
+                return row
+        return -1
 
     def _check(self, hits: Any, out: np.ndarray) -> None:
         low, high = self.bounds

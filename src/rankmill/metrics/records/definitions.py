@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-
 # What shows by `repr` all that it is.
 _SHOWN = (int, float, complex, str, bytes, tuple, list, dict, np.generic)
 
@@ -82,12 +81,12 @@ def content_of(function: Any, how: str) -> str:
     """
     try:
         parts = [np.__version__, how, *_contents(function, {})]
-    except _Untold:
+    except _UntoldError:
         return ""
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
-class _Untold(Exception):
+class _UntoldError(Exception):
     """A function names what no text tells."""
 
 
@@ -112,7 +111,7 @@ def _contents(function: Any, seen: dict[int, int]) -> Iterator[str]:
         elif any(value is getattr(module, public, None) for module in (np, math)):
             yield f"{type(value).__name__} {public}"
         else:
-            raise _Untold
+            raise _UntoldError
 
 
 def _is_constant(value: Any) -> bool:
