@@ -39,6 +39,10 @@ def precisions(ranks: Any, labels: int, k: int) -> float:
     return total / min(k, labels)
 
 
+def recall_at(labels: int, ranks: Any, k: int) -> float:
+    return len(ranks) / labels
+
+
 def recall(labels: int, ranks: Any) -> float:
     return len(ranks) / labels
 
@@ -216,6 +220,48 @@ def test_states_of_other_definitions_never_merge(monkeypatch: pytest.MonkeyPatch
         before.merge(part(slice(90, None), "reciprocal@3"))
     with pytest.raises(UsageError, match="a metric of your own is defined otherwise"):
         State.from_row(row)
+
+
+def test_a_state_whose_metric_is_not_defined_says_so() -> None:
+    metric("gone@k", compile=False)(recall_at)
+    row = part(slice(90), "gone@3").to_row()
+    for table in (registry.REGISTRY, registry.NAMES, registry._BY_NAME):
+        table.pop("gone")
+    with pytest.raises(UsageError, match=r"unknown metric 'gone@3': .* by @rankmill.metric$"):
+        State.from_row(row)
+
+
+def test_a_history_compares_with_the_same_definition_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def define() -> None:
+        @metric("reciprocal@k", better="higher", compile=False)
+        def reciprocal(ranks: Any) -> Any:
+            return sum(helper(rank) for rank in ranks)
+
+    define()
+    result = rankmill.evaluate(LABELS, OLD, "reciprocal@3")
+    history = rankmill.History(tmp_path / "history")
+    history.record(result)
+    rule = "reciprocal@3 drop <= 1%"
+
+    def held() -> Any:
+        return rankmill.gate(LABELS, NEW, rule, baseline="last", history=history.name)
+
+    assert held().word == "held"
+    read = rankmill.Result.from_json(result.to_json())
+    assert read == result
+    monkeypatch.setitem(globals(), "helper", lambda rank: 2 / rank)
+    define()
+    message = r"no run to compare reciprocal@3 with: .*reciprocal@3 had another definition"
+    with pytest.raises(InputError, match=message):
+        held()
+    del registry.REGISTRY["reciprocal"], registry.NAMES["reciprocal"]
+    del registry._BY_NAME["reciprocal"]
+    with pytest.raises(UsageError, match="unknown metric 'reciprocal@3'"):
+        held()
+    assert rankmill.Result.from_json(result.to_json()).metrics == result.metrics
+    assert [one["metric"] for one in history.to_arrow().to_pylist()] == ["reciprocal@3"]
 
 
 def test_a_row_travels_by_pickle(oracles: None) -> None:
