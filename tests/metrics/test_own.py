@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import re
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -512,3 +513,39 @@ def test_packages_define_metrics_by_entry_points(monkeypatch: pytest.MonkeyPatch
     assert registry.parse("wins(weight=0.5)@2").values == {"weight": 0.5}
     assert "package" not in sys.modules
     packages.load_packages.cache_clear()
+
+
+BURNING = """
+import rankmill, time
+
+@rankmill.metric("burned", compile=False)
+def burned(labels):
+    began = time.thread_time()
+    while time.thread_time() - began < {seconds}:
+        pass
+    return labels
+"""
+
+
+def test_a_command_says_what_plain_python_took(files: Path) -> None:
+    """If it is a tenth of the time or more, and nobody asked for quiet."""
+
+    def told(seconds: float, *options: str) -> str:
+        (files / "my_metrics.py").write_text(BURNING.format(seconds=seconds))
+        command = [sys.executable, "-m", "rankmill", "evaluate", "labels.csv", "run.csv"]
+        done = subprocess.run(
+            [*command, "-m", "burned", "--define", "my_metrics.py", *options],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
+        )
+        return done.stderr
+
+    line = r"burned took (\d+\.\d) s of (\d+\.\d) s of processor time as plain Python\n"
+    found = re.search(line, told(1.0))  # for each of two queries
+    assert found is not None
+    took, whole = map(float, found.groups())
+    assert 2.0 <= took <= whole
+    assert "plain Python" not in told(1.0, "--quiet")
+    assert "plain Python" not in told(0.0)

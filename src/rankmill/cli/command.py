@@ -146,8 +146,11 @@ def _define(ctx: click.Context, _: click.Parameter, paths: tuple[str, ...]) -> N
 
     for path in paths:
         load_file(path)
-    if not process.quiet:
-        ctx.call_on_close(lambda: click.echo(plain_share(), err=True, nl=False))
+
+    @ctx.call_on_close
+    def say() -> None:
+        if not process.quiet:  # which is read after this option
+            click.echo(plain_share(), err=True, nl=False)
 
 
 # What options are on a command line, beside what their rows say.

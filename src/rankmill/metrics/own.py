@@ -257,7 +257,7 @@ class OwnKernel:
             row = self._failing(hits, k, given) if block else int(at[0])
             raise OwnMetricError(what, row) from error
         if self.plain_seconds:
-            self.plain_seconds[0] += time.thread_time() - began
+            self.plain_seconds.append(time.thread_time() - began)  # of any thread
         if block:
             out[hits.label_counts == 0] = 0
             if not self.empty:
@@ -341,11 +341,11 @@ class OwnKernel:
 def plain_share() -> str:
     """A line for each metric that took a tenth of the processor's time as plain Python."""
     whole = time.process_time()
-    took = {one.name: one.kernel.plain_seconds for one in own_metrics()}  # type: ignore[union-attr]
+    took = {one.name: sum(one.kernel.plain_seconds) for one in own_metrics()}  # type: ignore[union-attr]
     return "".join(
-        f"{name} took {seconds[0]:.1f} s of {whole:.1f} s of processor time as plain Python\n"
+        f"{name} took {seconds:.1f} s of {whole:.1f} s of processor time as plain Python\n"
         for name, seconds in took.items()
-        if seconds and seconds[0] >= whole / 10
+        if seconds >= max(whole / 10, 0.1)
     )
 
 
