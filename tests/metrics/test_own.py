@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import rankmill
 from rankmill import metric
 from rankmill.errors import InputError, UsageError
-from rankmill.metrics import own, packages, registry
+from rankmill.metrics import packages, registry
 from rankmill.parts import State, evaluate_part
 from strategies import Case, cases, examples, wide_labels, wide_predictions
 
@@ -90,7 +90,7 @@ def forget() -> Iterator[None]:
     for spec in registry.own_metrics():
         for table in (registry.REGISTRY, registry.NAMES, registry._BY_NAME):
             table.pop(spec.name.lower(), None)
-    own._loaded.clear()
+    packages._loaded.clear()
 
 
 @pytest.fixture(scope="module")
@@ -473,7 +473,7 @@ def test_a_command_runs_a_file_that_defines_metrics(files: Path, run: Any) -> No
     assert "the share of the first k that are right" in listed
     assert "my_metrics.py, line 4" in listed
     (files / "my_metrics.py").write_text("1 / 0")
-    own._loaded.clear()
+    packages._loaded.clear()
     code, _, told = run("metrics", "--define", "my_metrics.py")
     assert code == 2
     assert "my_metrics.py: it fails with ZeroDivisionError: division by zero" in told
@@ -487,13 +487,13 @@ def test_only_a_toml_in_the_working_folder_runs_code(
         'define = "my_metrics.py"\n'
     )
     assert "0.25" in run("evaluate", "rankmill.toml")[1]
-    own._loaded.clear()
+    packages._loaded.clear()
     (files / "below").mkdir()
     monkeypatch.chdir(files / "below")
     code, _, told = run("evaluate", "../rankmill.toml")
     assert code == 2
     assert "define: it runs code, which only a file in the working folder may ask for" in told
-    assert not own._loaded
+    assert not packages._loaded
 
 
 def test_packages_define_metrics_by_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,19 @@ def test_the_command_takes_a_file_that_defines_metrics(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(SOURCE.format("of_file"))
     command = [sys.executable, "-m", "rankmill", "spark", "labels.parquet", "run.parquet"]
     done = subprocess.run(
-        [*command, "--define", "mine.py", "-m", "of_file@3,map@3", "--format", "json"],
+        [
+            *command,
+            *[
+                "--define",
+                "mine.py",
+                "-m",
+                "of_file@3,map@3",
+                "--format",
+                "json",
+                "--partitions",
+                "2",
+            ],
+        ],
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
         cwd=tmp_path,
         capture_output=True,

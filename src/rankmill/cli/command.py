@@ -142,7 +142,8 @@ def _define(ctx: click.Context, _: click.Parameter, paths: tuple[str, ...]) -> N
     """Run the files before names of metrics are read; say at the end what plain Python took."""
     if not paths or ctx.resilient_parsing:
         return
-    from rankmill.metrics.own import load_file, plain_share
+    from rankmill.metrics.own import plain_share
+    from rankmill.metrics.packages import load_file
 
     for path in paths:
         load_file(path)

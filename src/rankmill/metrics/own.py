@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import inspect
 import math
 import os
@@ -24,7 +23,7 @@ from rankmill.metrics.records.definitions import content_of, parts_of, source_of
 from rankmill.metrics.registry import own_metrics, register
 from rankmill.show.metric_names import number_text
 
-__all__ = ["OwnKernel", "OwnMetricError", "load_file", "metric"]
+__all__ = ["OwnKernel", "OwnMetricError", "metric"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # What a function of one query may take, but for parameters.
@@ -367,36 +366,3 @@ def _within(hits: Any, k: int) -> Any:
         return hits
     offsets = drop_values(hits.offsets, kept)
     return hits._replace(offsets=offsets, ranks=hits.ranks[kept], gains=hits.gains[kept])
-
-
-def load_file(path: str) -> None:
-    """Run a file of Python that defines metrics, once.
-
-    Its module is not among those imported: what it holds travels to the workers of Spark whole.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read or fails.
-    """
-    path = os.path.realpath(path)
-    if path in _loaded:
-        return
-    name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{path}: it is no file of Python; expected one such as my_metrics.py")
-    folder = os.path.dirname(path)
-    sys.path.insert(0, folder)  # as if it were run, so that it finds what lies beside it
-    try:
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
-    except Exception as error:
-        raise UsageError(f"{path}: it fails with {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(folder)
-    _loaded.add(path)
-
-
-_loaded: set[str] = set()
