@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from rankmill.errors import RegressionError as RegressionError
     from rankmill.errors import ResourceError as ResourceError
     from rankmill.errors import UsageError as UsageError
+    from rankmill.metrics.own import metric as metric
     from rankmill.nightly.gate.gate import gate as gate
     from rankmill.nightly.gate.gate_request import Rules as Rules
     from rankmill.nightly.gate.power import gate_power as gate_power
@@ -104,6 +105,7 @@ _HOMES = {
     "gate": "nightly.gate.gate",
     "gate_power": "nightly.gate.power",
     "head": "engine.head",
+    "metric": "metrics.own",
     "plan": "engine.plan",
     "stability": "analysis.stability.stability",
 }
@@ -142,6 +144,7 @@ __all__ = [
     "gate",
     "gate_power",
     "head",
+    "metric",
     "plan",
     "stability",
 ]

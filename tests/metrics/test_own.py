@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import pickle
 import random
 import re
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -21,8 +23,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankmill
+from rankmill import metric
 from rankmill.errors import InputError, UsageError
-from rankmill.metrics import metric, own, packages, registry
+from rankmill.metrics import packages, registry
 from rankmill.parts import State, evaluate_part
 from strategies import Case, cases, examples, wide_labels, wide_predictions
 
@@ -35,6 +38,10 @@ def precisions(ranks: Any, labels: int, k: int) -> float:
     for found in range(len(ranks)):
         total += (found + 1) / ranks[found]
     return total / min(k, labels)
+
+
+def recall_at(labels: int, ranks: Any, k: int) -> float:
+    return len(ranks) / labels
 
 
 def recall(labels: int, ranks: Any) -> float:
@@ -83,7 +90,7 @@ def forget() -> Iterator[None]:
     for spec in registry.own_metrics():
         for table in (registry.REGISTRY, registry.NAMES, registry._BY_NAME):
             table.pop(spec.name.lower(), None)
-    own._loaded.clear()
+    packages._loaded.clear()
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +223,48 @@ def test_states_of_other_definitions_never_merge(monkeypatch: pytest.MonkeyPatch
         State.from_row(row)
 
 
+def test_a_state_whose_metric_is_not_defined_says_so() -> None:
+    metric("gone@k", compile=False)(recall_at)
+    row = part(slice(90), "gone@3").to_row()
+    for table in (registry.REGISTRY, registry.NAMES, registry._BY_NAME):
+        table.pop("gone")
+    with pytest.raises(UsageError, match=r"unknown metric 'gone@3': .* by @rankmill.metric$"):
+        State.from_row(row)
+
+
+def test_a_history_compares_with_the_same_definition_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def define() -> None:
+        @metric("reciprocal@k", better="higher", compile=False)
+        def reciprocal(ranks: Any) -> Any:
+            return sum(helper(rank) for rank in ranks)
+
+    define()
+    result = rankmill.evaluate(LABELS, OLD, "reciprocal@3")
+    history = rankmill.History(tmp_path / "history")
+    history.record(result)
+    rule = "reciprocal@3 drop <= 1%"
+
+    def held() -> Any:
+        return rankmill.gate(LABELS, NEW, rule, baseline="last", history=history.name)
+
+    assert held().word == "held"
+    read = rankmill.Result.from_json(result.to_json())
+    assert read == result
+    monkeypatch.setitem(globals(), "helper", lambda rank: 2 / rank)
+    define()
+    message = r"no run to compare reciprocal@3 with: .*reciprocal@3 had another definition"
+    with pytest.raises(InputError, match=message):
+        held()
+    del registry.REGISTRY["reciprocal"], registry.NAMES["reciprocal"]
+    del registry._BY_NAME["reciprocal"]
+    with pytest.raises(UsageError, match="unknown metric 'reciprocal@3'"):
+        held()
+    assert rankmill.Result.from_json(result.to_json()).metrics == result.metrics
+    assert [one["metric"] for one in history.to_arrow().to_pylist()] == ["reciprocal@3"]
+
+
 def test_a_row_travels_by_pickle(oracles: None) -> None:
     spec = registry.REGISTRY["own_map"]
     again = pickle.loads(pickle.dumps(spec))
@@ -288,10 +337,74 @@ def test_what_does_not_compile_runs_as_plain_python_and_says_so() -> None:
         rankmill.evaluate(LABELS, OLD, "jitted")
 
 
+def only_fours(ranks: Any, labels: int) -> float:
+    if labels == 4:
+        raise ValueError("four")
+    return 1.0
+
+
+def in_a_block(hits: Any, k: int, out: Any) -> None:
+    out[:] = 1.0
+    if (hits.label_counts == 4).any():
+        raise ValueError("four")
+
+
+def in_a_large_block(hits: Any, k: int, out: Any) -> None:
+    out[:] = 1.0
+    if len(out) > 1:
+        raise ValueError("large")
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("function", [only_fours, in_a_block])
+def test_a_function_that_fails_names_the_query(function: Any, compile: bool) -> None:
+    """That of a block, too, which is called for one query at a time to find it."""
+    metric("failing", compile=compile)(function)
+    labels = {"a": [1], "b": [2], "c": [1, 2, 3, 4], "d": [7, 8]}
+    message = "failing of query 'c': its function fails with ValueError: four"
+    with pytest.raises(InputError, match=message):
+        rankmill.evaluate(labels, {query: [9, 2] for query in labels}, "failing")
+
+
+def test_a_block_that_fails_as_a_whole_is_told_as_such() -> None:
+    metric("failing", compile=False)(in_a_large_block)
+    message = "failing of a block of queries, and of none of them alone: its function fails with"
+    with pytest.raises(InputError, match=message):
+        rankmill.evaluate(LABELS, OLD, "failing")
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_what_the_function_of_a_block_leaves_out_has_no_value(compile: bool) -> None:
+    def some(hits: Any, k: int, out: Any) -> None:
+        for q in range(len(out)):
+            if hits.label_counts[q] != 2:
+                out[q] = 1.0
+
+    metric("some", compile=compile)(some)
+    with pytest.raises(InputError, match=r"some of query 2: its value is nan; expected a number"):
+        rankmill.evaluate({1: ["a"], 2: ["a", "b"]}, {1: ["a"], 2: ["c"]}, "some")
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_parameter_may_have_any_name(compile: bool) -> None:
+    """Those of the loop that calls the function, too."""
+
+    def named(labels: int, q: float = 1.0, start: float = 2.0, empty: int = 4, len: int = 8) -> Any:
+        return labels * 100 + q + start + empty + len
+
+    metric("named", compile=compile)(named)
+    found = rankmill.evaluate(LABELS, OLD, "named,named(q=2.5)")
+    assert [*found.metrics.values()] == [415.0, 416.5]
+
+
 def test_a_metric_without_a_better_side_has_no_drop() -> None:
     metric("length")(compiled_length)
     with pytest.raises(UsageError, match="neither"):
         rankmill.gate(LABELS, OLD, "length drop <= 1%", baseline=OLD)
+
+
+async def later(labels: int) -> float:
+    return 1.0
 
 
 @pytest.mark.parametrize(
@@ -307,7 +420,12 @@ def test_a_metric_without_a_better_side_has_no_drop() -> None:
         ("a", {"better": "up"}, recall, "better of a is 'up'; expected higher, lower or neither"),
         ("a", {}, lambda rank: 1, "the function of a takes rank; expected any of ranks, gains"),
         ("a", {}, lambda ranks, rel=1: 1, "takes rel, which every metric has"),
-        ("a", {}, max, "a is made of a builtin_function_or_method; expected a function"),
+        ("a", {}, lambda: 1, "the function of a takes nothing; expected any of ranks, gains"),
+        ("a", {}, lambda p=math.nan: 1, "the function of a takes p=nan; expected any of ranks"),
+        ("a", {}, lambda p=math.inf: 1, "the function of a takes p=inf; expected any of ranks"),
+        ("a", {}, later, "a is made of a generator or coroutine; expected a function that returns"),
+        ("a", {}, functools.partial(recall, 1), "a is made of a partial; expected a function"),
+        ("a", {}, max, "a is made of a builtin_function_or_method; expected a function that"),
     ],
 )
 def test_a_wrong_definition_is_refused(
@@ -324,9 +442,9 @@ def test_an_own_name_is_taken_once() -> None:
 
 
 DEFINED = '''
-from rankmill.metrics import metric
+import rankmill
 
-@metric("wins@k", range=(0, 1), better="higher", compile=False)
+@rankmill.metric("wins@k", range=(0, 1), better="higher", compile=False)
 def wins(ranks, k, weight=1.0):
     """the share of the first k that are right"""
     return weight * len(ranks) / k
@@ -346,13 +464,16 @@ def test_a_command_runs_a_file_that_defines_metrics(files: Path, run: Any) -> No
     given = ("labels.csv", "run.csv", "-m", "wins@2", "--format", "json")
     code, _, told = run("evaluate", *given)
     assert code == 2
-    assert "unknown metric 'wins@2'" in told
+    assert "unknown metric 'wins@2': " in told
+    assert "; define your own by --define FILE.py" in told
+    with pytest.raises(UsageError, match=r"lists all; define your own by @rankmill.metric$"):
+        rankmill.evaluate([[1]], [[1]], "wins@2")
     assert '"wins@2": 0.25' in run("evaluate", *given, "--define", "my_metrics.py")[1]
     listed = run("metrics", "wins", "--define", "my_metrics.py")[1]
     assert "the share of the first k that are right" in listed
     assert "my_metrics.py, line 4" in listed
     (files / "my_metrics.py").write_text("1 / 0")
-    own._loaded.clear()
+    packages._loaded.clear()
     code, _, told = run("metrics", "--define", "my_metrics.py")
     assert code == 2
     assert "my_metrics.py: it fails with ZeroDivisionError: division by zero" in told
@@ -366,13 +487,13 @@ def test_only_a_toml_in_the_working_folder_runs_code(
         'define = "my_metrics.py"\n'
     )
     assert "0.25" in run("evaluate", "rankmill.toml")[1]
-    own._loaded.clear()
+    packages._loaded.clear()
     (files / "below").mkdir()
     monkeypatch.chdir(files / "below")
     code, _, told = run("evaluate", "../rankmill.toml")
     assert code == 2
     assert "define: it runs code, which only a file in the working folder may ask for" in told
-    assert not own._loaded
+    assert not packages._loaded
 
 
 def test_packages_define_metrics_by_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,3 +513,39 @@ def test_packages_define_metrics_by_entry_points(monkeypatch: pytest.MonkeyPatch
     assert registry.parse("wins(weight=0.5)@2").values == {"weight": 0.5}
     assert "package" not in sys.modules
     packages.load_packages.cache_clear()
+
+
+BURNING = """
+import rankmill, time
+
+@rankmill.metric("burned", compile=False)
+def burned(labels):
+    began = time.thread_time()
+    while time.thread_time() - began < {seconds}:
+        pass
+    return labels
+"""
+
+
+def test_a_command_says_what_plain_python_took(files: Path) -> None:
+    """If it is a tenth of the time or more, and nobody asked for quiet."""
+
+    def told(seconds: float, *options: str) -> str:
+        (files / "my_metrics.py").write_text(BURNING.format(seconds=seconds))
+        command = [sys.executable, "-m", "rankmill", "evaluate", "labels.csv", "run.csv"]
+        done = subprocess.run(
+            [*command, "-m", "burned", "--define", "my_metrics.py", *options],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
+        )
+        return done.stderr
+
+    line = r"burned took (\d+\.\d) s of (\d+\.\d) s of processor time as plain Python\n"
+    found = re.search(line, told(1.0))  # for each of two queries
+    assert found is not None
+    took, whole = map(float, found.groups())
+    assert 2.0 <= took <= whole
+    assert "plain Python" not in told(1.0, "--quiet")
+    assert "plain Python" not in told(0.0)

@@ -17,7 +17,7 @@ from data import FIELDS, KINDS, frame_of, same, tables
 from fake_frames import FakeFrame
 from flat import flat
 from rankmill.errors import UsageError as Undefined
-from rankmill.metrics import own, registry
+from rankmill.metrics import packages, registry
 from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.presets import PRESETS
@@ -98,7 +98,7 @@ def test_options_give_the_same_bits(spark: Any, options: dict[str, Any]) -> None
 
 def test_metrics_of_somebodys_own_travel_to_the_workers(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "own_metrics.py").write_text(OWN)
-    own.load_file(str(tmp_path / "own_metrics.py"))
+    packages.load_file(str(tmp_path / "own_metrics.py"))
     try:
         both = tables("integers", "wide", "long")
         metrics = ["travelled@3", "travelled(scale=2.0)@3", "precision@3"]
@@ -112,12 +112,12 @@ def test_metrics_of_somebodys_own_travel_to_the_workers(spark: Any, tmp_path: Pa
 
 
 OWN = """
-from rankmill.metrics import metric
+import rankmill
 
 def count(ranks):
     return len(ranks)
 
-@metric("travelled@k", range=(0, 9), better="higher", compile=False)
+@rankmill.metric("travelled@k", range=(0, 9), better="higher", compile=False)
 def travelled(ranks, k, scale=1.0):
     return scale * count(ranks) / k
 """

@@ -142,12 +142,16 @@ def _define(ctx: click.Context, _: click.Parameter, paths: tuple[str, ...]) -> N
     """Run the files before names of metrics are read; say at the end what plain Python took."""
     if not paths or ctx.resilient_parsing:
         return
-    from rankmill.metrics.own import load_file, plain_share
+    from rankmill.metrics.own import plain_share
+    from rankmill.metrics.packages import load_file
 
     for path in paths:
         load_file(path)
-    if not process.quiet:
-        ctx.call_on_close(lambda: click.echo(plain_share(), err=True, nl=False))
+
+    @ctx.call_on_close
+    def say() -> None:
+        if not process.quiet:  # which is read after this option
+            click.echo(plain_share(), err=True, nl=False)
 
 
 # What options are on a command line, beside what their rows say.

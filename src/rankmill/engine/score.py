@@ -254,9 +254,11 @@ def _values(
         return one.values(metric)
     except OwnMetricError as failed:
         row = failed.row if patterns is None else int((patterns.of_query == failed.row).argmax())
-        query = id_text(block.lists.queries, row)
+        which = f"query {id_text(block.lists.queries, row)}"
+        if failed.row < 0:
+            which = "a block of queries, and of none of them alone"
         raise InputError(
-            f"{block.lists.place.source}: {metric.text} of query {query}: {failed.what}"
+            f"{block.lists.place.source}: {metric.text} of {which}: {failed.what}"
         ) from failed.__cause__
 
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numba.np.arrayobj
 import numpy as np
 import numpy.ma
-from llvmlite.binding import add_symbol, parse_assembly
+from llvmlite.binding import Linkage, add_symbol, parse_assembly, parse_bitcode
 from numba import njit
 from numba.core import config, event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
@@ -204,6 +204,34 @@ def compiled_so_far() -> Compiled:
     )
 
 
+def compile_beside(
+    kernel: Callable[..., Any], compiled: Any, types: tuple[Any, ...], whose: str, content: str
+) -> None:
+    """Compile somebody's function for these types, and save it beside the kernels of a file.
+
+    Parameters
+    ----------
+    kernel : callable
+        A function of that file.
+    compiled : Dispatcher
+    types : tuple
+    whose : str
+        What is saved of the same one is replaced if its content is another.
+    content : str
+        All that the code depends on, beside types, processor and numba; "" does not save it.
+    """
+    try:
+        if content and _numba_is_as_known() and numba.version_info.short <= NEWEST_NUMBA:
+            cache = _Cache(kernel, whose, content)
+            _check(cache.cache_path, True)
+            compiled._cache = cache
+            _dispatchers[id(compiled)] = compiled
+        compiled.compile(types)
+    except (RuntimeError, OSError) as error:
+        _warn_uncached(str(error))
+        compiled.compile(types)
+
+
 class _Watch(event.Listener):
     """Counts compilations (but no loads from the cache), and prints a message if they take long."""
 
@@ -271,13 +299,14 @@ class _Cache:
     - Loading a kernel does not start numba's compiler, which saves time.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], whose: str = "", content: str = "") -> None:
         self._function = function
         self._missing: set[Any] = set()  # what the disk need not be asked for again
         self._numba: Any = CompileResultCacheImpl(function)  # type: ignore[no-untyped-call]
         self.cache_path = os.path.realpath(self._numba.locator.get_cache_path())
         source = self._numba.locator.get_source_stamp(), function.__code__.co_code, SOURCES
-        self._made_for = repr((numba.__version__, source)).encode()
+        self._whose = whose
+        self._made_for = repr((numba.__version__, source, content)).encode()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled version, or None if no usable one is saved.
@@ -308,9 +337,14 @@ class _Cache:
         """Save a compiled version. Raises OSError if this fails."""
         if not self._numba.check_cachable(data) or _digest_of_sources() != SOURCES:
             return  # the source files changed since this process compiled them
+        if self._whose and _needs_python(data.library, data.fndesc):
+            return
         self._numba.locator.ensure_cache_path()
         path, asked = self._place(sig, data.codegen)
-        content = dumps(_to_run_only(self._numba.reduce(data), data.fndesc))  # type: ignore[no-untyped-call]
+        reduced = _to_run_only(self._numba.reduce(data), data.fndesc)
+        if self._whose:
+            reduced = _alone(reduced, data.library, data.codegen)
+        content = dumps(reduced)  # type: ignore[no-untyped-call]
         unfinished = f"{path}.tmp.{uuid.uuid4().hex[:16]}"
         try:
             with open(unfinished, "xb", opener=_opened_for_one) as file:
@@ -323,7 +357,7 @@ class _Cache:
 
     def _place(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
         """Return the path of a version's file, and the bytes of all that its content depends on."""
-        version = repr((sig, *map(_fields, sig), codegen.magic_tuple())).encode()
+        version = repr((self._whose, sig, *map(_fields, sig), codegen.magic_tuple())).encode()
         name = f"{self._numba.filename_base}.{_checksum(version).hex()}.nbc"
         return os.path.join(self.cache_path, name), self._made_for + version
 
@@ -368,6 +402,32 @@ def _to_run_only(reduced: Any, description: Any) -> Any:
         f'define void @"{description.llvm_cpython_wrapper_name}"() {{ ret void }}'
     )
     return ((name, kind, (code, stub.as_bitcode())), *more)
+
+
+def _needs_python(library: Any, description: Any) -> bool:
+    """Return whether what a kernel calls uses objects of its module, as print does.
+
+    Each function has a variable with the address of these, which is set where it is compiled, and
+    not where it is loaded as a part of another.
+    """
+    module = library._final_module
+    names = {one.name for one in module.global_variables if one.name.startswith("_ZN08NumbaEnv")}
+    text = str(module)
+    return any(text.count(one) > 1 for one in names - {description.env_name})
+
+
+def _alone(reduced: Any, library: Any, codegen: Any) -> Any:
+    """Hide the functions that are compiled into somebody's kernel before it is saved.
+
+    Those of another process may have the same names, and only numbers tell versions apart: a linker
+    would take the first of a name for all.
+    """
+    (name, kind, (_, stub)), *more = reduced
+    module = parse_bitcode(library._final_module.as_bitcode())
+    for function in module.functions:
+        if not function.is_declaration and function.linkage != Linkage.external:
+            function.linkage = Linkage.internal
+    return ((name, kind, (codegen._tm.emit_object(module), stub)), *more[:-1], ())
 
 
 @functools.cache

@@ -11,8 +11,9 @@ from typing import Any
 import numba
 from numba.core import config
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.errors import NumbaError
-from numba.extending import is_jitted
+from numba.core.dispatcher import Dispatcher
+
+from rankmill.kernels.jit import compile_beside
 
 # Argument of a function -> what it receives for query q.
 VALUES = {
@@ -36,6 +37,10 @@ def loop({given}, out_at, out):
             end -= 1
         out[q] = function({taken})
 """
+_BLOCK = """
+def loop({taken}):
+    function({taken})
+"""
 # What the loop is given before the parameters of the metric.
 _GIVEN = (
     *("offsets", "ranks", "gains", "label_counts", "prediction_counts"),
@@ -44,38 +49,54 @@ _GIVEN = (
 
 
 def loop_over(
-    function: Callable[..., Any], taken: Sequence[str], parameters: Sequence[str]
+    function: Callable[..., Any],
+    taken: Sequence[str],
+    parameters: Sequence[str],
+    content: str = "",
 ) -> Callable[..., None]:
-    """The loop in plain Python that calls a function with what it takes."""
-    passed = [f"{one}={VALUES.get(one, one)}" for one in taken]
-    text = _LOOP.format(given=", ".join([*_GIVEN, *parameters]), taken=", ".join(passed))
-    names = {"function": function}
+    """The loop in plain Python that calls a function with what it takes; a block needs no loop."""
+    if taken[0] == "hits":
+        text = _BLOCK.format(taken=", ".join(taken))
+    else:
+        # Somebody's names of parameters are none of the loop's.
+        passed = [f"{one}={VALUES.get(one, f'given_{one}')}" for one in taken]
+        given = [*_GIVEN, *(f"given_{one}" for one in parameters)]
+        text = _LOOP.format(given=", ".join(given), taken=", ".join(passed))
+    names: dict[str, Any] = {"function": function, "__name__": __name__}
     exec(text, names)
     found: Callable[..., None] = names["loop"]
+    found.__qualname__ += content  # the name in compiled code, which is of this content alone
     return found
 
 
 def compiled(
-    make: Callable[[Callable[..., Any]], Callable[..., None]],
     function: Callable[..., Any],
+    taken: Sequence[str],
+    parameters: Sequence[str],
     arguments: Sequence[Any],
+    whose: str,
+    content: str,
 ) -> tuple[Callable[..., None] | None, str]:
-    """The loop that `make` makes of a function, compiled for arguments; or None, and why not.
+    """The loop over a function, compiled for arguments; or None, and why not.
 
-    Where numba is told to compile nothing, there is no reason to tell.
+    Where numba is told to compile nothing, there is no reason to tell. The loop is saved on disk as
+    that of the metric `whose`; `content` tells all that it depends on, or is empty: then it is not.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return None, ""
     with global_compiler_lock:
         try:
-            inner = function
-            if not is_jitted(function):
-                inner = numba.njit(nogil=True, boundscheck=True)(function)
-            whole = make(inner)
-            if whole is not inner:
-                whole = numba.njit(nogil=True)(whole)
-            whole.compile(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
-        except (NumbaError, NotImplementedError) as error:
+            plain: Any = function
+            options: dict[str, Any] = {"nogil": True, "boundscheck": True}
+            if isinstance(function, Dispatcher):
+                plain = function.py_func
+                options = {**function.targetoptions, "locals": function.locals}
+            jit: Any = numba.jit
+            inner = jit(**options | {"_nrt": True})(plain)
+            # The loop allocates nothing, and to count references would take most of its time.
+            whole = jit(nogil=True, _nrt=False)(loop_over(inner, taken, parameters, content))
+            compile_beside(loop_over, whole, tuple(map(numba.typeof, arguments)), whose, content)
+        except Exception as error:  # numba fails in many ways
             return None, _in_short(error)
     return whole, ""
 

@@ -7,7 +7,6 @@ from rankmill.homes import handed_on
 if TYPE_CHECKING:
     from rankmill.metrics.base import Metric as Metric
     from rankmill.metrics.base import MetricSpec as MetricSpec
-    from rankmill.metrics.own import metric as metric
     from rankmill.metrics.registry import REGISTRY as REGISTRY
     from rankmill.metrics.registry import parse as parse
 
@@ -15,7 +14,6 @@ __all__ = [
     "REGISTRY",
     "Metric",
     "MetricSpec",
-    "metric",
     "parse",
 ]
 
@@ -26,7 +24,6 @@ __getattr__, __dir__ = handed_on(
         "REGISTRY": "metrics.registry",
         "Metric": "metrics.base",
         "MetricSpec": "metrics.base",
-        "metric": "metrics.own",
         "parse": "metrics.registry",
     },
 )

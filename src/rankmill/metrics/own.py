@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import inspect
 import math
 import os
@@ -20,15 +19,17 @@ import numpy as np
 
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import REL, Better, MetricSpec, Parameter
-from rankmill.metrics.records.definitions import parts_of, source_of
+from rankmill.metrics.records.definitions import content_of, parts_of, source_of
 from rankmill.metrics.registry import own_metrics, register
 from rankmill.show.metric_names import number_text
 
-__all__ = ["OwnKernel", "OwnMetricError", "load_file", "metric"]
+__all__ = ["OwnKernel", "OwnMetricError", "metric"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # What a function of one query may take, but for parameters.
 TAKEN = ("ranks", "gains", "labels", "predictions", "label_gains", "discounts", "k")
+# Functions that return no number, but what makes it later.
+_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _compiling = threading.Lock()
 
 
@@ -89,7 +90,7 @@ def metric(
     Examples
     --------
     >>> import rankmill
-    >>> @metric("last_hit@k", range=(0, math.inf), better="lower")
+    >>> @rankmill.metric("last_hit@k", range=(0, math.inf), better="lower")
     ... def last_hit(ranks, k):
     ...     '''the rank of the last hit within k, k + 1 without one'''
     ...     return ranks[-1] if len(ranks) else k + 1
@@ -107,8 +108,10 @@ def metric(
 
     def decorate(function: Function) -> Function:
         plain = getattr(function, "py_func", function)
-        if not inspect.isfunction(plain):
-            raise UsageError(f"{name} is made of a {type(plain).__name__}; expected a function")
+        if not inspect.isfunction(plain) or plain.__code__.co_flags & _LATER:
+            made = "a generator or coroutine"
+            made = made if inspect.isfunction(plain) else f"a {type(plain).__name__}"
+            raise UsageError(f"{name} is made of {made}; expected a function that returns a number")
         taken, parameters = _arguments(found[1], plain)
         if "k" in taken and not found[2] and taken[0] != "hits":
             raise UsageError(f"{name} takes k, and no cutoff: call it '{name}@k' or '{name}[@k]'")
@@ -148,13 +151,17 @@ def _range_text(low: float, high: float) -> str:
 def _arguments(name: str, plain: Any) -> tuple[tuple[str, ...], tuple[Parameter, ...]]:
     """What a function takes by name, and the parameters among it."""
     arguments = list(inspect.signature(plain).parameters.values())
+    if not arguments:
+        raise UsageError(
+            f"the function of {name} takes nothing; expected any of {', '.join(TAKEN)}"
+        )
     block = bool(arguments) and arguments[0].name == "hits"
     known = ("hits", "k", "out") if block else TAKEN
     parameters = []
     for one in arguments:
         if one.name in known and one.kind is one.POSITIONAL_OR_KEYWORD:
             continue
-        number = type(one.default) in (int, float)
+        number = type(one.default) in (int, float) and math.isfinite(one.default)
         if not number or one.kind is not one.POSITIONAL_OR_KEYWORD or one.name != one.name.lower():
             raise UsageError(
                 f"the function of {name} takes {one}; expected any of {', '.join(known)}, or a "
@@ -235,6 +242,8 @@ class OwnKernel:
         at = np.zeros(1, np.int64)
         given = [one.kind(value) for one, value in zip(self.parameters, given, strict=True)]
         arguments = self._arguments(hits, k, given, at, out)
+        if block := self.taken[0] == "hits":
+            out.fill(np.nan)  # what it writes no value to has none
         with _compiling:  # threads begin at once
             self._loop = self._loop or self._made(arguments)
         began = time.thread_time()
@@ -244,17 +253,40 @@ class OwnKernel:
             raise OwnMetricError(failed.what, int(at[0])) from None
         except Exception as error:
             what = f"its function fails with {type(error).__name__}: {error}"
-            raise OwnMetricError(what, int(at[0])) from error
+            row = self._failing(hits, k, given) if block else int(at[0])
+            raise OwnMetricError(what, row) from error
         if self.plain_seconds:
-            self.plain_seconds[0] += time.thread_time() - began
-        if self.taken[0] == "hits":
+            self.plain_seconds.append(time.thread_time() - began)  # of any thread
+        if block:
             out[hits.label_counts == 0] = 0
             if not self.empty:
                 out[hits.prediction_counts == 0] = 0
         self._check(hits, out)
 
+    def _failing(self, hits: Any, k: int, given: list[Any]) -> int:
+        """The first query for which the function of a block fails alone; -1 if it does for none."""
+        assert self._loop is not None
+        for row in range(len(hits.label_counts)):
+            start, end = hits.offsets[row : row + 2]
+            alone = hits._replace(
+                offsets=np.array([0, end - start]),
+                ranks=hits.ranks[start:end],
+                gains=hits.gains[start:end],
+                label_counts=hits.label_counts[row : row + 1],
+                prediction_counts=hits.prediction_counts[row : row + 1],
+                label_offsets=hits.label_offsets[row : row + 2],
+            )
+            try:
+                self._loop(*self._arguments(alone, k, given, np.zeros(1, np.int64), np.empty(1)))
+            except Exception:
+                return row
+        return -1
+
     def _check(self, hits: Any, out: np.ndarray) -> None:
         low, high = self.bounds
+        most = sys.float_info.max
+        if len(out) and max(low, -most) <= out.min() and out.max() <= min(high, most):
+            return
         asked = (hits.label_counts > 0) & ((hits.prediction_counts > 0) | self.empty)
         wrong = asked & ~((out >= low) & (out <= high) & np.isfinite(out))
         if wrong.any():
@@ -281,15 +313,12 @@ class OwnKernel:
         """The loop, compiled if it compiles."""
         from rankmill.kernels import own
 
-        block = self.taken[0] == "hits"
         names = [one.name for one in self.parameters]
-
-        def make(function: Callable[..., Any]) -> Callable[..., None]:
-            return function if block else own.loop_over(function, self.taken, names)
-
         self.plain_seconds = self.plain_seconds or [0.0]
         if self.compile:
-            found, why = own.compiled(make, self.function, arguments)
+            how = f"{self.taken} {names}"
+            whose, content = repr((self.name, *self.home)), content_of(self.function, how)
+            found, why = own.compiled(self.function, self.taken, names, arguments, whose, content)
             if found is not None:
                 self.plain_seconds = []
                 return found
@@ -303,17 +332,19 @@ class OwnKernel:
                     stacklevel=2,
                 )
         plain = getattr(self.function, "py_func", self.function)
-        return make(plain if block else lambda **named: _number(plain(**named)))
+        if self.taken[0] != "hits":
+            return own.loop_over(lambda **named: _number(plain(**named)), self.taken, names)
+        return own.loop_over(plain, self.taken, names)
 
 
 def plain_share() -> str:
     """A line for each metric that took a tenth of the processor's time as plain Python."""
     whole = time.process_time()
-    took = {one.name: one.kernel.plain_seconds for one in own_metrics()}  # type: ignore[union-attr]
+    took = {one.name: sum(one.kernel.plain_seconds) for one in own_metrics()}  # type: ignore[union-attr]
     return "".join(
-        f"{name} took {seconds[0]:.1f} s of {whole:.1f} s of processor time as plain Python\n"
+        f"{name} took {seconds:.1f} s of {whole:.1f} s of processor time as plain Python\n"
         for name, seconds in took.items()
-        if seconds and seconds[0] >= whole / 10
+        if seconds >= max(whole / 10, 0.1)
     )
 
 
@@ -335,36 +366,3 @@ def _within(hits: Any, k: int) -> Any:
         return hits
     offsets = drop_values(hits.offsets, kept)
     return hits._replace(offsets=offsets, ranks=hits.ranks[kept], gains=hits.gains[kept])
-
-
-def load_file(path: str) -> None:
-    """Run a file of Python that defines metrics, once.
-
-    Its module is not among those imported: what it holds travels to the workers of Spark whole.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read or fails.
-    """
-    path = os.path.realpath(path)
-    if path in _loaded:
-        return
-    name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{path}: it is no file of Python; expected one such as my_metrics.py")
-    folder = os.path.dirname(path)
-    sys.path.insert(0, folder)  # as if it were run, so that it finds what lies beside it
-    try:
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
-    except Exception as error:
-        raise UsageError(f"{path}: it fails with {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(folder)
-    _loaded.add(path)
-
-
-_loaded: set[str] = set()

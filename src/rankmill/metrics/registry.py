@@ -35,7 +35,7 @@ from rankmill.metrics.name_parameters import given_text, read_parameters
 from rankmill.metrics.packages import load_packages
 from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
 from rankmill.metrics.summary import SUMMARISED, read_summary
-from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of, split_names
+from rankmill.metrics.texts import DEFINED, LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS, preset_named
 from rankmill.show.metric_names import canonical, number_text
@@ -258,7 +258,7 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     near = difflib.get_close_matches(small, [*_BY_NAME, *({} if rest else SETS)], 5)
     each = {one if one in SETS else _BY_NAME[one].name: f"{one}{rest}" for one in reversed(near)}
     hint = f"did you mean {' or '.join(reversed(each.values()))}? " if near else ""
-    raise UsageError(f"unknown metric {text!r}: {hint}{LISTED}")
+    raise UsageError(f"unknown metric {text!r}: {hint}{LISTED}; {DEFINED}")
 
 
 def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:

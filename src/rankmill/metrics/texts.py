@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rankmill.errors import UsageError
 
 LISTED = "'rankmill metrics' lists all"
+DEFINED = "define your own by --define FILE.py on the command line, @rankmill.metric in Python"
 
 
 class MetricSet(NamedTuple):

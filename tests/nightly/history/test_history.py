@@ -394,7 +394,9 @@ def test_runs_that_count_otherwise_are_named_and_left_out(tmp_path: Path) -> Non
 def test_another_definition_is_another_metric(tmp_path: Path, monkeypatch: Any) -> None:
     night(tmp_path, 0, 0.9)
     monkeypatch.setattr(
-        sys.modules["rankmill.nightly.history.record"], "_definition", lambda metric: "?"
+        sys.modules["rankmill.nightly.history.record"],
+        "definition_of",
+        lambda metric, own=False: "" if own else "?",
     )
     night(tmp_path, 1, 0.1)
     trend = History(tmp_path).trend("map@12")

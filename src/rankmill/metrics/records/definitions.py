@@ -2,13 +2,18 @@
 
 import ast
 import contextlib
+import hashlib
 import inspect
+import math
 import textwrap
 import types
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
+# What shows by `repr` all that it is.
+_SHOWN = (int, float, complex, str, bytes, tuple, list, dict, np.generic)
 
 
 def source_of(plain: Any) -> str:
@@ -18,7 +23,15 @@ def source_of(plain: Any) -> str:
         if isinstance(tree, ast.FunctionDef):
             tree.decorator_list = []
             return ast.unparse(tree)
-    return repr([(one.co_code, _constants(one)) for one in _codes(plain.__code__)])
+    return _code_text(plain.__code__)
+
+
+def _code_text(code: types.CodeType) -> str:
+    """All that makes a function do what it does; not where it stands."""
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    how = code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_exceptiontable
+    inner = [_code_text(one) if isinstance(one, types.CodeType) else one for one in code.co_consts]
+    return repr((code.co_code, names, how, inner))
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -29,20 +42,21 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(one)
 
 
-def _constants(code: types.CodeType) -> list[str]:
-    return [repr(one) for one in code.co_consts if not isinstance(one, types.CodeType)]
+def _named_in(plain: Any) -> list[tuple[str, Any]]:
+    """What a function names, but for what is built into Python, by name."""
+    names = {name for code in _codes(plain.__code__) for name in code.co_names}
+    found = {name: plain.__globals__[name] for name in names if name in plain.__globals__}
+    for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True):
+        found[name] = cell.cell_contents
+    return sorted(found.items())
 
 
 def parts_of(function: Any, source: str, seen: set[int]) -> Iterator[str]:
     """The text of a function, and all that it names: other functions, and constants."""
     plain = getattr(function, "py_func", function)
     seen.add(id(plain))
-    yield source or source_of(plain)
-    names = {name for code in _codes(plain.__code__) for name in code.co_names}
-    found = {name: plain.__globals__[name] for name in names if name in plain.__globals__}
-    for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True):
-        found[name] = cell.cell_contents
-    for name, value in sorted(found.items()):
+    yield f"{source or source_of(plain)} {plain.__defaults__ or ''}"
+    for name, value in _named_in(plain):
         inner = getattr(value, "py_func", value)
         yield name
         if isinstance(inner, types.FunctionType):
@@ -50,7 +64,57 @@ def parts_of(function: Any, source: str, seen: set[int]) -> Iterator[str]:
                 yield from parts_of(inner, "", seen)
         elif isinstance(value, np.ndarray):
             yield f"{value.dtype} {value.shape} {value.tobytes().hex()}"
-        elif isinstance(value, int | float | complex | str | bytes | tuple | list | dict):
+        elif isinstance(value, set | frozenset):
+            yield repr(sorted(map(repr, value)))
+        elif isinstance(value, _SHOWN):
             yield repr(value)
         else:
             yield getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def content_of(function: Any, how: str) -> str:
+    """A hash of all that the compiled code of a function depends on; "" if that cannot be told.
+
+    It is of what Python runs, not of a file that may have changed since, and of `how` it is called.
+    Nothing is told of a function that names anything but numbers, texts, small arrays, other
+    compiled functions, and what ``numpy`` and ``math`` have.
+    """
+    try:
+        parts = [np.__version__, how, *_contents(function, {})]
+    except _UntoldError:
+        return ""
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+
+class _UntoldError(Exception):
+    """A function names what no text tells."""
+
+
+def _contents(function: Any, seen: dict[int, int]) -> Iterator[str]:
+    plain = getattr(function, "py_func", function)
+    if id(plain) in seen:
+        yield f"function {seen[id(plain)]}"
+        return
+    seen[id(plain)] = len(seen)
+    options = sorted({**getattr(function, "targetoptions", {})}.items())
+    options += sorted(getattr(function, "locals", {}).items())
+    yield f"{_code_text(plain.__code__)} {plain.__defaults__} {options}"
+    for name, value in _named_in(plain):
+        yield name
+        public = getattr(value, "__name__", "")
+        if hasattr(value, "targetoptions"):
+            yield from _contents(value, seen)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "biufc" and value.nbytes <= 1e6:
+            yield f"{value.dtype.str} {value.shape} {value.strides} {value.tobytes().hex()}"
+        elif _is_constant(value) or value is np or value is math:
+            yield f"{type(value).__name__} {value!r}"
+        elif any(value is getattr(module, public, None) for module in (np, math)):
+            yield f"{type(value).__name__} {public}"
+        else:
+            raise _UntoldError
+
+
+def _is_constant(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_constant, value))
+    return value is None or type(value) in (bool, int, float, complex, str, bytes)

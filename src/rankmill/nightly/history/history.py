@@ -271,7 +271,9 @@ class History(Answer):
             of = "" if system is None else f" of {system}"
             raise InputError(f"the history {self.name} has no {metric}{of}; it has {there}")
         asked = heeded(having[-1][0].rules if rules is None else rules, metric)
-        definition = having[-1][1].definition
+        from rankmill.nightly.history.record import definition_of
+
+        definition = definition_of(metric, own=True) or having[-1][1].definition
         same, others = [], []
         for run, one in having:
             if heeded(run.rules, metric) == asked and one.definition == definition:

@@ -176,7 +176,7 @@ def run_table(
         json.dumps(facts.scope),
         facts.gain_function,
     )
-    definitions = {row.metric: _definition(row.metric) for row in rows}
+    definitions = {row.metric: definition_of(row.metric) for row in rows}
     # What the data do not decide is no success, even where it may pass.
     verdict = found.worst if isinstance(found, Verdict) else None
     outcomes = None
@@ -222,14 +222,17 @@ def utf8(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _definition(metric: str) -> str:
+def definition_of(metric: str, *, own: bool = False) -> str:
+    """The definition of a metric; "" of one that is not known, or not somebody's if `own`."""
     from rankmill.metrics.registry import parse
 
     try:
         spec = parse(metric).spec
-        return " ".join(f"{spec.definition} {spec.fingerprint}".split())
     except UsageError:  # of a result that was not made by this version
         return ""
+    return (
+        "" if own and not spec.home else " ".join(f"{spec.definition} {spec.fingerprint}".split())
+    )
 
 
 def _facts(found: Found) -> _Facts:

@@ -1,12 +1,15 @@
 """Collecting what tasks return: merged on executors first, where there is much of it."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from rankmill.metrics.registry import own_metrics, register
+from rankmill.errors import UsageError
+from rankmill.metrics.base import MetricSpec
+from rankmill.metrics.registry import REGISTRY, own_metrics, register
 from rankmill.sources.roles.streams import joined
 from rankmill.spark.exchange.layout import to_arrow
 from rankmill.spark.exchange.tasks import partition, spare_the_next_tasks
@@ -80,16 +83,34 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
     wait for another task: it gives back the memory that Arrow would keep. Metrics of somebody's own
     go with it.
     """
-    own = own_metrics()
+    own = [_by_value(spec) for spec in own_metrics()]
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         spare_the_next_tasks()
         for spec in own:
-            register(spec)
+            there = REGISTRY.get(spec.name)
+            if there is None or there.fingerprint != spec.fingerprint:  # else it is compiled
+                register(spec)
         yield from task(joined(batches), *known)
         pa.default_memory_pool().release_unused()
 
     return run
+
+
+def _by_value(spec: MetricSpec) -> MetricSpec:
+    """Have a metric pickled whole: workers need not have the module of its function."""
+    from pyspark import cloudpickle
+
+    if module := sys.modules.get("".join(spec.home[:1])):
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        cloudpickle.dumps(spec)
+    except Exception as error:
+        raise UsageError(
+            f"{spec.name} cannot be sent to the workers, as what its function uses cannot be "
+            f"pickled: {error}"
+        ) from error
+    return spec
 
 
 def _merged(batches: Iterator[Any], kind: type[Merged], form: RowFormat) -> Iterator[Any]:
