@@ -12,7 +12,7 @@ import pytest
 from numba.core import config
 
 import rankmill
-from rankmill.kernels import jit
+from rankmill.kernels import jit, plain
 from rankmill.kernels.identity import MULTIPLIER, home
 from rankmill.kernels.intrinsics import count_ones
 
@@ -30,7 +30,7 @@ def sum_slots(keys, out):
 @pytest.fixture(autouse=True)
 def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(jit, "_plain_seconds", {})
+    monkeypatch.setattr(plain, "seconds", {})
 
 
 def compiled_by(kernel, size: int) -> tuple[int, int]:
@@ -41,24 +41,24 @@ def compiled_by(kernel, size: int) -> tuple[int, int]:
 
 
 def test_small_arrays_compile_nothing_and_give_the_same() -> None:
-    plain = [compiled_by(jit.kernel(sum_slots), size) for size in (0, 1, 1000)]
+    small = [compiled_by(jit.kernel(sum_slots), size) for size in (0, 1, 1000)]
     heavy = jit.heavy_kernel(sum_slots)
-    with jit.compile_all():
+    with plain.compile_all():
         forced = compiled_by(jit.kernel(sum_slots), 1000)
-    assert [count for _, count in plain] == [0, 0, 0]
-    assert forced == (plain[-1][0], 1)
+    assert [count for _, count in small] == [0, 0, 0]
+    assert forced == (small[-1][0], 1)
     assert compiled_by(heavy, 0) == (0, 0)  # it was kept on disk
 
 
 def test_large_arrays_and_heavy_kernels_are_compiled() -> None:
     assert compiled_by(jit.heavy_kernel(sum_slots), 1)[1] == 1
     other = jit.kernel(sum_slots)
-    assert compiled_by(other, jit.SMALL + 1)[1] == 0  # loaded
-    assert jit._plain_seconds == {sum_slots: 0.0}
+    assert compiled_by(other, plain.SMALL + 1)[1] == 0  # loaded
+    assert plain.seconds == {sum_slots: 0.0}
 
 
 def test_a_kernel_is_compiled_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "PLAIN_SECONDS", 1e-9)
+    monkeypatch.setattr(plain, "SECONDS", 1e-9)
     kernel = jit.kernel(sum_slots)
     assert [compiled_by(kernel, 10)[1] for _ in range(3)] == [0, 1, 0]
 

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(
 USES = """
 import itertools
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
-from rankmill.kernels import jit
-jit.compile_all().__enter__()  # nothing runs as plain Python, however small it is
+from rankmill.kernels import plain
+plain.compile_all().__enter__()  # nothing runs as plain Python, however small it is
 from rankmill.metrics.families import confidence, diversity
 from rankmill.metrics.registry import examples, parse
 from rankmill.semantics.choices import CHOICES

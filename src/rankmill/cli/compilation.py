@@ -23,7 +23,8 @@ from rankmill.columns.lists import is_list_type
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.engine.evaluate import evaluate
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
-from rankmill.kernels.jit import compile_all, compiled_so_far
+from rankmill.kernels.jit import compiled_so_far
+from rankmill.kernels.plain import compile_all
 from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.families import confidence, diversity
 from rankmill.metrics.gap.gap_array import global_average_precision

@@ -13,13 +13,11 @@ import inspect
 import os
 import pickle
 import sys
-import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
-from types import FunctionType
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 # At the first call of a kernel, numba imports arrayobj and numpy.ma, here on several threads at
@@ -35,15 +33,11 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
-from rankmill.kernels import intrinsics
+from rankmill.kernels import plain
 from rankmill.kernels.trust import check_folder, why_unsafe
 
 # A message appears when compiling takes longer than this: a user would think that it hangs.
 SILENT_SECONDS = 1.0
-# Up to so many elements of arrays, and so many CPU seconds in all, a kernel may be plain Python.
-# To compile it takes about as long.
-SMALL = 1 << 16
-PLAIN_SECONDS = 0.25
 # The number of bytes of the checksum at the start of a saved kernel's file.
 CHECKSUM = 16
 # Up to this version we know what a saved kernel contains and which functions it is linked with.
@@ -52,10 +46,6 @@ NEWEST_NUMBA = (0, 68)
 _dispatchers: dict[int, Any] = {}  # numba's object of each kernel, by its id()
 _warned: list[str] = []
 _linked: list[bool] = []
-_plain_globals: dict[str, dict[str, Any]] = {}  # of each module
-_plain_seconds: dict[Callable[..., Any], float] = {}  # of kernels that may run as plain Python
-_compiles_all: list[bool] = []
-_asked = threading.local()  # what the running call of a kernel was given
 
 
 def helper(function: Callable[..., Any]) -> Any:
@@ -69,7 +59,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Kernels write to arguments named ``out*``. All others are passed as read-only views, so Arrow's
     read-only buffers and NumPy's own arrays share one compiled version.
     """
-    _plain_seconds[function] = 0.0
+    plain.seconds[function] = 0.0
     return _kernel(function)
 
 
@@ -98,68 +88,18 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
                 return compiled(*prepared)
         began = time.thread_time()
         try:
-            _asked.arguments = prepared, writable
+            plain.given.arguments = prepared, writable
             return compiled(*prepared)
-        except _NotOnDiskError:
+        except plain.NotOnDiskError:
             pass
         except OSError as error:  # compiling succeeded, and only saving failed
             _warn_uncached(str(error))
             return compiled(*prepared)
         finally:
-            _asked.arguments = None
-        return _run_plain(function, prepared, began)
+            plain.given.arguments = None
+        return plain.run(function, prepared, began)
 
     return call
-
-
-class _NotOnDiskError(Exception):
-    """Is raised in place of compiling a kernel for small arrays."""
-
-
-def _may_run_plain(function: Callable[..., Any]) -> bool:
-    """Whether the call of a kernel that is not on disk takes less time than to compile it."""
-    if _compiles_all or _plain_seconds.get(function, PLAIN_SECONDS) >= PLAIN_SECONDS:
-        return False
-    given = zip(*_asked.arguments, strict=True)
-    return sum(_elements(argument) for argument, written in given if not written) <= SMALL
-
-
-def _elements(argument: Any) -> int:
-    """How many elements an array has, or a named tuple of arrays."""
-    if isinstance(argument, np.ndarray):
-        return argument.size
-    return sum(map(_elements, argument)) if isinstance(argument, tuple) else 0
-
-
-def _run_plain(function: Callable[..., Any], arguments: list[Any], began: float) -> Any:
-    with np.errstate(over="ignore"):  # hashes wrap around on purpose
-        found = _as_plain(function)(*arguments)
-    _plain_seconds[function] += time.thread_time() - began
-    return found
-
-
-def _as_plain(function: Any) -> Callable[..., Any]:
-    """Return a function that calls helpers and intrinsics as plain Python too."""
-    names = function.__globals__
-    plain = _plain_globals.get(names["__name__"])
-    if plain is None:
-        plain = _plain_globals[names["__name__"]] = dict(names)
-        for name, value in names.items():
-            if hasattr(value, "py_func"):
-                plain[name] = _as_plain(value.py_func)
-            elif isinstance(value, Hashable) and value in intrinsics.PLAIN:
-                plain[name] = intrinsics.PLAIN[value]
-    return FunctionType(function.__code__, plain)
-
-
-@contextmanager
-def compile_all() -> Iterator[None]:
-    """Compile kernels for small arrays as well, as a warm-up does."""
-    _compiles_all.append(True)
-    try:
-        yield
-    finally:
-        _compiles_all.pop()
 
 
 def _checksum(*parts: bytes) -> bytes:
@@ -311,11 +251,11 @@ class _Cache:
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled version, or None if no usable one is saved.
 
-        Raises _NotOnDiskError if it need not be compiled now.
+        Raises NotOnDiskError if it need not be compiled now.
         """
-        plain = _may_run_plain(self._function)
-        if plain and sig in self._missing:
-            raise _NotOnDiskError
+        may_wait = plain.may_run(self._function)
+        if may_wait and sig in self._missing:
+            raise plain.NotOnDiskError
         _prepare_to_link(target_context)
         path, asked = self._place(sig, target_context.codegen())
         try:
@@ -328,9 +268,9 @@ class _Cache:
                 return self._numba.rebuild(target_context, pickle.loads(found[CHECKSUM:]))
         except Exception:  # any error: the kernel is then compiled, which reports real problems
             pass
-        if plain:
+        if may_wait:
             self._missing.add(sig)
-            raise _NotOnDiskError
+            raise plain.NotOnDiskError
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
