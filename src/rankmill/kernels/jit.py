@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numba.np.arrayobj
 import numpy as np
 import numpy.ma
-from llvmlite.binding import Linkage, add_symbol, parse_assembly, parse_bitcode
+from llvmlite.binding import add_symbol, parse_assembly
 from numba import njit
 from numba.core import config, event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
@@ -34,6 +34,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
 from rankmill.kernels import plain
+from rankmill.kernels.linkage import alone, needs_python
 from rankmill.kernels.trust import check_folder, why_unsafe
 
 # A message appears when compiling takes longer than this: a user would think that it hangs.
@@ -277,13 +278,13 @@ class _Cache:
         """Save a compiled version. Raises OSError if this fails."""
         if not self._numba.check_cachable(data) or _digest_of_sources() != SOURCES:
             return  # the source files changed since this process compiled them
-        if self._whose and _needs_python(data.library, data.fndesc):
+        if self._whose and needs_python(data.library, data.fndesc):
             return
         self._numba.locator.ensure_cache_path()
         path, asked = self._place(sig, data.codegen)
         reduced = _to_run_only(self._numba.reduce(data), data.fndesc)
         if self._whose:
-            reduced = _alone(reduced, data.library, data.codegen)
+            reduced = alone(reduced, data.library, data.codegen)
         content = dumps(reduced)  # type: ignore[no-untyped-call]
         unfinished = f"{path}.tmp.{uuid.uuid4().hex[:16]}"
         try:
@@ -342,32 +343,6 @@ def _to_run_only(reduced: Any, description: Any) -> Any:
         f'define void @"{description.llvm_cpython_wrapper_name}"() {{ ret void }}'
     )
     return ((name, kind, (code, stub.as_bitcode())), *more)
-
-
-def _needs_python(library: Any, description: Any) -> bool:
-    """Return whether what a kernel calls uses objects of its module, as print does.
-
-    Each function has a variable with the address of these, which is set where it is compiled, and
-    not where it is loaded as a part of another.
-    """
-    module = library._final_module
-    names = {one.name for one in module.global_variables if one.name.startswith("_ZN08NumbaEnv")}
-    text = str(module)
-    return any(text.count(one) > 1 for one in names - {description.env_name})
-
-
-def _alone(reduced: Any, library: Any, codegen: Any) -> Any:
-    """Hide the functions that are compiled into somebody's kernel before it is saved.
-
-    Those of another process may have the same names, and only numbers tell versions apart: a linker
-    would take the first of a name for all.
-    """
-    (name, kind, (_, stub)), *more = reduced
-    module = parse_bitcode(library._final_module.as_bitcode())
-    for function in module.functions:
-        if not function.is_declaration and function.linkage != Linkage.external:
-            function.linkage = Linkage.internal
-    return ((name, kind, (codegen._tm.emit_object(module), stub)), *more[:-1], ())
 
 
 @functools.cache
