@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 from rankmill.engine.catalogue_inputs import with_catalogue
+from rankmill.engine.cuts import read_ways, with_names
 from rankmill.engine.held_labels import HeldLabels, check_labelled, read_labels
 from rankmill.engine.job import Job
 from rankmill.engine.memory import IdRange, id_ranges, restrict
@@ -39,7 +40,7 @@ def run(
     Yields the tally of each system. Its `state` covers all queries. The values of each query are in
     it if the job keeps them.
     """
-    job = with_catalogue(job, catalogue, labels.input, workers)
+    job = with_names(with_catalogue(job, catalogue, labels.input, workers), labels.input)
     known = [one.source.rows for one in inputs.values()]
     rows = None if None in known else sum(filter(None, known))
     before = told = 0
@@ -84,10 +85,14 @@ def _score_ranges(
         tally = index = cast(Any, None)  # frees the labels of one range before the next is read
         within = predictions
         if one is None:
+            of_labels = labels.input
             index = labels.index(job, workers)
         else:
             within = restrict(predictions, one.predictions, one)
-            index = read_labels(restrict(labels.input, one.labels, one), job, workers)
+            of_labels = restrict(labels.input, one.labels, one)
+            index = read_labels(of_labels, job, workers)
+        if job.cuts is not None and not index.classes:
+            index.classes = read_ways(job, of_labels, index, workers)
         tally = _score_input(within, index, job, state, workers, partial(_add, report, rows))
         rows += tally.rows
         label_rows += index.rows
@@ -125,7 +130,7 @@ def _score_input(
     for together in (False,) if predictions.columns.wide else (True, False):
         tally = Tally(index, job, before)
         scored = map_lists(
-            partial(score_lists, index=index, job=job, empty=tally.empty),
+            partial(score_lists, index=index, job=job, empty=tally.empty, empties=tally.empties),
             predictions.source,
             predictions.columns,
             workers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill.show.tables import Cell, Column, Part, Table
@@ -14,6 +15,10 @@ UNKNOWN = "(unknown)"
 """The value of a slice of queries for which it is not known."""
 
 
+# How many standard errors a 95 % interval reaches to each side.
+REACH = NormalDist().inv_cdf(0.975)
+
+
 class WeightedSum(NamedTuple):
     """The value of a weighted sum of metrics, its standard error and its 95 % interval."""
 
@@ -21,6 +26,13 @@ class WeightedSum(NamedTuple):
     standard_error: float | None = None
     low: float | None = None
     high: float | None = None
+
+
+def weighted_sum(value: float, error: float | None) -> WeightedSum:
+    """Return a weighted sum with the interval that its standard error gives."""
+    if error is None:
+        return WeightedSum(value)
+    return WeightedSum(value, error, value - REACH * error, value + REACH * error)
 
 
 class MetricOfSlice(NamedTuple):

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rankmill.engine.evaluate import runs_of
 from rankmill.engine.finish import nothing_in_common
 from rankmill.engine.held_labels import check_labelled
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.engine.results import Results
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, plural

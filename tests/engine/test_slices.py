@@ -1,0 +1,222 @@
+"""A slice of every aggregate has the bits of an evaluation of its queries alone."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rankmill
+from rankmill import Catalogue, InputError, Labels, Semantics, UsageError
+from rankmill.parts import State, evaluate_part
+from sealed_rows import resealed
+from strategies import examples
+
+KINDS = ["a", "b", "c", None]
+OF_QUERIES = ["map@3", "recall@3:micro", "first_rank:median", "utility", "bpref", "ndcg@2"]
+POOLED = ["gap", "gap@2", "auprc", "best_f1", "best_f1_threshold", "brier", "ece", "dprime"]
+SHOWN = ["coverage@2", "coverage_of_labels@3", "gini@3", "entropy", "hhi", "personalization@2"]
+BESIDE = ["popularity@2", "popularity_lift", "novelty", "serendipity@2", "head_share@2"]
+GROUPS = [
+    "exposure_parity",
+    "treatment_parity@2",
+    "recall_parity",
+    "miscalibration@2",
+    "ild",
+    "epd@2",
+]
+
+SIDES = st.integers(0, 2**32).map(random.Random)
+CHOICES: dict[str, Any] = {
+    "unlabelled": ["skip", "zero", "one"],
+    "unpredicted": ["zero", "skip"],
+    "no_relevant": ["skip", "zero", "one"],
+    "repeated_labels": ["set", "count"],
+    "repeated_predictions": ["once", "each"],
+    "order": ["given", "confidence", "item_descending"],
+    "gap_ties": ["expected", "worst", "given"],
+    "gap_total": ["labelled_queries", "label_pairs", "predicted_label_pairs", "hits"],
+}
+
+
+def sides(draw: random.Random, count: int = 24, repeats: bool = True) -> tuple[pa.Table, pa.Table]:
+    """Labels with a kind, gains and weights, and predictions; some queries are on one side only."""
+    labels, lists = [], []
+    for query in draw.sample(range(100), count):
+        pick = draw.choices if repeats else draw.sample
+        items = pick(range(9), k=draw.choice([0, 1, 1, 2, 4]))
+        gains = [draw.choice([-1.0, 0.0, 1.0, 2.0]) if draw.random() < 0.3 else 1.0 for _ in items]
+        if draw.random() < 0.9:
+            kind = draw.choice(KINDS)
+            labels.append((query, kind, items, gains, draw.choice([0.0, 0.5, 1.0, 3.0])))
+        if draw.random() < 0.8:
+            shown = pick(range(12), k=draw.randint(0, 6))
+            lists.append((query, shown, [draw.randint(0, 4) / 4 for _ in shown]))
+    kinds = [pa.int64(), pa.string(), pa.list_(pa.int64()), pa.list_(pa.float64()), pa.float64()]
+    fields = zip(["query", "kind", "items", "gains", "w"], kinds, strict=True)
+    held = pa.Table.from_pylist([], pa.schema([*fields]))
+    if labels:
+        held = pa.table([*map(list, zip(*labels, strict=True))], schema=held.schema)
+    shape = pa.schema([("query", kinds[0]), ("items", kinds[2]), ("scores", kinds[3])])
+    given = pa.Table.from_pylist([], shape)
+    if lists:
+        given = pa.table([*map(list, zip(*lists, strict=True))], schema=shape)
+    return held, given
+
+
+def of_kind(labels: pa.Table, lists: pa.Table, kind: str | None) -> tuple[pa.Table, pa.Table]:
+    """The queries of one kind on both sides; those without a label are of no known kind."""
+    same = pc.equal(labels["kind"], kind).fill_null(False) if kind else labels["kind"].is_null()
+    own = labels.filter(same)
+    others = labels.filter(pc.invert(same))["query"]
+    mine = pc.is_in(lists["query"], own["query"])
+    if kind is None:
+        mine = pc.invert(pc.is_in(lists["query"], others))
+    return own, lists.filter(mine)
+
+
+def rows_of(found: pa.Table, by: str = "kind") -> dict[Any, Any]:
+    return {
+        (row["slice"], row["metric"]): (row["value"], row["standard_error"], row["queries"])
+        for row in found.to_pylist()
+        if row["by"] == by
+    }
+
+
+def assert_alone(
+    labels: pa.Table, lists: pa.Table, metrics: list[str], how: dict[str, Any], **noun: Any
+) -> int:
+    """Hold every slice to an evaluation of its queries; return how many were compared."""
+    try:
+        whole = rankmill.evaluate(
+            Labels(labels, **noun), lists, metrics, by="kind", per_query=False, **how
+        )
+    except (InputError, UsageError) as error:
+        with pytest.raises(type(error)):
+            rankmill.evaluate(Labels(labels, **noun), lists, metrics, **how)
+        return 0
+    plain = rankmill.evaluate(Labels(labels, **noun), lists, metrics, **how)
+    assert plain.metrics == whole.metrics
+    found, compared = rows_of(whole.by), 0
+    assert {metric for _, metric in found} == {*metrics} or not found
+    for kind in KINDS:
+        own = of_kind(labels, lists, kind)
+        how_alone = {name: one for name, one in how.items() if name != "memory"}
+        try:
+            alone = rankmill.evaluate(Labels(own[0], **noun), own[1], metrics, **how_alone)
+        except InputError:  # without a label, or without a row
+            continue
+        if not alone.queries:
+            assert kind not in {value for value, _ in found}
+            continue
+        for name in metrics:
+            wanted = alone.metrics[name], alone.standard_errors[name], alone.queries
+            assert found[kind, name] == wanted, (kind, name)
+            compared += 1
+    return compared
+
+
+@pytest.mark.small
+@settings(max_examples=examples(40))
+@given(SIDES, st.sampled_from([1, 2, 4]), st.booleans())
+def test_values_of_queries_and_confidences(draw: random.Random, threads: int, little: bool) -> None:
+    labels, lists = sides(draw)
+    chosen = {name: draw.choice(some) for name, some in CHOICES.items() if draw.random() < 0.5}
+    metrics = draw.sample(OF_QUERIES + POOLED, 5)
+    if {"first_rank:median", "utility"} & {*metrics}:  # no value where a side is empty
+        chosen |= {"unpredicted": "skip", "no_relevant": "skip", "unlabelled": "skip"}
+    how: dict[str, Any] = {"threads": threads, "semantics": Semantics(**chosen)}
+    if little and chosen.get("gap_ties") != "given":
+        how["memory"] = 100  # confidences are read a second time
+    assert_alone(labels, lists, metrics, how, gain="gains")
+
+
+@pytest.mark.small
+@settings(max_examples=examples(20))
+@given(SIDES)
+def test_what_lists_show(draw: random.Random) -> None:
+    labels, lists = sides(draw)
+    assert_alone(labels, lists, SHOWN, {"threads": draw.choice([1, 3])}, gain="gains")
+    train = pa.table({"query": [*range(30)], "items": [[n % 12, n % 7] for n in range(30)]})
+    items = pa.table({"item": [*range(12)], "genre": [["x"], ["y"], ["x", "y"]] * 4})
+    beside = Catalogue(train=train, items=items, group="genre", drop_seen=draw.random() < 0.5)
+    assert_alone(labels, lists, [*BESIDE, *GROUPS, *SHOWN], {"catalogue": beside}, gain="gains")
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("preset", ["trec_eval", "default"])
+@pytest.mark.parametrize("judged_only", [False, True])
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_presets_judged_only_and_weights(preset: str, judged_only: bool, weight: Any) -> None:
+    compared = 0
+    for seed in range(4):
+        labels, lists = sides(random.Random(seed), 60, repeats=False)
+        metrics = (
+            ["map", "ndcg@3", "recall@5:micro"] if weight else ["map", "bpref", "precision@3:micro"]
+        )
+        metrics += [] if weight else ["map:gm"] if preset == "trec_eval" else ["gap"]
+        how = {"semantics": Semantics(preset, judged_only=judged_only)}
+        compared += assert_alone(labels, lists, metrics, how, gain="gains", weight=weight)
+    assert compared > 20
+
+
+@pytest.mark.small
+@settings(max_examples=examples(20))
+@given(SIDES)
+def test_states_of_parts_give_the_same_bits_in_any_order(draw: random.Random) -> None:
+    labels, lists = sides(draw, 40)
+    metrics = ["map", "recall@3:micro", "map:p90", "coverage@2", "gini@2"]
+    sums = ["a = 0.5*map[kind=a] + 2*recall@3:micro", "b = 0.25*map:p90 + map"]
+    how: Any = {"by": ["kind", "label_count"], "sums": sums}
+    try:
+        whole = rankmill.evaluate(Labels(labels, gain="gains"), lists, metrics, **how)
+    except InputError:  # nothing of this kind, or without a label
+        return
+    rows = []
+    for part in range(3):
+        own, given = (
+            one.filter(pa.array([q % 3 == part for q in one["query"].to_pylist()], pa.bool_()))
+            for one in (labels, lists)
+        )
+        state = evaluate_part(Labels(own, gain="gains"), given, metrics, **how)
+        rows.append(pa.Table.from_pylist([state.to_row()]).to_pylist()[0])
+    draw.shuffle(rows)
+    one, two, three = map(State.from_row, rows)
+    merged = one.merge(two.merge(three))
+    assert (
+        merged.to_row()["row_checksum"] == State.from_row(merged.to_row()).to_row()["row_checksum"]
+    )
+    other = three.merge(one).merge(two)
+    assert other.to_row()["row_checksum"] == merged.to_row()["row_checksum"]
+    found = merged.result()
+    assert found.by == whole.by
+    assert found.sums == whole.sums
+    assert found.metrics == whole.metrics
+    with pytest.raises(UsageError, match="states of other slices do not merge"):
+        one.merge(evaluate_part(labels, lists, metrics, sums=sums[1:]))
+
+
+@pytest.mark.small
+def test_what_has_no_slices_in_parts_is_refused() -> None:
+    labels, lists = sides(random.Random(1))
+    with pytest.raises(UsageError, match="gap has no slices in parts or on Spark, as the second"):
+        evaluate_part(labels, lists, ["map", "gap"], by="kind")
+    with pytest.raises(UsageError, match="needs the labels of all queries: evaluate does that"):
+        evaluate_part(labels, lists, ["map"], by="label_popularity")
+
+
+@pytest.mark.small
+def test_a_damaged_row_of_slices() -> None:
+    labels, lists = sides(random.Random(1))
+    row = evaluate_part(labels, lists, ["map"], by="kind").to_row()
+    with pytest.raises(UsageError, match="checksum"):
+        State.from_row(row | {"by": "other"})
+    with pytest.raises(UsageError, match="its slices are not those of by"):
+        State.from_row(resealed(row | {"by": "other"}))
+    with pytest.raises(UsageError, match="slices"):
+        State.from_row(resealed(row | {"slices": row["slices"][:40]}))
