@@ -193,11 +193,13 @@ def job_of(
     """Return the job of a function of the face; `more` are other fields of it."""
     cuts, asked = cuts_of(by), (sums,) if isinstance(sums, str) else tuple(sums)
     job = Job(*parse_job(metrics, labels, semantics, catalogue, asked), sums=asked, **more)
+    names = (*cuts.columns, *cuts.derived)
+    if not cuts.tables:
+        check_terms(read_sums(asked), names)
     if cuts == Cuts():
-        check_terms(read_sums(asked), ())
         return job
     lengths = bool(OF_PREDICTIONS & {*cuts.derived})
-    return replace(job, cuts=cuts, by=(*cuts.columns, *cuts.derived), keep_lengths=lengths)
+    return replace(job, cuts=cuts, by=names, keep_lengths=lengths)
 
 
 def check_several(job: Job) -> None:

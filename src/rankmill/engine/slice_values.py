@@ -20,18 +20,18 @@ OfState = TypeVar("OfState")
 
 
 def in_order(slices: Mapping[Key, OfState], by: tuple[str, ...]) -> dict[Key, OfState]:
-    """Return slices as they are shown."""
+    """Return slices as they are shown; UsageError if they are too many."""
+    for name in by:
+        check_slices([name], sum(of == name for of, _ in slices))
     order = sorted(slices, key=lambda key: (by.index(key[0]), natural(key[1])))
     return {key: slices[key] for key in order}
 
 
 def merged(one: Mapping[Key, Any], other: Mapping[Key, Any]) -> dict[Key, Any]:
-    """Return the slices of two states; UsageError if they are too many."""
+    """Return the slices of two states."""
     both = {**one}
     for key, state in other.items():
         both[key] = both[key].merge(state) if key in both else state
-    for name in {name for name, _ in both}:
-        check_slices([name], sum(by == name for by, _ in both))
     return both
 
 

@@ -20,10 +20,14 @@ Columns = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
 def _read(row: state_rows.Row, name: str) -> tuple[int, ...]:
-    texts = state_rows.texts(row, name)
-    if not all(re.fullmatch("-?[0-9]{1,3000}", one) for one in texts):
+    text = state_rows.text(row, name)
+    if not re.fullmatch("(-?[0-9]{1,3000}(,|$))*", text):
         raise state_rows.damaged(f"{name} are not sums")
-    return tuple(map(int, texts))
+    return tuple(map(int, filter(None, text.split(","))))
+
+
+def _write(some: tuple[int, ...]) -> str:
+    return ",".join(map(str, some))
 
 
 def _sum(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
@@ -46,7 +50,9 @@ class TermProducts(Record):
     0.333333
     """
 
-    products: Annotated[tuple[int, ...], kind(_sum, _read, lambda some: [*map(str, some)])] = ()
+    products: Annotated[
+        tuple[int, ...], kind(_sum, _read, lambda some: ",".join(map(str, some)))
+    ] = ()
 
     @classmethod
     def of(cls, columns: Columns, means: Sequence[bool] = ()) -> Self:
