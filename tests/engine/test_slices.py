@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from conftest import tells
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -220,3 +224,110 @@ def test_a_damaged_row_of_slices() -> None:
         State.from_row(resealed(row | {"by": "other"}))
     with pytest.raises(UsageError, match="slices"):
         State.from_row(resealed(row | {"slices": row["slices"][:40]}))
+
+
+@pytest.mark.small
+def test_sums_leave_default_metrics_out_as_the_preset_does() -> None:
+    labels, lists = sides(random.Random(3), repeats=False)
+    plain = rankmill.evaluate(labels, lists, semantics="torchmetrics")
+    summed = rankmill.evaluate(labels, lists, semantics="torchmetrics", sums="x = 0.5*map@3")
+    assert plain.notes  # something is left out
+    assert summed.notes == plain.notes
+    assert summed.metrics == plain.metrics | {"map@3": 2 * summed["x"]}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("content", "by", "words"),
+    [
+        ("query,age\n1,x\n1,y\n", "FILE", ["query 1 has 'x' and 'y'", "'age'", "mend its rows"]),
+        ("age,city\n1,x\n", "FILE", ["age, city", "expected one with query ids"]),
+        ("query,age\nq1,x\n", "FILE", ["'q1'|integer|number", "query"]),
+        ("query,age\n1,(unknown)\n", "FILE", ["'age'", "has the value '(unknown)'"]),
+        ("query,kind\n1,x\n", ["kind", "FILE"], ["two ways to cut are called 'kind'", "rename"]),
+        ("", "town", ["town", "kind"]),
+        ("", "w", ["'w' has 1,001 values|w has 1,001 values", "1,000 at most", "cut by classes"]),
+    ],
+)
+def test_what_cannot_cut(tmp_path: Path, content: str, by: Any, words: list[str]) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(content)
+    by = [str(path) if one == "FILE" else one for one in ([by] if isinstance(by, str) else by)]
+    count = 1001
+    labels = pa.table({"query": range(count), "items": [[1]] * count, "w": range(count)})
+    labels = labels.append_column("kind", pa.array(["a"] * count))
+    with pytest.raises((InputError, UsageError)) as caught:
+        rankmill.evaluate(labels, labels.select(["query", "items"]), "map", by=by)
+    tells(caught.value, words)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("per_query", [False, True])
+def test_empty_slices_slices_of_one_query_and_nulls(per_query: bool) -> None:
+    labels = pa.table(
+        {
+            "query": [1, 2, 3, 4],
+            "items": [["a"], ["b"], [], ["c"]],
+            "kind": ["one", None, "empty", None],
+        }
+    )
+    lists = pa.table({"query": [1, 2, 3], "items": [["a"], ["c"], ["c"]], "scores": [[0.5]] * 3})
+    metrics = ["map", "gap", "coverage"]
+    result = rankmill.evaluate(labels, lists, metrics, by="kind", per_query=per_query)
+    assert (result.per_query is not None) == per_query
+    found = rows_of(result.by)
+    assert found == {
+        ("one", "map"): (1.0, None, 1),
+        ("one", "gap"): (1.0, None, 1),
+        ("one", "coverage"): (1.0, None, 1),
+        (None, "map"): (0.0, 0.0, 2),
+        (None, "gap"): (0.0, None, 2),
+        (None, "coverage"): (0.5, None, 2),
+    }
+
+
+# ------------------------------------------------------------------ OTTO
+
+
+OTTO = {"clicks": 0.1, "carts": 0.3, "orders": 0.6}
+
+
+@pytest.mark.parametrize("sessions", [3_000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_otto_in_one_command(tmp_path: Path, run: Any, sessions: int) -> None:
+    """The score, its interval and its slices, beside NumPy on the arrays that made the files."""
+    draw = np.random.default_rng(sessions)
+    lines, shown = ["session,type,ground_truth"], ["session_type,labels"]
+    counted: dict[str, list[tuple[int, int]]] = {kind: [] for kind in OTTO}
+    for kind, share, most in (("clicks", 0.95, 2), ("carts", 0.3, 12), ("orders", 0.15, 41)):
+        lists = draw.permuted(np.tile(np.arange(50), (sessions, 1)), axis=1)[:, :20]
+        truths = draw.permuted(np.tile(np.arange(50), (sessions, 1)), axis=1)
+        sizes, there = draw.integers(1, most, sessions), draw.random(sessions) < share
+        within = (lists[:, :, None] == truths[:, None, :40]).any(1) if sessions < 5_000 else None
+        for i in range(sessions):
+            shown.append(f"{i}_{kind},{' '.join(map(str, lists[i].tolist()))}")
+            if there[i]:
+                truth = truths[i, : sizes[i]]
+                lines.append(f"{i},{kind},{' '.join(map(str, truth.tolist()))}")
+                hits = np.isin(lists[i], truth) if within is None else within[i, : sizes[i]]
+                counted[kind].append((int(hits.sum()), min(20, int(sizes[i]))))
+    (tmp_path / "labels.csv").write_text("\n".join(lines))
+    (tmp_path / "submission.csv").write_text("\n".join(shown))
+    name = "relative_p@20:micro"
+    otto = "otto = " + " + ".join(f"{w}*{name}[type={kind}]" for kind, w in OTTO.items())
+    given = tmp_path / "labels.csv", tmp_path / "submission.csv"
+    asked = "--label-query", "{session}_{type}", "-m", name, "--by", "type", "--sum", otto
+    told = json.loads(run("evaluate", *given, *asked, "--format", "json")[1])
+    score = squares = 0.0
+    for kind, weight in OTTO.items():
+        hits, divisors = np.array(counted[kind], np.float64).T
+        ratio, n = hits.sum() / divisors.sum(), len(hits)
+        error = np.sqrt(n / (n - 1) * ((hits - ratio * divisors) ** 2).sum()) / divisors.sum()
+        (row,) = (one for one in told["by"] if one["slice"] == kind)
+        assert (row["value"], row["queries"]) == (pytest.approx(ratio, rel=1e-12), n)
+        assert row["standard_error"] == pytest.approx(error, rel=1e-12)
+        score, squares = score + weight * ratio, squares + (weight * error) ** 2
+    found = told["sums"]["otto"]
+    assert found["value"] == pytest.approx(score, rel=1e-12)
+    assert found["standard_error"] == pytest.approx(np.sqrt(squares), rel=1e-12)
+    assert found["high"] - score == pytest.approx(1.959964 * np.sqrt(squares), rel=1e-6)
+    assert score - found["low"] == pytest.approx(1.959964 * np.sqrt(squares), rel=1e-6)

@@ -233,11 +233,7 @@ def read_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> d
     for name in cuts.derived:
         if name not in OF_PREDICTIONS:
             found[name] = DERIVED[name][1](known)
-    ways = {}
-    for name, classes in found.items():
-        with outside(f"column {name!r}"):
-            ways[name] = compact(classes)
-    return ways
+    return {name: compact(name, classes) for name, classes in found.items()}
 
 
 def warn_of_strangers(table: Any) -> None:

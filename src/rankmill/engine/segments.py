@@ -109,7 +109,7 @@ def classes_of(name: str, column: Any) -> Classes:
     return [*map(_text, encoded.dictionary.to_pylist()), None], codes
 
 
-def compact(classes: Classes) -> Classes:
+def compact(name: str, classes: Classes) -> Classes:
     """Return classes with each value once, None last, and the places in as few bytes as hold them.
 
     Raises
@@ -119,7 +119,9 @@ def compact(classes: Classes) -> Classes:
     """
     values, codes = classes
     if UNKNOWN in values:
-        raise UsageError(f"{UNKNOWN!r} is what queries without a value are called: mend this value")
+        raise UsageError(
+            f"{name!r} has the value {UNKNOWN!r}, as queries without one are called: mend it"
+        )
     distinct = [*dict.fromkeys(value for value in values if value is not None), None]
     places = {value: place for place, value in enumerate(distinct)}
     kind = np.min_scalar_type(-len(distinct))

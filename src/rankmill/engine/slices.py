@@ -40,7 +40,7 @@ def ways_at(
         found.append(Way(name, values, np.where(rows < 0, len(values) - 1, of_rows)))
     for name in derived:  # of the first system, while its predictions are read
         if name in OF_PREDICTIONS and name not in index.classes:
-            values, codes = compact(DERIVED[name][1](Known(index, lengths, [lengths > 0])))
+            values, codes = compact(name, DERIVED[name][1](Known(index, lengths, [lengths > 0])))
             found.append(Way(name, values, np.where(rows < 0, len(values) - 1, codes)))
     return found
 
