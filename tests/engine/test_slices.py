@@ -331,3 +331,16 @@ def test_otto_in_one_command(tmp_path: Path, run: Any, sessions: int) -> None:
     assert found["standard_error"] == pytest.approx(np.sqrt(squares), rel=1e-12)
     assert found["high"] - score == pytest.approx(1.959964 * np.sqrt(squares), rel=1e-6)
     assert score - found["low"] == pytest.approx(1.959964 * np.sqrt(squares), rel=1e-6)
+
+
+@pytest.mark.small
+def test_a_stream_cuts_and_is_read_once() -> None:
+    labels, lists = sides(random.Random(8))
+    table = labels.select(["query", "kind"])
+    labels = labels.drop_columns(["kind"])
+    stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    sums = "x = map[kind=a]"
+    found = rankmill.evaluate(labels, lists, "map", by=stream, sums=sums)
+    assert found.by == rankmill.evaluate(labels, lists, "map", by=table, sums=sums).by
+    with pytest.raises(UsageError, match="slices are only of kind: name 'city' in by"):
+        rankmill.evaluate(labels, lists, "map", by=table, sums="x = map[city=a]")

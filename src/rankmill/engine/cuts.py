@@ -211,29 +211,23 @@ def check_several(job: Job) -> None:
         )
 
 
-def with_names(job: Job, labels: Input) -> Job:
-    """Return a job that knows the names of its ways to cut; UsageError if sums ask for others."""
-    if job.cuts is None and not job.sums:
-        return job
-    cuts = job.cuts or Cuts()
-    names = list(cuts.columns)
-    for table in cuts.tables:
-        with closing((one := open_cut(table, labels, job.memory, part=True)).source):
-            names += one.columns.facts
-    found = replace(job, by=(*names, *cuts.derived))
-    check_terms(read_sums(job.sums, job.scope.rel), found.by)
-    return found
+def with_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> Job:
+    """Cut the queries of an index by all that is known before predictions are read.
 
-
-def read_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> dict[str, Classes]:
-    """Return what is known of all queries of the labels before predictions are read."""
+    Return the job with the names of the ways; UsageError if sums ask for others.
+    """
     cuts = job.cuts
-    found = read_classes(cuts, labels, index, workers, job.memory, job.part)[0]
-    known = Known(index, np.zeros(0, np.int64), [])
-    for name in cuts.derived:
-        if name not in OF_PREDICTIONS:
-            found[name] = DERIVED[name][1](known)
-    return {name: compact(name, classes) for name, classes in found.items()}
+    if not index.classes:
+        found = read_classes(cuts, labels, index, workers, job.memory, job.part)[0]
+        known = Known(index, np.zeros(0, np.int64), [])
+        for name in cuts.derived:
+            if name not in OF_PREDICTIONS:
+                found[name] = DERIVED[name][1](known)
+        index.classes = {name: compact(name, classes) for name, classes in found.items()}
+    columns = (name for name in index.classes if name not in cuts.derived)
+    job = replace(job, by=(*columns, *cuts.derived))
+    check_terms(read_sums(job.sums, job.scope.rel), job.by)
+    return job
 
 
 def warn_of_strangers(table: Any) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 from rankmill.engine.catalogue_inputs import with_catalogue
-from rankmill.engine.cuts import read_ways, with_names
+from rankmill.engine.cuts import with_ways
 from rankmill.engine.held_labels import HeldLabels, check_labelled, read_labels
 from rankmill.engine.job import Job
 from rankmill.engine.memory import IdRange, id_ranges, restrict
@@ -40,7 +40,7 @@ def run(
     Yields the tally of each system. Its `state` covers all queries. The values of each query are in
     it if the job keeps them.
     """
-    job = with_names(with_catalogue(job, catalogue, labels.input, workers), labels.input)
+    job = with_catalogue(job, catalogue, labels.input, workers)
     known = [one.source.rows for one in inputs.values()]
     rows = None if None in known else sum(filter(None, known))
     before = told = 0
@@ -79,7 +79,7 @@ def _score_ranges(
     ranges: Sequence[IdRange | None],
 ) -> Tally:
     """Score one range of queries after the other; the range None means all queries."""
-    state = State.of(job)
+    state: State | None = None
     rows = label_rows = 0
     for one in ranges:
         tally = index = cast(Any, None)  # frees the labels of one range before the next is read
@@ -91,8 +91,9 @@ def _score_ranges(
             within = restrict(predictions, one.predictions, one)
             of_labels = restrict(labels.input, one.labels, one)
             index = read_labels(of_labels, job, workers)
-        if job.cuts is not None and not index.classes:
-            index.classes = read_ways(job, of_labels, index, workers)
+        if job.cuts is not None:
+            job = with_ways(job, of_labels, index, workers)
+        state = state or State.of(job)
         tally = _score_input(within, index, job, state, workers, partial(_add, report, rows))
         rows += tally.rows
         label_rows += index.rows
@@ -106,8 +107,8 @@ def _score_ranges(
     if not rows and not job.part and predictions.source.rows is None:
         once = "" if predictions.source.format else ": a stream can be read only once"
         raise InputError(f"{predictions.source.name} holds no rows; expected predictions{once}")
-    check_labelled(labels.input, job, state.audit["queries_labelled"])
     done: Tally = tally
+    check_labelled(labels.input, job, done.state.audit["queries_labelled"])
     return done
 
 

@@ -18,7 +18,7 @@ from rankmill.metrics.aggregate import (
     kinds_of,
     needs_of,
 )
-from rankmill.metrics.base import MICRO, NO_CUTOFF, REL, Metric
+from rankmill.metrics.base import NO_CUTOFF, REL, Metric
 from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
 from rankmill.metrics.needs import TrainingRows
 from rankmill.metrics.registry import check_defined, parse_under
@@ -103,12 +103,8 @@ class Job:
 
     @property
     def values_kept(self) -> list[str]:
-        """What is kept of each query: the values, and what micro-averages add up."""
-        if not self.keep_values:
-            return []
-        micro = [one.text for one in self.per_query if one.summary == MICRO]
-        parts = [f"{name}.{field}" for name in micro for field in ("values", "divisors")]
-        return [*(one.text for one in self.per_query), *parts]
+        """The metrics whose values of queries are kept."""
+        return [one.text for one in self.per_query] if self.keep_values else []
 
     @cached_property
     def of_slice(self) -> "Job":

@@ -219,7 +219,7 @@ def _scored(
                 values = values[patterns.of_query]
                 micro = {field: each[patterns.of_query] for field, each in micro.items()}
             if name in keeps:
-                kept |= {name: values} | {f"{name}.{field}": micro[field] for field in micro}
+                kept[name] = values
             if of_queries:  # those of one pattern have weights and slices of their own
                 each[name] = whole._replace(**{"values": values, "weights": weights} | micro)
             if weights is not None:
@@ -251,7 +251,7 @@ def _known(lists: Lists, catalogue: KnownItems, drop_seen: bool) -> tuple[Lists,
 
 def score_unpredicted(
     index: LabelIndex, rows: np.ndarray, job: Job, source: str
-) -> dict[str, tuple[ScoredBlock, dict[str, np.ndarray]]]:
+) -> dict[str, tuple[ScoredBlock, np.ndarray]]:
     """Metrics in which queries without predictions may not score 0: a block of each, and values."""
     no_items = take_ids(index.labels.items, np.zeros(0, np.int64))
     none = np.zeros(len(rows) + 1, np.int64)
@@ -267,8 +267,7 @@ def score_unpredicted(
             micro = micro_of(one, asked.metric)
             scored = scored._replace(**{"values": values} | micro)
             _check_values(values, None, scored, job, asked.metric)
-            kept = {f"{name}.{field}": micro[field] for field in micro}
-            found[name] = scored, {name: values} | kept
+            found[name] = scored, values
     return found
 
 

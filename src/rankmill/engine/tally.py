@@ -255,8 +255,8 @@ class Tally:
         for name, (block, values) in blocks.items():
             new = self.empty[name].update(block, job.asked[name])
             self.aggregates[name] = self.aggregates[name].merge(new)
-            for kept in self.values.keys() & values.keys():
-                self.values[kept][rows] = values[kept]
+            if name in self.values:
+                self.values[name][rows] = values
         ways = ways_at(self.index, (), rows, rows)
         each = {name: block for name, (block, _) in blocks.items()}
         self._add_to_slices(update_slices(places_of(ways), self.empties, job, each))

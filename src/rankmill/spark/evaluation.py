@@ -5,15 +5,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rankmill.engine.cuts import check_several, job_of, with_names
+from rankmill.engine.cuts import check_several, job_of
 from rankmill.engine.finish import nothing_in_common
 from rankmill.engine.held_labels import check_labelled
 from rankmill.engine.job import Job, runs_of
 from rankmill.engine.results import Results
+from rankmill.engine.slice_values import check_terms
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
+from rankmill.metrics.sums import read_sums
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
@@ -130,7 +132,9 @@ def _request(
         label_input = plain.inputs[0]
         frame, names = with_columns(labels.data, job.cuts.tables, label_input, job.memory)
         cuts = job.cuts._replace(columns=(*job.cuts.columns, *names), tables=())
-        labels, job = replace(labels, data=frame), with_names(replace(job, cuts=cuts), label_input)
+        labels = replace(labels, data=frame)
+        job = replace(job, cuts=cuts, by=(*cuts.columns, *cuts.derived))
+        check_terms(read_sums(job.sums, job.scope.rel), job.by)
     return request_of(labels, runs, job, partitions, job.cuts.facts)
 
 
