@@ -44,15 +44,14 @@ class TermProducts(Record):
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> one = np.array([1.0, 0.0, 1.0]), np.ones(3)
     >>> moments = TermProducts.of([one])
     >>> round(moments.standard_error([1.0], [Ratio(Fraction(2, 3), Fraction(3), 3)]), 6)
     0.333333
     """
 
-    products: Annotated[
-        tuple[int, ...], kind(_sum, _read, lambda some: ",".join(map(str, some)))
-    ] = ()
+    products: Annotated[tuple[int, ...], kind(_sum, _read, _write)] = ()
 
     @classmethod
     def of(cls, columns: Columns, means: Sequence[bool] = ()) -> Self:
