@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from conftest import tells
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import rankmill
 from rankmill import Catalogue, InputError, Labels, Semantics, UsageError
+from rankmill.engine import first_pass
 from rankmill.parts import State, evaluate_part
 from sealed_rows import resealed
 from strategies import examples
@@ -344,3 +346,27 @@ def test_a_stream_cuts_and_is_read_once() -> None:
     assert found.by == rankmill.evaluate(labels, lists, "map", by=table, sums=sums).by
     with pytest.raises(UsageError, match="slices are only of kind: name 'city' in by"):
         rankmill.evaluate(labels, lists, "map", by=table, sums="x = map[city=a]")
+
+
+@pytest.mark.small
+def test_ranges_of_labels_give_the_same_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw, count = random.Random(1), 2000
+    kinds = [draw.choice(KINDS) for _ in range(count)]
+    for name, length in (("labels", 3), ("run", 9)):
+        lists = [draw.sample(range(50), length) for _ in range(count)]
+        table = pa.table({"query": range(count), "items": lists, "kind": kinds})
+        table = table if name == "labels" else table.drop_columns(["kind"])
+        pq.write_table(table, tmp_path / name, row_group_size=100)
+    metrics = ["map", "recall@5:micro", "coverage@3", "map:p90"]
+    how: Any = {"by": ["kind", "label_count"], "sums": "x = map[kind=a] + 0.5*recall@5:micro"}
+    both = tmp_path / "labels", tmp_path / "run"
+    whole = rankmill.evaluate(*both, metrics, **how)
+    found: list[Any] = []
+    monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
+    ranges = first_pass.id_ranges
+    monkeypatch.setattr(first_pass, "id_ranges", lambda *of: found.append(ranges(*of)) or found[-1])
+    little = rankmill.evaluate(*both, metrics, memory=10_000, per_query=False, **how)
+    assert len(found[0]) > 3
+    assert (little.by, little.sums) == (whole.by, whole.sums)
