@@ -312,13 +312,16 @@ def test_otto_in_one_command(tmp_path: Path, run: Any, sessions: int) -> None:
                 lines.append(f"{i},{kind},{' '.join(map(str, truth.tolist()))}")
                 hits = np.isin(lists[i], truth) if within is None else within[i, : sizes[i]]
                 counted[kind].append((int(hits.sum()), min(20, int(sizes[i]))))
+    lines[1:] = sorted(lines[1:], key=lambda line: int(line.partition(",")[0]))  # as OTTO's are
     (tmp_path / "labels.csv").write_text("\n".join(lines))
     (tmp_path / "submission.csv").write_text("\n".join(shown))
     name = "relative_p@20:micro"
     otto = "otto = " + " + ".join(f"{w}*{name}[type={kind}]" for kind, w in OTTO.items())
     given = tmp_path / "labels.csv", tmp_path / "submission.csv"
     asked = "--label-query", "{session}_{type}", "-m", name, "--by", "type", "--sum", otto
-    told = json.loads(run("evaluate", *given, *asked, "--format", "json")[1])
+    code, _, text = run("evaluate", *given, *asked, "-o", tmp_path / "found.json")
+    assert code == 0, text
+    told = json.loads((tmp_path / "found.json").read_text())
     score = squares = 0.0
     for kind, weight in OTTO.items():
         hits, divisors = np.array(counted[kind], np.float64).T
