@@ -170,14 +170,6 @@ def test_queries_that_only_the_predictions_have_are_of_an_unknown_slice() -> Non
     assert found["kind", "x", "recall:micro"] == (1.0, None, 1)
 
 
-def test_metrics_without_values_of_queries_have_no_slices() -> None:
-    labels = pa.table({"query": [1, 2], "items": [["a"], ["b"]], "kind": ["x", "y"]})
-    predictions = pa.table({"query": [1, 2], "items": [["a"], ["c"]], "score": [[0.5], [0.25]]})
-    found = rankmill.evaluate(labels, predictions, ["map", "gap"], by="kind")
-    assert {row["metric"] for row in found.by.to_pylist()} == {"map"}
-    assert "gap: no slices" in found.notes
-
-
 # ------------------------------------------------------------------ micro-averages
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from rankmill.analysis.compare.compare import compare_in_detail
 from rankmill.config.face import face_of
-from rankmill.engine.evaluate import evaluate_runs, runs_of
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.evaluate import evaluate_runs
+from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.nightly.gate.gate import gate_in_detail
 from rankmill.sources.nouns import Labels, Predictions
 

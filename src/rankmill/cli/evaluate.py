@@ -87,8 +87,7 @@ def command(
         from rankmill.engine.plan import plan_runs
         from rankmill.engine.plan_view import plan_view
 
-        sliced = [options.pop(one) for one in ("by", "sums")]
-        options["per_query"] |= any(sliced)  # slices are made of the values of queries
+        del options["by"], options["sums"]
         asked = face_of(plan_runs, label_source, runs, options)
         deliver(plan_view(plan_runs(**asked)), chosen, output)
         return

@@ -48,6 +48,8 @@ def command(
     output: str | None,
     per_query: str | None,
     only_plan: bool,
+    by: tuple[str, ...],
+    sums: tuple[str, ...],
     labels_as: str | None,
     predictions_as: str | None,
     columns: str | None,
@@ -99,7 +101,9 @@ def command(
         return
     results = {
         name: _named(one, labels, systems[name])
-        for name, one in evaluate_runs(**face_of(evaluate_runs, frame, runs, options)).items()
+        for name, one in evaluate_runs(
+            **face_of(evaluate_runs, frame, runs, options | {"by": by, "sums": sums})
+        ).items()
     }
     if per_query is not None:
         write(values_of_runs(**face_of(values_of_runs, frame, runs, options)), per_query)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankmill.columns.ids import slice_ids, take_ids
-from rankmill.columns.lists import drop_values
+from rankmill.columns.lists import drop_values, take_offsets, take_values
 from rankmill.columns.place import Place
 from rankmill.kernels.identity import Ids
 
@@ -56,6 +56,18 @@ class Lists:
             numbers=None if self.numbers is None else self.numbers[first:last],
             place=self.place.onwards(start),
             rows=end - start,
+        )
+
+    def take(self, rows: np.ndarray) -> "Lists":
+        """The lists at some rows, with the counts and the place of all."""
+        offsets = take_offsets(self.offsets, rows)
+        at = take_values(self.offsets, np.arange(len(self.items.keys)), rows, offsets)
+        return replace(
+            self,
+            queries=take_ids(self.queries, rows),
+            offsets=offsets,
+            items=take_ids(self.items, at),
+            numbers=None if self.numbers is None else self.numbers[at],
         )
 
     def keep(self, keep: np.ndarray) -> "Lists":

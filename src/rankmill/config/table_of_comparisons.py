@@ -115,7 +115,7 @@ COMPARISON = (
         "Also show slices; repeat for more. Queries are cut by the values of a column "
         "of the labels; of all columns of a FILE (with a folder or a suffix in its name) with "
         "query ids; of label_count, list_length, label_popularity or unpredicted.",
-        on="evaluate compare gate report",
+        on="evaluate compare gate report spark",
         short="compare gate report",
         table="",
         kind="texts",
@@ -125,7 +125,7 @@ COMPARISON = (
         "sums",
         "Also show a weighted sum of metrics and slices; repeat for more. It is "
         "'NAME = 0.3*METRIC[COLUMN=VALUE] + 0.7*METRIC', where a part in [] is one slice of --by.",
-        on="evaluate",
+        on="evaluate spark",
         table="",
         name="sums",
         kind="texts",

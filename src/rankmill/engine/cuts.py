@@ -11,15 +11,20 @@ import pyarrow as pa
 
 from rankmill.columns.ids import is_text_type
 from rankmill.engine.held_labels import at_rows, read_label_facts
-from rankmill.engine.segments import DERIVED, Classes, classes_of, codes_of
+from rankmill.engine.job import Job, parse_job
+from rankmill.engine.segments import DERIVED, Classes, Known, classes_of, codes_of, compact
+from rankmill.engine.slice_values import check_terms
+from rankmill.engine.slices import OF_PREDICTIONS
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import is_url, shown
 from rankmill.matching.index import LabelIndex
+from rankmill.metrics.sums import read_sums
+from rankmill.semantics.semantics import Counting
 from rankmill.sources.files.formats import format_of_name
 from rankmill.sources.input_options import InputOptions, Key
 from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.nouns import Catalogue, Given
+from rankmill.sources.nouns import Catalogue, Given, Labels
 from rankmill.sources.roles.column_names import warn
 from rankmill.sources.roles.comparable_ids import id_columns
 from rankmill.sources.roles.derived_columns import keyed
@@ -49,6 +54,11 @@ class Cuts(NamedTuple):
         """The column of the labels that tells the clusters."""
         there = {name for one in self.tables for name in column_names(one)} if self.cluster else ()
         return None if self.cluster in there else self.cluster
+
+    @property
+    def by_part(self) -> bool:
+        """Whether some queries, with all that is said of them, tell in which slices they are."""
+        return not self.tables and {*self.derived} <= {"label_count"}
 
     @property
     def facts(self) -> dict[str, Kind]:
@@ -169,6 +179,55 @@ def read_classes(
         with outside(f"{origin[name]}: column {name!r}"):
             classes[name] = classes_of(name, column)
     return classes, clusters
+
+
+def job_of(
+    metrics: str | Iterable[str],
+    labels: Labels,
+    semantics: Counting,
+    catalogue: Catalogue | None,
+    by: Any,
+    sums: str | Iterable[str],
+    **more: Any,
+) -> Job:
+    """Return the job of a function of the face; `more` are other fields of it."""
+    cuts, asked = cuts_of(by), (sums,) if isinstance(sums, str) else tuple(sums)
+    job = Job(*parse_job(metrics, labels, semantics, catalogue, asked), sums=asked, **more)
+    names = (*cuts.columns, *cuts.derived)
+    if not cuts.tables:
+        check_terms(read_sums(asked), names)
+    if cuts == Cuts():
+        return job
+    lengths = bool(OF_PREDICTIONS & {*cuts.derived})
+    return replace(job, cuts=cuts, by=names, keep_lengths=lengths)
+
+
+def check_several(job: Job) -> None:
+    """Raise UsageError if something cannot cut where several systems are scored."""
+    if job.cuts is not None and "unpredicted" in job.cuts.derived:
+        raise UsageError(
+            "by='unpredicted' depends on all systems, which evaluate_runs scores one after the "
+            "other: compare does that"
+        )
+
+
+def with_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> Job:
+    """Cut the queries of an index by all that is known before predictions are read.
+
+    Return the job with the names of the ways; UsageError if sums ask for others.
+    """
+    cuts = job.cuts
+    if not index.classes:
+        found = read_classes(cuts, labels, index, workers, job.memory, job.part)[0]
+        known = Known(index, np.zeros(0, np.int64), [])
+        for name in cuts.derived:
+            if name not in OF_PREDICTIONS:
+                found[name] = DERIVED[name][1](known)
+        index.classes = {name: compact(name, classes) for name, classes in found.items()}
+    columns = (name for name in index.classes if name not in cuts.derived)
+    job = replace(job, by=(*columns, *cuts.derived))
+    check_terms(read_sums(job.sums, job.scope.rel), job.by)
+    return job
 
 
 def warn_of_strangers(table: Any) -> None:

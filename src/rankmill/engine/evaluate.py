@@ -5,15 +5,14 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
 
+from rankmill.engine.cuts import check_several, job_of
 from rankmill.engine.finish import finish, sealed
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
-from rankmill.engine.job import Job, open_job, parse_job
+from rankmill.engine.job import Job, open_job, runs_of
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.results import Results
-from rankmill.engine.slices import asked_metrics, check_several, slicing_of
 from rankmill.engine.tally import Tally
-from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
@@ -75,7 +74,7 @@ def evaluate(
         How to cut the queries into slices, in each of which the metrics are computed as well: a
         column of the labels; a path or a table with query ids, all other columns of which cut; or
         "label_count", "list_length", "label_popularity" or "unpredicted", as for `compare`. The
-        slices are `Result.by`. Metrics that are no value of queries, such as gap, have none.
+        slices are `Result.by`: what the queries of each come to alone, to the last bit.
     sums : str or iterable of str
         Weighted sums of metrics, each with a name: "total = 0.3*recall@20:micro[type=carts] +
         0.7*map", where what stands in [] is one slice of `by`. They are `Result.sums`.
@@ -132,10 +131,11 @@ def evaluate(
     1.0
     """
     given = Labels.of(labels)
-    parsed = parse_job(asked_metrics(metrics, sums), given, semantics, catalogue)
-    job = Job(*parsed, memory=memory, keep_values=per_query)
+    job = job_of(
+        metrics, given, semantics, catalogue, by, sums, memory=memory, keep_values=per_query
+    )
     runs = {"": Predictions.of(predictions)}
-    return _evaluate(job, given, runs, catalogue, by, sums, threads, progress)[""]
+    return _evaluate(job, given, runs, catalogue, threads, progress)[""]
 
 
 def evaluate_runs(
@@ -179,19 +179,10 @@ def evaluate_runs(
     {'old': 0.5, 'new': 0.75}
     """
     given, systems = Labels.of(labels), runs_of(runs)
-    parsed = parse_job(asked_metrics(metrics, sums), given, semantics, catalogue)
-    job = Job(*parsed, memory=memory, keep_values=per_query)
-    return Results(_evaluate(job, given, systems, catalogue, by, sums, threads, progress))
-
-
-def runs_of(runs: Any) -> dict[str, Predictions]:
-    """Return the predictions of each system; UsageError if it is no mapping of them."""
-    if not isinstance(runs, Mapping):
-        raise UsageError(
-            f"runs is a {type(runs).__name__}; expected a mapping of names to predictions, such as "
-            '{"old": ..., "new": ...}'
-        )
-    return {name: Predictions.of(one) for name, one in runs.items()}
+    job = job_of(
+        metrics, given, semantics, catalogue, by, sums, memory=memory, keep_values=per_query
+    )
+    return Results(_evaluate(job, given, systems, catalogue, threads, progress))
 
 
 class ScoredSystem(NamedTuple):
@@ -209,19 +200,15 @@ def _evaluate(
     labels: Labels,
     runs: Mapping[str, Predictions],
     catalogue: Catalogue | None,
-    by: Any,
-    sums: str | Iterable[str],
     threads: int | None,
     progress: Progress | bool | None,
 ) -> dict[str, Result]:
     results = {}
-    job, cuts, sliced = slicing_of(job, by, sums, threads, job.keep_values)
     if len(runs) > 1:
-        check_several(cuts)
-    scored = score_systems(job, labels, runs, threads, progress, catalogue, cuts.facts)
-    with closing(scored) as systems:
+        check_several(job)
+    with closing(score_systems(job, labels, runs, threads, progress, catalogue)) as systems:
         for one in systems:
-            results[one.name] = sealed(sliced(one.tally, one.result, one.labels))
+            results[one.name] = sealed(one.result)
             del one  # frees the tally before the next system is scored
     return results
 
@@ -237,9 +224,10 @@ def score_systems(
 ) -> Generator[ScoredSystem, None, None]:
     """Score one system after the other; the caller closes the generator.
 
-    `facts` are columns of the labels with a value a query, which the caller reads while a system is
-    given.
+    `facts` are more columns of the labels with a value a query, which the caller reads while a
+    system is given.
     """
+    facts = {**facts, **(job.cuts.facts if job.cuts else {})}
     began = time.perf_counter()
     told = progress_of(progress)
     with (

@@ -13,7 +13,8 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.columns.seal import seal_of_table
-from rankmill.engine.second_pass import count_among
+from rankmill.engine.second_pass import count_among, count_in_slices
+from rankmill.engine.segments import Key
 from rankmill.engine.tally import Tally
 from rankmill.errors import plural
 from rankmill.metrics.gap.gap_counts import Among
@@ -36,12 +37,15 @@ def finish(
 ) -> Result:
     """Return the result of a system; it keeps which queries count if `several` are compared."""
     among: dict[str, Among] = {}
+    of_slices: dict[Key, dict[str, Among]] = {}
     if not tally.job.part:  # only of all queries it tells something
         among = count_among(tally.state, predictions, workers, tally.job.memory)
+        of_slices = count_in_slices(tally.state, tally.index, predictions, workers, tally.job)
     tally.among = among
     result = tally.state.finish(
         among,
         workers,
+        of_slices,
         inputs={
             "labels": labels.described(tally.index.rows),
             "predictions": predictions.described(tally.rows),

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 from rankmill.engine.catalogue_inputs import with_catalogue
+from rankmill.engine.cuts import with_ways
 from rankmill.engine.held_labels import HeldLabels, check_labelled, check_width, read_labels
 from rankmill.engine.job import Job
 from rankmill.engine.memory import IdRange, id_ranges, restrict
@@ -78,17 +79,22 @@ def _score_ranges(
     ranges: Sequence[IdRange | None],
 ) -> Tally:
     """Score one range of queries after the other; the range None means all queries."""
-    state = State.of(job)
+    state: State | None = None
     rows = label_rows = 0
     for one in ranges:
         tally = index = cast(Any, None)  # frees the labels of one range before the next is read
         within = predictions
         if one is None:
+            of_labels = labels.input
             index = labels.index(job, workers)
             check_width(index, labels.input, predictions)
         else:
             within = restrict(predictions, one.predictions, one)
-            index = read_labels(restrict(labels.input, one.labels, one), job, workers)
+            of_labels = restrict(labels.input, one.labels, one)
+            index = read_labels(of_labels, job, workers)
+        if job.cuts is not None:
+            job = with_ways(job, of_labels, index, workers)
+        state = state or State.of(job)
         tally = _score_input(within, index, job, state, workers, partial(_add, report, rows))
         rows += tally.rows
         label_rows += index.rows
@@ -102,8 +108,8 @@ def _score_ranges(
     if not rows and not job.part and predictions.source.rows is None:
         once = "" if predictions.source.format else ": a stream can be read only once"
         raise InputError(f"{predictions.source.name} holds no rows; expected predictions{once}")
-    check_labelled(labels.input, job, state.audit["queries_labelled"])
     done: Tally = tally
+    check_labelled(labels.input, job, done.state.audit["queries_labelled"])
     return done
 
 
@@ -129,7 +135,7 @@ def _score_input(
     for together in (False,) if predictions.columns.wide else (True, False):
         tally = Tally(index, job, before)
         scored = map_lists(
-            partial(score_lists, index=index, job=job, empty=tally.empty),
+            partial(score_lists, index=index, job=job, empty=tally.empty, empties=tally.empties),
             source,
             predictions.columns,
             workers,

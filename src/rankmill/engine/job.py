@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,10 +18,11 @@ from rankmill.metrics.aggregate import (
     kinds_of,
     needs_of,
 )
-from rankmill.metrics.base import GAIN, MICRO, NO_CUTOFF, REL, Metric
+from rankmill.metrics.base import GAIN, NO_CUTOFF, REL, Metric
 from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
 from rankmill.metrics.needs import TrainingRows
 from rankmill.metrics.registry import check_defined, parse_under
+from rankmill.metrics.sums import Term, read_sums
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.semantics.semantics import Counting, Semantics
@@ -55,6 +56,12 @@ class Job:
     aside : tuple of Metric
         More means over queries, which are added up and change nothing that is shown: no count of
         the audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
+    cuts : Cuts or None
+        How to cut the queries into slices, in each of which the job is done as well.
+    by : tuple of str
+        The names of these ways, once their tables are opened.
+    sums : tuple of str
+        Weighted sums of metrics and slices, as `read_sums` reads them.
     keep_values : bool
         Whether the values of each query are kept.
     keep_lengths : bool
@@ -82,6 +89,9 @@ class Job:
     keep_rows: bool = False
     part: bool = False
     aside: tuple[Metric, ...] = ()
+    cuts: Any = None
+    by: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", positive(self.memory, "memory"))
@@ -93,12 +103,20 @@ class Job:
 
     @property
     def values_kept(self) -> list[str]:
-        """What is kept of each query: the values, and what micro-averages add up."""
-        if not self.keep_values:
-            return []
-        micro = [one.text for one in self.per_query if one.summary == MICRO]
-        parts = [f"{name}.{field}" for name in micro for field in ("values", "divisors")]
-        return [*(one.text for one in self.per_query), *parts]
+        """The metrics whose values of queries are kept."""
+        return [one.text for one in self.per_query] if self.keep_values else []
+
+    @cached_property
+    def of_slice(self) -> "Job":
+        """The job as it is done in each slice; each way to cut has as much memory as the whole."""
+        memory = max(1, self.memory // (1 + len(self.by)))
+        return replace(self, memory=memory, gap_groups=False, aside=(), by=(), sums=())
+
+    @cached_property
+    def terms(self) -> dict[tuple[str, str, str], Term]:
+        """The different terms of the sums, as far as each query adds to them by itself."""
+        every = (one for each in read_sums(self.sums, self.scope.rel).values() for one in each)
+        return {one.place: one for one in every if one.linear}
 
     @cached_property
     def needs(self) -> dict[type[Need], AggregateSettings]:
@@ -178,7 +196,8 @@ class Job:
         """
         kept = [metric for metric in self.pooled if aggregate_of(metric).passes > 1]
         whole = 0 if self.holds_rows else sum(metric.k is None for metric in kept)
-        memory = 0 if self.part else self.memory // max(1, len(kept) - max(0, whole - 1))
+        room = self.memory // (1 + len(self.by))
+        memory = 0 if self.part else room // max(1, len(kept) - max(0, whole - 1))
         more = (memory, self.holds_rows, self.part, self.catalogue)
         every = {one.text: one for one in (*self.metrics, *self.aside)}
         asked = {
@@ -217,8 +236,11 @@ def parse_job(
     labels: Labels,
     semantics: Counting,
     catalogue: Catalogue | None = None,
+    sums: str | Iterable[str] = (),
 ) -> ParsedJob:
     """Parse and check what a function of the face is asked for.
+
+    What `sums` are made of is computed as well.
 
     Raises
     ------
@@ -232,7 +254,11 @@ def parse_job(
     if depth is not None:
         depth = positive(depth, "depth")
     choices = given.choices
-    asked, skipped = parse_under(metrics, given, rel)
+    terms = [one.metric.text for each in read_sums(sums, rel).values() for one in each]
+    asked, skipped = parse_under(metrics, given, rel) if metrics or not terms else ([], {})
+    if terms:  # by themselves, as metrics that nobody typed may be left out
+        more = parse_under(terms, given, rel)[0]
+        asked = [*{one.text: one for one in (*asked, *more)}.values()]
     gain_function = canonical_gain_function(given.gain_function)
     for metric in asked:
         check_defined(metric, choices)
@@ -255,6 +281,16 @@ def parse_job(
     told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
     beside = tuple(name for name in BESIDE if getattr(items, name) is not None)
     return ParsedJob(tuple(asked), choices, gain_function, scope, told, beside, items.group)
+
+
+def runs_of(runs: Any) -> dict[str, Predictions]:
+    """Return the predictions of each system; UsageError if it is no mapping of them."""
+    if not isinstance(runs, Mapping):
+        raise UsageError(
+            f"runs is a {type(runs).__name__}; expected a mapping of names to predictions, such as "
+            '{"old": ..., "new": ...}'
+        )
+    return {name: Predictions.of(one) for name, one in runs.items()}
 
 
 def _users_of_needs(metrics: Iterable[Metric]) -> dict[type[Need], tuple[Metric, ...]]:

@@ -87,6 +87,8 @@ def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
     semantics = job.semantics
     if (
         job.keep_values  # the values take as much memory as the labels
+        or not (job.cuts is None or job.cuts.by_part)
+        or (job.by and any(aggregate.passes > 1 for aggregate in job.kinds.values()))
         or job.holds_rows
         # An "error" reports the number of wrong queries of all ranges together, and a wrong footer
         # could separate the labels of a query from its predictions.

@@ -5,13 +5,15 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+from rankmill.engine.cuts import job_of
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
-from rankmill.engine.job import Job, open_job, parse_job
+from rankmill.engine.job import Job, open_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.second_pass import reread_among
 from rankmill.engine.state import State
 from rankmill.errors import UsageError, positive
+from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.semantics.semantics import Counting
@@ -27,6 +29,8 @@ def evaluate_part(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    by: Any = (),
+    sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -36,8 +40,9 @@ def evaluate_part(
 
     Parameters
     ----------
-    labels, predictions, metrics, semantics, catalogue, threads, memory, progress
-        As for `evaluate`, but both sides may have no rows.
+    labels, predictions, metrics, semantics, by, sums, catalogue, threads, memory, progress
+        As for `evaluate`, but both sides may have no rows. `by` is not "label_popularity", which
+        needs all labels, and metrics that need a second pass, such as gap, have no slices.
 
     Returns
     -------
@@ -63,7 +68,7 @@ def evaluate_part(
     {'map': 0.5, 'first_hit': 0.75}
     """
     given = Labels.of(labels)
-    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
+    job = job_of(metrics, given, semantics, catalogue, by, sums, memory=memory, part=True)
     runs = {"": Predictions.of(predictions)}
     return part_states(job, given, runs, threads, progress, catalogue)[""]
 
@@ -78,9 +83,10 @@ def part_states(
 ) -> dict[str, State]:
     """Do the same as `evaluate_part` for several systems; the labels are read once."""
     check_in_parts(job)
+    facts = {} if job.cuts is None else job.cuts.facts
     job, told = replace(job, keep_values=False), progress_of(progress)
     with (
-        open_job(job, labels, runs) as (label_input, inputs),
+        open_job(job, labels, runs, facts) as (label_input, inputs),
         Workers(threads) as workers,
         closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
     ):
@@ -91,6 +97,17 @@ def check_in_parts(job: Job) -> None:
     """Raise UsageError if a job cannot be done in parts."""
     if job.holds_rows:
         raise UsageError(f"{job.holds_rows} needs all predictions at once: evaluate does that")
+    if job.cuts is None:
+        return
+    if "label_popularity" in job.cuts.derived:
+        raise UsageError("label_popularity needs the labels of all queries: evaluate does that")
+    twice = [metric.text for metric in job.metrics if aggregate_of(metric).passes > 1]
+    if twice:
+        raise UsageError(
+            f"{', '.join(twice)} has no slices in parts or on Spark, as the second pass does not "
+            "know the slices of predictions: rankmill.evaluate has them; or ask for "
+            f"{twice[0]} without by"
+        )
 
 
 def second_pass(

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankmill.engine.catalogue_inputs import beside, described_beside, opened
-from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import Job, open_job, parse_job
+from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.engine.memory import (
     bytes_of_all,
     bytes_of_groups,

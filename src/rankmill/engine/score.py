@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from rankmill.columns.ids import id_text, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.job import Job
+from rankmill.engine.segments import Key
+from rankmill.engine.slices import moments_of, places_of, update_slices, ways_at
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.catalogue import KnownItems
@@ -23,8 +26,12 @@ from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
 from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.no_value import no_value, skipping
 from rankmill.metrics.own import OwnMetricError
+from rankmill.metrics.term_products import TermProducts
 from rankmill.metrics.values import Matched
 from rankmill.sources.roles.derived_columns import padded_tails
+
+Empties = Mapping[Key, Mapping[str, Aggregate]]
+NO_SLICES: Empties = MappingProxyType({})
 
 # To group queries with gains takes as long as so many metrics of all of them.
 WORTH_GROUPING = 4
@@ -47,6 +54,11 @@ class Block:
     values : dict of str to float64[n]
         The values a query, if they are kept.
     audit, counts : dict of str to int
+    slices : dict of slice to dict
+        What each aggregate comes to in each slice.
+    label_pairs : dict of slice to int
+        How many labels the queries with predictions have in each.
+    moments : TermProducts
     """
 
     queries: Ids
@@ -58,12 +70,22 @@ class Block:
     values: dict[str, np.ndarray]
     audit: dict[str, int]
     counts: dict[str, int]
+    slices: dict[Key, dict[str, Aggregate]]
+    label_pairs: dict[Key, int]
+    moments: TermProducts
 
 
-def score_lists(lists: Lists, index: LabelIndex, job: Job, empty: Mapping[str, Aggregate]) -> Block:
+def score_lists(
+    lists: Lists,
+    index: LabelIndex,
+    job: Job,
+    empty: Mapping[str, Aggregate],
+    empties: Empties = NO_SLICES,
+) -> Block:
     """Match the lists with the labels of their queries, and compute every metric.
 
-    `empty` are the aggregates of the job, to which no block is added yet.
+    `empty` are the aggregates of the job, to which no block is added yet, and `empties` those of
+    each slice.
     """
     semantics = job.semantics
     lists = arrange(lists, semantics)
@@ -83,8 +105,11 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job, empty: Mapping[str, A
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
     own = predicted & (labelled | ((semantics.no_relevant == "scored") & (rows >= 0)))
     whole, judged = whole_block(lists, found, judged, predicted, (index, rows), job)
-    aggregates, values = _scored(whole, judged, own, index.weights_at(rows), job, empty)
+    ways = ways_at(index, job.cuts.derived, rows, lengths) if job.cuts else []
+    weights = index.weights_at(rows)
+    aggregates, values, each = _scored(whole, judged, own, weights, job, empty, bool(ways))
     both = labelled & predicted
+    places = places_of(ways)
     return Block(
         queries=lists.queries,
         place=lists.place,
@@ -111,6 +136,11 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job, empty: Mapping[str, A
             "predicted_labels": int(found.label_counts[both].sum()),
             "padded": padded_tails(lists.offsets, lists.items),
         },
+        slices=update_slices(places, empties, job, each, whole),
+        label_pairs={
+            key: int(found.label_counts[at][both[at]].sum()) for key, at in places.items()
+        },
+        moments=moments_of(job, ways, each),
     )
 
 
@@ -160,15 +190,18 @@ def _scored(
     weights: np.ndarray | None,
     job: Job,
     empty: Mapping[str, Aggregate],
-) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
-    """Each aggregate of a block, and the values if kept.
+    cut: bool,
+) -> tuple[dict[str, Aggregate], dict[str, np.ndarray], dict[str, ScoredBlock]]:
+    """Each aggregate of a block, the values if kept, and blocks with a value for each query.
 
-    `own` are the queries whose lists have a value of their own. What others score, if they count
-    at all, is not for a metric to say.
+    The last are of metrics with values, if queries are `cut` or there are sums. `own` are the
+    queries whose lists have a value of their own. What others score, if they count at all, is not
+    for a metric to say.
     """
     matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
     aggregates: dict[str, Aggregate] = {}
     kept: dict[str, np.ndarray] = {}
+    each: dict[str, ScoredBlock] = {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
     for name, asked in job.asked.items():
         scored = whole
@@ -186,20 +219,23 @@ def _scored(
             micro = micro_of(one, asked.metric)
             if counts_empty:
                 if not own.all():  # then each query stands for itself
-                    for each in (values, *micro.values()):
-                        each[~own] = 0
+                    for one_of in (values, *micro.values()):
+                        one_of[~own] = 0
                 _check_values(values, patterns, whole, job, asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
             scored = scored._replace(**micro)
-            if patterns is not None and (name in keeps or weights is not None):
+            of_queries = weights is not None or cut or bool(job.terms)
+            if patterns is not None and (name in keeps or of_queries):
                 values = values[patterns.of_query]
                 micro = {field: each[patterns.of_query] for field, each in micro.items()}
             if name in keeps:
-                kept |= {name: values} | {f"{name}.{field}": micro[field] for field in micro}
-            if weights is not None:  # queries of one pattern have weights of their own
-                scored = whole._replace(**{"values": values, "weights": weights} | micro)
+                kept[name] = values
+            if of_queries:  # those of one pattern have weights and slices of their own
+                each[name] = whole._replace(**{"values": values, "weights": weights} | micro)
+            if weights is not None:
+                scored = each[name]
         aggregates[name] = empty[name].update(scored, asked)
-    return aggregates, kept
+    return aggregates, kept, each
 
 
 def micro_of(matched: Matched, metric: Metric) -> dict[str, Any]:
@@ -224,26 +260,25 @@ def _known(lists: Lists, catalogue: KnownItems, drop_seen: bool) -> tuple[Lists,
 
 
 def score_unpredicted(
-    index: LabelIndex, rows: np.ndarray, job: Job, source: str, empty: Mapping[str, Aggregate]
-) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
-    """The aggregates and values of metrics in which queries without predictions may not score 0."""
+    index: LabelIndex, rows: np.ndarray, job: Job, source: str
+) -> dict[str, tuple[ScoredBlock, np.ndarray]]:
+    """Metrics in which queries without predictions may not score 0: a block of each, and values."""
     no_items = take_ids(index.labels.items, np.zeros(0, np.int64))
     none = np.zeros(len(rows) + 1, np.int64)
     hits = match(index.labels, none, no_items, job.limit, rows=rows)
     one = Matched(hits, job.semantics, job.gain_function)
     lists = Lists(take_ids(index.queries, rows), none, no_items, None, 0, 0, Place(source), 0)
     weights = index.weights_at(rows)
-    aggregates, values, predicted = {}, {}, np.zeros(len(rows), np.bool_)
+    found, predicted = {}, np.zeros(len(rows), np.bool_)
     for name, asked in job.asked.items():
         if asked.metric.counts_empty:
             scored = ScoredBlock(lists, hits, "given", hits, predicted, weights=weights)
-            values[name] = _values(one, None, scored, asked.metric)
+            values = _values(one, None, scored, asked.metric)
             micro = micro_of(one, asked.metric)
-            values |= {f"{name}.{field}": micro[field] for field in micro}
-            scored = scored._replace(**{"values": values[name]} | micro)
-            _check_values(values[name], None, scored, job, asked.metric)
-            aggregates[name] = empty[name].update(scored, asked)
-    return aggregates, values
+            scored = scored._replace(**{"values": values} | micro)
+            _check_values(values, None, scored, job, asked.metric)
+            found[name] = scored, values
+    return found
 
 
 def _values(

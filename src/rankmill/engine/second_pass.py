@@ -6,13 +6,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from rankmill.columns.ranked_lists import Lists
+from rankmill.engine.job import Job
+from rankmill.engine.segments import Key
+from rankmill.engine.slices import places_of, ways_at
 from rankmill.engine.state import State
+from rankmill.matching.index import LabelIndex
 from rankmill.matching.order import arrange, changes_lists
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.gap.gap import first_confidences
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records.fingerprints import NOTHING, Seen
-from rankmill.sources.inputs.inputs import Input, map_confidences
+from rankmill.sources.inputs.inputs import Input, map_confidences, map_lists
 from rankmill.threads import Workers
 
 
@@ -32,6 +39,38 @@ def count_among(
                 counter.add(part)
             counted[name] = counter.finish()
     return {name: counted[first] for name, first in alike.items()}
+
+
+def count_in_slices(
+    state: State, index: LabelIndex, predictions: Input, workers: Workers, job: Job
+) -> dict[Key, dict[str, Among]]:
+    """Count all confidences of each slice among its correct ones, as `count_among` does."""
+    slices = {key: one for key, one in state.slices.items() if one.two_passes}
+    if all(one.held() is not None for each in slices.values() for one in each.two_passes.values()):
+        return {key: count_among(one, predictions, workers, 0) for key, one in slices.items()}
+    limits = limits_of(state)
+    counters = {
+        (key, name): each.two_passes[name].counter(workers)
+        for key, each in slices.items()
+        for name in limits
+    }
+
+    def within(lists: Lists) -> list[tuple[tuple[Key, str], Any]]:
+        lists = arrange(lists, state.semantics)
+        ways = ways_at(index, (), index.find(lists.queries), np.zeros(0, np.int64))
+        parts = {key: lists.take(at) for key, at in places_of(ways).items() if key in slices}
+        return [
+            ((key, name), first_confidences(one.offsets, one.confidences, limit))
+            for key, one in parts.items()
+            for name, limit in limits.items()
+        ]
+
+    source, columns = predictions.source, predictions.columns
+    with closing(map_lists(within, source, columns, workers, memory=job.memory)) as blocks:
+        for block in blocks:
+            for place, confidences in block:
+                counters[place].add(confidences)
+    return {key: {name: counters[key, name].finish() for name in limits} for key in slices}
 
 
 def _alike(state: State) -> dict[str, str]:

@@ -11,6 +11,7 @@ from rankmill.columns.buffers import numbers_of
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import SEED, group_rows
 from rankmill.matching.index import LabelIndex
+from rankmill.results.slices import UNKNOWN
 
 # A column with more values is no way to cut queries into slices that anybody reads.
 MOST_SLICES = 1000
@@ -24,6 +25,9 @@ POPULARITY = ("head", "middle", "tail")
 
 Value = str | None
 """The value of a slice as text; None where it is not known."""
+
+Key = tuple[str, Value]
+"""A slice: the name of what cuts, and its value."""
 
 Classes = tuple[list[Value], np.ndarray]
 """Values, the last of which is None, and a place among them for each query of the labels."""
@@ -103,6 +107,26 @@ def classes_of(name: str, column: Any) -> Classes:
     codes = codes_of(encoded)
     check_slices([name], int((np.bincount(codes + 1) > 0).sum()))
     return [*map(_text, encoded.dictionary.to_pylist()), None], codes
+
+
+def compact(name: str, classes: Classes) -> Classes:
+    """Return classes with each value once, None last, and the places in as few bytes as hold them.
+
+    Raises
+    ------
+    UsageError
+        If a value is called as queries are for which it is not known.
+    """
+    values, codes = classes
+    if UNKNOWN in values:
+        raise UsageError(
+            f"{name!r} has the value {UNKNOWN!r}, as queries without one are called: mend it"
+        )
+    distinct = [*dict.fromkeys(value for value in values if value is not None), None]
+    places = {value: place for place, value in enumerate(distinct)}
+    kind = np.min_scalar_type(-len(distinct))
+    table = np.array([places[value] for value in [*values, None]], kind)
+    return distinct, table[codes]
 
 
 def codes_of(column: Any) -> np.ndarray:

@@ -3,20 +3,32 @@
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
 from rankmill.engine.job import Job
+from rankmill.engine.segments import Key
+from rankmill.engine.slice_values import (
+    in_order,
+    merged,
+    packed,
+    rows_of,
+    sums_of,
+    unpacked,
+)
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import (
     OF_GROUPS,
     Aggregate,
     Need,
+    Ratio,
     Totals,
     TwoPasses,
+    Value,
     has_curve,
     kinds_of,
     table_of_groups,
@@ -27,8 +39,11 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, digest
 from rankmill.metrics.registry import parse_all, spellings
+from rankmill.metrics.sums import read_sums
+from rankmill.metrics.term_products import TermProducts
 from rankmill.results import audit
 from rankmill.results.result import Result
+from rankmill.results.slices import table_of_slices
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
@@ -36,7 +51,7 @@ from rankmill.threads import Workers
 Counting = TypeVar("Counting", Choices, Scope)
 # The fields of a row besides those of its audit and its aggregates.
 _FIELDS = ["format", "fingerprint", "metrics", "semantics", "gain_function", "scope", "catalogue"]
-_FIELDS += ["queries", "gap_total"]
+_FIELDS += ["queries", "gap_total", "by", "sums", "slices", "products"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +78,14 @@ class State:
         What the catalogue and the training set hold, in a line; "" without both.
     definitions : tuple of str
         The fingerprints of the metrics that are somebody's own.
+    by : tuple of str
+        The names of the ways in which queries are cut into slices.
+    sums : tuple of str
+        Weighted sums of metrics and slices.
+    slices : dict of slice to State
+        What the queries of each slice add up to, by the name of what cuts and its value.
+    moments : TermProducts
+        What the terms of sums add up to together.
     """
 
     metrics: tuple[Metric, ...]
@@ -75,6 +98,10 @@ class State:
     aggregates: Mapping[str, Aggregate]
     catalogue: str = ""
     definitions: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
+    slices: Mapping[Key, Any] = field(default_factory=dict)
+    moments: TermProducts = field(default_factory=TermProducts)
 
     @classmethod
     def of(cls, job: Job) -> Self:
@@ -82,7 +109,8 @@ class State:
         how = job.semantics, job.gain_function, job.scope
         told = "" if job.catalogue is None else str(job.catalogue)
         kept = job.aggregates()
-        return cls(job.metrics, *how, 0, 0, audit.empty(), kept, told, _own(job.metrics))
+        more = _own(job.metrics), job.by, job.sums
+        return cls(job.metrics, *how, 0, 0, audit.empty(), kept, told, *more)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,9 +126,9 @@ class State:
             If they differ in metrics, semantics, gain function, scope or catalogue.
         """
         compared = ("names", "definitions", "semantics", "gain_function", "scope", "catalogue")
-        for name in compared:
+        for name in (*compared, "by", "sums"):
             if getattr(self, name) != getattr(other, name):
-                what = "metrics" if name == "names" else name
+                what = {"names": "metrics", "by": "slices"}.get(name, name)
                 raise UsageError(
                     f"states of other {what} do not merge: {getattr(self, name) or 'none'} and "
                     f"{getattr(other, name) or 'none'}"
@@ -115,11 +143,15 @@ class State:
             aggregates={
                 name: one.merge(other.aggregates[name]) for name, one in self.aggregates.items()
             },
+            slices=merged(self.slices, other.slices),
+            moments=self.moments.merge(other.moments),
         )
 
     def small(self) -> Self:
         """Return the state without the predictions by group, of which the counts stay."""
-        return replace(self, aggregates={n: one.small() for n, one in self.aggregates.items()})
+        slices = {key: one.small() for key, one in self.slices.items()}
+        small = {name: one.small() for name, one in self.aggregates.items()}
+        return replace(self, aggregates=small, slices=slices)
 
     @property
     def two_passes(self) -> dict[str, TwoPasses]:
@@ -164,16 +196,30 @@ class State:
         with Workers(threads) as workers:
             return self.finish(among, workers)
 
-    def finish(self, among: Mapping[str, Among], workers: Workers, **facts: Any) -> Result:
-        """Return the result from counts known to be of this state; `facts` are fields of Result.
-
-        Metrics that lack counts have no value: a part of all queries has none.
-        """
-        values = {
-            name: self.aggregates[name].finish(self.totals, among.get(name), workers)
+    def values(self, among: Mapping[str, Among], workers: Workers) -> dict[str, Value]:
+        """Return the value of each metric, but of those that lack counts."""
+        totals = self.totals
+        return {
+            name: self.aggregates[name].finish(totals, among.get(name), workers)
             for name in self.names
             if name in among or self.aggregates[name].passes == 1
         }
+
+    def finish(
+        self,
+        among: Mapping[str, Among],
+        workers: Workers,
+        of_slices: Mapping[Key, Mapping[str, Among]] = MappingProxyType({}),
+        **facts: Any,
+    ) -> Result:
+        """Return the result from counts known to be of this state; `facts` are fields of Result.
+
+        Metrics that lack counts have no value: a part of all queries has none. `of_slices` are the
+        counts in each slice.
+        """
+        values = self.values(among, workers)
+        slices = self._sliced(of_slices, workers)
+        sums = read_sums(self.sums, self.scope.rel)
         tied = max((one.tied for one in values.values()), default=0)
         effective = [one.effective for one in values.values() if one.effective is not None]
         return Result(
@@ -195,8 +241,26 @@ class State:
                 for one in self.metrics
                 if one.text in values and has_curve(one)
             },
+            by=table_of_slices(rows_of(slices)) if self.by else None,
+            sums=sums_of(sums, values, slices, self.by, self.moments, self._ratio),
             **facts,
         )
+
+    def _sliced(
+        self, among: Mapping[Key, Mapping[str, Among]], workers: Workers
+    ) -> dict[Key, tuple[int, Mapping[str, Value]]]:
+        """Return for each slice how many queries count, and the values, in the order shown."""
+        there = {key: one for key, one in self.slices.items() if one.queries}
+        return {
+            key: (one.queries, one.values(among.get(key, {}), workers))
+            for key, one in in_order(there, self.by).items()
+        }
+
+    def _ratio(self, key: Key | None, name: str) -> Ratio | None:
+        """Return a metric as a ratio of sums over the queries of a slice, or over all."""
+        state = self if key is None else self.slices[key]
+        found: Ratio | None = state.aggregates[name].ratio()
+        return found
 
     def _curve(self, name: str, among: Among | None) -> Callable[[], dict[str, np.ndarray]]:
         """Return what makes the curve of a metric; it does not hold all the predictions."""
@@ -226,7 +290,8 @@ class State:
 
     def _job(self) -> list[Any]:
         how = self.semantics.to_dict(), self.gain_function, self.scope.to_dict()
-        return [FORMAT, self.names, *how, *filter(None, (self.catalogue, self.definitions))]
+        more = (self.catalogue, self.definitions, [self.by, self.sums] * bool(self.by or self.sums))
+        return [FORMAT, self.names, *how, *filter(None, more)]
 
     def _check(self, name: str, among: Among) -> None:
         """Raise UsageError unless the counts fit this state; kernels do not check them."""
@@ -257,6 +322,7 @@ class State:
             "queries": self.queries,
             "gap_total": self.gap_total,
         }
+        row |= packed(self.by, self.sums, self.slices, self.moments)
         row |= {f"audit.{name}": count for name, count in self.audit.items()}
         for name, one in self.aggregates.items():
             row |= {f"{name}.{key}": value for key, value in one.to_row().items()}
@@ -289,6 +355,7 @@ class State:
             audit={name: state_rows.count(row, f"audit.{name}") for name in audit.FIELDS},
             aggregates={name: kind.from_row(row, f"{name}.") for name, kind in kinds.items()},
             definitions=_own(metrics),
+            **unpacked(row, cls.from_row),
         )
         for aggregate in state.aggregates.values():
             aggregate.check_whole(state.totals)

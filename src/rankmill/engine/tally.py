@@ -1,8 +1,9 @@
 """Adding up blocks, and deciding which queries count in a mean."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -11,17 +12,32 @@ from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.columns.place import Place
 from rankmill.engine.job import Job
 from rankmill.engine.score import Block, score_unpredicted
+from rankmill.engine.segments import DERIVED, Key, Known, compact
+from rankmill.engine.slice_values import merged
+from rankmill.engine.slices import (
+    labels_at,
+    moments_at_close,
+    moments_of,
+    pieces_of,
+    places_of,
+    update_slices,
+    ways_at,
+)
 from rankmill.engine.state import State
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.lookup import look_up
-from rankmill.metrics.aggregate import Closing
+from rankmill.metrics.aggregate import Aggregate, Closing, TwoPasses, WeightSums
 from rankmill.metrics.aggregates.weighted_mean import sum_weights
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.no_value import no_value, skipping
+from rankmill.metrics.term_products import TermProducts
 from rankmill.results import audit
+
+# The divisors of gap that semantics choose among.
+GAP_TOTALS = "labelled_queries", "label_pairs", "predicted_label_pairs", "hits"
 
 
 class Counted(NamedTuple):
@@ -34,8 +50,12 @@ class Counted(NamedTuple):
         of both.
     among_labels : bool
         Whether each query of the labels counts.
+    ones : ndarray of bool
+        Whether each scores 1 because it has no label.
     strangers : bool
         Whether queries that are only in the predictions count as well.
+    others : int
+        How many these are.
     no_relevant : float or None
         The score of a query of the labels without a label; None if it is the value of its list.
     unlabelled : float
@@ -44,7 +64,9 @@ class Counted(NamedTuple):
 
     closing: Closing
     among_labels: np.ndarray
+    ones: np.ndarray
     strangers: bool
+    others: int
     no_relevant: float | None
     unlabelled: float
 
@@ -66,6 +88,10 @@ class Tally:
         self.aggregates = {
             name: one.merge(self.empty[name]) for name, one in self.before.aggregates.items()
         }
+        self.empties: defaultdict[Key, dict[str, Aggregate]] = defaultdict(job.of_slice.aggregates)
+        self.slices: dict[Key, dict[str, Aggregate]] = {}
+        self.label_pairs = Counter[Key]()
+        self.moments = TermProducts()
         self.rows = 0
         queries = len(index.queries.keys)
         names = job.values_kept
@@ -88,6 +114,9 @@ class Tally:
             raise repeated_query(block.queries, repeated, block.place, repeated)
         for name, new in block.aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
+        self._add_to_slices(block.slices)
+        self.label_pairs.update(block.label_pairs)
+        self.moments = self.moments.merge(block.moments)
         self.rows += block.input_rows
         self.audit = audit.add(self.audit, block.audit)
         self.counts.update(block.counts)
@@ -103,6 +132,18 @@ class Tally:
             ids = join_ids([take_ids(block.queries, strange)])  # a copy, which frees the batch
             self._strangers.append((ids, block.lengths[strange] > 0, strange, block.place))
 
+    def _add_to_slices(self, slices: Mapping[Key, Mapping[str, Aggregate]]) -> None:
+        """Add to slices; they keep no more predictions than all queries do."""
+        for key, some in slices.items():
+            before = self.slices.setdefault(key, {**self.empties[key]})
+            for name, new in some.items():
+                before[name] = before[name].merge(new)
+        for name, one in self.aggregates.items():
+            if slices and one.passes > 1 and cast(TwoPasses, one).held() is None:
+                for some_of in self.slices.values():
+                    if name in some_of:
+                        some_of[name] = some_of[name].small()
+
     def close(self, source: str) -> State:
         """Set `state` and `counted`, and return the state of all ranges so far.
 
@@ -110,18 +151,18 @@ class Tally:
         error. The message names `source`, the source of the predictions.
         """
         self.counted = counted = counted_queries(self, source)
+        if self.job.cuts:
+            of_first = Known(self.index, self.lengths, [self.lengths > 0])
+            for name in self.job.cuts.derived:
+                if name not in self.index.classes:  # from here on, for all systems
+                    self.index.classes[name] = compact(name, DERIVED[name][1](of_first))
         if self.job.of_unpredicted:
             self._add_unpredicted(source)
         labelled = int(self.has_labels.sum())
         labels = self.index.labels
         offsets = labels.all_offsets if len(labels.all_offsets) else labels.offsets
         pairs = int(offsets[-1])
-        totals = {
-            "labelled_queries": labelled,
-            "label_pairs": pairs,
-            "predicted_label_pairs": self.counts["predicted_labels"],
-            "hits": 0,
-        }
+        totals = labelled, pairs, self.counts["predicted_labels"], 0
         counts = dict(self.index.audit) | {
             "queries_labelled": labelled,
             "queries_only_labelled": labelled - self.audit["queries_in_both"],
@@ -134,20 +175,92 @@ class Tally:
         self.state = replace(
             before,
             queries=before.queries + counted.closing.queries,
-            gap_total=before.gap_total + totals[self.job.semantics.gap_total],
+            gap_total=before.gap_total
+            + dict(zip(GAP_TOTALS, totals, strict=True))[self.job.semantics.gap_total],
             audit=audit.add(before.audit, audit.add(self.audit, counts)),
             aggregates={name: one.close(closing) for name, one in self.aggregates.items()},
+            moments=before.moments.merge(self._moments()),
         )
+        slices = merged(before.slices, dict(self._close_slices()))
+        self.state = replace(self.state, slices=slices)
         return self.state
+
+    def _close_slices(self) -> Iterator[tuple[Key, State]]:
+        """Yield the state of each slice of these queries."""
+        index, job, counted = self.index, self.job, self.counted
+        labels = index.labels
+        offsets = labels.all_offsets if len(labels.all_offsets) else labels.offsets
+        nothing = State.of(job.of_slice)
+        for name, (values, codes) in index.classes.items():
+            sums = np.zeros((4, len(values)), np.int64)
+            for at, _ in pieces_of(index):
+                pairs = np.diff(offsets[at.start : at.stop + 1])
+                some = counted.among_labels[at], counted.ones[at], self.has_labels[at], pairs
+                for row, one in zip(sums, some, strict=True):
+                    row += np.bincount(codes[at], one, len(values)).astype(np.int64)
+            for place, value in enumerate(values):
+                key = name, value
+                queries, ones, labelled, label_pairs = sums[:, place].tolist()
+                others = counted.others if value is None else 0
+                if not (queries or others or key in self.slices):
+                    continue
+                closing = Closing(queries + others, ones + int(counted.unlabelled) * others)
+                if index.weights is not None:
+                    of_all, of_ones = self._weights(codes == place)
+                    closing = closing._replace(weights=of_all, weights_of_ones=of_ones)
+                if not all(need.of_scores for need in job.needs):
+                    own = labels_at(index, np.flatnonzero(codes == place))
+                    needs = {need: need.find_labels(own, job.catalogue) for need in job.needs}
+                    closing = closing._replace(known=own, needs=needs)
+                totals = labelled, label_pairs, self.label_pairs[key], 0
+                some_of = self.slices.get(key, self.empties[key])
+                yield (
+                    key,
+                    replace(
+                        nothing,
+                        queries=closing.queries,
+                        gap_total=dict(zip(GAP_TOTALS, totals, strict=True))[
+                            job.semantics.gap_total
+                        ],
+                        aggregates={n: one.close(closing) for n, one in some_of.items()},
+                    ),
+                )
+
+    def _weights(self, within: np.ndarray) -> tuple[WeightSums, WeightSums]:
+        """Return the weights of queries of the labels that count, and of those that score 1."""
+        weights, counted = self.index.weights, self.counted
+        assert weights is not None
+        every = sum_weights(weights[counted.among_labels & within])
+        return every, sum_weights(weights[counted.ones & within])
+
+    def _moments(self) -> TermProducts:
+        """Return the moments of all queries of this tally."""
+        found, counted = self.moments, self.counted
+        if not self.job.terms:
+            return found
+        for at, ways in pieces_of(self.index):
+            weights = None if self.index.weights is None else self.index.weights[at]
+            some = counted.among_labels[at], counted.ones[at], weights
+            found = found.merge(moments_at_close(self.job, ways, *some))
+        rows, none = np.full(counted.others, -1), np.zeros(counted.others)
+        ways = ways_at(self.index, (), rows, none)
+        return found.merge(
+            moments_at_close(self.job, ways, none + 1, none + counted.unlabelled, None)
+        )
 
     def _add_unpredicted(self, source: str) -> None:
         valued = self.has_labels | (self.job.semantics.no_relevant == "scored")
-        rows = np.flatnonzero(valued & ~self.predicted)
-        aggregates, values = score_unpredicted(self.index, rows, self.job, source, self.empty)
-        for name, new in aggregates.items():
+        rows, job = np.flatnonzero(valued & ~self.predicted), self.job
+        blocks = score_unpredicted(self.index, rows, job, source)
+        for name, (block, values) in blocks.items():
+            new = self.empty[name].update(block, job.asked[name])
             self.aggregates[name] = self.aggregates[name].merge(new)
-        for name in self.values.keys() & values.keys():
-            self.values[name][rows] = values[name]
+            if name in self.values:
+                self.values[name][rows] = values
+        ways = ways_at(self.index, (), rows, rows)
+        each = {name: block for name, (block, _) in blocks.items()}
+        self._add_to_slices(update_slices(places_of(ways), self.empties, job, each))
+        self.moments = self.moments.merge(moments_of(job, ways, each))
 
     def first_stranger(self) -> str | None:
         """Return the first query that is only in the predictions, as text, or None."""
@@ -214,7 +327,9 @@ def counted_queries(tally: Tally, source: str) -> Counted:
     return Counted(
         closing=closing,
         among_labels=counts,
+        ones=scores_one,
         strangers=strangers,
+        others=unlabelled,
         no_relevant=None if scored else float(semantics.no_relevant == "one"),
         unlabelled=float(semantics.unlabelled == "one"),
     )

@@ -41,6 +41,22 @@ class Hits(NamedTuple):
     discounts: np.ndarray
     repeats: int
 
+    def take(self, rows: np.ndarray) -> "Hits":
+        """Return the hits of some queries; repeats are those of all."""
+        offsets = take_offsets(self.offsets, rows)
+        taken = self._replace(
+            offsets=offsets,
+            ranks=take_values(self.offsets, self.ranks, rows, offsets),
+            gains=take_values(self.offsets, self.gains, rows, offsets),
+            label_counts=self.label_counts[rows],
+            prediction_counts=self.prediction_counts[rows],
+        )
+        if not len(self.label_gains):
+            return taken
+        offsets = take_offsets(self.label_offsets, rows)
+        gains = take_values(self.label_offsets, self.label_gains, rows, offsets)
+        return taken._replace(label_offsets=offsets, label_gains=gains)
+
 
 def match(
     labels: LabelLists,
@@ -276,19 +292,7 @@ def group_hits(hits: Hits) -> Patterns:
     else:
         found = group_patterns(hits.offsets, hits.ranks, *shape, *out)
     first = first[:found]
-    offsets = take_offsets(hits.offsets, first)
-    distinct = hits._replace(
-        offsets=offsets,
-        ranks=take_values(hits.offsets, hits.ranks, first, offsets),
-        gains=np.ones(offsets[-1]),
-        label_counts=hits.label_counts[first],
-        prediction_counts=hits.prediction_counts[first],
-    )
-    if graded:
-        label_offsets = take_offsets(hits.label_offsets, first)
-        distinct = distinct._replace(
-            gains=take_values(hits.offsets, hits.gains, first, offsets),
-            label_offsets=label_offsets,
-            label_gains=take_values(hits.label_offsets, hits.label_gains, first, label_offsets),
-        )
+    distinct = hits.take(first)
+    if not graded:  # equal gains do not matter where all labels have the same
+        distinct = distinct._replace(gains=np.ones(len(distinct.ranks)))
     return Patterns(distinct, counts[:found], groups)

@@ -29,7 +29,9 @@ class RepeatedQueryError(InputError):
 class LabelIndex:
     """Query ids and their label lists, with the audit of the labels and their number of rows.
 
-    ``weights`` is the weight of each query, float64[n], or None if all count the same.
+    ``weights`` is the weight of each query, float64[n], or None if all count the same. ``classes``
+    are the ways to cut the queries into slices: the values of each, and the place of each query
+    among them.
 
     Ascending ids are searched outwards from the last match. A hash table is used if the ids do not
     ascend, or if predictions come in another order.
@@ -48,6 +50,7 @@ class LabelIndex:
         self.audit = audit
         self.rows = rows
         self.weights: np.ndarray | None = None
+        self.classes: dict[str, tuple[list[str | None], np.ndarray]] = {}
         self._flip = np.uint64(1 << 63 if queries.kind == SIGNED else 0)
         self._lookup: Lookup | None = None
         self._lock = threading.Lock()

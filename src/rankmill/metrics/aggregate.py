@@ -16,6 +16,7 @@ metric.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -213,6 +214,19 @@ class Value(NamedTuple):
     lists: int | None = None
 
 
+class Ratio(NamedTuple):
+    """A value that is a ratio of two sums over queries: exactly, its divisor, and how many."""
+
+    value: Fraction
+    divisor: Fraction
+    queries: int
+
+    @property
+    def spread(self) -> float:
+        """What a sum of squares is times larger as one of a sample."""
+        return self.queries / (self.queries - 1)
+
+
 class ListWalk(NamedTuple):
     """How the value of one list comes about, for `explain`.
 
@@ -258,6 +272,10 @@ class Aggregate(Record):
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the value over all queries; `among` holds the counts of the second pass."""
         raise NotImplementedError
+
+    def ratio(self) -> Ratio | None:
+        """Return the value as a ratio of sums over queries; None if it is none, or has none."""
+        return None
 
     def check_whole(self, totals: Totals) -> None:
         """Raise UsageError if it cannot have come from a row beside the others."""

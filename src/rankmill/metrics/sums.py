@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rankmill.errors import UsageError
-from rankmill.metrics.base import Metric
+from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.registry import NAMES, parse
 
 GRAMMAR = "'NAME = 0.3*METRIC[COLUMN=VALUE] + 0.7*METRIC', where a part in [] is one slice of --by"
@@ -23,6 +23,16 @@ class Term(NamedTuple):
     metric: Metric
     by: str
     value: str
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Which values it is of, whatever its weight."""
+        return self.metric.text, self.by, self.value
+
+    @property
+    def linear(self) -> bool:
+        """Whether each query adds to it by itself: to a mean, or to a micro-average."""
+        return bool(self.metric.spec.kernel) and self.metric.summary in ("", MICRO)
 
     def __str__(self) -> str:
         return f"{self.metric.text}[{self.by}={self.value}]" if self.by else self.metric.text

@@ -26,6 +26,13 @@ class WeightedSum(NamedTuple):
     high: float | None = None
 
 
+def weighted_sum(value: float, error: float | None) -> WeightedSum:
+    """Return a weighted sum with the interval that its standard error gives."""
+    if error is None:
+        return WeightedSum(value)
+    return WeightedSum(value, error, value - REACH * error, value + REACH * error)
+
+
 class MetricOfSlice(NamedTuple):
     """A metric in one slice: a row of `Result.by`."""
 

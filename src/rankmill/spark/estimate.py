@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY

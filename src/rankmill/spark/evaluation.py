@@ -5,15 +5,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rankmill.engine.evaluate import runs_of
+from rankmill.engine.cuts import check_several, job_of
 from rankmill.engine.finish import nothing_in_common
 from rankmill.engine.held_labels import check_labelled
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.job import Job, runs_of
 from rankmill.engine.results import Results
+from rankmill.engine.slice_values import check_terms
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
+from rankmill.metrics.sums import read_sums
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
@@ -22,6 +24,7 @@ from rankmill.spark.confidence_counts import counted
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.placement import first_pass
+from rankmill.spark.slice_sides import with_columns
 from rankmill.spark.workers import workers_have_rankmill
 
 
@@ -32,6 +35,8 @@ def evaluate(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    by: Any = (),
+    sums: str | Iterable[str] = (),
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
@@ -46,8 +51,9 @@ def evaluate(
     ----------
     labels, predictions : pyspark.sql.DataFrame, or Labels and Predictions of them
         Wide or long, as for `rankmill.evaluate`.
-    metrics, semantics
-        As for `rankmill.evaluate`.
+    metrics, semantics, by, sums
+        As for `rankmill.evaluate`. `by` is not "label_popularity", which needs all labels, and its
+        tables are read by the driver. Metrics that need a second pass, such as gap, have no slices.
     partitions : int, optional
         How many partitions the rows are shuffled into, by query. By default they are shuffled only
         if they must be: into one for each 32 MB of both inputs; if Spark does not know their size,
@@ -65,11 +71,9 @@ def evaluate(
         The errors are those of `rankmill.evaluate`. That of wrong data names the partition.
     """
     given = Labels.of(labels)
-    parsed = parse_job(metrics, given, semantics)
-    job = Job(*parsed, memory=memory, keep_values=per_query, part=True)
-    return _evaluate(request_of(given, {"": Predictions.of(predictions)}, job, partitions), [""])[
-        ""
-    ]
+    how: Any = {"memory": memory, "keep_values": per_query, "part": True}
+    job = job_of(metrics, given, semantics, None, by, sums, **how)
+    return _evaluate(_request(given, {"": Predictions.of(predictions)}, job, partitions), [""])[""]
 
 
 @workers_have_rankmill
@@ -79,6 +83,8 @@ def evaluate_runs(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    by: Any = (),
+    sums: str | Iterable[str] = (),
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
@@ -87,8 +93,8 @@ def evaluate_runs(
 
     Parameters
     ----------
-    labels, metrics, semantics, partitions, per_query, memory
-        As for `evaluate`.
+    labels, metrics, semantics, by, sums, partitions, per_query, memory
+        As for `evaluate`, and `by` is not "list_length" nor "unpredicted".
     runs : mapping of str to pyspark.sql.DataFrame or Predictions
         The predictions of each system.
 
@@ -103,10 +109,33 @@ def evaluate_runs(
             '{"old": ..., "new": ...}'
         )
     given = Labels.of(labels)
-    parsed = parse_job(metrics, given, semantics)
-    job = Job(*parsed, memory=memory, keep_values=per_query, part=True)
-    results = _evaluate(request_of(given, runs_of(runs), job, partitions), runs)
-    return Results(results)
+    how: Any = {"memory": memory, "keep_values": per_query, "part": True}
+    job = job_of(metrics, given, semantics, None, by, sums, **how)
+    return Results(_evaluate(_request(given, runs_of(runs), job, partitions), runs))
+
+
+def _request(
+    labels: Labels, runs: Mapping[str, Predictions], job: Job, partitions: int | None
+) -> SparkRequest:
+    """Check a request; tables of `by` become columns of the labels."""
+    if job.cuts is None:
+        return request_of(labels, runs, job, partitions)
+    if len(runs) > 1:
+        check_several(job)
+        if "list_length" in job.cuts.derived:
+            raise UsageError(
+                "by='list_length' is that of the first system, which other tasks of Spark do not "
+                "see: evaluate one system at a time, or use rankmill.evaluate_runs"
+            )
+    if job.cuts.tables:
+        plain = request_of(labels, runs, replace(job, cuts=None, by=(), sums=()), partitions)
+        label_input = plain.inputs[0]
+        frame, names = with_columns(labels.data, job.cuts.tables, label_input, job.memory)
+        cuts = job.cuts._replace(columns=(*job.cuts.columns, *names), tables=())
+        labels = replace(labels, data=frame)
+        job = replace(job, cuts=cuts, by=(*cuts.columns, *cuts.derived))
+        check_terms(read_sums(job.sums, job.scope.rel), job.by)
+    return request_of(labels, runs, job, partitions, job.cuts.facts)
 
 
 def _evaluate(request: SparkRequest, runs: Iterable[str]) -> dict[str, Result]:

@@ -51,5 +51,6 @@ def per_query_frame(request: SparkRequest, number: int) -> Any:
     query = request.inputs[0].columns.query
     fields = {"query" if query in names else query: schema.field(QUERY).type}
     table = pa.schema({**fields, **dict.fromkeys(names, pa.float64())})
-    task = function_of(_values, replace(request.job, keep_values=True), sides, schema, table)
+    job = replace(request.job, keep_values=True, cuts=None, by=(), sums=())
+    task = function_of(_values, job, sides, schema, table)
     return rows.mapInArrow(task, from_arrow_schema(table))

@@ -1,5 +1,6 @@
 """Tables by which queries are cut into slices, as further sides of the shuffle."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 from rankmill.columns.ids import ids_to_arrow
 from rankmill.engine.cuts import Cuts, open_cut, read_table
 from rankmill.engine.segments import classes_of
+from rankmill.errors import UsageError
 from rankmill.kernels.identity import UNSIGNED
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.earlier_values import check_id_types
@@ -16,10 +18,13 @@ from rankmill.results.result import WEIGHT
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.roles import Columns
 from rankmill.spark.comparison_tasks import EARLIER, POPULARITY, TABLE
-from rankmill.spark.exchange.layout import empty_source, from_arrow, sides_of
+from rankmill.spark.exchange.layout import column, empty_source, from_arrow, sides_of
 from rankmill.spark.exchange.spark_request import SparkRequest, is_frame
 from rankmill.spark.popularity import popularity_frame
 from rankmill.threads import Workers
+
+# What the query ids of a table are called while it is joined to the labels.
+_KEY = "rankmill query"
 
 
 def with_tables(request: SparkRequest, cuts: Cuts) -> SparkRequest:
@@ -71,6 +76,34 @@ def with_values(request: SparkRequest, earlier: Baseline) -> SparkRequest:
     return with_side(request, EARLIER, earlier.predictions, Input(source, columns))
 
 
+def with_columns(
+    frame: Any, tables: Sequence[Any], labels: Input, memory: int
+) -> tuple[Any, list[str]]:
+    """Return a DataFrame of labels with the columns of tables that the driver reads, and these.
+
+    Raises
+    ------
+    UsageError
+        If a table is a DataFrame of Spark, or has a column that is there already.
+    """
+    names: list[str] = []
+    for table in tables:
+        if is_frame(table):
+            raise UsageError(
+                "evaluate on Spark cuts by columns of the labels, and by tables that the driver "
+                "reads: join this DataFrame to the labels, and name its columns in by"
+            )
+        sent = _sent(frame.sparkSession, table, labels, memory)
+        new = sent.columns[1:]
+        both = next((name for name in new if name in frame.columns), None)
+        if both is not None:
+            raise UsageError(f"the labels have a column {both!r} too: rename that of the table")
+        sent = sent.toDF(_KEY, *new)
+        query = column(frame, labels.columns.query) == column(sent, _KEY)
+        frame, names = frame.join(sent, query, "left").drop(_KEY), [*names, *new]
+    return frame, names
+
+
 def _sent(session: Any, table: Any, labels: Input, memory: int) -> Any:
     """Return a DataFrame of a table that the driver reads, with its classes as texts."""
     with Workers(None) as workers:
@@ -81,8 +114,8 @@ def _sent(session: Any, table: Any, labels: Input, memory: int) -> Any:
         places = np.flatnonzero(queries.keys < np.uint64(1 << 63))
     ids = ids_to_arrow(queries, set()).take(pa.array(places)).cast(next(iter(kinds)))
     columns = {labels.columns.query: ids}
-    for name, column in facts.columns.items():
-        values, codes = classes_of(name, column)
+    for name, held in facts.columns.items():
+        values, codes = classes_of(name, held)
         texts = pa.array(values, pa.string()).take(pa.array(codes % len(values)))
         columns[name] = texts.take(pa.array(places))
     return from_arrow(session, pa.table(columns))

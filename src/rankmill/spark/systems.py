@@ -18,8 +18,7 @@ from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.engine.cuts import Cuts, warn_of_strangers
-from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.engine.segments import MOST_CROSSED, MOST_SLICES, check_slices
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.nightly.rules.baseline import Baseline

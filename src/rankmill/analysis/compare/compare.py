@@ -22,8 +22,7 @@ from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.engine.cuts import cuts_of
-from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.engine.progress import Progress
 from rankmill.engine.results import Results
 from rankmill.errors import UsageError

@@ -21,7 +21,7 @@ from rankmill.analysis.fuse.input_runs import (
 )
 from rankmill.analysis.fuse.methods import Fusion, fusion_of
 from rankmill.analysis.fuse.trec_run import write_run
-from rankmill.engine.evaluate import runs_of
+from rankmill.engine.job import runs_of
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.wide_writer import write_rows, written_schema
 from rankmill.errors import InputError, UsageError, positive

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
     Closing,
+    Ratio,
     ScoredBlock,
     Totals,
     Value,
@@ -64,6 +66,12 @@ class Mean(Aggregate):
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the mean and its standard error."""
         return Value(self.mean, self.standard_error)
+
+    def ratio(self) -> Ratio | None:
+        """Return the value as a ratio of sums over queries; None if it has none."""
+        if not self.count:
+            return None
+        return Ratio(Fraction(self.total, self.count << UNIT), Fraction(self.count), self.count)
 
     @classmethod
     def of(cls, values: np.ndarray, counts: np.ndarray | None = None) -> Self:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -10,11 +11,12 @@ from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
     Closing,
+    Ratio,
     ScoredBlock,
     Totals,
     Value,
 )
-from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.aggregates.mean import UNIT, Mean
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, Sum
 from rankmill.threads import Workers
@@ -88,6 +90,13 @@ class MicroAverage(Aggregate):
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the ratio of the sums and its standard error."""
         return Value(self.value, self.standard_error)
+
+    def ratio(self) -> Ratio | None:
+        """Return the value as a ratio of sums over queries; None if it has none."""
+        if not self.divisors:
+            return None
+        divisor = Fraction(self.divisors, 1 << UNIT)
+        return Ratio(Fraction(self.counted, self.divisors), divisor, self.queries)
 
     @property
     def value(self) -> float | None:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import astuple, dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
     Closing,
+    Ratio,
     ScoredBlock,
     Totals,
     Value,
@@ -81,6 +83,12 @@ class WeightedMean(Aggregate):
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the mean, its standard error and the effective number of queries."""
         return Value(self.mean, self.standard_error, effective=self.effective)
+
+    def ratio(self) -> Ratio | None:
+        """Return the value as a ratio of sums over queries; None if it has none."""
+        if not self.w:
+            return None
+        return Ratio(Fraction(self.wv, self.w << UNIT), Fraction(self.w, 1 << UNIT), self.positive)
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray) -> Self:

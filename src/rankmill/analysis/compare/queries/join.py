@@ -35,7 +35,6 @@ from rankmill.engine.evaluate import score_systems
 from rankmill.engine.job import Job
 from rankmill.engine.progress import Progress
 from rankmill.engine.segments import Segments, segments_of
-from rankmill.engine.slices import Slicing
 from rankmill.engine.state import State
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
@@ -266,12 +265,8 @@ def join_runs(
     catalogue: Catalogue | None = None,
     *,
     details: bool = False,
-    sliced: Slicing | None = None,
 ) -> Joined:
-    """Score all systems and join them; with `details`, more is computed aside for a page.
-
-    `sliced` adds slices to each result.
-    """
+    """Score all systems and join them; with `details`, more is computed aside for a page."""
     facts: dict[str, Kind] = cuts.facts
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
@@ -290,8 +285,6 @@ def join_runs(
     with closing(systems), Workers(reading.threads) as workers:
         for one in systems:
             results[one.name] = one.result
-            if sliced is not None:
-                results[one.name] = sliced(one.tally, one.result, one.labels)
             if one.tally.job.part:
                 states[one.name] = one.tally.state.small()
             else:

@@ -10,11 +10,10 @@ from rankmill.analysis.compare.differences.differences import Estimate, Moved, S
 from rankmill.analysis.compare.differences.slices import tested_slices
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.queries.page_metrics import Bin
-from rankmill.engine.evaluate import runs_of
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.cuts import Cuts, check_several, job_of
+from rankmill.engine.job import runs_of
 from rankmill.engine.progress import Progress
 from rankmill.engine.segments import Segments
-from rankmill.engine.slices import asked_metrics, check_several, slicing_of
 from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
@@ -122,15 +121,11 @@ def evaluate_in_detail(
     """
     baseline = next(iter(runs), "")
     given, systems = Labels.of(labels), runs_of(runs)
-    asked = asked_metrics(metrics, sums)
-    job = Job(*parse_job(asked, given, semantics, catalogue), memory=memory)
-    job, cuts, sliced = slicing_of(job, by, sums, threads)
+    job = job_of(metrics, given, semantics, catalogue, by, sums, memory=memory)
     if len(systems) > 1:
-        check_several(cuts)
-    reading = Reading(threads, progress)
-    joined = join_runs(
-        job, given, systems, baseline, cuts, reading, catalogue, details=True, sliced=sliced
-    )
+        check_several(job)
+    cuts, reading = job.cuts or Cuts(), Reading(threads, progress)
+    joined = join_runs(job, given, systems, baseline, cuts, reading, catalogue, details=True)
     with Workers(threads) as workers:
         return joined.results, details_of(joined, Settings(), workers, joined.segments)
 

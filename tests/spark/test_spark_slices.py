@@ -1,0 +1,135 @@
+"""Slices and weighted sums of evaluate on Spark: the same bits as in one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from conftest import tells
+
+import rankmill
+import rankmill.spark
+from data import same, tables
+from rankmill import InputError, Labels, UsageError
+
+pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
+pytest_plugins = ["spark_sessions"]
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
+
+METRICS = ["map@3", "recall@3:micro", "map:median", "coverage@2", "first_hit"]
+SUMS = [
+    "both = 0.25*map@3[kind=a] + 0.75*recall@3:micro",
+    "more = map@3 - 2*first_hit[kind=(unknown)]",
+]
+
+
+def cut(shape: str, other: str) -> tuple[pa.Table, pa.Table]:
+    labels, predictions = tables("strings", shape, other)
+    numbers = [int(one[3:]) for one in labels["query"].to_pylist()]
+    kinds = ["abc"[one % 3] if one % 5 else None for one in numbers]
+    return labels.append_column("kind", pa.array(kinds)), predictions
+
+
+def frame(spark: Any, table: pa.Table) -> Any:
+    return spark.createDataFrame(table)
+
+
+@pytest.mark.parametrize("shape", ["wide", "long"])
+@pytest.mark.parametrize("partitions", [3, None])
+def test_columns_and_files_give_the_same_bits(
+    spark: Any, tmp_path: Path, shape: str, partitions: int | None
+) -> None:
+    labels, predictions = cut(shape, "wide")
+    queries = labels["query"].unique().to_pylist()[::2]
+    ages = pa.table({"query": queries, "age": [i % 3 for i in range(len(queries))]})
+    pa.csv.write_csv(ages, tmp_path / "ages.csv")
+    how: Any = {"by": ["kind", str(tmp_path / "ages.csv"), "label_count"], "sums": SUMS}
+    if partitions is None and shape == "long":
+        how["by"] = "kind"
+    found = rankmill.spark.evaluate(
+        frame(spark, labels), frame(spark, predictions), METRICS, partitions=partitions, **how
+    )
+    whole = rankmill.evaluate(labels, predictions, METRICS, **how)
+    same(found, whole)
+    assert found.by == whole.by
+    assert found.sums == whole.sums
+    assert None not in found.sums["both"]
+    assert {row["by"] for row in found.by.to_pylist()} >= {"kind"}
+
+
+def test_several_systems_weights_and_values_of_queries(spark: Any) -> None:
+    labels, predictions = cut("wide", "long")
+    runs = {"one": predictions, "two": predictions.slice(0, len(predictions) // 2)}
+    metrics, sums = METRICS[:2], SUMS[:1]
+    how: Any = {"by": "kind", "sums": sums}
+    given = Labels(frame(spark, labels), weight="weight")
+    frames = {name: frame(spark, one) for name, one in runs.items()}
+    found = rankmill.spark.evaluate_runs(
+        given, frames, metrics, partitions=2, per_query=True, **how
+    )
+    whole = rankmill.evaluate_runs(Labels(labels, weight="weight"), runs, metrics, **how)
+    assert found.by == whole.by
+    for name, one in found.items():
+        assert one.sums == whole[name].sums
+        assert one.per_query.count() == len(whole[name].per_query)
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "words"),
+    [
+        ({"metrics": "gap", "by": "kind"}, UsageError, ["gap has no slices", "without by"]),
+        ({"by": "label_popularity"}, UsageError, ["labels of all queries"]),
+        ({"by": "city"}, InputError, ["city"]),
+        ({"by": "kind", "sums": "x = map[city=a]"}, UsageError, ["'x'", "only of kind"]),
+        ({"by": "kind", "sums": "x = map[kind=z]"}, InputError, ["'z'", "a, b, c"]),
+        ({"sums": "x = map[kind=z]"}, UsageError, ["no slices"]),
+    ],
+)
+def test_what_cannot_be_is_told(spark: Any, how: Any, kind: type, words: list[str]) -> None:
+    labels, predictions = cut("wide", "wide")
+    with pytest.raises(kind) as caught:
+        rankmill.spark.evaluate(
+            frame(spark, labels),
+            frame(spark, predictions),
+            partitions=2,
+            **{"metrics": "map"} | how,
+        )
+    tells(caught.value, words)
+
+
+def test_tables_that_spark_cannot_cut_by(spark: Any, tmp_path: Path) -> None:
+    labels, predictions = (frame(spark, one) for one in cut("wide", "wide"))
+    with pytest.raises(UsageError, match="join this DataFrame to the labels"):
+        rankmill.spark.evaluate(labels, predictions, "map", by=labels)
+    path = tmp_path / "kinds.csv"
+    path.write_text("query,kind\nid 1,x\n")
+    with pytest.raises(UsageError, match="the labels have a column 'kind' too: rename"):
+        rankmill.spark.evaluate(labels, predictions, "map", by=str(path))
+    path.write_text("query,age\nid 1,x\nid 1,y\n")
+    with pytest.raises(InputError, match="query 'id 1' has 'x' and 'y' in column 'age'"):
+        rankmill.spark.evaluate(labels, predictions, "map", by=str(path))
+    runs = {"a": predictions, "b": predictions}
+    with pytest.raises(UsageError, match="that of the first system"):
+        rankmill.spark.evaluate_runs(labels, runs, "map", by="list_length")
+
+
+def test_more_values_than_anybody_reads(spark: Any) -> None:
+    many = pa.table({"query": range(1200), "items": [[1]] * 1200, "id": [*range(1200)]})
+    with pytest.raises(UsageError, match="id has 1,200 values; expected 1,000 at most"):
+        rankmill.spark.evaluate(
+            frame(spark, many), frame(spark, many), "map", by="id", partitions=20
+        )
+
+
+def test_the_command(spark: Any, tmp_path: Path, run: Any) -> None:
+    labels, predictions = cut("wide", "wide")
+    paths = tmp_path / "labels.parquet", tmp_path / "run.parquet"
+    for one, path in zip((labels, predictions), paths, strict=True):
+        pq.write_table(one, path)
+    given = *paths, "-m", "map@3", "-m", "recall@3:micro", "--by", "kind", "--sum", SUMS[0]
+    given = *given, "--format", "csv"
+    assert run("spark", *given)[1] == run("evaluate", *given)[1]
