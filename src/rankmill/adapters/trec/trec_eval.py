@@ -145,7 +145,7 @@ def _topics(
     elif lacking.any() and not asked.complete:
         raise InputError(
             f"{files[1]} has no query {ids[order[lacking.argmax()]].decode(errors='replace')} of "
-            f"{files[0]}, where trec_eval 10.0-rc3 stops: add -c, or leave out --as 10"
+            f"{files[0]}, where trec_eval 10.0-rc3 stops: add -c, or ask for 9.0.8"
         )
     if not len(order):
         raise InputError(f"no query is in both {files[0]} and {files[1]}")
