@@ -52,7 +52,7 @@ def name_of(measure: Any) -> str:
     given = {name: value for name, value in measure.params.items() if name != "gains"}
     name = measure.NAME
     if name == "RBP" and "rel" not in given:
-        raise UsageError("RBP without rel is of graded gains in ir_measures: give it a rel, such as 1")
+        raise UsageError("RBP without rel is of graded gains in ir_measures: give a rel")
     if name == "NumRet" and "rel" in given:
         name = "NumRelRet"
     if name == "SetP" and given.pop("relative", False):
