@@ -79,7 +79,7 @@ MEASURES = {
     "set_map": Measure("set_map"),
     "set_F": Measure("", "numbers", (1,)),
     "num_nonrel_judged_ret": Measure(over="sum"),
-    "yaap": Measure(),
+    "yaap": Measure("yaap"),
     "rbp": Measure("graded_rbp(p={})", "pairs", since=10),
     "rbp_resid": Measure("rbp_resid(p={})", "pairs", since=10),
     "unj": Measure("unj@{}", "cutoffs", (5, 10, 20), since=10),
