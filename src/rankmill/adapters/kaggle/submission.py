@@ -185,8 +185,12 @@ def _read(
     labels = by_id(codes, ids, split_cells(held.columns[item], False), None, False)
     try:
         cells = read_cells(submission, "predictions")
-    except InputError as error:
-        if isinstance(submission, str | os.PathLike) and not os.path.exists(submission):
+    except (InputError, UsageError) as error:
+        if isinstance(submission, str | os.PathLike):
+            theirs = os.path.exists(submission)
+        else:
+            theirs = isinstance(error, InputError) or hasattr(submission, "columns")
+        if not theirs:
             raise
         return Sheets(None, None, SubmissionCheck(0, (Problem("not readable", "", str(error)),)))
     wanted = [id, item] if confidence is None else [id, item, confidence]
