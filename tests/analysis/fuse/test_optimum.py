@@ -114,6 +114,13 @@ def test_neither_order_nor_threads_change_a_choice() -> None:
     assert one.table == other.table
 
 
+def test_of_equal_values_the_most_even_weights_are_chosen() -> None:
+    runs = {"b": {"q": [("x", 2.0), ("y", 1.0)]}, "a": {"q": [("x", 9.0), ("z", 1.0)]}}
+    found = rankmill.fuse(runs, method="combsum", train_labels={"q": ["x"]}, optimise="map")
+    assert found.optimised is not None
+    assert found.optimised["weights"] == {"b": 0.5, "a": 0.5}
+
+
 def test_what_is_given_stays() -> None:
     labels, systems = random_sides(6, 2)
     both: dict[str, Any] = {"train_labels": labels, "optimise": "map"}

@@ -21,7 +21,6 @@ from rankmill.engine.wide_writer import written_schema
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import parse_all
-from rankmill.sources.nouns import Labels
 from rankmill.threads import Workers
 
 # Weights are so many parts in all, as in ranx, shared out among the runs.
@@ -120,14 +119,12 @@ def best_of(
     queries = labels.column(0).combine_chunks()
     sides = random_keys(to_ids(queries, "queries"), SEED) % 2
     halves = pa.table({"query_id": queries, "half": pa.array(sides.astype(str))})
-    gain = labels.schema.names[2] if labels.num_columns > 2 else None
-    judged = Labels(labels, query="query_id", item="items", gain=gain)
     sign = -1.0 if metric.better == "lower" else 1.0
     values, parts = [], []
     for fusion in fusions:
         work = partial(fuse_block, fusion=fusion, schema=schemas[1])
         rows = _joined([block.rows for block in workers.map(work, iter(listed))], schemas[1])
-        found = evaluate(judged, rows, metric.text, by=halves, threads=1, per_query=False)
+        found = evaluate(labels, rows, metric.text, by=halves, threads=1, per_query=False)
         values.append(sign * found[metric.text])
         assert found.by is not None
         parts.append({one["slice"]: one for one in found.by.to_pylist()})
