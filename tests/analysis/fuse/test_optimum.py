@@ -127,6 +127,8 @@ def test_what_is_given_stays() -> None:
     phi = rankmill.fuse(systems, method="rbc", weights=[1, 2], **both).optimised
     assert phi is not None
     assert (phi["settings"], [*phi["weights"].values()]) == (11, [1, 2])
+    exact = rankmill.fuse(systems, method="rbc", weights=[1 / 3, 2], parameter=0.0, **both)
+    assert "--weights 0.3333333333333333,2 --parameter 0\n" in f"{exact!r}"
     by_hand = {
         number: rankmill.evaluate(
             labels, rankmill.fuse(systems, method="rbc", weights=[1, 2], parameter=number), "map"
@@ -163,6 +165,10 @@ def test_gains_and_queries_without_a_list_count() -> None:
         ({"train_labels": {"q0": ["a"]}, "optimise": "map", "method": "posfuse"}, "not trained"),
         ({"train_labels": {"q0": ["a"]}, "optimise": "map", "method": "who"}, "no method 'who'"),
         ({"train_labels": {"q0": ["a"]}, "optimise": "map", "tries": 0}, "tries is 0"),
+        (
+            {"train_labels": rankmill.Labels("x.parquet", weight="w"), "optimise": "map"},
+            "without weights and subtopics",
+        ),
         ({"train_labels": {"z": ["a"]}, "optimise": "map"}, "nothing to optimise"),
     ],
 )

@@ -91,8 +91,8 @@ def fuse(
         ``1 - (rank - 1) / n``, "borda" the same with the items of all lists for n, and "none" c.
     train_labels : Labels, or what it holds, optional
         The labels of training queries, for trained methods and `optimise` alone; all runs are read
-        twice then.
-        Values over the training queries say nothing about the fused lists: evaluate on others.
+        twice then. Values over the training queries say nothing about the fused lists: evaluate on
+        others.
     weights : sequence of float, optional
         A number for each run, 0 or more; by default 1.
     k : int, optional
@@ -150,9 +150,10 @@ def fuse(
         runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
     given = runs_of(runs)
     trained, tuned = train_labels is not None, optimise is not None
+    learned = Labels.of(train_labels) if trained else None
     constants = [(k, parameter, weights)]
     if tuned:
-        metric = metric_of(optimise, method, trained)
+        metric = metric_of(optimise, method, learned)
         constants = grid_of([*given], method, *constants[0], positive(tries, "tries"))
     fusions = [
         fusion_of(len(runs), method, norm, *one, top, trained and not tuned) for one in constants
@@ -162,7 +163,7 @@ def fuse(
         check_path(path)
     sides: dict[str, Any] = {**given}
     if trained:
-        sides[TRAIN_LABELS] = Labels.of(train_labels)
+        sides[TRAIN_LABELS] = learned
     for one in sides.values():
         check_told(one)
     with ExitStack() as stack:

@@ -112,8 +112,9 @@ def _learned(found: Fused) -> list[tuple[str, str]]:
     queries, best = plural(found.trained_on or 0, "query"), found.optimised
     if best is None:
         return [("trained on", queries)]
-    options = {"--weights": ",".join(f"{one:g}" for one in best["weights"].values())}
-    options |= {f"--{name}": f"{best[name]:g}" for name in ("k", "parameter") if best[name]}
+    options = {"--weights": ",".join(map(_digits, best["weights"].values()))}
+    numbers = {f"--{name}": best[name] for name in ("k", "parameter")}
+    options |= {name: _digits(one) for name, one in numbers.items() if one is not None}
     tried = f"best of {plural(best['settings'], 'setting')} over {queries}"
     held = best["held_out"]
     how = "chosen on each half of these queries, evaluated on the other"
@@ -122,6 +123,11 @@ def _learned(found: Fused) -> list[tuple[str, str]]:
         (best["metric"], f"{best['value']:.4f}, {tried}"),
         ("held out", "unknown: a half has no query" if held is None else f"{held:.4f}, {how}"),
     ]
+
+
+def _digits(number: float) -> str:
+    """All digits of a number, for who types it again."""
+    return repr(number).removesuffix(".0")
 
 
 def _first(table: pa.Table) -> Table:

@@ -21,6 +21,7 @@ from rankmill.engine.wide_writer import written_schema
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import parse_all
+from rankmill.sources.nouns import Labels
 from rankmill.threads import Workers
 
 # Weights are so many parts in all, as in ranx, shared out among the runs.
@@ -35,15 +36,17 @@ Block = tuple[Any, list[Any]]
 """Labels of some queries, and the lists of each run for these, or None."""
 
 
-def metric_of(text: Any, method: str, labelled: bool) -> Metric:
+def metric_of(text: Any, method: str, labels: Labels | None) -> Metric:
     """The metric to optimise; raises UsageError if there can be no best value of it."""
     if method_of(method).rates is not None:
         raise UsageError(
             f"{method} learns its rates from the training labels: choose a method that is not "
             "trained, or leave out --optimise"
         )
-    if not labelled:
+    if labels is None:
         raise UsageError("to optimise takes labels of training queries: give --train-labels")
+    if labels.weight is not None or labels.subtopic is not None:
+        raise UsageError("to optimise takes labels without weights and subtopics: leave these out")
     found = parse_all(text)
     if len(found) != 1 or found[0].better == "neither":
         raise UsageError(f"--optimise is {text!r}; expected one metric with a better side")
@@ -124,7 +127,9 @@ def best_of(
     for fusion in fusions:
         work = partial(fuse_block, fusion=fusion, schema=schemas[1])
         rows = _joined([block.rows for block in workers.map(work, iter(listed))], schemas[1])
-        found = evaluate(labels, rows, metric.text, by=halves, threads=1, per_query=False)
+        found = evaluate(
+            labels, rows, metric.text, by=halves, threads=workers.threads, per_query=False
+        )
         values.append(sign * found[metric.text])
         assert found.by is not None
         parts.append({one["slice"]: one for one in found.by.to_pylist()})
