@@ -27,7 +27,9 @@ from rankmill.config.face import face_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import library_answers as answers
+import recommender_answers as recommenders
 from library_answers import Dump, Names, Values
+from rankmill.metrics.registry import parse
 from rankmill.semantics.presets import PRESETS
 
 ITEMS = [f"d{number:02}" for number in range(25)]
@@ -92,6 +94,8 @@ AS_THERE = PRESETS["trec_eval"].semantics.to_dict()
 IN_ITS_ORDER = {"semantics": AS_THERE | {"order": "item_descending"}}
 RANX = {name: name for name in ("map", "precision", "recall", "f1", "ndcg", "dcg")}
 RANX |= {"first_hit": "mrr", "hit": "hit_rate"}
+BINARY = {"binary": True}
+AS_LENSKIT = {"precision_divisor": "min_k_predictions", "recall_divisor": "min_k_labels"}
 POOLED = {"semantics": {"gap_total": "hits", "gap_ties": "threshold"}}
 TRAINED = {"coverage@3": "CatalogCoverage(normalize=True)", "popularity@3": "AvgRecPopularity"}
 TRAINED |= {"novelty@3": "MeanInvUserFreq", "serendipity@3": "Serendipity"}
@@ -169,12 +173,16 @@ LIBRARIES: dict[str, Library] = {
         "ranx",
         answers.ranx,
         {f"{one}@{k}": f"{there}@{k}" for one, there in RANX.items() for k in (1, 5)}
-        | {"rprec": "r-precision", "bpref": "bpref"},
+        | {"rprec": "r-precision", "bpref": "bpref", "num_rel_ret": "hits"},
         {"semantics": "ranx"},
     ),
     # It multiplies by the gain, which makes no rbp of gains above 1.
     "ranx, no gains": Library(
-        "ranx", answers.ranx, {"rbp(p=0.8)": "rbp.80"}, {"semantics": "ranx"}, gains=(1,)
+        "ranx",
+        answers.ranx,
+        {"rbp(rel=1,p=0.8)": "rbp.80", "rbp(rel=1,p=0.95)": "rbp.95"},
+        {"semantics": "ranx"},
+        gains=(1,),
     ),
     "ranx, exponential gains": Library(
         "ranx",
@@ -237,7 +245,75 @@ LIBRARIES: dict[str, Library] = {
         {"coverage@3": "catalog_coverage", "entropy@3": "distributional_coverage"},
         catalogue=True,
     ),
+    "RePlay, lists": Library(
+        "replay",
+        recommenders.lists_replay,
+        {"hit@5": "HitRate", "map@5": "MAP", "first_hit@5": "MRR", "ndcg@5": "NDCG"}
+        | {"precision@5": "Precision", "recall@5": "Recall", "auc@5": "RocAuc"}
+        | {"map@5:median": "MAP, Median"},
+        BINARY,
+    ),
     "LensKit": Library("lenskit", answers.lenskit, {"gini(of=N)@3": "ListGini"}, catalogue=True),
+    "LensKit, lists": Library(
+        "lenskit",
+        recommenders.lists_lenskit,
+        {"hit@5": "Hit@5", "precision@5": "Precision@5", "recall@5": "Recall@5"}
+        | {"first_hit": "RecipRank", "rbp(p=0.85)": "RBP", "num_ret": "ListLength"}
+        | {"num_rel": "TestItemCount"},
+        BINARY | {"semantics": AS_LENSKIT},
+    ),
+    "LensKit, two lists": Library(
+        "lenskit", recommenders.overlap_lenskit, {"rbo(p=0.85)@3": "rank_biased_overlap(n=3)"}
+    ),
+    "Cornac": Library(
+        "cornac",
+        recommenders.cornac,
+        {"hit@5": "HitRatio@5", "ndcg@5": "NDCG@5", "precision@5": "Precision@5"}
+        | {"recall@5": "Recall@5", "f1@5": "FMeasure@5"},
+        BINARY,
+    ),
+    "Cornac, all items": Library(
+        "cornac",
+        recommenders.cornac,
+        {"map": "MAP", "auc": "AUC", "first_hit": "MRR"},
+        BINARY,
+        listed=True,
+    ),
+    "RecBole": Library(
+        "recbole",
+        recommenders.recbole,
+        {"hit@3": "Hit", "first_hit@3": "MRR", "map@3": "MAP", "recall@3": "Recall"}
+        | {"ndcg@3": "NDCG", "precision@3": "Precision"},
+        BINARY,
+    ),
+    "RecBole, pooled": Library(
+        "recbole",
+        recommenders.pooled_recbole,
+        {"gauc(by=hits)": "GAUC", "roc_auc": "AUC", "log_loss": "LogLoss"},
+        listed=True,
+    ),
+    "RecBole, catalogue": Library(
+        "recbole",
+        recommenders.catalogue_recbole,
+        {"coverage@3": "ItemCoverage", "gini(of=N)@3": "GiniIndex"}
+        | {"popularity@3": "AveragePopularity"},
+        {"items": pa.table({"item_id": recommenders.WITH_PADDING})},
+        catalogue=True,
+    ),
+    "Elliot": Library(
+        "elliot",
+        recommenders.elliot,
+        {"ndcg@3": "nDCGRendle2020", "precision@3": "Precision", "hit@3": "HR"}
+        | {"recall@3": "Recall", "first_hit@3": "MRR", "f1@3": "F1", "fbeta(beta=2)@3": "DSC"}
+        | {"num_ret": "NumRetrieved"},
+        BINARY | {"depth": 3},
+    ),
+    "Elliot, catalogue": Library(
+        "elliot",
+        recommenders.elliot,
+        {"entropy@3": "SEntropy", "popularity@3": "ARP", "efd@3": "EFD", "epc@3": "EPC"},
+        catalogue=True,
+    ),
     "recmetrics": Library(
         "recmetrics", answers.recmetrics, {"personalization@3": "personalization"}, full=True
     ),
@@ -249,11 +325,10 @@ UNHELD = {
     **dict.fromkeys(("graded_rbp", "rbp_resid", "unj"), "peers/test_trec_eval_9.py"),
     "pair_accuracy": "peers/test_retrieval.py, to SciPy's somersd",
     "dprime": "metrics/families/test_confidence.py",
-    "gauc": "metrics/families/test_ranks.py, to the formulas of RecBole and scikit-learn's AUC",
     "yaap": "metrics/families/test_ranks.py",
     "kendall_tau": "metrics/families/test_ranks.py, to SciPy's kendalltau",
     **dict.fromkeys(("psp", "psndcg"), "metrics/aggregates/test_training.py, to pyxclib's formula"),
-    **dict.fromkeys(("aplt", "aclt", "epc", "efd"), "metrics/aggregates/test_training.py"),
+    **dict.fromkeys(("aplt", "aclt"), "metrics/aggregates/test_training.py"),
     **dict.fromkeys(("coverage_of_labels", "hhi"), "metrics/aggregates/test_catalogue.py"),
     **dict.fromkeys(("popularity_lift", "head_share"), "metrics/aggregates/test_training.py"),
     **dict.fromkeys(("middle_share", "tail_share"), "metrics/aggregates/test_training.py"),
@@ -295,7 +370,7 @@ def ours(found: Dump, one: Library) -> dict[str, Values]:
     if one.catalogue:
         pairs = [(query, item) for query, items in found.train.items() for item in items]
         options["train"] = table(pairs, "query_id", "item_id")
-        options["items"] = pa.table({"item_id": found.items})
+        options.setdefault("items", pa.table({"item_id": found.items}))
     rows = answers.topic_rows(found) if "subtopic" in options else answers.rows(found.labels)
     columns = ("query_id", "item_id", "subtopic", "gain") if "subtopic" in options else LABELS
     predictions = table(answers.rows(found.run), "query_id", "item_id", "score")
@@ -306,8 +381,8 @@ def ours(found: Dump, one: Library) -> dict[str, Values]:
     assert every is not None
     queries = every["query_id"].to_pylist()
     return {
-        name: dict(zip(queries, every[name].to_pylist(), strict=True))
-        if name in every.column_names and ":" not in name
+        name: dict(zip(queries, every[parse(name).text].to_pylist(), strict=True))
+        if parse(name).text in every.column_names and ":" not in name and "gauc" not in name
         else result[name]
         for name in one.names
     }

@@ -8,9 +8,11 @@ from rankmill.metrics.arrays import (
     f1,
     first_hit_precision,
     hit,
+    kendall_tau,
     ndcg,
     precision,
     r_precision,
+    rank_biased_overlap,
     recall,
 )
 from rankmill.metrics.gap.gap_array import global_average_precision
@@ -27,9 +29,11 @@ __all__ = [
     "from_indexes",
     "global_average_precision",
     "hit",
+    "kendall_tau",
     "ndcg",
     "precision",
     "r_precision",
+    "rank_biased_overlap",
     "recall",
     "top_k",
 ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from rankmill.metrics.libraries import COMPUTED
 from rankmill.metrics.registry import REGISTRY, parse
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1].parent / "benchmarks"))
@@ -29,6 +31,14 @@ def test_every_metric_has_a_library_or_is_told_without_one() -> None:
     assert not held & libraries.UNHELD.keys()
     tests = {told.partition(",")[0] for told in libraries.UNHELD.values()}
     assert all((Path(__file__).parents[1] / name).exists() for name in tests)
+
+
+@pytest.mark.parametrize("library", ["ranx", "recbole", "replay", "lenskit", "elliot", "cornac"])
+def test_each_name_that_is_told_is_run_in_its_library(library: str) -> None:
+    rows = [one for one in libraries.LIBRARIES.values() if one.module == library]
+    run = {re.split(r"[@.(]", name)[0] for one in rows for name in one.names.values()}
+    run = {part for name in run for part in name.split(", ")}
+    assert COMPUTED[library].keys() <= run
 
 
 def test_a_difference_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,7 +189,7 @@ def test_fused_lists_in_a_file(tmp_path: Any) -> None:
     same_json(fused)
     assert list(json.loads(fused.to_json())) == [
         *("rankmill", "format", "path", "method", "norm", "queries", "items", "queries_in_all"),
-        *("repeated_items", "runs", "trained_on"),
+        *("repeated_items", "runs", "trained_on", "optimised"),
     ]
     with pytest.raises(UsageError, match=r"written to .*fused\.run"):
         fused.to_arrow()

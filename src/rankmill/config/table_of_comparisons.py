@@ -228,15 +228,30 @@ FUSING = (
     _fuse(
         "--norm NAME",
         "norm",
-        "How confidences are normalised: min-max (the default), min-max-inverted, max, sum, "
-        "z-score, rank, borda or none. Methods by rank have none.",
+        "How confidences are normalised; by default min-max. Others are min-max-inverted, max, "
+        "sum, z-score, rank, borda and none. Methods by rank have none.",
         choices=("min-max", "min-max-inverted", "max", "sum", "z-score", "rank", "borda", "none"),
     ),
     _fuse(
         "--train-labels FILE|DIR",
         "train_labels",
-        "Labels of training queries, for trained methods.",
+        "Labels of training queries. Trained methods and --optimise take them.",
         kind="input",
+    ),
+    _fuse(
+        "--optimise METRIC",
+        "optimise",
+        "Choose weights by a metric. It is that over the training queries, and chooses --k and "
+        "--parameter too; what is given stays.",
+    ),
+    _fuse(
+        "--tries N",
+        "tries",
+        "The largest number of settings to try for --optimise; by default 1000.",
+        kind="integer",
+        least=1,
+        default=1000,
+        short="",
     ),
     _fuse(
         "--weights NUMBERS",

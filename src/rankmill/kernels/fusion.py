@@ -10,8 +10,7 @@ AS_IS, MIN_MAX, Z_SCORE, RANK, RECIPROCAL, INVERTED, MAX, TOTAL = 0, 1, 2, 3, 4,
 BORDA, POINTS, SQUARE, GEOMETRIC, PLACE = 8, 9, 10, 11, 12
 # What becomes of the numbers that an item gets from several lists.
 SUM, TIMES_FACTOR, MEAN, LEAST, MOST, MEDIAN, TIMES_WEIGHTS, VOTES = 0, 1, 2, 3, 4, 5, 6, 7
-# What becomes of that number where rates are trained: it is the rate of the rank, of a segment of
-# the list or of a window around the rank, or the rate of the rank multiplies it.
+# Where rates are trained, that of the rank, of its segment or its window, or the rank's times it.
 UNTRAINED, BY_RANK, BY_SEGMENT, BY_WINDOW, TIMES_SCORE = 0, 1, 2, 3, 4
 # Chunks of this length are sorted by insertion before they are merged.
 SMALL = 16

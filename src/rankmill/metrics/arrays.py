@@ -17,7 +17,7 @@ from rankmill.matching.gains import canonical_gain_function
 from rankmill.matching.hits import match
 from rankmill.matching.label_lists import clean_labels, with_worths
 from rankmill.metrics.base import Metric
-from rankmill.metrics.registry import REGISTRY
+from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.metrics.values import Matched
 from rankmill.threads import available_cpus, map_blocks
 
@@ -214,6 +214,72 @@ def ndcg(
     array([0.61314719])
     """
     return _per_query("ndcg", labels, predictions, k, gain, gain_function)
+
+
+def rank_biased_overlap(
+    lists: Lists, others: Lists, k: int | None = None, p: float = 0.95
+) -> np.ndarray:
+    """How much two ranked lists of each query agree, the first ranks most.
+
+    The sum over depths d, up to the longer list or `k`, of ``p^(d - 1)`` times the share of d that
+    the first d items of both have in common, over the sum of ``p^(d - 1)``: 1 for equal lists, 0
+    for lists without a common item. The metric "rbo" is the same, with one side as labels.
+
+    Parameters
+    ----------
+    lists, others : lists
+        Two ranked lists for each query, as the predictions of `average_precision`; which is which
+        makes no difference. A repeat of an item is left out.
+    k : int, optional
+        The last depth.
+    p : float
+        How much less each depth counts than that before, above 0 and below 1.
+
+    Returns
+    -------
+    float64[number of queries]
+
+    Raises
+    ------
+    InputError, UsageError
+        As for `average_precision`.
+
+    References
+    ----------
+    Webber, Moffat and Zobel, A Similarity Measure for Indefinite Rankings, TOIS 2010, for finite
+    lists.
+
+    Examples
+    --------
+    >>> rank_biased_overlap([[1, 2, 3]], [[2, 1, 3]], p=0.5).round(4)
+    array([0.4286])
+    """
+    return _similarity(f"rbo(p={p})", lists, others, k)
+
+
+def kendall_tau(lists: Lists, others: Lists, k: int | None = None) -> np.ndarray:
+    """Kendall's rank correlation of two ranked lists of each query, over the items of both.
+
+    The pairs of common items that stand in the same order in both, less those that do not, over all
+    of them; 0 without a pair, and -1 where the list of `others` is empty, as `evaluate` has it. `k`
+    cuts `others` alone. The metric "kendall_tau" is the same, with `lists` as labels. Parameters,
+    returns and errors are otherwise those of `rank_biased_overlap`.
+
+    Examples
+    --------
+    >>> kendall_tau([[1, 2, 3, 9]], [[2, 1, 3]]).round(4)
+    array([0.3333])
+    """
+    return _similarity("kendall_tau", lists, others, k)
+
+
+def _similarity(name: str, lists: Lists, others: Lists, k: int | None) -> np.ndarray:
+    """A metric of two lists: one side are labels, whose gains fall from rank to rank."""
+    metric = parse(name if k is None else f"{name}@{positive(k, 'k')}")
+    wanted, found = (_split(one, name, sets=False) for one in (lists, others))
+    ends = np.repeat(wanted[0][1:], np.diff(wanted[0]))
+    gains = (ends - np.arange(len(ends))).astype(np.float64)
+    return values_of(metric, wanted, found, ("one side", "the other"), gains)
 
 
 def _per_query(

@@ -38,7 +38,8 @@ COMPUTED: dict[str, dict[str, str]] = {
     "ranx": {
         **{"hit_rate": "hit@10", "precision": "precision@10", "recall": "recall@10", "f1": "f1@10"},
         **{"r-precision": "rprec", "mrr": "first_hit", "map": "map", "dcg": "dcg@10"},
-        **{"ndcg": "ndcg@10", "bpref": "bpref", "rbp": "rbp(rel=1,p=0.95)", "hits": "num_rel_ret"},
+        **{"ndcg": "ndcg@10", "bpref": "bpref", "hits": "num_rel_ret"},
+        "rbp": "rbp(rel=1,p=0.95); gains of 1, by which it multiplies",
         "dcg_burges": "dcg@10; --gain-function exp",
         "ndcg_burges": "ndcg@10; --gain-function exp",
     },
@@ -51,28 +52,31 @@ COMPUTED: dict[str, dict[str, str]] = {
     },
     "recbole": {
         **{"Hit": "hit@10", "MRR": "first_hit@10", "MAP": "map@10", "Recall": "recall@10"},
-        **{"NDCG": "ndcg@10", "Precision": "precision@10", "GAUC": "gauc(by=hits)"},
-        **{"AUC": "roc_auc", "LogLoss": "log_loss", "ItemCoverage": "coverage@10"},
-        **{"AveragePopularity": "popularity@10", "GiniIndex": "gini(of=N)@10"},
+        **{"NDCG": "ndcg@10; --binary", "Precision": "precision@10", "GAUC": "gauc(by=hits)"},
+        **{"AUC": "roc_auc", "LogLoss": "log_loss", "AveragePopularity": "popularity@10"},
+        "ItemCoverage": "coverage@10; one item more, its padding",
+        "GiniIndex": "gini(of=N)@10; one item more, its padding",
     },
     "replay": {
         **{"Coverage": "coverage@10", "HitRate": "hit@10", "MAP": "map@10", "MRR": "first_hit@10"},
-        **{"NDCG": "ndcg@10", "Precision": "precision@10", "Recall": "recall@10"},
+        **{"NDCG": "ndcg@10; --binary", "Precision": "precision@10", "Recall": "recall@10"},
         **{"RocAuc": "auc@10", "Median": "map@10:median"},
     },
     "lenskit": {
         **{"ListLength": "num_ret", "TestItemCount": "num_rel", "RBP": "rbp(p=0.85)"},
-        **{"Hit": "hit@10", "Precision": "precision@10", "Recall": "recall@10"},
-        **{"RecipRank": "first_hit", "ListGini": "gini(of=N)@10", "rank_biased_overlap": "rbo"},
+        **{"Hit": "hit@10", "RecipRank": "first_hit", "ListGini": "gini(of=N)@10"},
+        "Precision": "precision@10; --semantics precision_divisor=min_k_predictions",
+        "Recall": "recall@10; --semantics recall_divisor=min_k_labels",
+        "rank_biased_overlap": "rbo(p=0.85)@10; lists of 10 items or more",
     },
     "elliot": {
         **{"nDCGRendle2020": "ndcg@10; --binary", "Precision": "precision@10", "HR": "hit@10"},
         **{"Recall": "recall@10", "MRR": "first_hit@10", "F1": "f1@10", "DSC": "fbeta@10"},
-        **{"NumRetrieved": "num_ret", "SEntropy": "entropy@10", "EFD": "efd@10", "EPC": "epc@10"},
-        **{"ARP": "popularity@10", "APLT": "aplt@10", "ACLT": "aclt@10"},
+        **{"NumRetrieved": "num_ret; --depth 10", "EFD": "efd@10", "EPC": "epc@10"},
+        **{"SEntropy": "entropy@10; lists of 10 items or more", "ARP": "popularity@10"},
     },
     "cornac": {
-        **{"NDCG": "ndcg@10", "MRR": "first_hit", "HitRatio": "hit@10", "MAP": "map"},
+        **{"NDCG": "ndcg@10; --binary", "MRR": "first_hit", "HitRatio": "hit@10", "MAP": "map"},
         **{"Precision": "precision@10", "Recall": "recall@10", "FMeasure": "f1@10", "AUC": "auc"},
     },
     "torchmetrics": {
@@ -144,6 +148,11 @@ REFUSED: dict[str, dict[str, str]] = {
             "it is a number of users, of which user_coverage@10 is the share",
         ),
         "Gini": "it is 1 - gini@10: type gini@10, of which the other side is better",
+        **dict.fromkeys(
+            ("APLT", "ACLT"),
+            "its long tail may begin within items of equal popularity; aplt@10 and aclt@10 keep "
+            "these together",
+        ),
         "SRecall": "it is the share of the groups of labels that a list has; type recall_parity@10",
         **{
             f"Extended{name}": _EXTENDED.format(here)

@@ -22,7 +22,8 @@ EVERYWHERE = {
     "accuracy": "in ir_measures it is the mean of auc over the queries with a hit: type auc, or "
     "auc@10, which is 0 without a hit; in RecTools it is the share of the catalogue that is "
     "rightly shown or not shown, and elsewhere that of right classes, which are not computed",
-    "giniindex": "in RecBole it is gini(of=N)@10, and in Elliot 1 - gini@10: type one of these",
+    "giniindex": "in RecBole it is gini(of=N)@10 with its padding among the N items, and in "
+    "Elliot 1 - gini@10: type one of these",
     "listgini": "in LensKit it is gini(of=N)@10: type that",
     "surprisal": "in RePlay it is novelty@10 over log2 of the number of queries in training: type "
     "MeanInvUserFreq@10",

@@ -20,6 +20,7 @@ from rankmill.analysis.fuse.input_runs import (
     side_by_side,
 )
 from rankmill.analysis.fuse.methods import Fusion, fusion_of
+from rankmill.analysis.fuse.optimum import best_of, grid_of, metric_of, training_block
 from rankmill.analysis.fuse.trec_run import write_run
 from rankmill.engine.job import runs_of
 from rankmill.engine.progress import Progress, progress_of
@@ -34,6 +35,7 @@ from rankmill.sources.roles.comparable_ids import check_comparable
 from rankmill.threads import Workers
 
 Value = TypeVar("Value")
+Gathered = TypeVar("Gathered")
 TRAIN_LABELS = "the training labels"
 
 WRITERS = {".parquet": write_rows, ".run": write_run, ".trec": write_run}
@@ -51,6 +53,8 @@ def fuse(
     k: int | None = None,
     parameter: float | None = None,
     top: int | None = None,
+    optimise: str | None = None,
+    tries: int = 1000,
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
@@ -86,10 +90,11 @@ def fuse(
         the n confidences; all are 0 if all are equal. "max" is ``c / max``, "rank"
         ``1 - (rank - 1) / n``, "borda" the same with the items of all lists for n, and "none" c.
     train_labels : Labels, or what it holds, optional
-        The labels of training queries, for trained methods alone; all runs are read twice then.
-        Values over the training queries say nothing about the fused lists: evaluate on others.
+        The labels of training queries, for trained methods and `optimise` alone; all runs are read
+        twice then. Values over the training queries say nothing about the fused lists: evaluate on
+        others.
     weights : sequence of float, optional
-        A positive number for each run; by default 1.
+        A number for each run, 0 or more; by default 1.
     k : int, optional
         The constant of "rrf"; by default 60.
     parameter : float, optional
@@ -97,6 +102,12 @@ def fuse(
         segments of "probfuse" (25), the window of "slidefuse" (5 ranks before and behind).
     top : int, optional
         Keep only so many items of each fused list.
+    optimise : str, optional
+        A metric. What is not given of `weights`, `k` and `parameter` is chosen by its value over
+        the training queries, whose lists are held in memory. Weights are tenths that add up to 1.
+    tries : int
+        The largest number of settings to try for `optimise`; if the grid has more, so many are
+        drawn from it, always the same.
     threads : int, optional
         The number of threads; by default the number of CPUs.
     memory : int
@@ -110,7 +121,7 @@ def fuse(
     Returns
     -------
     Fused
-        What was counted, and without `path` the lists as `Fused.table`.
+        What was counted and chosen, and without `path` the lists as `Fused.table`.
 
     Raises
     ------
@@ -128,18 +139,31 @@ def fuse(
     >>> fused = fuse([one, other], method="combsum", norm="min-max", weights=[1, 2], top=2)
     >>> fused.table.to_pylist()
     [{'query_id': 'q1', 'items': ['b', 'a'], 'scores': [2.5, 1.0]}]
+    >>> fused = fuse(
+    ...     [one, other], method="combsum", train_labels={"q1": ["d"]}, optimise="first_hit"
+    ... )
+    >>> fused.optimised["weights"]
+    {'run 1': 0.5, 'run 2': 0.5}
     """
     memory = positive(memory, "memory")
     if isinstance(runs, Iterable) and not isinstance(runs, Mapping | str):
         runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
     given = runs_of(runs)
-    trained = train_labels is not None
-    fusion = fusion_of(len(runs), method, norm, k, parameter, weights, top, trained)
+    trained, tuned = train_labels is not None, optimise is not None
+    learned = Labels.of(train_labels) if trained else None
+    constants = [(k, parameter, weights)]
+    if tuned:
+        metric = metric_of(optimise, method, learned)
+        constants = grid_of([*given], method, *constants[0], positive(tries, "tries"))
+    fusions = [
+        fusion_of(len(runs), method, norm, *one, top, trained and not tuned) for one in constants
+    ]
+    fusion, optimised = fusions[0], None
     if path is not None:
         check_path(path)
     sides: dict[str, Any] = {**given}
     if trained:
-        sides[TRAIN_LABELS] = Labels.of(train_labels)
+        sides[TRAIN_LABELS] = learned
     for one in sides.values():
         check_told(one)
     with ExitStack() as stack:
@@ -159,10 +183,15 @@ def fuse(
         read = [InputRun(name, one, inputs, share) for name, one in zip(runs, inputs, strict=False)]
         workers = stack.enter_context(Workers(threads))
         if trained:
-            labels = InputRun(TRAIN_LABELS, inputs[-1], inputs, share, "labels")
-            rates = _rates([labels, *read], fusion, workers)
-            fusion = fusion.trained(rates)
-        return _fused(path, read, fusion, workers, progress_of(progress))
+            both = [InputRun(TRAIN_LABELS, inputs[-1], inputs, share, "labels"), *read]
+            if tuned:
+                blocks = _read(both, training_block, workers, list)
+                schemas = both[0].rows.schema, _schema(read[0])
+                fusion, optimised = best_of(fusions, [*given], blocks, schemas, metric, workers)
+            else:
+                fusion = fusion.trained(_rates(both, fusion, workers))
+        fused = _fused(path, read, fusion, workers, progress_of(progress))
+        return replace(fused, optimised=optimised)
 
 
 def check_path(path: str | Path) -> None:
@@ -211,25 +240,35 @@ def _fused(
 
 
 def _rates(sides: Sequence[InputRun], fusion: Fusion, workers: Workers) -> HitRates:
-    """Read all once, and count how often runs are right; the first of `sides` are the labels."""
+    """Count how often runs are right; the first of `sides` are the labels."""
     work = partial(rates_of_block, segments=fusion.segments)
+    rates = _read(sides, work, workers, lambda blocks: reduce(HitRates.merge, blocks))
+    if not rates.queries:
+        raise InputError(
+            "no query of the training labels has a label: nothing can be learned of it"
+        )
+    if not rates.lists.any():
+        raise InputError(
+            "no run has a list of a query of the training labels: nothing can be learned of it"
+        )
+    return rates
+
+
+def _read(
+    sides: Sequence[InputRun],
+    work: Callable[[Sequence[Any]], Value],
+    workers: Workers,
+    gather: Callable[[Iterator[Value]], Gathered],
+) -> Gathered:
+    """Read all once, and gather what blocks come to."""
     while True:
         for one in sides:
             one.begin()
         try:
             with closing(_blocks(sides, work, workers, None)) as blocks:
-                rates = reduce(HitRates.merge, blocks)
+                return gather(blocks)
         except ReadAgainError:
             continue
-        if not rates.queries:
-            raise InputError(
-                "no query of the training labels has a label: nothing can be learned of it"
-            )
-        if not rates.lists.any():
-            raise InputError(
-                "no run has a list of a query of the training labels: nothing can be learned of it"
-            )
-        return rates
 
 
 def _schema(run: InputRun) -> Any:

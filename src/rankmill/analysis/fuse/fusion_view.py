@@ -36,9 +36,13 @@ class Fused(Answer):
     runs : dict of str to dict
         Each input, as it was read.
     trained_on : int or None
-        The training queries; None if the method is not trained.
+        The training queries; None if nothing is learned from any.
     table : pyarrow.Table or None
         By ascending query id, with "query_id", "items" and "scores"; None if a file was written.
+    optimised : dict or None
+        What was chosen by a "metric": its "value" and "held_out" value over the training queries,
+        the number of "settings" tried, the "weights" of runs, and "k" or "parameter" if there is
+        one. Half of the queries choose, and the value over the others is held out, both ways.
     """
 
     path: str | None
@@ -51,6 +55,7 @@ class Fused(Answer):
     runs: dict[str, dict[str, Any]]
     trained_on: int | None = None
     table: pa.Table | None = None
+    optimised: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes; the rows of the table as "rows"."""
@@ -93,13 +98,36 @@ def _facts(found: Fused) -> Facts:
     rows = [
         *([] if found.path is None else [("wrote", found.path)]),
         ("fused", f"{plural(found.queries, 'query')}, {plural(found.items, 'item')}: {how}"),
-        *([] if found.trained_on is None else [("trained on", plural(found.trained_on, "query"))]),
+        *([] if found.trained_on is None else _learned(found)),
         *((name, plural(run["queries"], "query")) for name, run in found.runs.items()),
         ("in all runs", plural(found.queries_in_all, "query")),
     ]
     if found.repeated_items:
         rows.append(("left out", f"{found.repeated_items:,} repeated items"))
     return Facts(rows)
+
+
+def _learned(found: Fused) -> list[tuple[str, str]]:
+    """What was learned from training queries."""
+    queries, best = plural(found.trained_on or 0, "query"), found.optimised
+    if best is None:
+        return [("trained on", queries)]
+    options = {"--weights": ",".join(map(_digits, best["weights"].values()))}
+    numbers = {f"--{name}": best[name] for name in ("k", "parameter")}
+    options |= {name: _digits(one) for name, one in numbers.items() if one is not None}
+    tried = f"best of {plural(best['settings'], 'setting')} over {queries}"
+    held = best["held_out"]
+    how = "chosen on each half of these queries, evaluated on the other"
+    return [
+        ("chosen", " ".join(f"{name} {one}" for name, one in options.items())),
+        (best["metric"], f"{best['value']:.4f}, {tried}"),
+        ("held out", "unknown: a half has no query" if held is None else f"{held:.4f}, {how}"),
+    ]
+
+
+def _digits(number: float) -> str:
+    """All digits of a number, for who types it again."""
+    return repr(number).removesuffix(".0")
 
 
 def _first(table: pa.Table) -> Table:

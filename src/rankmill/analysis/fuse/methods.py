@@ -11,14 +11,17 @@ from rankmill.analysis.fuse.hit_rates import RARE, HitRates
 from rankmill.errors import UsageError, positive
 from rankmill.kernels import fusion
 
+TENTHS = tuple(n / 10 for n in range(1, 11))
+
 
 class MethodParameter(NamedTuple):
-    """The number that a method takes: its name, its bounds, and what it is by default."""
+    """The number that a method takes: its name, its bounds, its default, and what is tried."""
 
     name: str
     least: float
     most: float
     default: float | None = None
+    tried: Sequence[float] = ()
 
 
 class Method(NamedTuple):
@@ -64,7 +67,7 @@ METHODS = {
         fusion.TIMES_FACTOR,
         None,
         lambda n, gamma: math.pow(n, gamma),
-        MethodParameter("gamma", -1000.0, 1000.0),
+        MethodParameter("gamma", -1000.0, 1000.0, tried=TENTHS),
     ),
     "mixed": Method(fusion.TIMES_FACTOR, None, lambda n, _: math.sqrt(n)),
     "wmnz": Method(fusion.TIMES_WEIGHTS),
@@ -74,11 +77,15 @@ METHODS = {
         fusion.TIMES_FACTOR,
         fusion.SQUARE,
         lambda n, sigma: math.log(n + sigma),
-        MethodParameter("sigma", 0.0, 1.0, 0.01),
+        MethodParameter("sigma", 0.0, 1.0, 0.01, (0.01, *TENTHS)),
     ),
     "bordafuse": Method(fusion.SUM, fusion.POINTS),
     "condorcet": Method(fusion.VOTES, fusion.PLACE),
-    "rbc": Method(fusion.SUM, fusion.GEOMETRIC, parameter=MethodParameter("phi", 0.0, 1.0)),
+    "rbc": Method(
+        fusion.SUM,
+        fusion.GEOMETRIC,
+        parameter=MethodParameter("phi", 0.0, 1.0, tried=(*TENTHS[:-1], 0.95, 0.98)),
+    ),
     # Trained rates take the place of what an item gets by rank.
     "mapfuse": Method(fusion.SUM, fusion.RECIPROCAL, rates=HitRates.average_precisions),
     "posfuse": Method(fusion.SUM, fusion.RANK, trained=fusion.BY_RANK, rates=HitRates.by_rank),
@@ -201,6 +208,13 @@ class Fusion(NamedTuple):
         return self.row.part is None and self.how[0] not in OF_RANKS
 
 
+def method_of(name: str) -> Method:
+    """The row of a method; raises UsageError if there is none."""
+    if name not in METHODS:
+        raise UsageError(f"there is no method {name!r}; expected one of {', '.join(METHODS)}")
+    return METHODS[name]
+
+
 def fusion_of(
     runs: int,
     method: str,
@@ -214,11 +228,9 @@ def fusion_of(
     """Return how so many runs are fused; raises UsageError if the options do not fit together."""
     if runs < 2:
         raise UsageError(f"found {runs} run to fuse; expected two or more")
-    if method not in METHODS:
-        raise UsageError(f"there is no method {method!r}; expected one of {', '.join(METHODS)}")
+    row = method_of(method)
     if norm is not None and norm not in NORMS:
         raise UsageError(f"there is no norm {norm!r}; expected one of {', '.join(NORMS)}")
-    row = METHODS[method]
     if row.part is not None and norm is not None:
         raise UsageError(
             f"{method} fuses ranks, which have no norm: leave out the norm, or choose another "
@@ -226,7 +238,7 @@ def fusion_of(
         )
     if labelled != (row.rates is not None):
         raise UsageError(
-            f"{method} is not trained: leave out --train-labels"
+            f"{method} is not trained: leave out --train-labels, or name a metric by --optimise"
             if labelled
             else f"{method} is trained: give labels of training queries with --train-labels"
         )
@@ -277,12 +289,14 @@ def _weights(weights: Sequence[float] | None, runs: int) -> np.ndarray:
         raise UsageError(f"found {len(found)} weights for {runs} runs; expected one for each run")
     for one in found:
         if not _is_weight(one):
-            raise UsageError(f"a weight is {one!r}; expected positive numbers")
+            raise UsageError(f"a weight is {one!r}; expected numbers of 0 or more")
+    if not any(found):
+        raise UsageError("all weights are 0; expected a positive one")
     return np.array(found, np.float64)
 
 
 def _is_weight(number: Any) -> bool:
-    return _is_real(number) and 0 < number < math.inf
+    return _is_real(number) and 0 <= number < math.inf
 
 
 def _is_real(number: Any) -> bool:
