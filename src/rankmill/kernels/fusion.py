@@ -253,7 +253,8 @@ def scale_of(scores, members, length, norm):
     mean /= length
     squares = 0.0
     for i in range(length):
-        squares += ((scores[members[i]] - low) / width - mean) ** 2
+        apart = (scores[members[i]] - low) / width - mean
+        squares += apart * apart  # a power has other bits in plain Python
     return low + mean * width, width * np.sqrt(squares / length)
 
 
