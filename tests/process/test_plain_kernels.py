@@ -75,6 +75,30 @@ def test_kernels_have_no_function_with_other_bits_as_plain_python() -> None:
                 assert node.attr not in other, f"{path.name}, line {node.lineno}"
 
 
+def test_kernels_read_no_offsets_of_labels_without_gains(tmp_path: Path) -> None:
+    """Those are of all labels, of which there may be fewer than lists."""
+    code = """
+from contextlib import suppress
+import rankmill
+from rankmill.kernels import jit
+from rankmill.metrics.registry import REGISTRY
+lists = {query: [*map(str, range(query)), "a"] for query in range(9)}  # all of other lengths
+semantics = rankmill.Semantics(unlabelled="zero")
+values = {}
+for name in REGISTRY:
+    with suppress(rankmill.RankmillError):
+        values[name] = rankmill.evaluate({8: ["a"]}, lists, name, semantics=semantics)[name]
+print(values["map"] == values["first_hit"] == 1 / 81, len(values), jit.compiled_so_far().compiled)
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    same, count, compiled = answer.stdout.split() or [answer.stderr, "0", "0"]
+    assert (same, compiled) == ("True", "0")
+    assert int(count) > 40
+
+
 def test_an_error_leaves_no_trace_of_the_missing_file() -> None:
     def fails(keys, out):
         out[len(keys)] = 1 // len(keys)
