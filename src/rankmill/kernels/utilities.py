@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 
-from rankmill.kernels.graded import start_of
 from rankmill.kernels.jit import helper, kernel
 
 # ------------------------------------------------------------------ counts
@@ -128,7 +127,7 @@ FIRST, BEST, UP_TO_BEST, EACH, BY_WORTH = 0, 1, 2, 3, 4
 def stopped_ratio(hits, q, k, beta, gamma, kind):
     """The blended ratio at the ranks where somebody stops, times the chance to stop there."""
     start, end = hits.offsets[q], hits.offsets[q + 1]
-    first = start_of(hits.label_offsets, hits.label_gains, q)
+    first = hits.label_offsets[q] if len(hits.label_gains) > 0 else 0
     while end > start and hits.ranks[end - 1] > k:
         end -= 1
     best = start
@@ -221,7 +220,7 @@ def overlap_with_labels(hits, k, p, out):
     taken = np.zeros(depths, np.int64)  # of the labels of one gain, by the place of the first
     for q in range(len(out)):
         count, depth = hits.label_counts[q], depth_of(hits, q, k)
-        start = start_of(hits.label_offsets, hits.label_gains, q)
+        start = hits.label_offsets[q] if len(hits.label_gains) > 0 else 0
         entered[: depth + 1] = 0
         taken[: count + 1] = 0
         for h in range(hits.offsets[q], hits.offsets[q + 1]):
