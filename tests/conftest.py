@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -15,11 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankmill.errors import RankmillError, speak_to_command_line
+from rankmill.kernels.plain import compile_all
 
-# Programs of users, which test_programs.py runs beside files.
-collect_ignore = ["programs"]
+# Programs of users, which test_programs.py runs beside files, and one that only mypy reads.
+collect_ignore = ["programs", "support/client.py"]
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+
+# Checks of bounds need compiled kernels, however small their arrays are.
+if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0":
+    compile_all().__enter__()
 
 # Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
 # includes the compilation. `scripts/test --all` tries more examples, `--quick` fewer.

@@ -214,8 +214,9 @@ TYPED = [
         0,
         ["recall@10     0.5", "ndcg@10 is left out: in LensKit"],
     ),
-    Typed(6, f"{BOTH} 'nDCG(dcg=\"exp-log2\")@10'", 2, ["type nDCG@10", "--gain-function exp"]),
-    Typed(6, f"{BOTH} 'Compat(p=0.8)'", 2, ["Compat", "is not computed"]),
+    Typed(6, f"{BOTH} 'nDCG(dcg=\"exp-log2\")@10'", 0, ["nDCG(gain=exp)@10,"]),
+    Typed(6, f"{BOTH} 'Compat(p=0.8)'", 0, ["Compat(p=0.8),"]),
+    Typed(6, f"{BOTH} 'Accuracy@5'", 2, ["accuracy is no metric here", "are not computed"]),
     # 7: -1 is often no item.
     Typed(7, "evaluate l.csv p.csv -m map", 0, ["end in the item -1", "--padding -1"], PADDED),
     Typed(7, f"{BOTH} map", 0, ["map,0.75,"], PADDED),
@@ -309,7 +310,7 @@ TYPED = [
         {"p.csv": "query,item,score\n1,a,0.5\n1,b,0.25\n2,a,abc\n"},
     ),
     # 15: few words, and those that help.
-    Typed(15, f"{BOTH} mpa@10", 2, ["did you mean map@10?", "'rankmill metrics' lists all"]),
+    Typed(15, f"{BOTH} mpa@10", 2, ["did you mean map@10 ", "'rankmill metrics' lists all"]),
     Typed(15, f"{BOTH} zzz", 2, ["'rankmill metrics' lists all", "no: ndcg"]),
     Typed(15, "metrics ndcg", 0, ["dcg@k / the dcg@k of the labels", "no: map["]),
     Typed(15, "report l.csv p.csv", 0, ["h2, h3, .lead, .points, thead { break-after: avoid"]),

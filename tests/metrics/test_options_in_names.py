@@ -46,8 +46,8 @@ def test_judged_only_of_one_metric_is_that_of_all(seed: int, no_relevant: str) -
     alone = evaluated(sides, names, judged_only=True, no_relevant=no_relevant, unpredicted="skip")
     plain = evaluated(sides, names, no_relevant=no_relevant, unpredicted="skip")
     for name in names:
-        assert both[named(name, "judged_only")] == alone[name], name
-        assert both[name] == plain[name], name
+        assert both.metrics[named(name, "judged_only")] == alone.metrics[name], name
+        assert both.metrics[name] == plain.metrics[name], name
 
 
 @pytest.mark.small

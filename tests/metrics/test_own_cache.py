@@ -142,7 +142,7 @@ def of_default(default: float, **options: Any) -> Callable[..., Any]:
     return lambda ranks: inner(len(ranks))
 
 
-@pytest.mark.small
+@compiles
 def test_content_tells_all_that_compiled_code_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
         content_of(one, "")

@@ -267,7 +267,8 @@ def test_imports_keep_to_the_table(module: str) -> None:
         # A compiled kernel is kept for the sources of all kernels/, but calls only its own file's,
         # intrinsics, which are instructions, and how ids are compared.
         shared = {"rankmill.kernels.jit", "rankmill.kernels.intrinsics"}
-        shared |= {"rankmill.kernels.trust"} if module == "rankmill.kernels.jit" else set()
+        if module == "rankmill.kernels.jit":
+            shared |= {f"rankmill.kernels.{name}" for name in ("linkage", "plain", "trust")}
         assert own_imports(module) <= shared | {"rankmill.kernels", "rankmill.kernels.identity"}
 
 
@@ -333,7 +334,7 @@ def test_foreign_imports(module: str) -> None:
         allowed = {"click", "rich", "numpy", "pyarrow"}
     if module in ("rankmill.config.click_options", "rankmill.config.config"):
         allowed = allowed | {"click"}
-    if module in ("rankmill.kernels.intrinsics", "rankmill.kernels.jit"):
+    if module in {f"rankmill.kernels.{name}" for name in ("intrinsics", "jit", "linkage")}:
         allowed = allowed | {"llvmlite"}  # a part of numba
     if module == "rankmill.io.stores.fsspec_files":
         allowed = allowed | {"fsspec", "aiohttp"}  # only for URLs that pyarrow does not know

@@ -90,7 +90,7 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
         getattr(rankmill.arrays, name)(lists, lists)
     rankmill.arrays.dcg(lists, lists, 3, gain=scores, gain_function="exp")
 topics = pa.table({"query": ["1", "1"], "item": ["a", "b"], "subtopic": ["x", "y"]})
-diverse = [f"{one.name}@9" for one in diversity.METRICS]
+diverse = [one.name + "@9" * (one.cutoff != "none") for one in diversity.METRICS]
 topics = rankmill.Labels(topics, subtopic="subtopic")
 rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse)
 rankmill.fuse(["p.parquet", "p.parquet"], method="combmed", top=3, weights=[1, 2])

@@ -166,7 +166,7 @@ def scored(one: Shown, gain: bool, a: float = 0.55, b: float = 1.5) -> float | N
     users = len(one.train)
 
     def worth(item: Any) -> float:
-        return 1 + (math.log(users) - 1) * ((b + 1) / (one.popularity[item] + b)) ** a
+        return 1 + max(0.0, math.log(users) - 1) * ((b + 1) / (one.popularity[item] + b)) ** a
 
     def add(items: Sequence[Any], right: Collection[Any]) -> float:
         discounts = [math.log2(rank + 1) if gain else 1 for rank in range(1, (one.k or 0) + 1)]

@@ -212,7 +212,7 @@ def value(metric: str, worths: Worths, truth: Truth, semantics: Choices) -> floa
     name, k = parse(metric)
     if name == "bpref":
         return bpref(worths, truth)
-    if name in oracle_lists.VALUES:
+    if name in oracle_lists.VALUES and name != "fbeta":
         up_to = math.inf if k is None else k
         given = parameters(metric)
         listed = (worths, truth.count, truth.ideal, up_to, given, semantics["recall_rounding"])
@@ -245,12 +245,13 @@ def value(metric: str, worths: Worths, truth: Truth, semantics: Choices) -> floa
     recall = ratio(hits, min(cutoff, total) if within_k else total)
     if name in ("recall", "rprec"):
         return recall
-    if name in ("precision", "f1"):
+    if name in ("precision", "f1", "fbeta"):
         short = semantics["precision_divisor"] == "min_k_predictions"
         precision = ratio(hits, min(cutoff, count) if short else cutoff)
-        return (
-            precision if name == "precision" else ratio(2 * precision * recall, precision + recall)
-        )
+        if name == "precision":
+            return precision
+        square = parameters(metric).get("beta", 1) ** 2 if name == "fbeta" else 1
+        return ratio((1 + square) * precision * recall, square * precision + recall)
     found = dcg_of(worths[:k])
     if name == "dcg":
         return found

@@ -214,9 +214,9 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     help="Score ranked predictions against labels, in files of Parquet, Arrow, ORC, CSV, TREC or "
     "JSON: exactly, and fast.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Run 'rankmill COMMAND --help' for the options of a command, with examples. Exit codes: "
-    "0 done, 1 'gate' or 'check' says no, 2 wrong usage, 3 wrong data, 4 too little memory or "
-    "room, 70 a mistake of rankmill, 130 interrupted.",
+    epilog="'rankmill COMMAND --help' has options and examples. Codes: 0 done, 1 'gate' or "
+    "'check' says no, 2 wrong usage, 3 wrong data, 4 too little memory, 70 a mistake of rankmill, "
+    "130 interrupted.",
 )
 @click.option(
     "--version",

@@ -141,6 +141,8 @@ def _check_points(path: str) -> None:
 
 def _check_curves(curve: str | None, plot: str | None, metrics: Sequence[Metric]) -> None:
     """Raise UsageError before anything is read if there is no such curve, or no picture of it."""
+    if curve is plot is None:
+        return
     from rankmill.engine.curves import DRAWN, check_drawn, cuts_of
     from rankmill.metrics.aggregate import has_curve
     from rankmill.show.pictures import check_picture
@@ -155,6 +157,8 @@ def _check_curves(curve: str | None, plot: str | None, metrics: Sequence[Metric]
 
 def _curves(results: dict[str, Result], curve: str | None, plot: str | None) -> list[Any]:
     """Return the points of curves, as a table or as JSON, and their picture, if asked for."""
+    if curve is plot is None:
+        return []
     from rankmill.engine.curves import curve_picture, curve_rows
     from rankmill.results.curves import view_of_curves
     from rankmill.show.pictures import rendered

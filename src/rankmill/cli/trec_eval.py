@@ -87,6 +87,6 @@ def command(arguments: tuple[str, ...], version: str) -> None:
 
 
 def _integer(flag: str, text: str) -> int:
-    if not text.isdigit():
-        raise UsageError(f"{flag} is {text!r}; expected an integer from 0")
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise UsageError(f"{flag} is {text!r}; expected an integer from 0, of 18 digits at most")
     return int(text)

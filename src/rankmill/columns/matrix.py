@@ -48,6 +48,11 @@ class Matrix:
             )
         if is_tensor(values):
             check_dense(values)
+        elif np.ma.isMaskedArray(values):
+            raise InputError(
+                "a Matrix cannot be a masked array, whose mask would be lost: fill it, such as "
+                "scores with -inf by its filled(-inf)"
+            )
         else:
             try:
                 values = np.asarray(values)

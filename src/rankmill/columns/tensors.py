@@ -19,8 +19,13 @@ def numpy_of(value: Any) -> Any:
     if not is_tensor(value):
         return value
     check_dense(value)
-    held = value.detach().cpu()
-    return (held.float() if str(held.dtype) == "torch.bfloat16" else held).numpy()
+    try:
+        held = value.detach().cpu()
+        return (held.float() if str(held.dtype) == "torch.bfloat16" else held).numpy()
+    except (TypeError, NotImplementedError) as error:  # of a meta tensor, or of 8 bits
+        raise InputError(
+            f"a tensor of {value.dtype} on {value.device} is no array of NumPy: {error}"
+        ) from None
 
 
 def check_dense(tensor: Any) -> None:

@@ -273,7 +273,8 @@ RESOURCES = (
         "--quiet",
         "",
         "Show errors only: no progress, no warnings.",
-        on=f"{SIDES} init convert head fuse history prune metrics presets docs warmup trec_eval",
+        on=f"{SIDES} init convert head fuse history prune metrics presets docs warmup check "
+        "trec_eval",
         table="",
         short="*",
     ),

@@ -222,7 +222,7 @@ def scale_of(scores, members, length, norm):
     """Return what is subtracted from the confidences of a list, and what they are divided by.
 
     The divisor is 1 if all are equal. It is not finite if the confidences are not, or are too far
-    apart for a float64, or if none is positive and the largest divides them.
+    apart or too close for a float64, or if none is positive and the largest divides them.
     """
     if length == 0 or norm == AS_IS or norm == RANK or norm == RECIPROCAL or norm >= BORDA:
         return 0.0, 1.0
@@ -255,7 +255,8 @@ def scale_of(scores, members, length, norm):
     for i in range(length):
         apart = (scores[members[i]] - low) / width - mean
         squares += apart * apart  # a power has other bits in plain Python
-    return low + mean * width, width * np.sqrt(squares / length)
+    deviation = width * np.sqrt(squares / length)
+    return low + mean * width, deviation if deviation > 0.0 else np.inf
 
 
 @helper
@@ -282,7 +283,7 @@ def part_of(scores, place, rank, length, found, norm, low, scale, k):
 def absent_part(length, found, norm, absent):
     """Return what an item gets from a list that lacks it; NaN if that is nothing."""
     if norm == BORDA:  # what the list leaves over is shared
-        return 0.5 - (length - 1) / (2.0 * found)
+        return 0.5 - (length - 1) / (2.0 * max(1, found))
     if norm == POINTS:
         return (found - length + 1) / 2.0
     return np.inf if norm == PLACE else absent

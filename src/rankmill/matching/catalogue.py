@@ -122,7 +122,8 @@ class Training:
             return exp2(exponent * np.where(inverted, -logs, logs))
 
         queries = np.array([float(max(1, self.queries))])
-        scale = (log2(queries) * math.log(2) - 1) * power(np.array([b + 1]), a)
+        # Of fewer than 3 queries it would be below 0, and a propensity above 1.
+        scale = np.maximum(0, log2(queries) * math.log(2) - 1) * power(np.array([b + 1]), a)
         return np.asarray(1 + scale * power(np.append(self.popularity, 0.0) + b, -a))
 
     def label_rows(self, index: LabelIndex) -> np.ndarray:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -367,8 +367,7 @@ def has_curve(metric: Metric) -> bool:
 
 def axes_of(metric: Metric) -> tuple[str, str] | None:
     """Return which columns of the table of a metric its picture has; None if it has no picture."""
-    found: tuple[str, str] | None = getattr(aggregate_of(metric), "axes", None)
-    return found
+    return cast(tuple[str, str] | None, getattr(aggregate_of(metric), "axes", None))
 
 
 def list_walk_of(metric: Metric) -> Callable[..., ListWalk] | None:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -340,15 +341,16 @@ class Metric:
         ]
 
 
+_FILES_OF_KERNELS = "metrics", "graded", "diversity", "utilities"
+
+
 def kernel_of(name: str | Callable[..., None]) -> Callable[..., None]:
-    """The kernel of that name, which stands in one of four files; a function is one itself."""
+    """The kernel of that name, which stands in the first file that has it; a function is one."""
     if callable(name):
         return name
-    # numba takes a while, which names need not
-    from rankmill.kernels import diversity, graded, metrics, utilities
-
-    modules = [one for one in (metrics, graded, diversity, utilities) if hasattr(one, name)]
-    found: Callable[..., None] = getattr(modules[0], name)
+    # Numba takes a while for each file, which names need not.
+    files = (import_module(f"rankmill.kernels.{file}") for file in _FILES_OF_KERNELS)
+    found: Callable[..., None] = getattr(next(one for one in files if hasattr(one, name)), name)
     return found
 
 

@@ -30,7 +30,6 @@ from rankmill.metrics.families import (
     ranks,
     wholelist,
 )
-from rankmill.metrics.libraries import refused_elsewhere
 from rankmill.metrics.name_parameters import given_text, read_parameters
 from rankmill.metrics.packages import load_packages
 from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
@@ -240,6 +239,8 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     load_packages()
     if spec := _BY_NAME.get(small):
         return spec, None
+    from rankmill.metrics.libraries import refused_elsewhere
+
     if why := EVERYWHERE.get(small) or ("" if small in _BY_CUT_NAME else refused_elsewhere(small)):
         raise UsageError(f"{name} is no metric here: {why}")
     if cut_spec := _BY_CUT_NAME.get(small):

@@ -229,6 +229,24 @@ def test_participants_see_no_solution(name: str) -> None:
         assert "0012" not in text
 
 
+@pytest.mark.parametrize(
+    ("submission", "told"),
+    [
+        (frame(RIGHT).iloc[:0], "3 rows: row missing: add a row"),
+        (pd.DataFrame(), "no 'predictions' among none"),
+        (frame(RIGHT)["predictions"], "no 'id' among 'query', 'items'"),
+        (frame(RIGHT)[["id", "predictions", "predictions"]], "several columns 'predictions'"),
+        (pd.DataFrame({"id": pd.Series(["\ud800"], dtype=object)}), "is no Unicode text"),
+        (frame(RIGHT).assign(predictions=[["x"], ["q"], []]), "expected text"),
+    ],
+)
+def test_whatever_is_submitted_the_participant_is_told(submission: Any, told: str) -> None:
+    with pytest.raises(ParticipantVisibleError) as error:
+        score(frame(TRUTH), submission, "id")
+    assert told in str(error.value)
+    assert check(frame(TRUTH), submission).problems
+
+
 def test_the_host_sees_another_error() -> None:
     for solution, metric, kind in (
         (frame(TRUTH).rename(columns={"id": "key"}), "map@5", InputError),

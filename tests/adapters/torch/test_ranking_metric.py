@@ -147,6 +147,8 @@ def test_what_is_said_of_bad_updates() -> None:
     with pytest.raises(InputError) as caught:
         metric.update(preds, target, indexes.float())
     tells(caught.value, ["indexes holds float32; expected integers"])
+    with pytest.raises(InputError, match=r"layout torch.sparse_coo is not read"):
+        metric.update(preds.to_sparse(), target, indexes)
     with pytest.raises(InputError) as caught:
         from_indexes(np.array(["a"]), [1], [0])
     tells(caught.value, ["preds holds <U1; expected numbers"])

@@ -30,6 +30,16 @@ SAME = (
     *("infAP", "infAP(rel=2)", "RBP(rel=1)", "RBP(rel=2,p=0.5)", "BPM(max_rel=3)@10"),
     *("BPM(T=2.0,max_rel=3)@10", "INST(max_rel=3)", "INST(T=2.0,max_rel=3)", "INSQ(max_rel=3)"),
     *("alpha_nDCG@5", "alpha_nDCG(alpha=0.2)@5", "ERR_IA@5", "StRecall@5", "StRecall@20"),
+    *("alpha_DCG@5", "alpha_DCG(alpha=0.2)@5", "nERR_IA@5", "P_IA@5", "AP_IA", "NRBP", "nNRBP"),
+    *(
+        "NRBP(beta=0.7)",
+        "nNRBP(alpha=0.3,beta=0.7)",
+        "SDCG(max_rel=3)@5",
+        "Compat",
+        "Compat(p=0.8)",
+    ),
+    *("NERR8(max_rel=3)@5", "NERR9(max_rel=3)@5", "NERR10(p=0.5,max_rel=3)"),
+    "NERR11(T=2.0,max_rel=3)",
 )
 
 
@@ -48,7 +58,7 @@ def sides(seed: int) -> tuple[list[Any], list[Any]]:
             listed = [*rng.sample(documents, rng.randint(5, 30)), "sure"]
             rng.shuffle(listed)
             run += [
-                ir_measures.ScoredDoc(query, document, -1.0 - rank)
+                ir_measures.ScoredDoc(query, document, 99.0 - rank)  # of Compat: above 0
                 for rank, document in enumerate(listed)
             ]
     return qrels, run
@@ -94,6 +104,7 @@ def test_an_evaluator_takes_several_runs_and_any_form() -> None:
         ("NumQ", "number of queries"),
         ("Judged", "needs a cutoff"),
         ("Accuracy", "type auc"),
+        ("Compat(normalize=False)", "normalize=False"),
         ("infAP(rel=2)", ""),
     ],
 )

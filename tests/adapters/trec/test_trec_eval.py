@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -94,6 +95,27 @@ def test_lines_by_hand(print_it: Any) -> None:
 
 
 @pytest.mark.small
+def test_the_name_of_a_run_that_is_compressed_or_piped(tmp_path: Path, run_cli: Any) -> None:
+    (tmp_path / "qrels").write_text(QRELS)
+    (tmp_path / "run.gz").write_bytes(gzip.compress(f"{RUN}\n".encode()))
+    read, write = os.pipe()
+    os.write(write, RUN.encode())
+    os.close(write)
+    for run in (tmp_path / "run.gz", f"/dev/fd/{read}"):
+        assert run_cli("trec_eval", tmp_path / "qrels", run).stdout.split()[2] == "bm25"
+    os.close(read)
+
+
+@pytest.mark.small
+def test_qrels_without_a_line(tmp_path: Path, run_cli: Any) -> None:
+    (tmp_path / "qrels").write_text("\n")
+    (tmp_path / "run").write_text(RUN)
+    outcome = run_cli("trec_eval", tmp_path / "qrels", tmp_path / "run")
+    assert (outcome.exit_code, outcome.stdout) == (3, "")
+    assert "no query is in both" in outcome.stderr
+
+
+@pytest.mark.small
 def test_a_list_that_is_left_empty(print_it: Any) -> None:
     """trec_eval divides 0 by 0 at recall 0, and C prints that with its sign."""
     told = print_it("-J", "-D", "0.2", "-m", "iprec_at_recall.0,0.5", "-m", "num_ret").stdout
@@ -149,6 +171,13 @@ def test_zscores(print_it: Any, tmp_path: Path) -> None:
         (["--as", "8"], 2, "'8' is not one of '9', '10'"),
         (["--as", "10"], 3, "has no query 3 of"),
         (["-D", "0.7"], 3, "no query is in both"),
+        (["-M", "²"], 2, "-M is '²'; expected an integer"),
+        (["-N", "9" * 20, "-m", "utility"], 2, "expected an integer from 0, of 18 digits"),
+        (["-m", "ndcg.²=3"], 2, "'²=3' is none of its parameters"),
+        (["-m", f"ndcg.{'9' * 400}=3"], 2, "is none of its parameters"),
+        (["-m", "ndcg.1=inf"], 2, "ndcg is given 'inf'; expected a number"),
+        (["-m", "relstring.nan"], 2, "relstring is given 'nan'; expected a number"),
+        (["-Z", "nowhere"], 3, "nowhere cannot be read: No such file"),
         (["more"], 2, "takes two files"),
     ],
 )

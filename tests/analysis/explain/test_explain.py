@@ -25,7 +25,7 @@ METRICS = [
     *("f1@3", "rprec", "dcg", "dcg@3", "ndcg", "ndcg@3"),
     *("rbp", "rbp(p=0.5)@3", "judged@3", "bpref", "map(rel=2)@3", "rprec(rel=2)", "bpref(rel=2)"),
     *("num_rel_ret", "set_p", "set_f(beta=2)", "set_map", "set_relative_p", "binG"),
-    *("infap", "inst", "auc@3", "gauc(by=hits)", "fbeta(beta=2)@3", "fallout@2"),
+    *("infap", "inst", "auc@3", "fbeta(beta=2)@3", "fallout@2"),
     *(
         "mcc(items=20)@3",
         "compat",
@@ -402,6 +402,7 @@ def test_the_html_table_escapes():
     [
         (("map@3",), "has a value for each query: say which"),
         (("gap", 1), "ranks the predictions of all queries: leave out query_id"),
+        (("gauc", 1), "summary over all queries, 'micro': type auc"),
         (("mop@3", 1), "unknown metric 'mop@3'"),
         ((["map@3"], 1), "a metric is \\['map@3'\\]"),
         (("map@3", 1.9), "query id 1.9 is no integer"),

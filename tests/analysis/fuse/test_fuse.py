@@ -520,6 +520,11 @@ def test_usage_errors(runs: Any, options: dict[str, Any], wanted: list[str]) -> 
         ({"q": [("a", -1.0)]}, {"method": "combsum", "norm": "max"}, ["query 'q'", "positive"]),
         ({"q": [("a", math.inf)]}, {"method": "combmax", "norm": "none"}, ["query 'q'", "rrf"]),
         ({"q": [("a", 1e308), ("b", -1e308)]}, {"method": "combsum", "norm": "z-score"}, ["'q'"]),
+        (
+            {"q": [("a", 5e-324), ("b", 0.0), ("c", 0.0)]},
+            {"method": "combsum", "norm": "z-score"},
+            ["'q'", "no finite number"],
+        ),
         (pa.table({"q": ["q", "q"], "items": [["a"], ["b"]]}), {"query": "q"}, ["two rows"]),
     ],
 )
@@ -528,6 +533,17 @@ def test_input_errors(run: Any, options: dict[str, Any], wanted: list[str]) -> N
     with pytest.raises(InputError) as error:
         flat(rankmill.fuse, [other, run], **options)
     tells(error.value, wanted)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("method", [name for name in METHODS if name in COMBINED])
+def test_a_query_whose_lists_are_all_empty(method: str) -> None:
+    options = {"parameter": PARAMETERS[method]} if method in PARAMETERS else {}
+    for norm in [None] if method in BY_RANK else NORMS:
+        run = {"empty": [], "q": [("a", 1.0)]}
+        found = lists_of(rankmill.fuse([run, run], method=method, norm=norm, **options))
+        assert found["empty"] == []
+        assert [item for item, _ in found["q"]] == ["a"]
 
 
 def test_lists_without_ids() -> None:

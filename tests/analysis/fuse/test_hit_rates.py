@@ -143,6 +143,7 @@ def cases(draw: st.DrawFn) -> tuple[list[Run], Relevant]:
             {q: [(item, 1.0 / (1 + at)) for at, item in enumerate(of)] for q, of in lists.items()}
         )
     labels = draw(st.dictionaries(st.integers(0, 6), items, min_size=1))
+    runs[0][0] = runs[0].get(0) or [(3, 1.0)]  # so that something can be learned
     return runs, labels | {0: [3, 1]}
 
 
@@ -267,6 +268,7 @@ def test_usage_and_input_errors() -> None:
         ({"q": ["a"]}, "rrf", UsageError, ["rrf is not trained"]),
         ({"q": []}, "posfuse", InputError, ["no query of the training labels"]),
         ({1: [2]}, "posfuse", InputError, ["cannot be compared"]),
+        ({"other": ["a"]}, "mapfuse", InputError, ["no run has a list of a query"]),
     ):
         with pytest.raises(kind) as error:
             rankmill.fuse([GOOD, GOOD], method=method, train_labels=labels)

@@ -35,6 +35,16 @@ def named(side: dict[int, list[int]], kind: str) -> dict[int, list[Any]]:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("queries", [1, 2, 3])
+def test_a_propensity_is_at_most_1(queries: int) -> None:
+    """Its logarithm is below 1 with fewer than 3 queries, where what is rare would count less."""
+    catalogue = rankmill.Catalogue(train={query: [1] for query in range(queries)})
+    for listed in ([2, 1], [1, 2], [2, 9]):
+        found = rankmill.evaluate({0: [1, 2]}, {0: listed}, "psp@1,psndcg@2", catalogue=catalogue)
+        assert all(0 <= value <= 1 for value in found.metrics.values())
+
+
+@pytest.mark.small
 @settings(max_examples=examples(60))
 @given(
     LISTS,

@@ -251,6 +251,9 @@ def test_tensors_are_taken_as_arrays_are() -> None:
     assert Ragged(torch.tensor([0, 1]), torch.tensor([7])).to_lists() == [[7]]
     with pytest.raises(InputError, match=r"a tensor of layout torch.sparse_coo is not read"):
         Matrix(base.to_sparse())
+    for other in (base.to(torch.float8_e4m3fn), base.to("meta")):
+        with pytest.raises(InputError, match=r"is no array of NumPy"):
+            Matrix(other)
 
 
 def test_bfloat16_keeps_its_values() -> None:
@@ -301,6 +304,10 @@ NAN = np.where(S == 6, np.nan, S)
         ),
         (lambda: against([[1]] * 3, np.full((3, 4), 2**53 + 1)), InputError, "no float64"),
         (lambda: against(scipy.sparse.coo_array(np.arange(3))), InputError, "the shape (3,)"),
+        (lambda: against(scipy.sparse.csr_array(S + 1j)), InputError, "holds complex128"),
+        (lambda: against(broken("csr")), InputError, "csr_array of labels is broken"),
+        (lambda: against(broken("csc")), InputError, "csc_array of labels is broken"),
+        (lambda: Matrix(np.ma.masked_array(S, S > 5)), InputError, "filled(-inf)"),
     ],
 )
 def test_what_is_said_of_bad_matrices(
@@ -309,6 +316,13 @@ def test_what_is_said_of_bad_matrices(
     with pytest.raises(kind) as caught:
         run()
     tells(caught.value, [said])
+
+
+def broken(form: str) -> Any:
+    """A sparse array whose offsets point beyond its cells: SciPy writes there unless it checks."""
+    found = scipy.sparse.coo_array(S).asformat(form)
+    found.indptr[1] = 99
+    return found
 
 
 def against(labels: Any, scores: np.ndarray = S) -> Any:

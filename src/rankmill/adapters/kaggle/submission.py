@@ -146,9 +146,12 @@ def check(
     >>> import pandas as pd
     >>> solution = pd.DataFrame({"id": ["007", "008"], "predictions": ["a", "b"]})
     >>> submission = pd.DataFrame({"id": [7, 9], "predictions": ["a a", "b"]})
-    >>> [(one.problem, one.row, one.found) for one in check(solution, submission).problems]
-    [('id changed', 'row 0', "'7'"), ('id unknown', 'row 1', "'9'"),
-     ('repeated prediction', 'row 0', "'a'"), ('row missing', '', '')]
+    >>> for one in check(solution, submission).problems:
+    ...     print(f"{one.problem}: {one.row or one.expected} {one.found}".strip())
+    id changed: row 0 '7'
+    id unknown: row 1 '9'
+    repeated prediction: row 0 'a'
+    row missing: '008'
     """
     asked = _one_metric(metric)
     return _read(solution, submission, row_id_column_name, asked, item, confidence).found
@@ -182,8 +185,12 @@ def _read(
     labels = by_id(codes, ids, split_cells(held.columns[item], False), None, False)
     try:
         cells = read_cells(submission, "predictions")
-    except InputError as error:
-        if isinstance(submission, str | os.PathLike) and not os.path.exists(submission):
+    except (InputError, UsageError) as error:
+        if isinstance(submission, str | os.PathLike):
+            theirs = os.path.exists(submission)
+        else:
+            theirs = isinstance(error, InputError) or hasattr(submission, "columns")
+        if not theirs:
             raise
         return Sheets(None, None, SubmissionCheck(0, (Problem("not readable", "", str(error)),)))
     wanted = [id, item] if confidence is None else [id, item, confidence]

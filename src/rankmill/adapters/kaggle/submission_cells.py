@@ -42,9 +42,13 @@ def read_cells(value: Any, role: Any) -> Cells:
     """Read a file or a frame as text, with leading zeros; InputError if it is no table."""
     told = format_of_name(os.fspath(value)) if isinstance(value, str | os.PathLike) else "memory"
     format = {"csv": "csv-long", "tsv": "tsv-long", None: "csv-long"}.get(told)
-    if hasattr(value, "iloc"):  # pandas reads a large file by parts, and one may hold only integers
+    if hasattr(value, "iloc") and value.ndim == 2:
+        # pandas reads a large file by parts, and one may hold only integers
         mixed = [name for name, kind in value.dtypes.items() if kind == "object"]
-        value = value.assign(**{name: value[name].map(_as_text) for name in mixed})
+        try:
+            value = value.assign(**{name: value[name].map(_as_text) for name in mixed})
+        except UnicodeEncodeError as error:
+            raise InputError(f"{error.object!r} is no Unicode text; expected text") from None
     source = open_source(value, InputOptions(role=role, format=format), may_be_empty=True)
     with closing(source):
         names = list(next(iter(source.schemas.values())).names)

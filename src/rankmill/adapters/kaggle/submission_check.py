@@ -78,7 +78,7 @@ class SubmissionCheck(Answer):
         for kind, count in Counter(one.problem for one in problems).items():
             some = [one for one in problems if one.problem == kind][:3]
             places = ", ".join(": ".join(filter(None, (one.row, one.found))) for one in some)
-            shown = f" ({places}{', ...' * (count > len(some))})" if some[0].row else ""
+            shown = f" ({places}{', ...' * (count > len(some))})" if places.strip(", ") else ""
             told.append(f"{plural(count, 'row')}: {kind}{shown}: {PROBLEMS[kind]}")
         return "; ".join(told)
 

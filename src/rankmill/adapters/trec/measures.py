@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -77,7 +79,7 @@ MEASURES = {
     "set_map": Measure("set_map"),
     "set_F": Measure("", "numbers", (1,)),
     "num_nonrel_judged_ret": Measure(over="sum"),
-    "yaap": Measure(),
+    "yaap": Measure("yaap"),
     "rbp": Measure("graded_rbp(p={})", "pairs", since=10),
     "rbp_resid": Measure("rbp_resid(p={})", "pairs", since=10),
     "unj": Measure("unj@{}", "cutoffs", (5, 10, 20), since=10),
@@ -184,7 +186,7 @@ def _pairs(name: str, text: str | None) -> tuple[tuple[float, ...], tuple[tuple[
         number = _number(value, name, False)
         if name.startswith("rbp") and level == "p":
             persistence = number
-        elif not level.isdigit() or name.startswith("rbp"):
+        elif not level.isdecimal() or len(level) > 18 or name.startswith("rbp"):
             what = "p=0.8" if name.startswith("rbp") else "a level and its gain, as in 1=3"
             raise UsageError(f"{name}.{text}: {pair!r} is none of its parameters; expected {what}")
         else:
@@ -193,8 +195,10 @@ def _pairs(name: str, text: str | None) -> tuple[tuple[float, ...], tuple[tuple[
 
 
 def _number(text: str, name: str, whole: bool) -> float:
-    try:
-        return int(text) if whole else float(text)
-    except ValueError:
+    number = math.nan
+    with suppress(ValueError):
+        number = int(text) if whole else float(text)
+    if not -math.inf < number < math.inf:
         kind = "an integer" if whole else "a number"
-        raise UsageError(f"{name} is given {text!r}; expected {kind}, as in P.5,10") from None
+        raise UsageError(f"{name} is given {text!r}; expected {kind}, as in P.5,10")
+    return number

@@ -52,12 +52,14 @@ def name_of(measure: Any) -> str:
     given = {name: value for name, value in measure.params.items() if name != "gains"}
     name = measure.NAME
     if name == "RBP" and "rel" not in given:
-        raise UsageError("RBP without rel is of graded gains in ir_measures: type RBP(rel=1)")
+        raise UsageError("RBP without rel is of graded gains in ir_measures: give a rel")
+    if not given.pop("normalize", True):
+        raise UsageError(f"{name}(normalize=False) is not computed: type {name}")
     if name == "NumRet" and "rel" in given:
         name = "NumRelRet"
     if name == "SetP" and given.pop("relative", False):
         name = "SetRelP"
-    if name == "SetF" and "beta" in given:  # which is squared already there
+    if name == "SetF" and given.get("beta", -1) >= 0:  # which is squared already there
         name, given["beta"] = "set_f", math.sqrt(given["beta"])
     cut = next((given.pop(one) for one in ("cutoff", "recall") if one in given), None)
     if given.get("min_rel") == 0:
@@ -79,7 +81,8 @@ class RankmillProvider(Provider):
     """Computes measures of ir_measures by rankmill, all in one pass over the run.
 
     Values are those of the providers of ir_measures, up to the last bits of sums. Equal scores are
-    ordered as pytrec_eval orders them. `supports` tells which measures it computes.
+    ordered as pytrec_eval orders them. `supports` tells which measures it computes. Compat is the
+    same for scores above 0: ir_measures takes documents that a run lacks for ones of score 0.
 
     Examples
     --------

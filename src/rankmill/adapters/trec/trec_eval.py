@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from rankmill.semantics.presets import preset
 from rankmill.semantics.scope import Scope
 from rankmill.sources.inputs.inputs import Input, map_lists
 from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.readers.trec import TAG
+from rankmill.sources.roles.source import Source, batch_of
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers
 
@@ -87,6 +90,8 @@ def printed(qrels: str, run: str, asked: Request) -> str:
     with Workers() as workers, open_job(job, *sides) as (labels, inputs):
         index = read_labels(labels, job, workers)
         hits, rows = _read(inputs["run"], index, job, workers)
+        wants_name = asked.summary and any(one.measure == "runid" for one in columns)
+        run_name = _run_name(inputs["run"].source) if wants_name else ""
     topics = _topics(hits, rows, index, asked, (qrels, run))
     levels = Levels(topics.judged, asked.level, job.semantics, asked.documents)
     values = {column.name: levels.values(column) for column in columns}
@@ -97,7 +102,7 @@ def printed(qrels: str, run: str, asked: Request) -> str:
     if asked.scores:
         _to_zscores(values, topics.names, asked.scores)
     lines = _of_queries(columns, values, topics, asked) if asked.each else ()
-    last = _of_all(columns, values, topics, asked, run) if asked.summary else ()
+    last = _of_all(columns, values, topics, asked, run_name) if asked.summary else ()
     return "".join((*lines, *last))
 
 
@@ -132,7 +137,8 @@ def _topics(
     hits: list[Hits], rows: np.ndarray, index: LabelIndex, asked: Request, files: tuple[str, str]
 ) -> Topics:
     """The topics sorted byte by byte: those of the run in 9, all of the qrels in 10."""
-    ids = ids_to_arrow(index.queries, set()).view(pa.large_binary()).to_pylist()
+    texts = ids_to_arrow(index.queries, set()).cast(pa.large_string())  # integers, of no line
+    ids = texts.view(pa.large_binary()).to_pylist()
     order = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
     if asked.query:
         order = order[[ids[row] == asked.query.encode() for row in order]]
@@ -145,7 +151,7 @@ def _topics(
     elif lacking.any() and not asked.complete:
         raise InputError(
             f"{files[1]} has no query {ids[order[lacking.argmax()]].decode(errors='replace')} of "
-            f"{files[0]}, where trec_eval 10.0-rc3 stops: add -c, or leave out --as 10"
+            f"{files[0]}, where trec_eval 10.0-rc3 stops: add -c, or ask for 9.0.8"
         )
     if not len(order):
         raise InputError(f"no query is in both {files[0]} and {files[1]}")
@@ -199,7 +205,7 @@ def _of_all(
     values: dict[str, np.ndarray],
     topics: Topics,
     asked: Request,
-    run: str,
+    run_name: str,
 ) -> Iterator[str]:
     """The lines of all queries."""
     counted = topics.all if asked.complete else len(topics.names)
@@ -207,7 +213,7 @@ def _of_all(
         if column.measure == "relstring":
             continue
         if column.measure == "runid":
-            text = _run_name(run)
+            text = run_name
         elif column.measure == "num_q":
             text = _text(counted, column, asked)
         elif column.measure == "num_rel" and asked.complete:
@@ -238,17 +244,21 @@ def _text(value: float, column: MeasureColumn, asked: Request) -> str:
 def _to_zscores(values: dict[str, np.ndarray], queries: Sequence[str], path: str) -> None:
     """Put (value - mean) / deviation in the place of values, by a file of these."""
     known = {}
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                query, measure, *numbers = line.split()
-                one, other = map(float, numbers)
-                known[query, measure] = one, other
-            except ValueError:
-                raise InputError(
-                    f"{path}, line {number}: {line.strip()!r}; expected query, measure, mean and "
-                    "standard deviation"
-                ) from None
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.readlines()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            query, measure, *numbers = line.split()
+            one, other = map(float, numbers)
+            known[query, measure] = one, other
+        except ValueError:
+            raise InputError(
+                f"{path}, line {number}: {line.strip()!r}; expected query, measure, mean and "
+                "standard deviation"
+            ) from None
     for name, found in values.items():
         for q, query in enumerate(queries):
             mean, deviation = known.get((query, name), (math.nan, 0.0))
@@ -258,10 +268,10 @@ def _to_zscores(values: dict[str, np.ndarray], queries: Sequence[str], path: str
                 found[q] = 0.0 if found[q] == mean else _NO_ZSCORE
 
 
-def _run_name(path: str) -> str:
-    """The sixth field of the last line of a run."""
-    with open(path, "rb") as file:
-        file.seek(max(0, file.seek(0, 2) - (1 << 16)))
-        lines = [line.split() for line in file.read().splitlines()]
-    named = [line[5] for line in lines if len(line) > 5]
-    return named[-1].decode(errors="surrogateescape") if named else ""
+def _run_name(run: Source) -> str:
+    """The tag in the last row of a run, of which only the last blocks are parsed again."""
+    for piece in reversed(run.pieces([TAG])):
+        for block in reversed(deque(piece, maxlen=2)):  # the last may hold blank lines only
+            if len(tags := batch_of(block).data.column(TAG)):
+                return str(tags[-1].as_py())
+    return ""

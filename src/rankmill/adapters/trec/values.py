@@ -175,10 +175,6 @@ class Levels:
         below = x * p + r
         return np.asarray((x + 1.0) * p * r / np.where(below != 0, below, 1))
 
-    def _yaap(self) -> np.ndarray:
-        total = self._of_relevant.counts(parse("map"))
-        return _logs((1.0 + total) / (1.0 + self._counts[2] - total))
-
     def _iprec_at_recall(self, recall: float) -> np.ndarray:
         """trec_eval divides 0 by 0 where recall 0 is asked of a list that -J left empty."""
         values, (_, n, relevant) = self._value(f"iprec@{recall:.17g}"), self._counts

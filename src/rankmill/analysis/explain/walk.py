@@ -12,6 +12,7 @@ from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import Columns, Metric
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import REGISTRY, parse
+from rankmill.metrics.summary import SUMMARISED
 from rankmill.semantics.choices import CHOICES, Choices
 
 
@@ -19,8 +20,10 @@ def check_walk(metric: Metric, order: str) -> None:
     """Raise UsageError if a metric has no walk; nothing else could stand for it."""
     spec = metric.spec
     if metric.summary:
+        own = SUMMARISED.get(metric.name, ("",))[0] == metric.name
         raise UsageError(
-            f"{metric.text} has a summary over all queries, {metric.summary!r}: leave it out"
+            f"{metric.text} has a summary over all queries, {metric.summary!r}: "
+            + ("type auc, which it has of each list" if own else "leave it out")
         )
     if metric.judged_only:
         raise UsageError(

@@ -225,6 +225,10 @@ def _rates(sides: Sequence[InputRun], fusion: Fusion, workers: Workers) -> HitRa
             raise InputError(
                 "no query of the training labels has a label: nothing can be learned of it"
             )
+        if not rates.lists.any():
+            raise InputError(
+                "no run has a list of a query of the training labels: nothing can be learned of it"
+            )
         return rates
 
 

@@ -89,9 +89,11 @@ def _open_arrays(arrays: dict[str, Any], role: Role, name: str, rows: int) -> So
             batches = pa.table(plain).to_batches(max_chunksize=step)
             batches = batches if of_objects else list(joined(batches))
             ends = list(itertools.accumulate(data.num_rows for data in batches))
-        blocks = zip([0, *ends[:-1]], ends, batches, strict=True)
+        blocks = zip(itertools.pairwise([0, *ends]), batches, strict=True)
         # Each block is a piece, so that every thread converts some.
-        return [iter((partial(block, columns, *one),)) for one in blocks if one[0] < one[1]]
+        return [
+            iter((partial(block, columns, *one, data),)) for one, data in blocks if one[0] < one[1]
+        ]
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
         found = {}

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
-from rankmill.columns.tensors import is_tensor, numpy_of
+from rankmill.columns.tensors import check_dense, is_tensor, numpy_of
 from rankmill.errors import InputError
 from rankmill.sources.nouns import Labels, Predictions
 
@@ -63,6 +63,8 @@ def from_indexes(preds: Any, target: Any, indexes: Any) -> tuple[Labels, Predict
 def check_flat(preds: Any, target: Any, indexes: Any) -> None:
     """Raise InputError for shapes or dtypes that do not fit; tensors are not copied for it."""
     for name, value in {"preds": preds, "target": target, "indexes": indexes}.items():
+        if is_tensor(value):
+            check_dense(value)
         some = numpy_of(value.flatten()[:0]) if is_tensor(value) else np.asarray(value)
         kinds, expected = EXPECTED[name]
         if some.dtype.kind not in kinds or some.dtype.itemsize > 8:

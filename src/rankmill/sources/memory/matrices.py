@@ -126,6 +126,16 @@ def sparse_cells(matrix: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.nda
     """The offsets, columns and numbers of the rows of a sparse array, by column."""
     if len(matrix.shape) != 2:
         raise InputError(f"{name} has the shape {matrix.shape}; expected a row for each query")
+    if matrix.dtype.kind not in "biuf" or matrix.dtype.itemsize > 8:
+        raise InputError(f"{name} holds {matrix.dtype}; expected numbers of at most 64 bits")
+    try:
+        if getattr(matrix, "format", "") in (
+            "csr",
+            "csc",
+        ):  # else SciPy writes where its offsets point
+            matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"{name} is broken: {error}") from None
     rows = matrix.tocsr()
     if not rows.has_canonical_format:
         rows = rows.copy()

@@ -14,6 +14,7 @@ Kinds = dict[int, tuple[str, dict[str, FieldColumn]]]
 
 # The number of fields of a line -> the fields, and the columns that are read. The rank of a run is
 # not among them, because trec_eval ranks by the scores.
+TAG = "tag"
 RUNS: Kinds = {
     RUN: (
         "query, Q0, document, rank, score, tag",
@@ -21,6 +22,7 @@ RUNS: Kinds = {
             "query_id": FieldColumn(0, TEXT),
             "doc_id": FieldColumn(2, TEXT),
             "score": FieldColumn(4, NUMBER),
+            TAG: FieldColumn(5, TEXT),
         },
     )
 }
