@@ -288,6 +288,15 @@ def test_empty_slices_slices_of_one_query_and_nulls(per_query: bool) -> None:
     }
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("ties", ["given", "ids", "worst", "expected", "threshold"])
+def test_gap_of_a_slice_without_predictions(ties: str) -> None:
+    labels = pa.table({"query": [1, 2], "items": [["a"], ["b"]], "kind": ["some", "none"]})
+    lists = pa.table({"query": [1], "items": [["a"]], "scores": [[0.5]]})
+    found = rankmill.evaluate(labels, lists, "gap", by="kind", semantics=Semantics(gap_ties=ties))
+    assert rows_of(found.by) == {("none", "gap"): (0.0, None, 1), ("some", "gap"): (1.0, None, 1)}
+
+
 # ------------------------------------------------------------------ OTTO
 
 

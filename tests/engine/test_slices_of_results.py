@@ -264,6 +264,8 @@ def test_a_weighted_mean_and_a_summary_in_a_sum() -> None:
         ("x = map map", ["breaks off at 'map'"]),
         ("x = map[type]", ["breaks off at '[type]'"]),
         ("x = 1.2.3*map", ["'1.2.3'", "'x'"]),
+        ("x = -1e400*map", ["1e400 in the sum 'x' is too large", "up to 1e+50"]),
+        ("x = map + 2e50*mrr", ["2e50 in the sum 'x' is too large"]),
         ("x = mapp", ["mapp", "map"]),
         ("Map = mrr", ["'Map'", "a metric"]),
     ],

@@ -318,6 +318,19 @@ def test_a_wrong_value_names_the_metric_and_the_query(
         rankmill.evaluate({"q": ["a"]}, {"q": ["x", "y"]}, "broken@3")
 
 
+@pytest.mark.parametrize("value", [1.1e100, -1.7e308, math.inf])
+def test_values_whose_squares_are_too_large(value: float) -> None:
+    """Their standard error would be none that JSON, or a float64, could hold."""
+    metric("large", compile=False)(lambda labels: value / labels)
+    lists = {1: ["a"], 2: ["b"]}
+    with pytest.raises(InputError, match=r"its value is .*; expected a number"):
+        rankmill.evaluate(lists, lists, "large")
+    metric("larger", compile=False)(lambda labels, ranks: 1e100 if ranks[0] == 1 else -1e100)
+    found = rankmill.evaluate(lists, {1: ["a"], 2: ["x", "b"]}, "larger", sums="x = 1e50*larger")
+    assert found.standard_errors["larger"] == 1e100
+    assert rankmill.Result.from_json(found.to_json()) == found
+
+
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled")
 def test_what_does_not_compile_runs_as_plain_python_and_says_so() -> None:
     @metric("texts@k", range=(0, 1))

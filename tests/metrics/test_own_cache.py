@@ -160,6 +160,9 @@ def test_content_tells_all_that_compiled_code_depends_on(monkeypatch: pytest.Mon
             of_default(2.0),
             of_default(1.0, fastmath=True),
             of_default(1.0, locals={"more": numba.float32}),
+            closed(numba.njit(plain_helper)),
+            closed(numba.njit("float32(int64)")(plain_helper)),
+            closed(numba.njit("float64(int64)")(plain_helper)),
             lambda ranks: ranks.sum(),
             lambda ranks: ranks.max(),
             numba.njit(lambda ranks: ranks.max()),
@@ -180,7 +183,10 @@ def test_content_tells_all_that_compiled_code_depends_on(monkeypatch: pytest.Mon
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("value", [NOTES, SOMETHING, LARGE, json, plain_helper, (1, SOMETHING)])
+@pytest.mark.parametrize(
+    "value",
+    [NOTES, SOMETHING, LARGE, json, plain_helper, (1, SOMETHING), numba.vectorize(plain_helper)],
+)
 def test_what_no_text_tells_is_not_saved(value: Any) -> None:
     assert content_of(closed(value), "") == ""
 
@@ -197,6 +203,17 @@ def test_a_definition_tells_what_is_named() -> None:
         (closed(np.int64(1)), closed(np.int64(2))),
         (closed({"a", "b"}), closed({"a", "c"})),
         (of_default(1.0), of_default(2.0)),
+        (closed(numba.njit(plain_helper)), closed(numba.njit("int64(int64)")(plain_helper))),
+        (closed((LARGE,)), closed((LARGE + (np.arange(len(LARGE)) == 500),))),
     ):
         assert told(one) != told(other)
     assert told(closed({"b", "a"})) == told(closed({"a", "b"}))
+
+
+@pytest.mark.small
+def test_a_name_without_a_value_yet_is_left_out() -> None:
+    def function(ranks: Any) -> Any:
+        return later
+
+    assert [*parts_of(function, "source", set())] == ["source "]
+    later = 1

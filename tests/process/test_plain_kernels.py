@@ -1,5 +1,6 @@
 """Kernels that are not on disk run as plain Python while that takes less time than to compile."""
 
+import ast
 import os
 import pickle
 import subprocess
@@ -61,6 +62,41 @@ def test_a_kernel_is_compiled_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain, "SECONDS", 1e-9)
     kernel = jit.kernel(sum_slots)
     assert [compiled_by(kernel, 10)[1] for _ in range(3)] == [0, 1, 0]
+
+
+def test_kernels_have_no_function_with_other_bits_as_plain_python() -> None:
+    """NumPy's loops of exp, log and powers are its own; those of `math` are those of kernels."""
+    for path in Path(jit.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+                assert isinstance(node.left, ast.Constant), f"{path.name}, line {node.lineno}"
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np":
+                other = {"exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "power", "mean"}
+                assert node.attr not in other, f"{path.name}, line {node.lineno}"
+
+
+def test_kernels_read_no_offsets_of_labels_without_gains(tmp_path: Path) -> None:
+    """Those are of all labels, of which there may be fewer than lists."""
+    code = """
+from contextlib import suppress
+import rankmill
+from rankmill.kernels import jit
+from rankmill.metrics.registry import REGISTRY
+lists = {query: [*map(str, range(query)), "a"] for query in range(9)}  # all of other lengths
+semantics = rankmill.Semantics(unlabelled="zero")
+values = {}
+for name in REGISTRY:
+    with suppress(rankmill.RankmillError):
+        values[name] = rankmill.evaluate({8: ["a"]}, lists, name, semantics=semantics)[name]
+print(values["map"] == values["first_hit"] == 1 / 81, len(values), jit.compiled_so_far().compiled)
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    same, count, compiled = answer.stdout.split() or [answer.stderr, "0", "0"]
+    assert (same, compiled) == ("True", "0")
+    assert int(count) > 40
 
 
 def test_an_error_leaves_no_trace_of_the_missing_file() -> None:

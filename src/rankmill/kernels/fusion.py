@@ -235,10 +235,8 @@ def scale_of(scores, members, length, norm):
         return 0.0, high if high > 0.0 else np.inf
     if high == low:
         return low, 1.0
-    if norm == MIN_MAX:
-        return low, high - low
-    if norm == INVERTED:
-        return high, low - high
+    if norm == MIN_MAX or norm == INVERTED:
+        return (low, high - low) if norm == MIN_MAX else (high, low - high)
     if norm == TOTAL:
         total = 0.0
         for i in range(length):
@@ -252,7 +250,8 @@ def scale_of(scores, members, length, norm):
     mean /= length
     squares = 0.0
     for i in range(length):
-        squares += ((scores[members[i]] - low) / width - mean) ** 2
+        apart = (scores[members[i]] - low) / width - mean
+        squares += apart * apart  # a power has other bits in plain Python
     deviation = width * np.sqrt(squares / length)
     return low + mean * width, deviation if deviation > 0.0 else np.inf
 

@@ -5,6 +5,8 @@ Bin m has its centre at ``high - m / per_unit`` with m = 0 .. bins - 1. A score 
 around it. A query therefore takes O(items + bins) steps.
 """
 
+import math
+
 import numpy as np
 
 from rankmill.kernels.jit import heavy_kernel, helper
@@ -138,7 +140,7 @@ def tied_bin(hits, n, hits_before, before):
     ratio_by_n = -ratio / (above_one + TIED_GUARD) if n > 1.0 else 0.0
     first = before + 1.0
     after = first + n
-    inverses = np.log1p(n / first)
+    inverses = math.log1p(n / first)
     base = hits_before + 1.0 - ratio * first
     precisions = n * ratio + base * inverses
     by_ratio = n - first * inverses

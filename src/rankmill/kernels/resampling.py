@@ -5,6 +5,8 @@ OOPSLA 2014), and one call adds up a whole replicate in the order of its argumen
 has the same bits in any block and on any thread.
 """
 
+import math
+
 import numpy as np
 
 from rankmill.kernels.intrinsics import count_ones
@@ -220,7 +222,7 @@ def binomial(n, p, key, counter):
 @helper
 def binomial_by_inversion(n, p, key, counter):
     odds = p / (1.0 - p)
-    at_zero = np.exp(n * np.log1p(-p))
+    at_zero = math.exp(n * math.log1p(-p))
     while True:
         u = uniform(key, counter)
         counter += ONE
@@ -252,12 +254,12 @@ def binomial_by_rejection(n, p, key, counter):
             continue
         alpha = (2.83 + 5.1 / b) * deviation
         mode = np.int64(np.floor((n + 1) * p))
-        bound = (mode + 0.5) * np.log((mode + 1) / (odds * (n - mode + 1)))
-        bound += (n + 1) * np.log((n - mode + 1) / (n - k + 1))
-        bound += (k + 0.5) * np.log(odds * (n - k + 1) / (k + 1))
+        bound = (mode + 0.5) * math.log((mode + 1) / (odds * (n - mode + 1)))
+        bound += (n + 1) * math.log((n - mode + 1) / (n - k + 1))
+        bound += (k + 0.5) * math.log(odds * (n - k + 1) / (k + 1))
         bound += stirling_tail(mode) + stirling_tail(n - mode)
         bound -= stirling_tail(k) + stirling_tail(n - k)
-        if np.log(v * alpha / (a / (distance * distance) + b)) <= bound:
+        if math.log(v * alpha / (a / (distance * distance) + b)) <= bound:
             return k, counter
 
 

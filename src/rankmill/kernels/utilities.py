@@ -127,6 +127,7 @@ FIRST, BEST, UP_TO_BEST, EACH, BY_WORTH = 0, 1, 2, 3, 4
 def stopped_ratio(hits, q, k, beta, gamma, kind):
     """The blended ratio at the ranks where somebody stops, times the chance to stop there."""
     start, end = hits.offsets[q], hits.offsets[q + 1]
+    first = hits.label_offsets[q] if len(hits.label_gains) > 0 else 0
     while end > start and hits.ranks[end - 1] > k:
         end -= 1
     best = start
@@ -140,8 +141,7 @@ def stopped_ratio(hits, q, k, beta, gamma, kind):
     power = 1.0
     for h in range(start, end):
         while place < min(hits.ranks[h], hits.label_counts[q]):
-            label = hits.label_offsets[q] + place
-            ideal += hits.label_gains[label] if len(hits.label_gains) > 0 else 1.0
+            ideal += hits.label_gains[first + place] if len(hits.label_gains) > 0 else 1.0
             place += 1
         gain += hits.gains[h]
         ratio = (h - start + 1 + beta * gain) / (hits.ranks[h] + beta * ideal)
@@ -220,7 +220,7 @@ def overlap_with_labels(hits, k, p, out):
     taken = np.zeros(depths, np.int64)  # of the labels of one gain, by the place of the first
     for q in range(len(out)):
         count, depth = hits.label_counts[q], depth_of(hits, q, k)
-        start = hits.label_offsets[q]
+        start = hits.label_offsets[q] if len(hits.label_gains) > 0 else 0
         entered[: depth + 1] = 0
         taken[: count + 1] = 0
         for h in range(hits.offsets[q], hits.offsets[q + 1]):

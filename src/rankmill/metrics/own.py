@@ -8,7 +8,6 @@ import inspect
 import math
 import os
 import re
-import sys
 import threading
 import time
 import warnings
@@ -28,6 +27,7 @@ __all__ = ["OwnKernel", "OwnMetricError", "metric"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 # What a function of one query may take, but for parameters.
 TAKEN = ("ranks", "gains", "labels", "predictions", "label_gains", "discounts", "k")
+LARGEST = 1e100  # of a value, as of a gain: its square is added up
 # Functions that return no number, but what makes it later.
 _LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _compiling = threading.Lock()
@@ -283,15 +283,16 @@ class OwnKernel:
         return -1
 
     def _check(self, hits: Any, out: np.ndarray) -> None:
-        low, high = self.bounds
-        most = sys.float_info.max
-        if len(out) and max(low, -most) <= out.min() and out.max() <= min(high, most):
+        low, high = max(self.bounds[0], -LARGEST), min(self.bounds[1], LARGEST)
+        if len(out) and low <= out.min() and out.max() <= high:
             return
         asked = (hits.label_counts > 0) & ((hits.prediction_counts > 0) | self.empty)
-        wrong = asked & ~((out >= low) & (out <= high) & np.isfinite(out))
+        wrong = asked & ~((out >= low) & (out <= high))
         if wrong.any():
             row = int(wrong.argmax())
-            expected = _range_text(low, high).replace("any number", "a number")
+            expected = _range_text(*self.bounds).replace("any number", "a number")
+            if LARGEST < abs(out[row]) < math.inf:
+                expected = f"a number up to {LARGEST:g} of either sign"
             raise OwnMetricError(f"its value is {float(out[row])!r}; expected {expected}", row)
 
     def _arguments(

@@ -9,6 +9,7 @@ from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.registry import NAMES, parse
 
 GRAMMAR = "'NAME = 0.3*METRIC[COLUMN=VALUE] + 0.7*METRIC', where a part in [] is one slice of --by"
+LARGEST = 1e50  # of a weight: squares of weighted values are float64
 _TERM = re.compile(
     r"\s*(?P<sign>[+-]?)\s*(?:(?P<weight>[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*\*\s*)?"
     r"(?P<metric>[A-Za-z_][^][()+*\s-]*(?:\([^()]*\)[^][()+*\s-]*)?)\s*"
@@ -75,6 +76,11 @@ def _terms(name: str, text: str, rel: float | None) -> list[Term]:
             weight = float(f"{one['sign']}{one['weight'] or 1}")
         except ValueError:
             raise UsageError(f"{one['weight']!r} in the sum {name!r} is no number") from None
+        if abs(weight) > LARGEST:
+            raise UsageError(
+                f"the weight {one['weight']} in the sum {name!r} is too large; expected one up to "
+                f"{LARGEST:g}, as 0.3"
+            )
         by, value = (one["by"] or "").strip(), (one["value"] or "").strip()
         terms.append(Term(weight, parse(one["metric"], rel), by, value))
         at = one.end()

@@ -168,8 +168,9 @@ class Gap(Aggregate):
         found = gap_of_counts(self.correct, among, max(1, total), workers)
         if not total:
             return Value(None, tied=found.tied)
-        if ties in ORDERED_TIES:
-            value = math.fsum(rank_pooled(join(list(self.kept or ())), ties).terms) / total
+        if ties in ORDERED_TIES:  # a slice may have no predictions
+            kept = list(self.kept or ())
+            value = math.fsum(rank_pooled(join(kept), ties).terms) / total if kept else 0.0
         else:
             value = getattr(found, ties)
         return Value(value, None, (found.worst, found.best), found.tied)

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import inspect
 import math
+import sys
 import textwrap
 import types
 from collections.abc import Iterator
@@ -47,7 +48,8 @@ def _named_in(plain: Any) -> list[tuple[str, Any]]:
     names = {name for code in _codes(plain.__code__) for name in code.co_names}
     found = {name: plain.__globals__[name] for name in names if name in plain.__globals__}
     for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True):
-        found[name] = cell.cell_contents
+        with contextlib.suppress(ValueError):  # it has no value yet
+            found[name] = cell.cell_contents
     return sorted(found.items())
 
 
@@ -55,21 +57,28 @@ def parts_of(function: Any, source: str, seen: set[int]) -> Iterator[str]:
     """The text of a function, and all that it names: other functions, and constants."""
     plain = getattr(function, "py_func", function)
     seen.add(id(plain))
-    yield f"{source or source_of(plain)} {plain.__defaults__ or ''}"
+    yield f"{source or source_of(plain)} {plain.__defaults__ or ''}{_types_of(function)}"
     for name, value in _named_in(plain):
         inner = getattr(value, "py_func", value)
         yield name
         if isinstance(inner, types.FunctionType):
             if id(inner) not in seen:
-                yield from parts_of(inner, "", seen)
+                yield from parts_of(value, "", seen)
         elif isinstance(value, np.ndarray):
             yield f"{value.dtype} {value.shape} {value.tobytes().hex()}"
         elif isinstance(value, set | frozenset):
             yield repr(sorted(map(repr, value)))
         elif isinstance(value, _SHOWN):
-            yield repr(value)
+            with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+                yield repr(value)
         else:
             yield getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def _types_of(function: Any) -> str:
+    """The types that somebody gave numba for a function, to which arguments and values go."""
+    given = not getattr(function, "_can_compile", True)
+    return str([one.signature for one in function.overloads.values()]) if given else ""
 
 
 def content_of(function: Any, how: str) -> str:
@@ -98,11 +107,11 @@ def _contents(function: Any, seen: dict[int, int]) -> Iterator[str]:
     seen[id(plain)] = len(seen)
     options = sorted({**getattr(function, "targetoptions", {})}.items())
     options += sorted(getattr(function, "locals", {}).items())
-    yield f"{_code_text(plain.__code__)} {plain.__defaults__} {options}"
+    yield f"{_code_text(plain.__code__)} {plain.__defaults__} {options}{_types_of(function)}"
     for name, value in _named_in(plain):
         yield name
         public = getattr(value, "__name__", "")
-        if hasattr(value, "targetoptions"):
+        if hasattr(value, "targetoptions") and hasattr(value, "py_func"):
             yield from _contents(value, seen)
         elif isinstance(value, np.ndarray) and value.dtype.kind in "biufc" and value.nbytes <= 1e6:
             yield f"{value.dtype.str} {value.shape} {value.strides} {value.tobytes().hex()}"
