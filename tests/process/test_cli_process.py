@@ -99,16 +99,27 @@ def by_default() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="module")
+def dump_to_compile_for(tmp_path_factory):
+    """Write 100,000 queries, for which kernels do not run as plain Python."""
+    path = tmp_path_factory.mktemp("compiled") / "wide.parquet"
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(range(300_000)), 3)
+    scores = pa.FixedSizeListArray.from_arrays(pa.array([3.0, 2.0, 1.0] * 100_000), 3)
+    columns = {"user_id": range(100_000), "item_id": lists, "score": scores}
+    pq.write_table(pa.table(columns), path)
+    return path, path
+
+
 # Each signal, and each delay, once.
 @pytest.mark.parametrize(("delay", "number"), some(itertools.product([0.3, 1.0, 2.5], ENDS), 4))
-def test_a_signal_ends_it_at_once_and_leaves_nothing(dump, tmp_path, number, delay):
+def test_a_signal_ends_it_at_once_and_leaves_nothing(dump_to_compile_for, tmp_path, number, delay):
     outputs = [tmp_path / "out.json", tmp_path.parent / f"{tmp_path.name}-users.parquet"]
     before = sorted(os.listdir(tmp_path))
     cache = tmp_path.parent / f"{tmp_path.name}-cache"
-    # Without a cache of compiled code, even this small input takes seconds and can be interrupted.
+    # Without a cache of compiled code, this takes seconds and can be interrupted.
     metrics = [word for name in ("map@3", "ndcg@3", "f1@2", "gap") for word in ("-m", name)]
     with process(
-        *("evaluate", *dump, *metrics, "-o", outputs[0], "--per-query", outputs[1]),
+        *("evaluate", *dump_to_compile_for, *metrics, "-o", outputs[0], "--per-query", outputs[1]),
         env=os.environ | {"NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"},
         preexec_fn=by_default,
     ) as evaluation:
