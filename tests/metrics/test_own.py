@@ -492,6 +492,29 @@ def test_a_command_runs_a_file_that_defines_metrics(files: Path, run: Any) -> No
     assert "my_metrics.py: it fails with ZeroDivisionError: division by zero" in told
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "run.csv", "other.csv", "-m", "wins@2", "--moved=1"],
+        ["stability", "run.csv", "other.csv", "-m", "wins"],
+        ["gate", "run.csv", "--rule", "wins@2 >= 0.1"],
+        ["gate", "run.csv", "--baseline", "other.csv", "--rule", "wins@2 drop <= 0.1"],
+        ["explain", "run.csv", "--query-id=1", "-m", "wins@2"],
+        ["evaluate", "run.csv", "-m", "wins@2", "--report", "page.html"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_takes_definitions(files: Path, run: Any, words: list[str]) -> None:
+    (files / "other.csv").write_text("query,item,score\n1,b,3\n1,a,2\n2,y,3\n")
+    command, *others = words
+    code, told, error = run(command, "labels.csv", *others, "--define", "my_metrics.py")
+    assert code in (0, 1), error
+    assert "wins" in told
+    if command == "compare":
+        assert "rankmill explain labels.csv other.csv" in told
+        assert "--define=my_metrics.py" in told
+
+
 def test_only_a_toml_in_the_working_folder_runs_code(
     files: Path, monkeypatch: pytest.MonkeyPatch, run: Any
 ) -> None:

@@ -147,6 +147,7 @@ def _define(ctx: click.Context, _: click.Parameter, paths: tuple[str, ...]) -> N
 
     for path in paths:
         load_file(path)
+    ctx.meta["define"] = paths  # for a command that writes another one
 
     @ctx.call_on_close
     def say() -> None:

@@ -125,16 +125,16 @@ def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int |
 def _given(context: click.Context) -> list[str]:
     """Return the options, of the command line or its file, that say how to read and count."""
     known = {option for one in explain_command.params for option in one.opts}
-    words = []
+    told, words = context.meta | context.params, []
     for one in context.command.params:
         source = context.get_parameter_source(one.name or "")
         by_user = source in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
         name = max(one.opts, key=len)
         if not by_user or name not in known or one.name in _OWN:
             continue
-        values = context.params[one.name or ""]
+        values = told[one.name or ""]
         if isinstance(one, click.Option) and one.is_flag:
-            words += [name] if context.params[one.name or ""] else []
+            words += [name] if values else []
         else:
             listed = values if isinstance(values, tuple) else [_text_of(values)]
             words += [f"{name}={value}" for value in listed]
