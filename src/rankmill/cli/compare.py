@@ -24,7 +24,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import redacted
 
 # Options of both commands that do not change what is counted, or that each query has its own of.
-_OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads")
+_OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads", "quiet")
 
 _HELP = """Compare the PREDICTIONS of systems with those of a baseline.
 
