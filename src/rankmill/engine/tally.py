@@ -88,7 +88,9 @@ class Tally:
         self.aggregates = {
             name: one.merge(self.empty[name]) for name, one in self.before.aggregates.items()
         }
-        self.empties: defaultdict[Key, dict[str, Aggregate]] = defaultdict(job.of_slice.aggregates)
+        self.empties: defaultdict[Key, dict[str, Aggregate]] = defaultdict(
+            lambda: job.of_slice.aggregates()
+        )
         self.slices: dict[Key, dict[str, Aggregate]] = {}
         self.label_pairs = Counter[Key]()
         self.moments = TermProducts()
@@ -159,15 +161,12 @@ class Tally:
         if self.job.of_unpredicted:
             self._add_unpredicted(source)
         labelled = int(self.has_labels.sum())
-        labels = self.index.labels
-        offsets = labels.all_offsets if len(labels.all_offsets) else labels.offsets
-        pairs = int(offsets[-1])
-        totals = labelled, pairs, self.counts["predicted_labels"], 0
+        pairs = int(self._label_offsets[-1])
         counts = dict(self.index.audit) | {
             "queries_labelled": labelled,
             "queries_only_labelled": labelled - self.audit["queries_in_both"],
             "empty_label_lists": len(self.has_labels) - labelled,
-            "labels": int(labels.offsets[-1]),
+            "labels": int(self.index.labels.offsets[-1]),
         }
         before, index, known = self.before, self.index, self.job.catalogue
         needs = {need: need.find_labels(index, known) for need in self.job.needs}
@@ -176,7 +175,7 @@ class Tally:
             before,
             queries=before.queries + counted.closing.queries,
             gap_total=before.gap_total
-            + dict(zip(GAP_TOTALS, totals, strict=True))[self.job.semantics.gap_total],
+            + self._gap_total(labelled, pairs, self.counts["predicted_labels"]),
             audit=audit.add(before.audit, audit.add(self.audit, counts)),
             aggregates={name: one.close(closing) for name, one in self.aggregates.items()},
             moments=before.moments.merge(self._moments()),
@@ -188,8 +187,9 @@ class Tally:
     def _close_slices(self) -> Iterator[tuple[Key, State]]:
         """Yield the state of each slice of these queries."""
         index, job, counted = self.index, self.job, self.counted
-        labels = index.labels
-        offsets = labels.all_offsets if len(labels.all_offsets) else labels.offsets
+        if not index.classes:
+            return
+        offsets = self._label_offsets
         nothing = State.of(job.of_slice)
         for name, (values, codes) in index.classes.items():
             sums = np.zeros((4, len(values)), np.int64)
@@ -212,19 +212,27 @@ class Tally:
                     own = labels_at(index, np.flatnonzero(codes == place))
                     needs = {need: need.find_labels(own, job.catalogue) for need in job.needs}
                     closing = closing._replace(known=own, needs=needs)
-                totals = labelled, label_pairs, self.label_pairs[key], 0
                 some_of = self.slices.get(key, self.empties[key])
                 yield (
                     key,
                     replace(
                         nothing,
                         queries=closing.queries,
-                        gap_total=dict(zip(GAP_TOTALS, totals, strict=True))[
-                            job.semantics.gap_total
-                        ],
+                        gap_total=self._gap_total(labelled, label_pairs, self.label_pairs[key]),
                         aggregates={n: one.close(closing) for n, one in some_of.items()},
                     ),
                 )
+
+    @property
+    def _label_offsets(self) -> np.ndarray:
+        """Where the labels of each query begin and end, with repeats if these count."""
+        labels = self.index.labels
+        return labels.all_offsets if len(labels.all_offsets) else labels.offsets
+
+    def _gap_total(self, labelled: int, pairs: int, predicted: int) -> int:
+        """Return what gap is divided by, as far as it is known here."""
+        totals = dict(zip(GAP_TOTALS, (labelled, pairs, predicted, 0), strict=True))
+        return totals[self.job.semantics.gap_total]
 
     def _weights(self, within: np.ndarray) -> tuple[WeightSums, WeightSums]:
         """Return the weights of queries of the labels that count, and of those that score 1."""

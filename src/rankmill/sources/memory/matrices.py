@@ -129,11 +129,8 @@ def sparse_cells(matrix: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.nda
     if matrix.dtype.kind not in "biuf" or matrix.dtype.itemsize > 8:
         raise InputError(f"{name} holds {matrix.dtype}; expected numbers of at most 64 bits")
     try:
-        if getattr(matrix, "format", "") in (
-            "csr",
-            "csc",
-        ):  # else SciPy writes where its offsets point
-            matrix.check_format(full_check=True)
+        if getattr(matrix, "format", "") in ("csr", "csc"):
+            matrix.check_format(full_check=True)  # else SciPy writes where its offsets point
     except ValueError as error:
         raise InputError(f"{name} is broken: {error}") from None
     rows = matrix.tocsr()
