@@ -82,7 +82,13 @@ def warmup() -> WarmUp:
     code = f"from {__name__} import _compile_from_the_end as run; run()"
     other = None
     if available_cpus() > 1:
-        other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        # It fails and warns as this process does, which compiles whatever it leaves.
+        other = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
     try:
         with compile_all():
             for step in _steps(1):
