@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -83,8 +84,10 @@ def log_loss(listed: Listed, total: int) -> float | None:
 
 def roc_auc(listed: Listed, total: int) -> float | None:
     kinds = [[confidence for confidence, right in listed if right == kind] for kind in (1, 0)]
-    pairs = [Fraction((a > b) + (a >= b), 2) for a in kinds[0] for b in kinds[1]]
-    return float(sum(pairs) / len(pairs)) if pairs else None
+    wrong = sorted(kinds[1])
+    halves = sum(bisect_left(wrong, one) + bisect_right(wrong, one) for one in kinds[0])
+    pairs = len(kinds[0]) * len(kinds[1])
+    return float(Fraction(halves, 2 * pairs)) if pairs else None
 
 
 def dprime(listed: Listed, total: int) -> float | None:

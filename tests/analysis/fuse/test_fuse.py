@@ -317,7 +317,8 @@ def test_each_method_and_norm_is_the_oracle(method: str) -> None:
         given = {"method": method, "norm": norm, **options}
         found = lists_of(rankmill.fuse(runs, weights=weights, **given))
         check(found, oracle(runs, weights=weights, **given), exact=False)
-        for order in itertools.permutations(range(4)):
+        orders = list(itertools.permutations(range(4)))
+        for order in orders[:: 24 // strategies.examples(24)]:
             again = [runs[at] for at in order], [weights[at] for at in order]
             assert lists_of(rankmill.fuse(again[0], weights=again[1], **given)) == found
 
