@@ -319,7 +319,7 @@ def _check_needs(metrics: Iterable[Metric], given: Catalogue) -> None:
         needs.setdefault(TrainingRows, []).append("drop_seen")
     for need, names in needs.items():
         if need.given and getattr(given, need.given) is None:
-            raise UsageError(f"{', '.join(names)} {need.lacks}")
+            raise UsageError(f"{', '.join(names)} {need.lacks}; Spark takes no catalogue")
 
 
 def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Choices) -> None:
