@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from rankmill.errors import UsageError
 from rankmill.semantics.choices import CHOICES, Choices
@@ -122,6 +125,10 @@ class Semantics:
 
     def __post_init__(self) -> None:
         _ = self.choices  # so that what is wrong is told where it is written
+        if isinstance(self.rel, bool) or not isinstance(self.rel, Real | None):
+            raise UsageError(f"rel is {self.rel!r}; expected a number, such as 2")
+        if not isinstance(self.judged_only, bool | np.bool_):
+            raise UsageError(f"judged_only is {self.judged_only!r}; expected True or False")
 
     def __repr__(self) -> str:
         return noun_text(self)
