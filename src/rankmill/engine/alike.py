@@ -99,8 +99,8 @@ class Alike:
 class ShownLists:
     """Collects the lists of the baseline; UsageError if they need more than so many bytes."""
 
-    def __init__(self, queries: int, memory: int) -> None:
-        self._store = LabelStore(queries, 0)
+    def __init__(self, memory: int) -> None:
+        self._store = LabelStore(0, 0)
         self._left = self._memory = memory
 
     def add(self, lists: Lists) -> None:

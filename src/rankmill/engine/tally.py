@@ -102,7 +102,7 @@ class Tally:
         # Lists beside those of the baseline, which are kept until all of them are read.
         beside = job.alike.metrics if job.alike and job.alike.index else ()
         self.alike = {name: np.full(queries, np.nan) for name in beside}
-        self.shown = ShownLists(queries, job.memory)
+        self.shown = ShownLists(job.memory)
         # Which queries of the labels have predictions, where that matters.
         self.predicted = np.zeros(queries, np.bool_)
         self._keeps_predicted = job.semantics.unpredicted != "zero" or job.of_unpredicted

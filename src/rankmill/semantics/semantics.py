@@ -8,8 +8,6 @@ from functools import cached_property
 from numbers import Real
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from rankmill.errors import UsageError
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import preset
@@ -127,7 +125,7 @@ class Semantics:
         _ = self.choices  # so that what is wrong is told where it is written
         if isinstance(self.rel, bool) or not isinstance(self.rel, Real | None):
             raise UsageError(f"rel is {self.rel!r}; expected a number, such as 2")
-        if not isinstance(self.judged_only, bool | np.bool_):
+        if not isinstance(self.judged_only, bool):
             raise UsageError(f"judged_only is {self.judged_only!r}; expected True or False")
 
     def __repr__(self) -> str:
