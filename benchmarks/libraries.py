@@ -232,6 +232,14 @@ LIBRARIES: dict[str, Library] = {
         close=1e-6,
     ),
     "RecTools": Library("rectools", answers.rectools, TRAINED, catalogue=True),
+    "RecTools, ranks": Library(
+        "rectools",
+        answers.rectools,
+        {"precision@3": "Precision", "recall@3": "Recall", "hit@3": "HitRate"}
+        | {"map@3": "MAP", "ndcg@3": "NDCG", "first_hit@3": "MRR"},
+        {"semantics": {"ap_divisor": "labels", "ideal_dcg": "k"}},
+        gains=(0, 1),
+    ),
     "RePlay": Library(
         "replay",
         answers.replay,

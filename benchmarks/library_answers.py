@@ -295,7 +295,12 @@ def rectools(dump: Dump, names: Names) -> dict[str, Values]:
     mcc = metrics.MCC(k=3).calc_per_user(listed, right, dump.items).to_dict()
     fbeta = metrics.F1Beta(k=3, beta=2).calc_per_user(listed, some).to_dict()
     zeros = dict.fromkeys(set(dump.labels) - set(fbeta), 0.0)
-    return {
+    of_ranks = {
+        one: getattr(metrics, name)(k=3).calc_per_user(listed, right).to_dict()
+        for one, name in names.items()
+        if name in ("Precision", "Recall", "HitRate", "MAP", "NDCG", "MRR")
+    }
+    return of_ranks | {
         "mcc(items=20)@3": {query: mcc.get(query, 0.0) for query in dump.labels}
         | dict.fromkeys(dump.labels.keys() - dump.run.keys(), -1.0),
         "fbeta(beta=2)@3": fbeta | zeros,

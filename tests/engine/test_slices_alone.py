@@ -27,7 +27,15 @@ KINDS = ["a", "b", "c", None]
 OF_QUERIES = ["map@3", "recall@3:micro", "first_rank:median", "utility", "bpref", "ndcg@2"]
 POOLED = ["gap", "gap@2", "auprc", "best_f1", "best_f1_threshold", "brier", "ece", "dprime"]
 SHOWN = ["coverage@2", "coverage_of_labels@3", "gini@3", "entropy", "hhi", "personalization@2"]
-BESIDE = ["popularity@2", "popularity_lift", "novelty", "serendipity@2", "head_share@2"]
+BESIDE = [
+    "popularity@2",
+    "popularity_lift",
+    "novelty",
+    "serendipity@2",
+    "head_share@2",
+    "psp@2",
+    "psndcg@3",
+]
 GROUPS = [
     "exposure_parity",
     "treatment_parity@2",

@@ -26,6 +26,7 @@ import rankmill
 from rankmill import metric
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics import packages, registry
+from rankmill.metrics.records.definitions import parts_of
 from rankmill.parts import State, evaluate_part
 from strategies import Case, cases, examples, wide_labels, wide_predictions
 
@@ -585,3 +586,17 @@ def test_a_command_says_what_plain_python_took(files: Path) -> None:
     assert 0.6 <= took <= whole
     assert "plain Python" not in told(0.3, "--quiet")
     assert "plain Python" not in told(0.0)
+
+
+def test_a_function_of_a_module_is_part_of_the_definition(tmp_path: Path) -> None:
+    told = []
+    for number, body in enumerate(("1 / rank", "2 / rank", "1 / rank  # the same")):
+        file = tmp_path / f"of_mine{number}.py"
+        file.write_text(f"def helper(rank):\n    return {body}\n")
+        of_mine = types.ModuleType("of_mine")
+        of_mine.__file__ = str(file)
+        exec(compile(file.read_text(), file, "exec"), vars(of_mine))
+        space: dict[str, Any] = {"of_mine": of_mine, "np": np}
+        exec("def value(ranks):\n    return of_mine.helper(np.log2(ranks[0] + 1))", space)
+        told.append([*parts_of(space["value"], "", set())])
+    assert told[0] == told[2] != told[1]

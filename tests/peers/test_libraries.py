@@ -33,7 +33,9 @@ def test_every_metric_has_a_library_or_is_told_without_one() -> None:
     assert all((Path(__file__).parents[1] / name).exists() for name in tests)
 
 
-@pytest.mark.parametrize("library", ["ranx", "recbole", "replay", "lenskit", "elliot", "cornac"])
+@pytest.mark.parametrize(
+    "library", ["ranx", "recbole", "replay", "lenskit", "elliot", "cornac", "rectools"]
+)
 def test_each_name_that_is_told_is_run_in_its_library(library: str) -> None:
     rows = [one for one in libraries.LIBRARIES.values() if one.module == library]
     run = {re.split(r"[@.(]", name)[0] for one in rows for name in one.names.values()}

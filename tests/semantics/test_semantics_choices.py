@@ -534,3 +534,18 @@ def test_semantics_in_each_form() -> None:
 @pytest.mark.small
 def test_the_default_of_each_field_is_its_first_choice() -> None:
     assert Choices().to_dict() == {field: next(iter(one)) for field, one in CHOICES.items()}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rel": "2"}, ["rel is '2'", "a number"]),
+        ({"rel": True}, ["rel is True", "a number"]),
+        ({"judged_only": 1}, ["judged_only is 1", "True or False"]),
+    ],
+)
+def test_what_counts_is_a_number_and_a_flag(given: Any, words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        rankmill.Semantics(**given)
+    tells(caught.value, words)

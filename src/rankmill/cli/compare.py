@@ -63,10 +63,12 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
+    from rankmill.metrics.defaults import DEFAULT_METRICS
     from rankmill.metrics.registry import parse_under
+    from rankmill.metrics.texts import split_beside
     from rankmill.show.pictures import check_picture, rendered
 
-    parse_under(metrics, options["semantics"])
+    parse_under(split_beside(metrics)[0] or DEFAULT_METRICS, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     if len(runs) < 2:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import getopt
+import re
 import sys
 
 import click
 
 from rankmill.cli.command import table_command
-from rankmill.errors import UsageError
+from rankmill.errors import InputError, UsageError
 
 _SHORT = "qm:cl:nD:JN:M:R:T:oZ:"
 _LONG = {
@@ -81,7 +82,10 @@ def command(arguments: tuple[str, ...], version: str) -> None:
         query=query,
         scores=last.get("-Z", ""),
     )
-    text = printed(files[0], files[1], asked)
+    try:
+        text = printed(files[0], files[1], asked)
+    except InputError as error:  # trec_eval has none of the options that such errors go on to name
+        raise InputError(re.split(r"; if not, name|, but repeated_", str(error))[0]) from None
     sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
     sys.stdout.flush()
 

@@ -164,6 +164,9 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
         queries = join_ids([queries, strangers])
         more = np.full(len(strangers.keys), counted.unlabelled)
         columns = [np.concatenate([each, more]) for each in columns]
+    for each, alike in tally.alike.items():
+        names.append(each)
+        columns.append(np.append(alike[rows], np.full(len(queries.keys) - len(rows), np.nan)))
     if tally.index.weights is not None:  # then strangers do not count
         names.append(WEIGHT)
         columns.append(tally.index.weights[rows])

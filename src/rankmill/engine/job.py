@@ -56,6 +56,8 @@ class Job:
     aside : tuple of Metric
         More means over queries, which are added up and change nothing that is shown: no count of
         the audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
+    alike : Alike or None
+        What each list is beside that of the baseline.
     cuts : Cuts or None
         How to cut the queries into slices, in each of which the job is done as well.
     by : tuple of str
@@ -89,6 +91,7 @@ class Job:
     keep_rows: bool = False
     part: bool = False
     aside: tuple[Metric, ...] = ()
+    alike: Any = None
     cuts: Any = None
     by: tuple[str, ...] = ()
     sums: tuple[str, ...] = ()
@@ -163,7 +166,8 @@ class Job:
         """How many of the best items of a query have to be known, those it had in training too."""
         if self.scope.judged_only or self.keep_lengths:
             return NO_CUTOFF
-        last = max(metric.limit for metric in (*self.metrics, *self.aside))
+        beside = [self.alike.reach] if self.alike else []
+        last: int = max([*beside, *(metric.limit for metric in (*self.metrics, *self.aside))])
         last = min(last, self.scope.depth or last)
         if self.scope.drop_seen and self.catalogue and self.catalogue.training:
             last += self.catalogue.training.most
@@ -315,7 +319,7 @@ def _check_needs(metrics: Iterable[Metric], given: Catalogue) -> None:
         needs.setdefault(TrainingRows, []).append("drop_seen")
     for need, names in needs.items():
         if need.given and getattr(given, need.given) is None:
-            raise UsageError(f"{', '.join(names)} {need.lacks}")
+            raise UsageError(f"{', '.join(names)} {need.lacks}; Spark takes no catalogue")
 
 
 def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Choices) -> None:

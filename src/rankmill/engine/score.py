@@ -53,6 +53,8 @@ class Block:
         What each aggregate of the job comes to.
     values : dict of str to float64[n]
         The values a query, if they are kept.
+    shown : Lists or None
+        The first items of the lists, if those of other systems will be compared with them.
     audit, counts : dict of str to int
     slices : dict of slice to dict
         What each aggregate comes to in each slice.
@@ -68,6 +70,7 @@ class Block:
     lengths: np.ndarray
     aggregates: dict[str, Aggregate]
     values: dict[str, np.ndarray]
+    shown: Lists | None
     audit: dict[str, int]
     counts: dict[str, int]
     slices: dict[Key, dict[str, Aggregate]]
@@ -108,6 +111,10 @@ def score_lists(
     ways = ways_at(index, job.cuts.derived, rows, lengths) if job.cuts else []
     weights = index.weights_at(rows)
     aggregates, values, each = _scored(whole, judged, own, weights, job, empty, bool(ways))
+    shown = None
+    if job.alike is not None:
+        shown, beside = job.alike.score(lists)
+        values |= beside
     both = labelled & predicted
     places = places_of(ways)
     return Block(
@@ -118,6 +125,7 @@ def score_lists(
         lengths=lengths,
         aggregates=aggregates,
         values=values,
+        shown=shown,
         audit={
             "queries_predicted": int(predicted.sum()),
             "queries_in_both": int(both.sum()),

@@ -10,6 +10,7 @@ import numpy as np
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.columns.place import Place
+from rankmill.engine.alike import ShownLists
 from rankmill.engine.job import Job
 from rankmill.engine.score import Block, score_unpredicted
 from rankmill.engine.segments import DERIVED, Key, Known, compact
@@ -98,6 +99,10 @@ class Tally:
         queries = len(index.queries.keys)
         names = job.values_kept
         self.values = {name: np.zeros(queries) for name in names}
+        # Lists beside those of the baseline, which are kept until all of them are read.
+        beside = job.alike.metrics if job.alike and job.alike.index else ()
+        self.alike = {name: np.full(queries, np.nan) for name in beside}
+        self.shown = ShownLists(job.memory)
         # Which queries of the labels have predictions, where that matters.
         self.predicted = np.zeros(queries, np.bool_)
         self._keeps_predicted = job.semantics.unpredicted != "zero" or job.of_unpredicted
@@ -129,7 +134,10 @@ class Tally:
         if self.job.keep_lengths:
             self.lengths[rows[known]] = block.lengths[known]
         for name, new_values in block.values.items():
-            self.values[name][rows[known]] = new_values[known]
+            kept = self.alike if name in self.alike else self.values
+            kept[name][rows[known]] = new_values[known]
+        if block.shown is not None:
+            self.shown.add(block.shown)
         if len(strange):
             ids = join_ids([take_ids(block.queries, strange)])  # a copy, which frees the batch
             self._strangers.append((ids, block.lengths[strange] > 0, strange, block.place))

@@ -17,7 +17,7 @@ def best_items(scores, k, tied, seen_offsets, seen_items, out_offsets, out_items
     Returns the first place, row * columns + item, with a NaN; or -1.
     """
     rows, columns = scores.shape
-    room = min(columns, 2 * k + CHUNK)
+    room = min(columns, 2 * k + CHUNK) + CHUNK
     items = np.empty(room, np.int64)
     values = np.empty(room, scores.dtype)
     spare = np.empty(room, scores.dtype)
@@ -37,19 +37,20 @@ def best_items(scores, k, tied, seen_offsets, seen_items, out_offsets, out_items
             end = min(start + CHUNK, columns)
             if cut and not any_above(row[start:end], least):
                 continue
-            for i in range(start, end):
+            for i in range(start, end):  # without branches, which would be mispredicted
                 value = row[i]
-                if (cut and value <= least) or hidden[i]:
-                    continue
-                if value != value:
-                    return q * columns + i
                 items[count] = i
                 values[count] = value
-                count += 1
-                if count == room and count > k:
-                    least = kth_highest(values, count, k, spare)
-                    count = keep_highest(items, values, count, k, least)
-                    cut = True
+                count += (not (cut & (value <= least))) & (not hidden[i])
+            if count > room - CHUNK:
+                if has_nan(values, count):
+                    break
+                least = kth_highest(values, count, k, spare)
+                count = keep_highest(items, values, count, k, least)
+                cut = True
+        for i in range(count):
+            if values[i] != values[i]:
+                return q * columns + items[i]
         if count > k:
             least = kth_highest(values, count, k, spare)
             count = keep_highest(items, values, count, k, least)
@@ -82,32 +83,43 @@ def any_above(scores, least):
 
 
 @helper
+def has_nan(values, count):
+    """Return whether one of the first values is NaN."""
+    found = False
+    for i in range(count):
+        found |= values[i] != values[i]
+    return found
+
+
+@helper
+def move_first(values, low, end, pivot, equal):
+    """Move the values above a pivot, or `equal` to it, to the place `low`; return their end.
+
+    Without branches, each of which would be mispredicted half of the time.
+    """
+    for i in range(low, end):
+        value = values[i]
+        values[i] = values[low]
+        values[low] = value
+        low += value == pivot if equal else value > pivot
+    return low
+
+
+@helper
 def kth_highest(values, count, k, spare):
     """Return the k-th highest of the first values (quickselect), which stay as they are."""
-    for i in range(count):
-        spare[i] = values[i]
+    spare[:count] = values[:count]
     low = 0
-    high = count - 1
-    while low < high:
-        pivot = spare[(low + high) // 2]
-        i = low
-        j = high
-        while i <= j:
-            while spare[i] > pivot:
-                i += 1
-            while spare[j] < pivot:
-                j -= 1
-            if i <= j:
-                spare[i], spare[j] = spare[j], spare[i]
-                i += 1
-                j -= 1
-        if k - 1 <= j:
-            high = j
-        elif k - 1 >= i:
-            low = i
-        else:
-            break
-    return spare[k - 1]
+    end = count
+    while True:
+        pivot = spare[(low + end) // 2]
+        above = move_first(spare, low, end, pivot, False)
+        if k <= above:
+            end = above
+            continue
+        low = move_first(spare, above, end, pivot, True)
+        if k <= low:
+            return pivot
 
 
 @helper
@@ -118,13 +130,10 @@ def keep_highest(items, values, count, k, least):
         equal -= values[i] > least
     kept = 0
     for i in range(count):
-        if values[i] == least:
-            if equal == 0:
-                continue
-            equal -= 1
-        elif values[i] < least:
-            continue
-        items[kept] = items[i]
-        values[kept] = values[i]
-        kept += 1
+        item, value = items[i], values[i]
+        items[kept] = item
+        values[kept] = value
+        same = value == least and equal > 0
+        equal -= same
+        kept += same or value > least
     return kept

@@ -45,7 +45,9 @@ COMPUTED: dict[str, dict[str, str]] = {
     },
     "rectools": {
         **{"Precision": "precision@10", "Recall": "recall@10", "F1Beta": "fbeta@10"},
-        **{"HitRate": "hit@10", "MAP": "map@10", "NDCG": "ndcg@10", "MRR": "first_hit@10"},
+        **{"HitRate": "hit@10", "MRR": "first_hit@10"},
+        "MAP": "map@10; --semantics ap_divisor=labels",
+        "NDCG": "ndcg@10; --binary --semantics ideal_dcg=k",
         **{"CatalogCoverage": "coverage@10", "MeanInvUserFreq": "novelty@10"},
         **{"AvgRecPopularity": "popularity@10", "Serendipity": "serendipity@10"},
         **{"CoveredUsers": "user_coverage", "MCC": "mcc(items=1000)@10"},
@@ -100,8 +102,8 @@ REFUSED: dict[str, dict[str, str]] = {
         "type auc@10",
         "IntraListDiversity": "its distance is what the user hands over; ild takes that of groups, "
         "ild_cosine that of vectors",
-        "Intersection": "it compares the lists of two models; type rbo@10, with the other lists as "
-        "labels",
+        "Intersection": "it compares the lists of two models, as compare does with "
+        "precision@10:baseline",
         "SufficientReco": "it is the mean of min(1, n / k); user_coverage@10 counts full lists",
         "UnrepeatedReco": "repeats are counted by the audit, as repeated_items",
     },
@@ -117,8 +119,8 @@ REFUSED: dict[str, dict[str, str]] = {
         "Novelty": "it is the share of the first k that the query did not have in training; the "
         "audit counts these over all lists, as seen_items",
         "Surprisal": "it is novelty@10 over log2 of the number of queries in training",
-        "Unexpectedness": "it compares with the lists of another model; type rbo@10, with these as "
-        "labels",
+        "Unexpectedness": "it compares with the lists of another model, as compare does with "
+        "precision@10:baseline",
         "ConfidenceInterval": "every mean has its standard error, and compare its intervals",
     },
     "lenskit": {

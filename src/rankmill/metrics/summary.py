@@ -50,5 +50,9 @@ def read_summary(text: str, metric: str) -> str:
     found = re.fullmatch(r"(p|above=)([0-9]{1,9}(?:[.][0-9]{1,9})?|[.][0-9]{1,9})", name)
     if found and (found[1] != "p" or float(found[2]) <= 100):
         return found[1] + number_text(float(found[2]))
+    if name == "baseline":
+        raise UsageError(
+            f"{metric!r} is of the lists of two systems, which compare alone takes, on one machine"
+        )
     there = "; ".join(f"{one}, {what}" for one, what in SUMMARIES.items())
     raise UsageError(f"{metric!r} has no summary {text!r}: there are {there}")

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from rankmill.errors import UsageError
 
 LISTED = "'rankmill metrics' lists all"
+# What stands behind a metric whose labels are the lists of the baseline.
+OF_BASELINE = ":baseline"
 DEFINED = "define your own by --define FILE.py on the command line, @rankmill.metric in Python"
 
 
@@ -88,6 +90,19 @@ def split_names(texts: str | Iterable[str]) -> list[str]:
     if not named:
         raise UsageError(f"no metric was asked for: {LISTED}")
     return [one for text in named for one in _names(text)]
+
+
+def split_beside(texts: str | Iterable[str]) -> tuple[list[str], list[str]]:
+    """The names asked for of the labels, and those of the lists of the baseline.
+
+    Examples
+    --------
+    >>> split_beside("map@12,rbo(p=0.9)@10:baseline")
+    (['map@12'], ['rbo(p=0.9)@10:baseline'])
+    """
+    names = split_names(texts)
+    beside = [one for one in names if isinstance(one, str) and one.rstrip().endswith(OF_BASELINE)]
+    return [one for one in names if one not in beside], beside
 
 
 def pieces_of(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, TypeAlias
 
 from rankmill.errors import UsageError
@@ -122,6 +123,10 @@ class Semantics:
 
     def __post_init__(self) -> None:
         _ = self.choices  # so that what is wrong is told where it is written
+        if isinstance(self.rel, bool) or not isinstance(self.rel, Real | None):
+            raise UsageError(f"rel is {self.rel!r}; expected a number, such as 2")
+        if not isinstance(self.judged_only, bool):
+            raise UsageError(f"judged_only is {self.judged_only!r}; expected True or False")
 
     def __repr__(self) -> str:
         return noun_text(self)

@@ -185,3 +185,23 @@ def test_what_is_refused(flags: list[str], code: int, told: str, print_it: Any) 
     outcome = print_it(*flags)
     assert (outcome.exit_code, outcome.stdout) == (code, "")
     assert told in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run"),
+    [
+        ("q1 0 a 1\nq1 0 a 0\n", "q1 Q0 a 1 2.0 r\n"),
+        ("q1 0 a 1\n", "q1 Q0 a 1 2.0 r\nq1 Q0 a 2 1.0 r\n"),
+        ("q1 0 a 1\n", "q1 Q0 a 1\n"),
+    ],
+)
+def test_errors_name_no_option_that_trec_eval_lacks(
+    qrels: str, run: str, tmp_path: Path, run_cli: Any
+) -> None:
+    (tmp_path / "qrels").write_text(qrels)
+    (tmp_path / "run").write_text(run)
+    told = run_cli("trec_eval", str(tmp_path / "qrels"), str(tmp_path / "run"))
+    assert told.exit_code == 3
+    assert "line" in told.stderr or "a second time" in told.stderr
+    assert "--" not in told.stderr
+    assert "repeated_" not in told.stderr

@@ -137,3 +137,28 @@ def test_what_is_said_of_bad_arguments(
     with pytest.raises(kind) as caught:
         run()
     tells(caught.value, [said])
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 65, 300])
+@pytest.mark.parametrize("of", ["normal", "few", "same", "rising", "falling", "infinite"])
+def test_any_order_of_scores_and_any_ties(width: int, of: str) -> None:
+    draw, places = np.random.default_rng(width), np.arange(width, dtype=np.float64)
+    row = {
+        "normal": draw.standard_normal(width),
+        "few": draw.integers(0, 3, width),
+        "same": np.zeros(width),
+        "rising": places,
+        "falling": -places,
+        "infinite": draw.choice([-np.inf, np.inf, 0.0, -0.0], width),
+    }[of].astype(np.float32)
+    order = np.lexsort((places, -row))
+    for k in {1, (width + 1) // 2, width}:
+        best = top_k(np.stack([row, row]), k)
+        assert best.data.to_lists() == [order[:k].tolist()] * 2
+        assert best.score.to_lists() == [row[order[:k]].tolist()] * 2
+        for column in {0, width // 2, width - 1}:
+            wrong = row.copy()
+            wrong[column] = np.nan
+            with pytest.raises(InputError, match=f"row 1, column {column} is NaN"):
+                top_k(np.stack([row, wrong]), k)

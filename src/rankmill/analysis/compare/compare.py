@@ -14,19 +14,21 @@ from rankmill.analysis.compare.comparison_request import (
 )
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.differences import Settings
+from rankmill.analysis.compare.differences.differences import Likeness, Settings
 from rankmill.analysis.compare.differences.gap_differences import Without, pooled
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.queries.kept_values import check_alone, chosen, join_results
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
 from rankmill.analysis.statistics.significance import TUKEY
+from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import cuts_of
 from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.engine.progress import Progress
 from rankmill.engine.results import Results
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.texts import split_beside
 from rankmill.results.provenance import beside
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
@@ -74,6 +76,8 @@ def compare(
     metrics : str or iterable of str
         As for `evaluate`, sets such as "official", "recsys" and "pr" too; of results all that they
         have.
+        With ":baseline" behind a metric, as in "rbo(p=0.9)@10:baseline", the lists of the baseline
+        are its labels: it tells how alike each system ranks, in `Comparison.alike`.
         gap is no mean over queries: its intervals and its test are those of a jackknife over groups
         of queries, which needs `memory` for all predictions.
     baseline : str, optional
@@ -172,9 +176,12 @@ def compare_in_detail(
     else:
         base, given = baseline_of(runs, baseline), Labels.of(labels)
         cuts = cuts_asked(by, settings, adjust, given.weight)
-        job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory)
+        names, beside = split_beside(metrics)
+        parsed = parse_job(names or DEFAULT_METRICS, given, semantics, catalogue)
+        job, alike = Job(*parsed, memory=memory), Alike.of(beside, parsed.semantics)
+        more: Any = {"details": details, "alike": alike}
         reading, systems = Reading(threads, progress), runs_of(runs)
-        joined = join_runs(job, given, systems, base, cuts, reading, catalogue, details=details)
+        joined = join_runs(job, given, systems, base, cuts, reading, catalogue, **more)
     with Workers(threads) as workers:
         state = joined.state(workers, crossed=settings.crossed, rows=settings.rows)
         found = comparison_of(joined, state, settings, workers)
@@ -186,6 +193,7 @@ def comparison_of(
 ) -> Comparison:
     """Return the comparison of systems that were joined, with what their queries add up to."""
     pairs = partial(joined.pairs, state, settings, workers=workers)
+    alike = joined.likeness()
     return compared(
         joined.results,
         joined.without,
@@ -194,10 +202,22 @@ def comparison_of(
         workers.threads,  # tests that resample use all threads themselves
         moved=joined.moved(settings.moved, workers),
         per_query=joined.aligned.table(),
-        told=[] if joined.covariate is None else [joined.covariate.told],
+        told=[*([] if joined.covariate is None else [joined.covariate.told]), *_lists_told(alike)],
+        alike=alike,
         details=None if joined.seen is None else details_of(joined, settings, workers),
         pairs=pairs if settings.all_pairs else None,
     )
+
+
+def _lists_told(alike: Mapping[str, Mapping[str, Likeness]]) -> list[str]:
+    """Return a note for each metric of the lists of systems beside those of the baseline."""
+
+    def told(name: str, one: Likeness) -> str:
+        value = "no value" if one.value is None else f"{one.value:.6f}"
+        return f"{name} {value} over {plural(one.queries, 'query')}"
+
+    each = {metric: [told(*pair) for pair in of.items()] for metric, of in alike.items()}
+    return [f"{metric}, where both have a list: {', '.join(of)}" for metric, of in each.items()]
 
 
 def compared(

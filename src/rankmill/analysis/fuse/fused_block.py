@@ -62,7 +62,7 @@ def fuse_block(tables: Sequence[Any], fusion: Fusion, schema: Any) -> FusedBlock
         pa.LargeListArray.from_arrays(arrow_of(offsets), arrow_of(scores[: offsets[-1]])),
     ]
     in_all = 0 if any(table is None for table in tables) else _in_all(tables, len(lists.queries))
-    return FusedBlock(pa.Table.from_arrays(columns, schema=schema), in_all, repeats)
+    return FusedBlock(pa.Table.from_arrays(columns, schema=schema), in_all, int(repeats))
 
 
 def _in_all(tables: Sequence[Any], queries: int) -> int:

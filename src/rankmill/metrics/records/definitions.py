@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import math
 import sys
+import sysconfig
 import textwrap
 import types
 from collections.abc import Iterator
@@ -50,7 +51,19 @@ def _named_in(plain: Any) -> list[tuple[str, Any]]:
     for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):  # it has no value yet
             found[name] = cell.cell_contents
+    for name, value in [*found.items()]:
+        if isinstance(value, types.ModuleType) and not _is_installed(value):
+            of_module = {one: getattr(value, one) for one in names if hasattr(value, one)}
+            found |= {f"{name}.{one}": what for one, what in of_module.items()}
     return sorted(found.items())
+
+
+def _is_installed(module: types.ModuleType) -> bool:
+    """Whether a module is Python's or of a package, whose version is no part of a definition."""
+    file = getattr(module, "__file__", None)
+    return file is None or file.startswith(
+        tuple(map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+    )
 
 
 def parts_of(function: Any, source: str, seen: set[int]) -> Iterator[str]:

@@ -141,6 +141,13 @@ class Moved(NamedTuple):
     difference: float
 
 
+class Likeness(NamedTuple):
+    """How alike two systems rank: the mean over queries with lists of both, and how many."""
+
+    value: float | None
+    queries: int
+
+
 @dataclass(frozen=True)
 class Slice:
     """Some of the queries of a comparison.

@@ -12,6 +12,7 @@ from rankmill.columns.numbers import floats_of
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
+from rankmill.metrics.texts import OF_BASELINE
 from rankmill.results.result import WEIGHT, CountedQueries, Result
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -79,6 +80,8 @@ class Aligned(NamedTuple):
 
     def table(self) -> pa.Table:
         """Return the joined table, as `join_per_query` does."""
+        import pyarrow.compute as pc
+
         columns = {
             f"{valid(name)}:{metric}": _spread(
                 table.column(metric), self.rows[name], len(self.queries)
@@ -87,6 +90,9 @@ class Aligned(NamedTuple):
             for metric in table.column_names[1:]
             if metric != WEIGHT
         }
+        for name in [one for one in columns if one.endswith(OF_BASELINE)]:
+            there = ~np.isnan(floats_of(one_chunk(columns[name])))
+            columns[name] = pc.if_else(pa.array(there), columns[name], None)
         weights = self.weights()
         if weights is not None:
             columns[WEIGHT] = pa.array(weights)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import (
     Difference,
+    Likeness,
     Moved,
     Settings,
     pairs_of,
@@ -30,12 +31,15 @@ from rankmill.analysis.compare.queries.alignment import Aligned
 from rankmill.analysis.compare.queries.label_facts import LabelFacts
 from rankmill.analysis.compare.queries.page_metrics import WAYS, PageNumbers, aside_of, bins_of
 from rankmill.analysis.statistics.covariate import AdjustedPaired, Covariate
+from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.job import Job
 from rankmill.engine.progress import Progress
 from rankmill.engine.segments import Segments, segments_of
 from rankmill.engine.state import State
+from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
 from rankmill.results.result import Result
@@ -74,6 +78,8 @@ class Joined(NamedTuple):
         What `leave_out` found for metrics that are no mean over queries, by metric and system.
     seen : PageNumbers or None
         What was computed aside for a page.
+    alike : Alike or None
+        What the lists of systems are beside those of the baseline.
     alone : callable or None
         The join of one of several systems, over all queries that count for it.
     """
@@ -91,6 +97,7 @@ class Joined(NamedTuple):
     gain_function: str
     without: Mapping[str, Without]
     seen: PageNumbers | None = None
+    alike: Alike | None = None
     alone: "Callable[[str], Joined] | None" = None
 
     @property
@@ -112,6 +119,22 @@ class Joined(NamedTuple):
         """Return the ids of the queries that count for all."""
         queries = self.aligned.queries
         return queries if self.common is None else queries.filter(pa.array(self.common))
+
+    def likeness(self) -> dict[str, dict[str, Likeness]]:
+        """Return how alike the lists of each system are to those of the baseline, by metric."""
+
+        def mean(metric: str, name: str) -> Likeness:
+            values = self.values(metric, name)
+            there = ~np.isnan(values)
+            if self.weights is None:
+                return Likeness(Mean.of(values[there]).mean, int(there.sum()))
+            there &= self.weights > 0
+            of = WeightedMean.of(values[there], self.weights[there])
+            return Likeness(of.mean, int(there.sum()))
+
+        others = [name for name in self.results if name != self.baseline]
+        asked = self.alike.metrics if self.alike else ()
+        return {metric: {name: mean(metric, name) for name in others} for metric in asked}
 
     def moved(self, count: int, workers: Workers) -> dict[str, dict[str, list[Moved]]]:
         """Return the queries that moved most, `count` up and down, for each metric and system."""
@@ -265,8 +288,12 @@ def join_runs(
     catalogue: Catalogue | None = None,
     *,
     details: bool = False,
+    alike: Alike | None = None,
 ) -> Joined:
-    """Score all systems and join them; with `details`, more is computed aside for a page."""
+    """Score all systems and join them; with `details`, more is computed aside for a page.
+
+    With `alike`, the baseline is scored first.
+    """
     facts: dict[str, Kind] = cuts.facts
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
@@ -278,8 +305,10 @@ def join_runs(
         keep_lengths=lengths,
         gap_groups=True,
         aside=() if aside is None else aside.metrics,
+        alike=alike,
     )
-    systems = score_systems(job, labels, runs, *reading, catalogue, facts)
+    ordered = runs if alike is None else {baseline: runs[baseline], **runs}
+    systems = score_systems(job, labels, ordered, *reading, catalogue, facts)
     states: dict[str, State] = {}
     without: dict[str, dict[str, LeftOut | str]] = {}
     with closing(systems), Workers(reading.threads) as workers:
@@ -291,11 +320,14 @@ def join_runs(
                 for metric, left in leave_out(one.tally, workers, cuts.cluster).items():
                     without.setdefault(metric, {})[one.name] = left
             gathered.add(one)
+            if alike and one.name == baseline:
+                alike.index = one.tally.shown.index()
             kept = groups_in(one.tally.state.aggregates).values()
             groups = [each for each in kept if each.size]
             if details and groups and (one.name != baseline or len(runs) == 1):
                 gathered.bins[one.name] = bins_of(groups, workers)
             del one  # frees the tally before the next system is scored
+    results = {name: results[name] for name in runs}
     aligned = Aligned.of(results)
     common = aligned.common()
     every = gathered.rows(len(aligned.queries))
@@ -334,5 +366,6 @@ def join_runs(
         job.gain_function,
         without,
         gathered.seen(aside, rows) if aside is not None else None,
+        alike,
         alone,
     )

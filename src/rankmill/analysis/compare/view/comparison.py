@@ -11,6 +11,7 @@ from rankmill.analysis.compare.differences.differences import (
     WORSE,
     Difference,
     Estimate,
+    Likeness,
     Loss,
     Moved,
     Settings,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from rankmill.analysis.compare.view.details import Details
     from rankmill.show.pictures import Picture
 
-
 _OF_MARGIN = ("equivalence", "noninferiority")
 _OF_TESTS = ("tests", *_OF_MARGIN)
 
@@ -87,8 +87,9 @@ class Comparison(Answer):
         Metric -> system -> the queries that gained most and, ascending, those that lost most.
     per_query : pyarrow.Table or None
         A row for each query that counts for any system: its id, and a column SYSTEM:METRIC for
-        each system and metric; null where a query does not count for the system. None if
-        the comparison was made from merged states.
+        each system and metric; null where a query does not count for it. None of merged states.
+    alike : dict of str to dict of str to Likeness
+        Metric -> system -> how alike its lists are to those of the baseline.
     pooled : list of str
         The metrics that are no mean over queries, such as gap: `notes` tell how their intervals
         came to be, their one test is "t", and each system's is over all its own queries.
@@ -118,6 +119,7 @@ class Comparison(Answer):
     pairs: list[SystemPair] = field(default_factory=list)
     moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
     per_query: pa.Table | Any = None  # Any: so that type checkers ask no user to rule None out
+    alike: dict[str, dict[str, Likeness]] = field(default_factory=dict)
     pooled: list[str] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     clusters: int | None = None
@@ -184,6 +186,7 @@ class Comparison(Answer):
             "slices": plain(self.slices),
             "losses": plain(self.losses),
             "pooled": self.pooled,
+            "alike": plain(self.alike),
             "moved": plain(self.moved),
             "semantics": self.semantics.to_dict(),
             "scope": self.scope.to_dict(),
@@ -377,10 +380,10 @@ def _exact(found: Comparison) -> Table:
     ) -> list[Cell]:
         one = of.differences[metric].get(name, Difference(None, better=parse(metric).better))
         one, base = (one, found.baseline) if pair is None else (pair.difference, pair.baseline)
-        nothing = Tested(None)
         cells: list[Cell] = [metric, name, base]
         cells += [None if metric in found.pooled else of.queries]
         cells += [*of.values[metric][name], *(getattr(one, field) for field in fields)]
+        nothing = Tested(None)
         cells += [cell for test in tests for cell in one.tests.get(test, nothing)]
         cells += [cell for each in _OF_MARGIN for cell in (getattr(one, each) or nothing)[:2]]
         return cells
