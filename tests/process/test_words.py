@@ -27,6 +27,7 @@ TICS = [
     r"\b(?:is|are) told\b",
     r"\b(?:is|are) made of\b",
     r"\bfor having\b",
+    r"\d %",  # 95%
     r"\bin the place of\b",  # instead of
     r"\bstands? (?:above|at|before|behind|below|beside|between|for|in|there|under)\b",
     r"\bthose behind\b",  # those after them
