@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13")
 SECONDS = 30 * 60  # the most that one run may take
 # Linters judge the sources, not what is installed. torch is large, and no quick test needs it.
-APART = ("mypy", "ruff", "torch")
+APART = ("codespell", "mypy", "proselint", "ruff", "torch")
 SHOW = "import importlib.metadata as m; print(*(f'{one} {m.version(one)}' for one in %r), sep=', ')"
 
 
