@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -55,7 +56,8 @@ class Workers:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = thread_count(threads)
+        if threads is not None:
+            self.threads = thread_count(threads)
         self._begun: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Self:
@@ -64,6 +66,11 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         if self._begun is not None:
             self._begun.shutdown(cancel_futures=True)
+
+    @cached_property
+    def threads(self) -> int:
+        """The number of threads. CPUs are counted when there is work for more than one."""
+        return available_cpus()
 
     @property
     def _pool(self) -> ThreadPoolExecutor:

@@ -51,6 +51,21 @@ def test_small_arrays_compile_nothing_and_give_the_same() -> None:
     assert compiled_by(heavy, 0) == (0, 0)  # it was kept on disk
 
 
+def first_two(keys):
+    return keys[0], (keys[1], len(keys))
+
+
+def test_numbers_are_those_of_python_as_compiled() -> None:
+    """JSON takes no number of NumPy."""
+    keys = np.arange(2)
+    plainly = jit.kernel(first_two)(keys)
+    with plain.compile_all():
+        compiled = jit.kernel(first_two)(keys)
+    assert plainly == compiled == (0, (1, 2))
+    for found in (plainly, compiled):
+        assert {type(found[0]), *map(type, found[1])} == {int}
+
+
 def test_large_arrays_and_heavy_kernels_are_compiled() -> None:
     assert compiled_by(jit.heavy_kernel(sum_slots), 1)[1] == 1
     other = jit.kernel(sum_slots)

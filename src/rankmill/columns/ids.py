@@ -18,10 +18,11 @@ from rankmill.kernels.identity import (
     Ids,
     hash_strings,
 )
+from rankmill.kernels.jit import read_only
 from rankmill.kernels.lists import pack_strings
 
-NO_PLACES = np.empty(0, np.int64)
-NO_DATA = np.empty(0, np.uint8)
+NO_PLACES = read_only(np.empty(0, np.int64))
+NO_DATA = read_only(np.empty(0, np.uint8))
 
 
 def to_ids(array: Any, what: str) -> Ids:

@@ -67,7 +67,7 @@ def finish(
     result = replace(result, notes=[*result.notes, *more])
     if result.per_query is None:
         return result
-    return replace(result, per_query=_with_result(result.per_query, result))
+    return replace(result, per_query=partial(_with_result, result.per_query, result))
 
 
 def _with_result(table: Any, result: Result) -> Any:
@@ -85,12 +85,16 @@ def sealed(result: Result) -> Result:
 
     To make it takes time, and values that are only compared are never written.
     """
+    return replace(result, per_query=partial(_with_checksum, result))
+
+
+def _with_checksum(result: Result) -> Any:
     table = result.per_query
     if not isinstance(table, pa.Table):
-        return result
+        return table
     told = json.loads(table.schema.metadata[PER_QUERY])
     told["values_checksum"] = seal_of_table(table)
-    return replace(result, per_query=_telling(table, told))
+    return _telling(table, told)
 
 
 def _telling(table: Any, told: dict[str, Any]) -> Any:

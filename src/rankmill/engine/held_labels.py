@@ -30,16 +30,23 @@ class HeldLabels:
 
     def __init__(self, labels: Input) -> None:
         self.input = labels
-        self._known: dict[tuple[str, str, bool, str | None], LabelIndex] = {}
+        self._known: dict[Any, LabelIndex] = {}
 
     def index(self, job: Job, workers: Workers) -> LabelIndex:
-        """The index of all labels; raises InputError if there must be one and is none."""
+        """The index of all labels; raises InputError if there must be one and is none.
+
+        Prepared labels keep it for other calls, unless this one cuts it into slices.
+        """
+        known = self._known
+        if self.input.source.made is not None and job.cuts is None:
+            known = self.input.source.made
         how = job.semantics.repeated_labels, job.gain_function, job.keeps_judged
-        key = *how, job.scope.weight
-        if key not in self._known:
-            self._known[key] = read_labels(self.input, job, workers)
-        check_labelled(self.input, job, len(self._known[key].labels.items.keys))
-        return self._known[key]
+        types = (frozenset(self.input.id_types(role)) for role in ("query", "item"))
+        key = *how, job.scope.weight, self.input.columns, self.input.source.key, *types
+        if key not in known:
+            known[key] = read_labels(self.input, job, workers)
+        check_labelled(self.input, job, len(known[key].labels.items.keys))
+        return known[key]
 
 
 def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankmill.columns.ids import id_text, take_ids
+from rankmill.columns.lists import count_true, lengths_of
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.job import Job
@@ -93,7 +94,7 @@ def score_lists(
     semantics = job.semantics
     lists = arrange(lists, semantics)
     rows = index.find(lists.queries)
-    lengths, dropped = np.diff(lists.offsets), NO_COUNTS
+    lengths, dropped = lengths_of(lists.offsets), NO_COUNTS
     predicted = lengths > 0
     missed = NO_COUNTS
     if job.catalogue is not None:
@@ -127,20 +128,20 @@ def score_lists(
         values=values,
         shown=shown,
         audit={
-            "queries_predicted": int(predicted.sum()),
-            "queries_in_both": int(both.sum()),
-            "queries_only_predicted": int((predicted & ~labelled).sum()),
+            "queries_predicted": count_true(predicted),
+            "queries_in_both": count_true(both),
+            "queries_only_predicted": count_true(predicted & ~labelled),
             "repeated_items": found.repeats + lists.repeats,
             "null_items": lists.nulls,
-            "short_lists": int((both & (found.prediction_counts < job.largest_cutoff)).sum()),
+            "short_lists": count_true(both & (found.prediction_counts < job.largest_cutoff)),
             "tied_ranks": lists.tied,
             "predictions": int(lengths.sum()) + lists.repeats,
             **dropped,
             **missed,
         },
         counts={
-            "unlabelled": int(unlabelled.sum()),
-            "no_relevant": int(no_relevant.sum()),
+            "unlabelled": count_true(unlabelled),
+            "no_relevant": count_true(no_relevant),
             "predicted_labels": int(found.label_counts[both].sum()),
             "padded": padded_tails(lists.offsets, lists.items),
         },

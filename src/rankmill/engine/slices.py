@@ -76,6 +76,8 @@ def update_slices(
     take what slices have of the `whole` block.
     """
     found: dict[Key, dict[str, Aggregate]] = {}
+    if not places:
+        return found
     wanted = job.of_slice.asked
     others = [] if whole is None else [name for name in wanted if name not in of_queries]
     for key, at in places.items():

@@ -9,6 +9,7 @@ import numpy as np
 
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
+from rankmill.columns.lists import count_true
 from rankmill.columns.place import Place
 from rankmill.engine.alike import ShownLists
 from rankmill.engine.job import Job
@@ -168,7 +169,7 @@ class Tally:
                     self.index.classes[name] = compact(name, DERIVED[name][1](of_first))
         if self.job.of_unpredicted:
             self._add_unpredicted(source)
-        labelled = int(self.has_labels.sum())
+        labelled = count_true(self.has_labels)
         pairs = int(self._label_offsets[-1])
         counts = dict(self.index.audit) | {
             "queries_labelled": labelled,
@@ -294,8 +295,9 @@ class Tally:
 
     def check_strangers(self) -> None:
         """Raise InputError if a query that is only in the predictions occurs twice."""
-        joined = join_ids([ids for ids, *_ in self._strangers])
-        repeated = look_up(joined)[1]
+        if not self._strangers:
+            return
+        repeated = look_up(join_ids([ids for ids, *_ in self._strangers]))[1]
         for ids, _, rows, place in self._strangers:
             if 0 <= repeated < len(rows):
                 raise repeated_query(ids, repeated, place, int(rows[repeated]))
@@ -330,11 +332,11 @@ def counted_queries(tally: Tally, source: str) -> Counted:
     empty = ~labelled & asked & semantics.scores_no_relevant
     counts |= empty
     scores_one = empty & (semantics.no_relevant == "one")
-    ones = int(scores_one.sum())
+    ones = count_true(scores_one)
     strangers = semantics.unlabelled in ("zero", "one")
     unlabelled = tally.counts["unlabelled"] if strangers else 0
     ones += unlabelled if semantics.unlabelled == "one" else 0
-    closing = Closing(int(counts.sum()) + unlabelled, ones)
+    closing = Closing(count_true(counts) + unlabelled, ones)
     scored = semantics.no_relevant == "scored"
     weights = tally.index.weights
     if weights is not None:

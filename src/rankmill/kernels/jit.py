@@ -10,6 +10,7 @@ compile it would take longer.
 import functools
 import hashlib
 import inspect
+import operator
 import os
 import pickle
 import sys
@@ -41,6 +42,8 @@ from rankmill.kernels.trust import check_folder, why_unsafe
 SILENT_SECONDS = 1.0
 # The number of bytes of the checksum at the start of a saved kernel's file.
 CHECKSUM = 16
+# What kernels take as read-only views.
+ARRAYS = np.ndarray, tuple
 # Up to this version we know what a saved kernel contains and which functions it is linked with.
 NEWEST_NUMBA = (0, 68)
 
@@ -72,6 +75,7 @@ def heavy_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     code = function.__code__
     writable = [name.startswith("out") for name in code.co_varnames[: code.co_argcount]]
+    read = [place for place, written in enumerate(writable) if not written]
     compiled: Any = None
 
     @functools.wraps(function)
@@ -80,19 +84,18 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         if compiled is None:  # compiled at the first call, as a run needs only some kernels
             with global_compiler_lock:
                 compiled = compiled or _compile(function)
-        prepared = [
-            argument if keep else read_only(argument)
-            for argument, keep in zip(arguments, writable, strict=True)
-        ]
+        prepared = list(arguments)
+        for place in read:
+            if isinstance(argument := prepared[place], ARRAYS):
+                prepared[place] = read_only(argument)
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             with np.errstate(over="ignore"):  # hashes wrap around on purpose
                 return compiled(*prepared)
-        began = time.thread_time()
+        plain.given.arguments = prepared, writable
         try:
-            plain.given.arguments = prepared, writable
             return compiled(*prepared)
-        except plain.NotOnDiskError:
-            pass
+        except plain.NotOnDiskError as error:
+            began = error.began
         except OSError as error:  # compiling succeeded, and only saving failed
             _warn_uncached(str(error))
             return compiled(*prepared)
@@ -254,9 +257,10 @@ class _Cache:
 
         Raises NotOnDiskError if it need not be compiled now.
         """
+        began = time.thread_time()
         may_wait = plain.may_run(self._function)
         if may_wait and sig in self._missing:
-            raise plain.NotOnDiskError
+            raise plain.NotOnDiskError(began)
         _prepare_to_link(target_context)
         path, asked = self._place(sig, target_context.codegen())
         try:
@@ -271,7 +275,7 @@ class _Cache:
             pass
         if may_wait:
             self._missing.add(sig)
-            raise plain.NotOnDiskError
+            raise plain.NotOnDiskError(began)
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -378,11 +382,18 @@ def _warn(message: str) -> None:
 def read_only(argument: Any) -> Any:
     """Return an array, or a named tuple of arrays, as kernels take it; one that is so is quick."""
     if isinstance(argument, np.ndarray):
-        if not argument.flags.writeable and argument.flags.c_contiguous:
-            return argument
-        view = np.ascontiguousarray(argument).view()
-        view.flags.writeable = False
+        flags = argument.flags
+        if flags.c_contiguous:
+            if not flags.writeable:
+                return argument
+            view = argument.view(np.ndarray)
+        else:
+            view = np.ascontiguousarray(argument)
+        view.setflags(write=False)
         return view
     if isinstance(argument, tuple):
-        return type(argument)(*map(read_only, argument))
+        taken = [read_only(one) if isinstance(one, ARRAYS) else one for one in argument]
+        if all(map(operator.is_, taken, argument)):
+            return argument
+        return type(argument)(*taken)
     return argument

@@ -23,7 +23,10 @@ _compiles_all: list[bool] = []
 
 
 class NotOnDiskError(Exception):
-    """Is raised in place of compiling a kernel for small arrays."""
+    """Is raised in place of compiling a kernel for small arrays, which `began` at a time."""
+
+    def __init__(self, began: float) -> None:
+        self.began = began
 
 
 def may_run(function: Callable[..., Any]) -> bool:
@@ -46,7 +49,14 @@ def run(function: Callable[..., Any], arguments: list[Any], began: float) -> Any
     with np.errstate(over="ignore"):  # hashes wrap around on purpose
         found = _as_plain(function)(*arguments)
     seconds[function] += time.thread_time() - began
-    return found
+    return _as_python(found)
+
+
+def _as_python(found: Any) -> Any:
+    """Return numbers as Python's own, as compiled kernels do."""
+    if isinstance(found, tuple):
+        return tuple(map(_as_python, found))
+    return found.item() if isinstance(found, np.generic) else found
 
 
 def _as_plain(function: Any) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankmill.columns.elementary import discounts
-from rankmill.columns.lists import drop_values, take_offsets, take_spans, take_values
+from rankmill.columns.lists import drop_values, lengths_of, take_offsets, take_spans, take_values
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_graded, group_patterns
@@ -73,7 +73,7 @@ def match(
     they lie: copying them together would take longer than matching. A repeat of an earlier item of
     its list is no hit, unless `repeats_count`.
     """
-    prediction_counts = np.diff(offsets)
+    prediction_counts = lengths_of(offsets)
     if rows is None:
         starts, ends = labels.offsets[:-1], labels.offsets[1:]
     else:

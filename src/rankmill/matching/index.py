@@ -12,6 +12,7 @@ from rankmill.columns.place import Place
 from rankmill.errors import InputError
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import SIGNED, STRING, Ids
+from rankmill.kernels.jit import read_only
 from rankmill.matching.label_lists import NO_GAINS, NO_OFFSETS, LabelLists
 from rankmill.matching.lookup import Lookup, look_up
 
@@ -45,8 +46,9 @@ class LabelIndex:
     def __init__(
         self, queries: Ids, labels: LabelLists, audit: Mapping[str, int] = NO_COUNTS, rows: int = 0
     ) -> None:
-        self.queries = queries
-        self.labels = labels
+        # Here, and not for each block that is matched with them.
+        self.queries: Ids = read_only(queries)
+        self.labels: LabelLists = read_only(labels)
         self.audit = audit
         self.rows = rows
         self.weights: np.ndarray | None = None

@@ -9,13 +9,13 @@ from rankmill.columns.ids import id_text, take_ids
 from rankmill.columns.lists import drop_values
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
+from rankmill.kernels.jit import read_only
 from rankmill.kernels.lists import sort_lists
 from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.gains import LARGEST_GAIN, keeps_order, worth
 
-NO_GAINS = np.empty(0, np.float64)
-
-NO_OFFSETS = np.empty(0, np.int64)
+NO_GAINS = read_only(np.empty(0, np.float64))
+NO_OFFSETS = read_only(np.empty(0, np.int64))
 
 
 class LabelLists(NamedTuple):

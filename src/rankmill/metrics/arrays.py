@@ -25,6 +25,9 @@ from rankmill.threads import available_cpus, map_blocks
 Lists: TypeAlias = Ragged | Iterable[Iterable[Any]]
 Items: TypeAlias = tuple[np.ndarray, Any]  # the offsets of lists, and their items in Arrow
 
+# Fewer predictions are scored sooner than threads begin.
+WORTH_THREADS = 1 << 16
+
 
 def average_precision(labels: Lists, predictions: Lists, k: int | None = None) -> np.ndarray:
     """Average precision of each query's predictions; its mean is MAP@k.
@@ -342,7 +345,8 @@ def values_of(
             hits = hits._replace(label_counts=np.diff(given))
         return Matched(hits).values(metric)
 
-    blocks = map_blocks(score, len(offsets) - 1, available_cpus())
+    threads = available_cpus() if len(found) >= WORTH_THREADS else 1
+    blocks = map_blocks(score, len(offsets) - 1, threads)
     return np.concatenate([np.empty(0, np.float64), *blocks])
 
 

@@ -129,7 +129,8 @@ def add(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
     total = empty()
     for counts in (first, second):
         for name, count in counts.items():
-            total[name] += int(count)
+            if count or name not in total:
+                total[name] += int(count)
     return total
 
 

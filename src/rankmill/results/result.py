@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from rankmill.errors import InputError
 from rankmill.results import audit as audit_counts
 from rankmill.results.answer import Answer
+from rankmill.results.late_field import WhenAsked
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import described, rules_of
 from rankmill.results.slices import WeightedSum, exact_rows, slice_parts, table_of_slices
@@ -133,7 +134,8 @@ class Result(Answer):
     audit: dict[str, int] = field(default_factory=audit_counts.empty)
     inputs: dict[str, dict[str, object]] = field(default_factory=dict)
     seconds: float = 0.0
-    per_query: pa.Table | Any = None  # Any: so that type checkers ask no user to rule None out
+    # Any: so that type checkers ask no user to rule None out
+    per_query: pa.Table | Any = WhenAsked()  # noqa: RUF009
     semantics: Choices = DEFAULT
     counted: CountedQueries | None = None
     aliases: dict[str, str] = field(default_factory=dict)

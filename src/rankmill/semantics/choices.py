@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from rankmill.errors import UsageError
 
@@ -122,7 +122,7 @@ class Choices:
     nan_confidence: str = "error"
 
     def __post_init__(self) -> None:
-        for field, choice in asdict(self).items():
+        for field, choice in vars(self).items():
             if not isinstance(choice, str) or choice not in CHOICES[field]:
                 raise UsageError(
                     f"semantics: {field} cannot be {choice!r}; it is one of "
@@ -151,12 +151,12 @@ class Choices:
 
     def differences(self, other: Choices | None = None) -> dict[str, str]:
         """The fields that differ from `other`, or else from the default, with their choices."""
-        base = asdict(other or Choices())
-        return {field: choice for field, choice in asdict(self).items() if choice != base[field]}
+        base = vars(other or Choices())
+        return {field: choice for field, choice in vars(self).items() if choice != base[field]}
 
     def to_dict(self) -> dict[str, str]:
         """All fields with their choices."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 DEFAULT = Choices()

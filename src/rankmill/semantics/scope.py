@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -42,7 +42,7 @@ class Scope:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields with their values; the weight and whether seen items are dropped if so."""
-        fields = asdict(self)
+        fields = dict(vars(self))
         if self.weight is None:
             del fields["weight"]
         if not self.drop_seen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -155,7 +155,7 @@ class Semantics:
         if isinstance(given, Semantics):
             return given
         if isinstance(given, str):
-            return cls(given)
+            return _of_preset(given)
         told = given.to_dict() if isinstance(given, Choices) else given
         if not isinstance(told, Mapping):
             raise UsageError(
@@ -168,6 +168,12 @@ class Semantics:
                 there = ", ".join(sorted(CHOICES))
                 raise UsageError(f"semantics has no field {name!r}, only {there}")
         return cls(**told)
+
+
+@cache
+def _of_preset(name: str) -> Semantics:
+    """Return what a preset says; a training loop asks for the same at each step."""
+    return Semantics(name)
 
 
 Counting: TypeAlias = str | Semantics | Choices | Mapping[str, Any]

@@ -6,7 +6,7 @@ None of them opens anything before it is used.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 from rankmill.columns.ragged_lists import Ragged
@@ -14,6 +14,7 @@ from rankmill.errors import UsageError
 from rankmill.homes import public
 from rankmill.semantics.semantics import noun_text
 from rankmill.sources.input_options import InputOptions, Key, Role, column_names
+from rankmill.sources.roles.prepared_data import Prepared
 
 
 class _Noun:
@@ -131,6 +132,25 @@ class Labels(Given):
     weight: str | None = None
     subtopic: str | None = None
     binary: bool = False
+
+    def prepare(self) -> Self:
+        """Return the same labels for many calls, such as one at each epoch of a training.
+
+        The first call opens and reads them, and those that follow take what it made of them, so
+        that the data must not change any more. They give the same results, to the last bit. What
+        is counted in another way, such as by a weight or with other repeats, is read again, and so
+        is what `by` cuts and what has subtopics. Threads may share them; another process reads
+        them itself.
+
+        Examples
+        --------
+        >>> import rankmill
+        >>> labels = Labels({"ann": [1, 2], "bob": [3]}).prepare()
+        >>> epochs = {"ann": [9, 1], "bob": [8]}, {"ann": [1, 2], "bob": [3]}
+        >>> [rankmill.evaluate(labels, one, "map@2")["map@2"] for one in epochs]
+        [0.125, 1.0]
+        """
+        return replace(self, data=Prepared(self.data))
 
     def asked(self, role: Role | None = None, **more: Any) -> InputOptions:
         """Return what is told of these labels."""

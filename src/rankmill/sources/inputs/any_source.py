@@ -22,6 +22,7 @@ from rankmill.sources.files.spool import is_pipe, spool
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.memory.ragged_source import open_ragged
+from rankmill.sources.roles.prepared_data import Prepared
 from rankmill.sources.roles.source import Source
 
 
@@ -77,6 +78,10 @@ def _open_matrix(value: Any, asked: InputOptions) -> Source:
     return open_matrix(value, asked) if isinstance(value, Matrix) else open_sparse(value, asked)
 
 
+def _open_prepared(prepared: Prepared, asked: InputOptions) -> Source:
+    return prepared.opened(lambda data: open_source(data, asked, may_be_empty=True))
+
+
 def _is_of(package: str, *names: str) -> Callable[[Any], bool]:
     """Whether a value has one of these classes of a package, which need not be installed."""
     return lambda value: any(
@@ -122,6 +127,7 @@ _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
 
 _KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, InputOptions], Source]]] = [
     (_is_a(Ragged), open_ragged),
+    (_is_a(Prepared), _open_prepared),
     (_is_a(Matrix), _open_matrix),
     (_has("tocsr"), _open_matrix),
     (_is_a(str, os.PathLike), lambda path, asked: open_paths([path], asked)),

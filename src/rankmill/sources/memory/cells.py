@@ -56,8 +56,8 @@ def type_of_cells(cells: Sequence[Any]) -> Any:
             _, flat = join_cells(first, str)
         except InputError:
             return pa.large_list(UNREADABLE)
-        return pa.large_list(_type_of(flat))
-    return _type_of(first)
+        return pa.large_list(type_of_values(flat))
+    return type_of_values(first)
 
 
 def is_list_like(value: Any) -> bool:
@@ -66,7 +66,8 @@ def is_list_like(value: Any) -> bool:
     return not scalar and isinstance(value, Iterable) and hasattr(value, "__len__")
 
 
-def _type_of(values: Any) -> Any:
+def type_of_values(values: Any) -> Any:
+    """The Arrow type of Python scalars, told by the first where they are of several kinds."""
     for some in (values, values[:1]):  # if they are of several kinds, reading them tells where
         try:
             return as_integers(array_of(some, str)).type

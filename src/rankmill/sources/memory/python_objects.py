@@ -3,7 +3,6 @@
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -34,6 +33,7 @@ from rankmill.sources.memory.cells import (
     mean_length,
     number_lists,
     type_of_cells,
+    type_of_values,
 )
 from rankmill.sources.roles.column_names import plain
 from rankmill.sources.roles.roles import ALIASES, WEAK_ALIASES
@@ -108,7 +108,7 @@ def open_positional(value: Any, role: Role) -> Source:
         raise UsageError(f"{name} has {value.ndim} dimensions; {expected}")
     if not (isinstance(value, np.ndarray) and value.ndim == 2):
         value = list(value)
-    return replace(_open_lists(value, None, role, name), positional=True)
+    return _open_lists(value, None, role, name)
 
 
 def refuse_spark(value: Any, role: Role) -> Source:
@@ -187,7 +187,8 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
 
     unordered = shape == "mapping" and role == "predictions"
     whole = {name: pa.schema(schema)}
-    return Source(name, whole, len(lists), sizes, pieces, unordered=unordered, bare=True)
+    told: Any = {"positional": queries is None, "unordered": unordered, "bare": True}
+    return Source(name, whole, len(lists), sizes, pieces, **told)
 
 
 def _shape_of(first: list[Any], role: Role, name: str) -> Shape:
@@ -218,7 +219,7 @@ def _item_type(first: list[Any], shape: Shape, spot: Spot) -> Any:
     for cell in first:
         items = _split([cell], shape, spot)[1]
         if len(items):
-            kind = type_of_cells([items])
+            kind = pa.large_list(type_of_values(items))
         if not pa.types.is_null(kind.value_type):
             break
     return kind

@@ -30,7 +30,7 @@ from rankmill.columns.ids import (
     take_ids,
     to_ids,
 )
-from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.columns.lists import count_true, is_list_type, lengths_of, split_lists, value_type
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SIGNED, STRING, Ids
 from rankmill.sources.files.footers import RowGroup
@@ -121,8 +121,8 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
 
 def padded_tails(offsets: np.ndarray, items: Ids) -> int:
     """How many lists of several items end in what is usually padding."""
-    last = offsets[1:][np.diff(offsets) > 1] - 1
-    return int(is_id(take_ids(items, last), USUAL_PADDING).sum())
+    last = offsets[1:][lengths_of(offsets) > 1] - 1
+    return count_true(is_id(take_ids(items, last), USUAL_PADDING))
 
 
 def _with(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -118,6 +119,24 @@ def find_columns(
     UsageError
         If the caller chose a column that an input of this shape cannot use.
     """
+    if source.bare and source.key is None and not any(asked.columns_by_role(None).values()):
+        ((name, schema),) = source.schemas.items()
+        return _find_in_lists(name, schema, source.unordered, asked, need_score, semantics)
+    return _find_columns(source, asked, need_score, semantics)
+
+
+@lru_cache(1 << 8)
+def _find_in_lists(
+    name: str, schema: Any, unordered: bool, asked: InputOptions, need_score: bool, how: Choices
+) -> Columns:
+    """The columns of lists in memory, of which none is warned: each step of a training asks."""
+    source = Source(name, {name: schema}, None, lambda columns: {}, unordered=unordered)
+    return _find_columns(source, asked, need_score, how)
+
+
+def _find_columns(
+    source: Source, asked: InputOptions, need_score: bool, semantics: Choices
+) -> Columns:
     role, facts, chosen = asked.role, asked.facts, asked.columns_by_role(source.key)
     finder = Finder(source, chosen, role, source.key.parts if source.key else ())
     for each in chosen:  # a mistyped name is an error even if its column is not needed

@@ -97,6 +97,8 @@ class Source:
         The rows read so far that do not fit how they are read; only text has them.
     key : Key or None
         How the query ids are made, if it is of several columns; then a column holds them.
+    made : dict or None
+        What was made of it, for all calls that read it; only prepared labels keep it.
     """
 
     name: str
@@ -119,11 +121,12 @@ class Source:
     format: str = ""
     doubts: Doubts | None = None
     key: Key | None = None
+    made: dict[Any, Any] | None = None
 
     def with_types(self, types: Mapping[str, Any]) -> Self:
         """The source of text with these types of values, which ends the same as this one."""
         assert self.typed is not None  # the caller knows that it is text
-        return replace(self.typed(types), end=self.end)
+        return replace(self.typed(types), end=self.end, made=self.made)
 
     def shared(self) -> Self:
         """The source for one of several readers, whose `close` ends nothing."""
