@@ -363,7 +363,8 @@ def open_job(
 
     `facts` are columns of the labels with a value a query, which the caller will read.
     """
-    _check_subtopics(job, labels.subtopic)
+    if not isinstance(labels.data, Input):  # else checked before, as on the driver of a cluster
+        _check_subtopics(job, labels.subtopic)
     weight: dict[str, Kind] = {} if job.scope.weight is None else {job.scope.weight: "number"}
     with open_inputs(
         labels,

@@ -31,7 +31,7 @@ from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.exchange.collection import FAN, function_of, gathered, merged_rows
 from rankmill.spark.exchange.layout import Side, arrow_schema, column
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import ordered, partition, told
+from rankmill.spark.exchange.tasks import input_of, ordered, partition, told
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 
 # A task scores so many bytes of predictions at a time.
@@ -117,7 +117,7 @@ class Matching:
             for table in map(partial(ordered, side=of_predictions), read):
                 one = Input(open_table(table, of_predictions.name), of_predictions.columns)
                 taken, others = _matched(known, table.column(of_predictions.columns.query))
-                own = Input(open_table(labels.take(taken), of_labels.name), of_labels.columns)
+                own = input_of(labels.take(taken), of_labels)
                 state = scored(self.job, own, one)
                 placed = placed.merge(Placed(state, taken.astype(np.int32)))
                 label_rows += len(taken)
@@ -253,14 +253,8 @@ def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | Non
 
 
 def _score(request: SparkRequest, number: int, labels: Any, predictions: Any) -> State:
-    inputs = [
-        Input(open_table(table, side.name), side.columns)
-        for table, side in (
-            (labels, request.sides[0]),
-            (predictions, request.sides[number]),
-        )
-    ]
-    return scored(request.job, *inputs)
+    pairs = (labels, request.sides[0]), (predictions, request.sides[number])
+    return scored(request.job, *(input_of(*pair) for pair in pairs))
 
 
 def scored(job: Job, labels: Input, predictions: Input) -> State:

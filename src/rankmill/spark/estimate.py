@@ -7,7 +7,7 @@ from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Labels
+from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.spark.broadcast import AT_ONCE
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.placement import Placing, placing_of
@@ -30,6 +30,7 @@ def plan(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
@@ -46,7 +47,7 @@ def plan(
 
     Parameters
     ----------
-    labels, predictions, metrics, semantics, partitions, per_query, memory
+    labels, predictions, metrics, semantics, catalogue, partitions, per_query, memory
         As for `evaluate`.
 
     Returns
@@ -68,6 +69,7 @@ def plan(
         {"": predictions},
         metrics,
         semantics=semantics,
+        catalogue=catalogue,
         partitions=partitions,
         per_query=per_query,
         memory=memory,
@@ -81,21 +83,22 @@ def plan_runs(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
 ) -> dict[str, Any]:
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
     given = Labels.of(labels)
-    parsed = parse_job(metrics, given, semantics)
+    parsed = parse_job(metrics, given, semantics, catalogue)
     job = Job(*parsed, memory=memory, keep_values=per_query, part=True)
-    request = request_of(given, runs_of(runs), job, partitions)
-    placings = [placing_of(request, number) for number in range(1, len(request.sides))]
+    request = request_of(given, runs_of(runs), job, partitions, catalogue=catalogue)
+    placings = [placing_of(request, number) for number in request.systems]
     shuffled = [n for n, one in enumerate(placings, 1) if one.how == "shuffle"]
     predictions = {}
     for number, (name, one) in enumerate(zip(runs, placings, strict=True), 1):
-        # Systems that are shuffled share the labels; the first one counts them.
-        moved = [0, number] if [number] == shuffled[:1] else [number]
+        # Systems that are shuffled share the labels, and what queries had; the first counts them.
+        moved = [0, number, *request.training] if [number] == shuffled[:1] else [number]
         predictions[name] = _described(request, number) | {
             "placing": one.how,
             "why": one.why,
@@ -130,7 +133,9 @@ def _task_memory(
         if not request.sides[number].columns.wide:  # a partition, whose size Spark decides
             return None
         return A_TASK + TIMES_HELD * (UNPACKED * (request.sizes[0] or 0) + AT_ONCE)
-    size = _bytes(request, [0, *(shuffled if placing.how == "shuffle" else [number])])
+    size = _bytes(
+        request, [0, *([*shuffled, *request.training] if placing.how == "shuffle" else [number])]
+    )
     if size is None or placing.tasks is None:
         return None
     return A_TASK + TIMES_HELD * UNPACKED * (size // placing.tasks)
