@@ -11,6 +11,7 @@ from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.spark.broadcast import AT_ONCE
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.placement import Placing, placing_of
+from rankmill.spark.workers import ADDRESSES, PYTHON_MEMORY
 
 # The bytes of Python, numba, pyarrow and the compiled kernels in a task.
 A_TASK = 300 << 20
@@ -56,8 +57,10 @@ def plan(
         "labels" and "predictions": source, shape, columns, and bytes, which are read. Predictions
         also have "placing" ("broadcast", "in place" or "shuffle"), why it is so, "shuffled", the
         bytes that move by query, and "tasks", which is None where Spark decides them from the
-        predictions. "task_memory" and "driver_memory" are the most that is needed, and "scope" is
-        `rel`, `depth`, `judged_only` and `weight`.
+        predictions. "task_memory" and "driver_memory" are the most that is needed, and
+        "python_memory" the least that spark.executor.pyspark.memory may be where it is set, to
+        "python_limit": it limits addresses, of which libraries reserve 1 GB for each core of an
+        executor. "scope" is `rel`, `depth`, `judged_only` and `weight`.
 
     Raises
     ------
@@ -106,10 +109,15 @@ def plan_runs(
             "shuffled": _bytes(request, moved) if one.how == "shuffle" else 0,
         }
     tasks = [_task_memory(request, n, one, shuffled) for n, one in enumerate(placings, 1)]
+    task = None if None in tasks else max(one or 0 for one in tasks)
+    settings = given.data.sparkSession.conf
+    cores = int(settings.get("spark.executor.cores", "1"))
     return {
         "labels": _described(request, 0),
         "predictions": predictions,
-        "task_memory": None if None in tasks else max(one or 0 for one in tasks),
+        "task_memory": task,
+        "python_memory": None if task is None else cores * (ADDRESSES + task - A_TASK),
+        "python_limit": settings.get(PYTHON_MEMORY, None),
         "driver_memory": _driver_memory(request, placings),
         "scope": request.job.scope.to_dict(),
     }

@@ -26,10 +26,10 @@ from rankmill.spark.known_items import with_known_items
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.placement import first_pass
 from rankmill.spark.slice_sides import with_columns
-from rankmill.spark.workers import workers_have_rankmill
+from rankmill.spark.workers import on_spark
 
 
-@workers_have_rankmill
+@on_spark
 def evaluate(
     labels: Any,
     predictions: Any,
@@ -83,7 +83,7 @@ def evaluate(
     return _evaluate(_request(given, runs, job, partitions, catalogue), [""])[""]
 
 
-@workers_have_rankmill
+@on_spark
 def evaluate_runs(
     labels: Any,
     runs: Mapping[str, Any],

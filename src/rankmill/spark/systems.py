@@ -37,11 +37,11 @@ from rankmill.spark.jackknife_groups import left_out
 from rankmill.spark.known_items import with_known_items
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.slice_sides import with_tables, with_values
-from rankmill.spark.workers import workers_have_rankmill
+from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
 
 
-@workers_have_rankmill
+@on_spark
 def compare(
     labels: Any,
     runs: Mapping[str, Any],

@@ -35,11 +35,11 @@ from rankmill.spark.exchange.layout import arrow_schema, from_arrow
 from rankmill.spark.exchange.spark_request import check_frame, is_frame
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.systems import JoinedOnSpark, join
-from rankmill.spark.workers import workers_have_rankmill
+from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
 
 
-@workers_have_rankmill
+@on_spark
 def gate(
     labels: Any,
     predictions: Any,
