@@ -99,11 +99,10 @@ def test_a_help_fits_a_screen(command: str, run: Any, monkeypatch: pytest.Monkey
         assert groups == ["Options", "Score", "Compare", "Watch", "Look", "Files"]
         assert all(re.search(rf"^  {name} +\S", shown, re.M) for name in COMMANDS)
         return
-    words = {*key_of(command).split()}
-    left = sum(not words & {*one.short.split()} for one in rows_of(command))
+    left = sum(not one.is_short(key_of(command)) for one in rows_of(command))
     told = {0: "the exit codes", 1: "the other option"}.get(left, f"the other {left} options")
     assert lines[-1] == f"--help-all shows {told}."
-    shown_here = {one.flags[0] for one in rows_of(command) if words & {*one.short.split()}}
+    shown_here = {one.flags[0] for one in rows_of(command) if one.is_short(key_of(command))}
     assert {*re.findall(r"^  (--?[\w-]+)", shown, re.M)} == shown_here
     assert "[default" not in shown
 

@@ -137,6 +137,13 @@ def test_spark_submit_keeps_the_exit_codes(
     assert "\tat org.apache" not in outcome.stderr
 
 
+@pytest.mark.long
+def test_spark_submit_exits_with_the_verdict_of_a_gate(submit: Any, paths: list[str]) -> None:
+    outcome = submit("local[1]", "gate", *paths, "--rule", "map@3 >= 0.9")
+    assert outcome.returncode == 1, outcome.stderr
+    assert "regressed: map@3" in outcome.stdout
+
+
 CONNECT = """
 import sys, rankmill, rankmill.spark
 from pyspark.sql import SparkSession

@@ -65,9 +65,8 @@ class Command(click.Command):
         lines = self._examples.strip().splitlines()
         if lines:
             _write_lines(formatter, "Examples", lines if whole else lines[:3])
-        words = {*str(self.name).split()}
         shown = {
-            group: [one for one in rows if whole or words & {*one.short.split()}]
+            group: [one for one in rows if whole or one.is_short(str(self.name))]
             for group, rows in self.rows.items()
         }
         records = {

@@ -14,7 +14,7 @@ from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.baseline_choice import is_choice
 from rankmill.config.face import face_of
 
-_HELP = """Evaluate PREDICTIONS on Spark, and tell by the exit code if they keep rules: 0, or 1.
+_HELP = """Evaluate PREDICTIONS on Spark, and exit with 1 if they break a rule.
 
 It is 'rankmill gate' for inputs that Spark reads, which are named as for 'rankmill spark': the same
 verdict, FILE.toml and exit codes. The driver writes all outputs, the history among them. A baseline

@@ -13,6 +13,7 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.suffixes import STANDARD_OUTPUT, check_suffix
 from rankmill.config.given_inputs import source_of
+from rankmill.config.keys import joined
 from rankmill.config.options import options_of
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import is_url, redacted
@@ -58,7 +59,7 @@ class SparkInputs:
         self.labels, self.systems = labels, systems
         self._told = {name: options.pop(name) for name in _TOLD}
         self._options = options
-        self._train = options["train"]
+        self._train = options["train"] and joined(options["train"])
         if options.pop("padding") is not None:
             raise UsageError(
                 "Spark does not drop padding: replace it by null in the files, or use the command "

@@ -77,7 +77,7 @@ OUTPUT = (
     Option(
         "--per-query DIR",
         "",
-        "Also write the values of each query to the new folder DIR, as Parquet.",
+        "Also write the values of each query to DIR, a new folder. It holds Parquet.",
         on="spark",
         short="*",
     ),
