@@ -45,6 +45,7 @@ def plan(
       and 64 MB of predictions.
     - The driver needs twice the labels in memory if they go to all tasks, and for each gap 16 bytes
       for each label, the most that can be correct.
+    - The items and features of a catalogue come on top of both.
 
     Parameters
     ----------
