@@ -1,7 +1,11 @@
 """Ids that are strings: the bytes decide, even if the hashes are equal."""
 
 import itertools
+import pickle
+import subprocess
+import sys
 import time
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +16,7 @@ from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, plain, slice_i
 from rankmill.kernels.identity import home
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
+from rankmill.matching.lookup import look_up
 
 # Longer than any list whose items are compared one by one.
 LONG = 200
@@ -173,3 +178,29 @@ def test_the_time_does_not_grow_with_the_square() -> None:
     for one, other in ((labels, predictions), (predictions, labels)):
         assert rankmill.evaluate(one, other, ["first_hit"], per_query=False)["first_hit"] == 1
     assert time.perf_counter() - start < 8
+
+
+READER = """
+import pickle, sys
+import pyarrow as pa
+from rankmill.columns.ids import to_ids
+lookup = pickle.load(sys.stdin.buffer)
+print(lookup.find(to_ids(pa.array({wanted}), "items")).tolist())
+"""
+
+
+@pytest.mark.parametrize(
+    ("ids", "wanted", "rows"),
+    [
+        (["b", "", "a long id"], ["a long id", "b", "c", ""], [2, 0, -1, 1]),
+        ([7, 1 << 40, -3], [-3, 8, 7, 1 << 40], [2, -1, 0, 1]),
+    ],
+)
+def test_ids_that_travel_are_found_in_another_process(
+    ids: list[Any], wanted: list[Any], rows: list[int]
+) -> None:
+    """Where another seed makes the keys of strings, and the places of all."""
+    sent = pickle.dumps(look_up(to_ids(pa.array(ids), "items"))[0])
+    code = READER.format(wanted=wanted)
+    found = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True)
+    assert found.stdout.decode().strip() == str(rows), found.stderr.decode()

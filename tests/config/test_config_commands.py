@@ -199,16 +199,41 @@ def test_a_training_set_in_several_files(shop: Path, run: Any) -> None:
 
 def test_who_would_count_otherwise_refuses_the_file(shop: Path, run: Any) -> None:
     text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\n'
-    tables = '[columns]\nsubtopic = "s"', '[columns]\npadding = "-1"'
-    for line in ('train = "t.parquet"', "drop_seen = true", *tables):
-        (shop / "x.toml").write_text(f"{text}{line}\n")
-        name = line.split("\n")[-1].split(" ")[0]
-        with pytest.raises(UsageError, match=f"takes no {name}; it would count otherwise"):
-            rankmill.config.read_config("shop/x.toml").arguments(rankmill.spark.evaluate)
-        status, _, error = run("spark", "shop/x.toml")
+    (shop / "x.toml").write_text(f'{text}[columns]\npadding = "-1"\n')
+    with pytest.raises(UsageError, match="takes no padding; it would count otherwise"):
+        rankmill.config.read_config("shop/x.toml").arguments(rankmill.spark.evaluate)
+    status, _, error = run("spark", "evaluate", "shop/x.toml")
+    assert status == 2
+    assert "does not drop padding" in error
+    systems = text.replace("predictions =", 'baseline = "old.parquet"\npredictions =')
+    for name, part in itertools.product(("cluster", "adjust"), ("compare", "gate")):
+        (shop / "x.toml").write_text(f'{systems}rules = "map >= 0.1"\n{name} = "country"\n')
+        status, _, error = run("spark", part, "shop/x.toml")
         assert status == 2
-        told = "would count otherwise", "subtopics are evaluated on one", "does not drop padding"
-        assert any(one in error for one in told)
+        assert f"{name}: spark {part} takes no {name}; it would count otherwise" in error
+
+
+@pytest.mark.parametrize(
+    ("part", "option"),
+    [
+        ("evaluate", "--report"),
+        ("evaluate", "--threads"),
+        ("compare", "--all-pairs"),
+        ("compare", "--cluster=country"),
+        ("compare", "--leaderboard"),
+        ("gate", "--power"),
+        ("gate", "--adjust"),
+    ],
+)
+def test_options_of_one_machine_are_refused_by_name_on_spark(
+    run: Any, part: str, option: str
+) -> None:
+    status, _, error = run("spark", part, "x.toml", option, "p.html")
+    assert status == 2
+    name = option.partition("=")[0]
+    assert error.startswith(
+        f"error: {name} is not on Spark: leave it out, or use 'rankmill {part}', which reads"
+    )
 
 
 @pytest.mark.parametrize(

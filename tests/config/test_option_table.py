@@ -22,11 +22,16 @@ from rankmill.semantics.choices import CHOICES
 from repository import SOURCE
 
 ROWS = [one for rows in OPTIONS.values() for one in rows]
-EVERY = [*COMMANDS, "history prune"]
+EVERY = [*COMMANDS, "history prune", "spark compare", "spark gate"]
 
 
 def rows_of(command: str) -> list[Option]:
-    return [one for rows in options_of(command.split(" ")[-1]).values() for one in rows]
+    return [one for rows in options_of(key_of(command)).values() for one in rows]
+
+
+def key_of(command: str) -> str:
+    """The name of a command in the table."""
+    return command.removeprefix("history ")
 
 
 # ------------------------------------------------------------------ rows
@@ -66,7 +71,7 @@ def test_which_keys_are_paths_and_in_which_table() -> None:
 def test_what_frames_of_spark_have_no_use_for() -> None:
     names = {name for name, one in keys().items() if not one.frames}
     read = {"labels_as", "predictions_as", "columns", "label_columns", "encoding", "label_encoding"}
-    counted = {"train", "items", "item_group", "features", "drop_seen", "subtopic", "padding"}
+    counted = {"padding"}
     assert names == read | counted | {"threads", "cluster", "adjust", "all_pairs"}
     # A file that has one of these is refused, as another counting would be silent.
     assert {name for name in names if keys()[name].counts} == counted
@@ -94,11 +99,10 @@ def test_a_help_fits_a_screen(command: str, run: Any, monkeypatch: pytest.Monkey
         assert groups == ["Options", "Score", "Compare", "Watch", "Look", "Files"]
         assert all(re.search(rf"^  {name} +\S", shown, re.M) for name in COMMANDS)
         return
-    name = command.split(" ")[-1]
-    left = sum(name not in one.short.split() for one in rows_of(command))
+    left = sum(not one.is_short(key_of(command)) for one in rows_of(command))
     told = {0: "the exit codes", 1: "the other option"}.get(left, f"the other {left} options")
     assert lines[-1] == f"--help-all shows {told}."
-    shown_here = {one.flags[0] for one in rows_of(command) if name in one.short.split()}
+    shown_here = {one.flags[0] for one in rows_of(command) if one.is_short(key_of(command))}
     assert {*re.findall(r"^  (--?[\w-]+)", shown, re.M)} == shown_here
     assert "[default" not in shown
 
@@ -124,7 +128,7 @@ def test_the_whole_help_has_all_options_in_groups(
     code, shown, error = run(*command.split(), "--help-all")
     assert (code, error) == (0, "")
     assert max(map(len, shown.splitlines())) <= 100
-    told = [*options_of(command.split(" ")[-1]), "Help", "Exit codes"]
+    told = [*options_of(key_of(command)), "Help", "Exit codes"]
     assert [one for one in re.findall(r"^(\w[\w ]+):$", shown, re.M) if one != "Examples"] == told
     told_all = squeezed(shown)
     for one in rows_of(command):

@@ -131,7 +131,7 @@ def test_a_hyphen_is_standard_output_or_refused(run, folder, command, option, ta
 def test_spark_says_which_names_it_takes(run, folder, option, path, wanted):
     """It says so before Spark is looked for."""
     before = sorted(os.listdir())
-    code, out, err = run("spark", "l.csv", "p.csv", "-m", "map@2", option, path)
+    code, out, err = run("spark", "evaluate", "l.csv", "p.csv", "-m", "map@2", option, path)
     assert (code, out) == (2, "")
     assert wanted in err
     assert sorted(os.listdir()) == before

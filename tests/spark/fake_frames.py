@@ -12,10 +12,13 @@ import pyarrow as pa
 class Name(str):
     """The name of a column."""
 
-    def alias(self, new: str) -> str:
-        """Return the name: none changes."""
-        assert new == self
-        return self
+    def alias(self, new: str) -> Name:
+        """Return a new name for the column."""
+        found = Name(new)
+        found.of = self
+        return found
+
+    of: str
 
 
 class FakeFrame:
@@ -38,8 +41,14 @@ class FakeFrame:
         return Name(name.strip("`"))
 
     def select(self, *names: str) -> FakeFrame:
-        parts = [[batch.select(list(names)) for batch in part] for part in self.parts]
-        return FakeFrame(parts, pa.schema([self.arrow.field(name) for name in names]))
+        of = {str(name): getattr(name, "of", name) for name in names}
+
+        def chosen(batch: Any) -> Any:
+            return pa.RecordBatch.from_arrays([batch.column(one) for one in of.values()], [*of])
+
+        parts = [[chosen(batch) for batch in part] for part in self.parts]
+        fields = [self.arrow.field(one).with_name(name) for name, one in of.items()]
+        return FakeFrame(parts, pa.schema(fields))
 
     def mapInArrow(self, task: Callable[..., Any], schema: Any) -> FakeFrame:  # noqa: N802
         from pyspark.sql.pandas.types import to_arrow_schema

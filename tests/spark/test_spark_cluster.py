@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import rankmill
@@ -14,6 +17,7 @@ import rankmill.spark
 from data import frame_of, same, tables
 from rankmill.spark import broadcast, confidence_counts, placement
 from rankmill.spark.exchange import collection, tasks
+from repository import SOURCE
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -95,6 +99,38 @@ def harming(monkeypatch: pytest.MonkeyPatch, kind: type, what: str, folder: Path
     for module in (collection, broadcast):
         monkeypatch.setattr(module, "function_of", function_of)
     return flag
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A virtual environment in an archive, with what the one of the tests has."""
+    venv.create(tmp_path / "packed", symlinks=True)
+    (there,) = (tmp_path / "packed").glob("lib/python*/site-packages")
+    paths = [path for path in sys.path if path.endswith("site-packages")]
+    (there / "tests.pth").write_text("\n".join([str(SOURCE.parent), *paths]))
+    packed = shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path / "packed")
+    return Path(packed)
+
+
+def test_executors_run_the_python_of_an_archive(
+    start: Callable[..., Any], master: str, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    session = start(master, **{**SETTINGS, "spark.archives": f"{archive}#environment"})
+    labels, predictions = tables("strings", "wide", "wide")
+    both = [frame_of(session, one) for one in (labels, predictions)]
+
+    def prefixes(batches: Any) -> Any:
+        import sys
+
+        for batch in batches:
+            yield batch.set_column(0, "query", pa.array([sys.prefix] * len(batch), pa.string()))
+
+    where = both[0].select("query").mapInArrow(prefixes, "query string").distinct().collect()
+    assert all(one[0].endswith("/environment") for one in where), where
+    found = rankmill.spark.evaluate(*both, METRICS, partitions=4)
+    session.stop()  # the next one has the Python of the tests
+    same(found, rankmill.evaluate(labels, predictions, METRICS))
 
 
 needs_proc = pytest.mark.skipif(

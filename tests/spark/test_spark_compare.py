@@ -146,7 +146,8 @@ def test_the_command_does_what_evaluate_does(spark: Any, tmp_path: Path, run_cli
             values, runs = tmp_path / f"{command}{number}.parquet", tmp_path / "runs" / command
             runs.mkdir(exist_ok=True)
             more = ["--per-query", str(values), "--history", str(runs), "--tag", "a=b"]
-            outcome = run_cli(command, *given, "--format", "json", *more)
+            named = ["spark", "evaluate"] if command == "spark" else [command]
+            outcome = run_cli(*named, *given, "--format", "json", *more)
             assert outcome.exit_code == 0, outcome.stderr
             table = pq.read_table(values)
             told = json.loads(outcome.stdout)
@@ -173,7 +174,7 @@ def test_text_without_a_header_takes_the_names_of_columns(
     (tmp_path / "run.csv").write_text("1,5,0.5\n1,7,0.75\n2,6,0.5\n")
     paths = [str(tmp_path / name) for name in ("labels.tsv", "run.csv")]
     arguments = [*paths, "-m", "map", "--format", "json", "--columns", "query,item,score"]
-    outcome = run_cli("spark", *arguments, "--label-columns", "query,item")
+    outcome = run_cli("spark", "evaluate", *arguments, "--label-columns", "query,item")
     assert outcome.exit_code == 0, outcome.stderr
     assert json.loads(outcome.stdout)["metrics"] == {"map": 0.75}
 
@@ -192,7 +193,7 @@ def test_the_command_keeps_the_exit_codes(
 ) -> None:
     path = str(tmp_path / "both.parquet")
     pq.write_table(pa.table({"query": [1], "item": [[1]]}), path)
-    outcome = run_cli("spark", path, path, *arguments)
+    outcome = run_cli("spark", "evaluate", path, path, *arguments)
     assert outcome.exit_code == code, outcome.stderr
     assert outcome.stderr.startswith("error: ")
     assert "Traceback" not in outcome.stderr

@@ -137,6 +137,13 @@ def test_spark_submit_keeps_the_exit_codes(
     assert "\tat org.apache" not in outcome.stderr
 
 
+@pytest.mark.long
+def test_spark_submit_exits_with_the_verdict_of_a_gate(submit: Any, paths: list[str]) -> None:
+    outcome = submit("local[1]", "gate", *paths, "--rule", "map@3 >= 0.9")
+    assert outcome.returncode == 1, outcome.stderr
+    assert "regressed" in outcome.stdout
+
+
 CONNECT = """
 import sys, rankmill, rankmill.spark
 from pyspark.sql import SparkSession
@@ -153,6 +160,9 @@ for shapes in (("wide", "wide"), ("wide", "long")):
     found = rankmill.spark.evaluate(*frames, metrics, per_query=True, partitions=3)
     whole = rankmill.evaluate(*both, metrics, per_query=True)
     same(found, whole)
+    had, kept = (rankmill.Catalogue(train=one[1], drop_seen=True) for one in (frames, both))
+    catalogued = rankmill.spark.evaluate(*frames, "novelty@3", catalogue=had, partitions=3)
+    same(catalogued, rankmill.evaluate(*both, "novelty@3", catalogue=kept))
     rows = to_arrow(found.per_query).sort_by("query")
     assert rows.equals(whole.per_query.sort_by("query").cast(rows.schema)), rows
 runs = dict.fromkeys(("old", "new"), frames[1])

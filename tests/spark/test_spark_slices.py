@@ -83,7 +83,7 @@ def test_several_systems_weights_and_values_of_queries(spark: Any) -> None:
     [
         ({"metrics": "gap", "by": "kind"}, UsageError, ["gap has no slices", "without by"]),
         ({"by": "label_popularity"}, UsageError, ["labels of all queries"]),
-        ({"metrics": "psp@3"}, UsageError, ["psp@3", "Spark takes no catalogue"]),
+        ({"metrics": "psp@3"}, UsageError, ["psp@3", "trained"]),
         ({"metrics": "rbo:baseline"}, UsageError, ["lists of two systems", "one machine"]),
         ({"by": "city"}, InputError, ["city"]),
         ({"by": "kind", "sums": "x = map[city=a]"}, UsageError, ["'x'", "only of kind"]),
@@ -134,4 +134,4 @@ def test_the_command(spark: Any, tmp_path: Path, run: Any) -> None:
         pq.write_table(one, path)
     given = *paths, "-m", "map@3", "-m", "recall@3:micro", "--by", "kind", "--sum", SUMS[0]
     given = *given, "--format", "csv"
-    assert run("spark", *given)[1] == run("evaluate", *given)[1]
+    assert run("spark", "evaluate", *given)[1] == run("evaluate", *given)[1]

@@ -66,7 +66,7 @@ class Command(click.Command):
         if lines:
             _write_lines(formatter, "Examples", lines if whole else lines[:3])
         shown = {
-            group: [one for one in rows if whole or self.name in one.short.split()]
+            group: [one for one in rows if whole or one.is_short(str(self.name))]
             for group, rows in self.rows.items()
         }
         records = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sized
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -22,6 +22,9 @@ from rankmill.config.given_inputs import source_of
 from rankmill.config.keys import joined
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import redacted
+
+if TYPE_CHECKING:
+    from rankmill.analysis.compare.view.comparison import Comparison
 
 # Options of both commands that do not change what is counted, or that each query has its own of.
 _OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads", "quiet")
@@ -71,8 +74,7 @@ def command(
     parse_under(split_beside(metrics)[0] or DEFAULT_METRICS, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    if len(runs) < 2:
-        raise UsageError("compare takes the PREDICTIONS of two systems or more")
+    check_several(runs)
     files = {"per_query": per_query, "plot": plot, "report": report, "leaderboard": leaderboard}
     options["all_pairs"] |= leaderboard is not None
     inputs = [label_source, *runs.values(), *catalogue_sources(options)]
@@ -104,13 +106,24 @@ def command(
     # explain drops no predictions that were seen, so that its values would be others.
     explaining = None if options["drop_seen"] else _explaining(labels, systems)
     deliver(view_of(found, explaining), chosen, output, more)
+    check_queries(found, systems)
+    recording.log_run([output, *files.values()])
+
+
+def check_several(systems: Sized) -> None:
+    """Raise UsageError if there is nothing to compare."""
+    if len(systems) < 2:
+        raise UsageError("compare takes the PREDICTIONS of two systems or more")
+
+
+def check_queries(found: Comparison, systems: Mapping[str, str]) -> None:
+    """Raise InputError if no query counts for all systems, by the paths of their predictions."""
     if not found.queries:
         raise InputError(
             f"{', '.join(map(redacted, systems.values()))}: no query counts for every system under "
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )
-    recording.log_run([output, *files.values()])
 
 
 def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +9,18 @@ import click
 from click.core import ParameterSource
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, emit, format_for
-from rankmill.cli.failed_outputs import Outputs, append
+from rankmill.cli.draw import deliver
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.output_checks import catalogue_sources, check_outputs
-from rankmill.cli.page import page_of, trends_of
+from rankmill.cli.output_checks import catalogue_sources
+from rankmill.cli.page import page_of
 from rankmill.cli.progress_bar import Progress, run
-from rankmill.cli.run_record import FAILED
-from rankmill.cli.suffixes import STANDARD_OUTPUT
+from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
-from rankmill.io.stores.read_paths import times_opened
-from rankmill.io.stores.urls import redacted
-from rankmill.io.whole_files import write_files
 
 if TYPE_CHECKING:
     from rankmill.cli.run_record import Recording
-    from rankmill.nightly.rules.verdict import Verdict
 
 _HELP = """Evaluate PREDICTIONS, and tell by the exit code whether they keep rules (0) or not (1).
 
@@ -45,7 +36,7 @@ rankmill gate labels new --baseline old --rule 'map@12[country=*] drop <= 3%' --
 rankmill gate labels new --baseline q.parquet --rule 'queries change <= 10%' --junit gate.xml
 rankmill gate rankmill.toml --history history --power
 """
-_EXITS = """
+EXITS = """
 0    every rule was kept, or --undecided lets pass what the data do not decide
 1    a rule was broken: the system is worse, or its inputs are not as they should be
 2    wrong usage, as a rule that names something unknown
@@ -57,7 +48,7 @@ _EXITS = """
 """
 
 
-@table_command("gate", cls=FileCommand, apart=True, help=_HELP, examples=_EXAMPLES, exits=_EXITS)
+@table_command("gate", cls=FileCommand, apart=True, help=_HELP, examples=_EXAMPLES, exits=EXITS)
 def command(
     labels: str,
     predictions: str,
@@ -77,39 +68,21 @@ def command(
 ) -> None:
     """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
     from rankmill.config.baseline_choice import is_choice
-    from rankmill.nightly.rules.reports import check_junit, lines, summary_line
-    from rankmill.nightly.rules.reports import markdown as markdown_of
     from rankmill.nightly.rules.rules import parse_rules
-    from rankmill.nightly.rules.verdict import view_of
 
     parse_rules(rules)
-    step = _step_summary() if markdown == "-" else None
-    markdown = None if markdown == "-" else markdown
+    files = {"json": json, "junit": junit, "markdown": markdown, "summary": summary}
+    outputs = VerdictOutputs(output, format, files, report, recording)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     base = None if baseline is None else source_of(baseline, "--baseline")
     is_file = base is not None and not (isinstance(base, str) and is_choice(base))
     inputs = [*sources, *([base] if base is not None and is_file else [])]
-    inputs += catalogue_sources(options)
-    files = {"json": json, "junit": junit, "markdown": markdown, "summary": summary}
-    appended = files | {"per_query": per_query} | ({} if step is None else {"markdown": step})
-    check_outputs(output, inputs, **appended, report=report, history=recording.place)
-    chosen = format_for(format, output)
-    _check_printed(output, format, json, summary)
+    outputs.check([*inputs, *catalogue_sources(options)], per_query=per_query)
     if power:
         _check_power({**files, "report": report})
-        _show_power(sources, rules, base, recording, options, chosen, output)
+        _show_power(sources, rules, base, recording, options, outputs.chosen, output)
         return
-    if junit is not None:
-        check_junit()
-
-    context = click.get_current_context()
-    outputs = Outputs(
-        {"o": output, **files, "report": report},
-        *(chosen, format is not None, step, recording, rules),
-        {"labels": redacted(labels), "predictions": redacted(predictions)},
-        times_opened(),
-    )
-    context.meta[FAILED] = outputs.fail
+    outputs.begin(rules, labels, predictions)
     from rankmill.nightly.gate.gate import gate, gate_in_detail
     from rankmill.sources.nouns import Predictions
 
@@ -118,14 +91,7 @@ def command(
         asked |= {"time": recording.time, "progress": progress}
         given = face_of(gate, sources[0], sources[1], asked)
         found = gate_in_detail(**given, details=report is not None)
-    shown = report is not None or summary is not None
-    trends = trends_of(found, recording.history, recording.time) if shown else {}
-    texts = {"summary": summary_line(found, trends)} if summary is not None else {}
-    texts |= {name: _content(name, found) for name in ("json", "junit", "markdown") if files[name]}
-    printed = "".join(text for name, text in texts.items() if files[name] == STANDARD_OUTPUT)
-    written: list[tuple[str, Any]] = [
-        (path, texts[name]) for name, path in files.items() if path not in (None, STANDARD_OUTPUT)
-    ]
+    trends, written = outputs.trends(found), []
     if per_query is not None:
         written.append((per_query, found.result.per_query))
     if report is not None:
@@ -134,44 +100,7 @@ def command(
         if (found.baseline or {}).get("kind") == "predictions":
             runs["baseline"] = replace(candidate, data=base)
         written.append((report, page_of(found, given | {"runs": runs}, trends)))
-    written += recording.record_run(found, *sources)
-    only_line = summary == STANDARD_OUTPUT and output is None
-    if only_line or not _shows_table_beside_errors(chosen, output):
-        for line in lines(found):
-            click.echo(line, err=True)
-    with suppress(BrokenPipeError):  # the exit code still tells
-        if only_line:
-            write_files(written)
-        else:
-            deliver(view_of(found), chosen, output, written)
-        if printed:
-            emit(printed)
-    if step is not None:
-        append(step, markdown_of(found))
-    recording.log_run([output, *files.values(), per_query, report])
-    context.exit(found.exit_code)
-
-
-def _shows_table_beside_errors(format: str, output: str | None) -> bool:
-    """Tell whether the result goes where standard error goes, and has the reasons already."""
-    try:
-        same = os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
-    except (OSError, ValueError, AttributeError):  # closed, or no files
-        return False
-    return same and output is None and format in ("table", "markdown")
-
-
-def _check_printed(
-    output: str | None, format: str | None, json: str | None, summary: str | None
-) -> None:
-    """Raise UsageError if two outputs are for standard output, beside the table of the result."""
-    if summary == STANDARD_OUTPUT and (
-        json == STANDARD_OUTPUT or (output is None and format is not None)
-    ):
-        raise UsageError(
-            "--summary - and another output are both for standard output: give one of them the "
-            "name of a file"
-        )
+    outputs.write(found, trends, sources, written)
 
 
 def _check_power(files: dict[str, str | None]) -> None:
@@ -199,23 +128,3 @@ def _show_power(
     asked = {"rules": rules, "baseline": base, "history": recording.history, **left}
     found = run(gate_power, sources[0], sources[1], asked | {"time": recording.time})
     deliver(view_of(found), chosen, output)
-
-
-def _content(name: str, found: Verdict) -> Any:
-    """Return what one of the files holds."""
-    from rankmill.nightly.rules import reports
-
-    if name == "json":
-        return found.to_json(indent=2) + "\n"
-    text: str = getattr(reports, name)(found)
-    return text
-
-
-def _step_summary() -> str:
-    path = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not path:
-        raise UsageError(
-            "--markdown - appends to the file that $GITHUB_STEP_SUMMARY names, and it is not set: "
-            "give the name of a file"
-        )
-    return path

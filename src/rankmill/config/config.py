@@ -76,7 +76,7 @@ class Config:
 
     def check_taken(self, taker: str, wanted: Collection[str]) -> None:
         """Raise UsageError if a taker of these options would count otherwise than the file says."""
-        command = taker.split(".")[-1]
+        command = re.split("[. ]", taker)[-1]
         for name, one in keys().items():
             # Errors of clusters, and adjusted ones, are for what has all queries at once.
             whole = one in OPTIONS["Comparison"] and not one.frames and command in one.on.split()

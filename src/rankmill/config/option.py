@@ -96,6 +96,11 @@ class Option:
         words = {*re.findall("[A-Z]+", self.metavar)}
         return "no" if not words & {"FILE", "DIR"} else "maybe" if "COLUMN" in words else "yes"
 
+    def is_short(self, command: str) -> bool:
+        """Return whether the short help of a command shows it."""
+        on = {*self.short.split()}
+        return command.split()[-1] in on or on == {command.split()[0]}
+
     @property
     def counts(self) -> bool:
         """Whether it decides what is counted, and not only how an input is opened."""

@@ -21,10 +21,15 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
 
 
 def options_of(command: str) -> dict[str, list[Option]]:
-    """Return the options of a command, by group."""
-    found = {
-        group: [one for one in rows if command in one.on.split()] for group, rows in OPTIONS.items()
-    }
+    """Return the options of a command, by group; those of "spark compare" have both words."""
+    whole, _, part = command.partition(" ")
+    wanted = {whole, part or "evaluate"} if whole == "spark" else {whole}
+
+    def takes(one: Option) -> bool:
+        on = {*one.on.split()}
+        return wanted <= on or on == {whole}
+
+    found = {group: [one for one in rows if takes(one)] for group, rows in OPTIONS.items()}
     return {group: rows for group, rows in found.items() if rows}
 
 

@@ -4,8 +4,8 @@ from functools import partial
 
 from rankmill.config.option import Option
 
-_gate = partial(Option, on="gate", table="")
-_compare = partial(Option, on="compare", table="")
+_gate = partial(Option, on="gate spark", table="")
+_compare = partial(Option, on="compare spark", table="")
 _stability = partial(Option, on="stability", short="*")
 _fuse = partial(Option, on="fuse", short="*")
 
@@ -24,7 +24,7 @@ RULES = (
         "Predictions or an earlier run to compare with. A run is the .parquet or .arrow file "
         "of its --per-query, the JSON file of its result; or last, best, median:7, ago:28d of "
         "--history.",
-        on="gate",
+        on="gate spark",
         short="*",
     ),
     _gate(
@@ -57,6 +57,7 @@ RULES = (
         "Give no verdict: show what the rules would see. That is, for each rule, the smallest drop "
         "that it fails in 80 % of nights on these data, its false alarms a year, and which nights "
         "of --history would have failed. Only -o is written.",
+        on="gate",
     ),
 )
 
@@ -66,7 +67,7 @@ COMPARISON = (
         "baseline",
         "The system to compare with, by path or name. By default it is the "
         "first of 'compare', and the second of 'report'.",
-        on="compare report",
+        on="compare report spark",
         short="*",
     ),
     _compare(
@@ -74,6 +75,7 @@ COMPARISON = (
         "all_pairs",
         "Compare every two systems, not only each with the baseline. One table has all systems and "
         "metrics, and raised letters behind a value name the systems that it is better than.",
+        on="compare",
         frames=False,
     ),
     _compare(
@@ -97,7 +99,7 @@ COMPARISON = (
         "--confidence LEVEL",
         "confidence Rules.confidence",
         "The confidence of intervals. The t-test of 'stability' has the level 1 - LEVEL.",
-        on="compare stability",
+        on="compare stability spark",
         kind="number",
         default=0.95,
         short="stability",
@@ -145,7 +147,7 @@ COMPARISON = (
         "Also list the N queries that gained and lost most. 'compare' shows the "
         "command that explains each (none with --drop-seen, which 'rankmill explain' does not "
         "have).",
-        on="compare gate",
+        on="compare gate spark",
         kind="integer",
         least=0,
         default=0,
@@ -179,7 +181,7 @@ COMPARISON = (
         "--seed N",
         "Tests.seed seed",
         "The seed of random numbers: of replicates, and of the halves of 'stability'.",
-        on="compare stability",
+        on="compare stability spark",
         kind="integer",
         least=0,
         default=0,

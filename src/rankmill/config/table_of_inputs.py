@@ -14,7 +14,7 @@ _one = partial(Option, on="convert head", short="*")
 _run = partial(Option, on="convert head fuse", short="*")
 _check = partial(Option, on="check", short="*")
 _side = partial(Option, on=SIDES, table="")
-_beside = partial(Option, on=f"{_LOCAL} explain", table="", kind="input", frames=False)
+_beside = partial(Option, on=f"{_LOCAL} spark explain", table="", kind="input")
 
 INPUTS = (
     _column(
@@ -123,7 +123,6 @@ INPUTS = (
         "Labels.subtopic",
         "The column of subtopics in long labels, for metrics such as alpha_ndcg and err_ia. It "
         "is 'iteration' in TREC's qrels of diversity.",
-        frames=False,
     ),
     _side(
         "--weight COLUMN",
@@ -246,7 +245,7 @@ METRICS = (
         "-m --metric METRIC",
         "metrics",
         "A metric to compute beside those of the rules; repeat for more.",
-        on="gate",
+        on="gate spark",
         name="metrics",
         kind="texts",
     ),
@@ -362,8 +361,7 @@ COUNTING = (
         "--drop-seen",
         "Catalogue.drop_seen",
         "Drop the predictions that their query had in --train. Those behind move up.",
-        on=_LOCAL,
+        on=f"{_LOCAL} spark",
         table="",
-        frames=False,
     ),
 )

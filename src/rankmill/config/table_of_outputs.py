@@ -9,7 +9,7 @@ from rankmill.version import install
 
 _LOCAL = "evaluate compare gate report stability explain explain-evaluators"
 _WRITING = "evaluate compare gate spark stability explain explain-evaluators history"
-_gate = partial(Option, on="gate", table="")
+_gate = partial(Option, on="gate spark", table="")
 _prune = partial(Option, on="prune", short="*")
 
 OUTPUT = (
@@ -77,7 +77,7 @@ OUTPUT = (
     Option(
         "--per-query DIR",
         "",
-        "Also write the values of each query to the new folder DIR, as Parquet.",
+        "Also write the values of each query to DIR, a new folder. It holds Parquet.",
         on="spark",
         short="*",
     ),

@@ -5,13 +5,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from rankmill.engine.held_labels import read_labels
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
+from rankmill.kernels.identity import Ids
 from rankmill.matching.catalogue import KnownItems, Training
 from rankmill.matching.features import Features
+from rankmill.matching.index import LabelIndex
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.records.item_counter import ItemCounter
+from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.results.provenance import MOST_LISTED
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
@@ -31,13 +36,16 @@ from rankmill.threads import Workers
 def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers: Workers) -> Job:
     """Return the job with the items that can be shown, and those that queries had in training.
 
-    Their columns are named as those of the labels, or by their usual names.
+    Their columns are named as those of the labels, or by their usual names. A job that knows them
+    already is as it was.
 
     Raises
     ------
     InputError, UsageError
         If an input cannot be read, or its ids cannot be those of the labels.
     """
+    if job.catalogue is not None:
+        return job
     openers = beside(catalogue, labels, job.memory)
     assert (*openers,) == job.beside  # nothing is counted as if the catalogue were not there
     if not openers:
@@ -46,8 +54,9 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
     described: dict[str, dict[str, object]] = {}
     if "train" in openers:
         with opened("train", openers["train"], labels) as one:
-            training, rows = _read_training(one, job, workers)
-            items, described["train"] = training.items, described_beside("train", one, rows)
+            index = training_index(one, job, workers)
+            training = training_of(*item_counts(index), one).of_part(index)
+            items, described["train"] = training.items, described_beside("train", one, index.rows)
     if "items" in openers:
         with opened("items", openers["items"], labels) as one:
             items, groups, rows = read_items(one, workers)
@@ -59,12 +68,17 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
             described["features"] = described_beside("features", one, read.rows)
         items = features.items if items is None else items
     assert items is not None
+    warn_of_padding(items)
+    return replace(job, catalogue=KnownItems(items, training, described, groups, features))
+
+
+def warn_of_padding(items: Ids) -> None:
+    """Warn if a catalogue holds what usually is no item."""
     if is_id(items, USUAL_PADDING).any():
         warn(
             f"the catalogue holds the item {USUAL_PADDING}, which counts as any other: if it is "
             f"padding, say {SAY_PADDING}"
         )
-    return replace(job, catalogue=KnownItems(items, training, described, groups, features))
 
 
 def beside(
@@ -119,13 +133,23 @@ def _open_training(train: Any, labels: Input, memory: int) -> Input:
     return open_input(had, role="train", memory=memory)
 
 
-def _read_training(one: Input, job: Job, workers: Workers) -> tuple[Training, int]:
+def training_index(one: Input, job: Job, workers: Workers) -> LabelIndex:
+    """Return the items that each query had in training, each once."""
     # Repeated rows are one interaction, whatever the semantics make of labels.
     plainly = replace(job, semantics=DEFAULT, scope=WHOLE, metrics=(), aside=())
-    index = read_labels(one, plainly, workers)
+    return read_labels(one, plainly, workers)
+
+
+def item_counts(index: LabelIndex) -> tuple[ItemCounts, int]:
+    """Return how many queries had each item, and how many had any."""
     counter = ItemCounter([NO_CUTOFF])
     counter.add(index.labels.offsets, index.labels.items)
-    items, counts = counter.counts().joined()
-    if not len(counts):
+    return counter.counts(), int((np.diff(index.labels.offsets) > 0).sum())
+
+
+def training_of(counts: ItemCounts, queries: int, one: Input) -> Training:
+    """Return what is known of all queries; InputError if none had an item."""
+    items, users = counts.joined()
+    if not len(users):
         raise InputError(f"{one.source.name} holds no items; expected what queries had in training")
-    return Training(index, items, counts[:, 0].copy()), index.rows
+    return Training(items, users[:, 0].copy(), queries)

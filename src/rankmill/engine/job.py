@@ -319,7 +319,7 @@ def _check_needs(metrics: Iterable[Metric], given: Catalogue) -> None:
         needs.setdefault(TrainingRows, []).append("drop_seen")
     for need, names in needs.items():
         if need.given and getattr(given, need.given) is None:
-            raise UsageError(f"{', '.join(names)} {need.lacks}; Spark takes no catalogue")
+            raise UsageError(f"{', '.join(names)} {need.lacks}")
 
 
 def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Choices) -> None:
@@ -367,7 +367,8 @@ def open_job(
 
     `facts` are columns of the labels with a value a query, which the caller will read.
     """
-    _check_subtopics(job, labels.subtopic)
+    if not isinstance(labels.data, Input):  # else checked before, as on the driver of a cluster
+        _check_subtopics(job, labels.subtopic)
     weight: dict[str, Kind] = {} if job.scope.weight is None else {job.scope.weight: "number"}
     with open_inputs(
         labels,

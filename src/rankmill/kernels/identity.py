@@ -42,6 +42,10 @@ class Ids(NamedTuple):
     data: np.ndarray
     kind: int
 
+    def __reduce__(self):
+        """Pickle the ids; the keys of strings are made again, as each process has its seed."""
+        return ids_of, (None if self.kind == STRING else self.keys, *self[1:])
+
 
 @helper
 def word_at(data, position):
@@ -127,6 +131,14 @@ def hash_strings(starts, ends, data, seed, out_keys):
                 position += 1
         out_keys[i] = fold(key ^ word, seed)
     return -1
+
+
+def ids_of(keys, starts, ends, data, kind):
+    """Return ids with keys of this process."""
+    if keys is None:
+        keys = np.empty(len(starts), np.uint64)
+        hash_strings(starts, ends, data, SEED, keys)
+    return Ids(keys, starts, ends, data, kind)
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -28,23 +29,34 @@ class Training:
     Attributes
     ----------
     index : LabelIndex
-        The items of each query.
+        The items of each query; `of_part` tells those of some queries.
     items : Ids
         The distinct items.
     users : int64
         How many queries had each item.
     queries : int
         How many queries had an item.
+    usual : float or None
+        The mean popularity of what a query had, as a mean over all queries, where these are not all
+        in the index.
     """
 
-    def __init__(self, index: LabelIndex, items: Ids, users: np.ndarray) -> None:
-        self.index = index
+    index: LabelIndex
+    usual: float | None = None
+
+    def __init__(self, items: Ids, users: np.ndarray, queries: int) -> None:
         self.items = items
         self.users = users
-        self.queries = int((np.diff(index.labels.offsets) > 0).sum())
+        self.queries = queries
         self._lookup = look_up(items)[0]
         self._rows: np.ndarray | None = None
         self._labels: tuple[LabelIndex, np.ndarray] | None = None
+
+    def of_part(self, index: LabelIndex) -> "Training":
+        """Return what some queries had; how popular items are is that of all queries."""
+        found = copy(self)
+        found.index, found._rows, found._labels = index, None, None
+        return found
 
     def find(self, items: Ids) -> np.ndarray:
         """Return the row of each item as int64; -1 for one that no query had."""
@@ -147,7 +159,8 @@ class Training:
 class KnownItems:
     """Distinct items, and training, groups and features of items if there are any.
 
-    ``described`` says of each input what was read.
+    ``described`` says of each input what was read. ``text`` is what to call it, where what queries
+    had in training is not all here.
     """
 
     def __init__(
@@ -157,19 +170,29 @@ class KnownItems:
         described: dict[str, dict[str, object]] | None = None,
         groups: Groups | None = None,
         features: Features | None = None,
+        text: str | None = None,
     ) -> None:
         self.items = items
         self.training = training
         self.groups = groups
         self.features = features
         self.described = described or {}
+        self._text = text
         self._lookup = look_up(items)[0]
 
     def __len__(self) -> int:
         return len(self.items.keys)
 
+    def of_part(self, index: LabelIndex) -> "KnownItems":
+        """Return the same, with what some queries had in training."""
+        found = copy(self)
+        found.training = None if self.training is None else self.training.of_part(index)
+        return found
+
     def __str__(self) -> str:
         """What only equal catalogues have in common, in a line: counts, and a hash of all."""
+        if self._text is not None:
+            return self._text
         told = plural(len(self), "item")
         if self.groups is not None:
             told += f" in {len(self.groups.names):,} groups"

@@ -1,6 +1,6 @@
 """Finding the rows of ids: in a direct table if integers lie close together, else by hashing."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,10 @@ class Lookup(NamedTuple):
     by_rank: np.ndarray
     slots: np.ndarray
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the ids: the table of another process is made with another seed."""
+        return _of_ids, (self.ids,)
+
     def find(self, wanted: Ids) -> np.ndarray:
         """Return the row of each wanted id as int64; -1 for an unknown id."""
         rows = np.empty(len(wanted.keys), np.int64)
@@ -34,6 +38,10 @@ class Lookup(NamedTuple):
             mixed = self.ids.kind != wanted.kind
             find_direct(self.words, self.lowest, self.by_rank, mixed, wanted.keys, rows)
         return rows
+
+
+def _of_ids(ids: Ids) -> Lookup:
+    return look_up(ids)[0]
 
 
 def look_up(ids: Ids, *, ascending: bool = False) -> tuple[Lookup, int]:

@@ -31,7 +31,7 @@ from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.exchange.collection import FAN, function_of, gathered, merged_rows
 from rankmill.spark.exchange.layout import Side, arrow_schema, column
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import ordered, partition, told
+from rankmill.spark.exchange.tasks import input_of, ordered, partition, told
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 
 # A task scores so many bytes of predictions at a time.
@@ -112,12 +112,13 @@ class Matching:
         try:
             known = to_ids(labels.column(of_labels.columns.query).combine_chunks(), "query")
             # Of long predictions, a query may have rows in all batches.
-            read = _tables(batches, AT_ONCE if of_predictions.columns.wide else None)
+            most = AT_ONCE if of_predictions.columns.wide else None
+            read = _tables(batches, [*of_predictions.slots], most)
             # By `map`, as this holds no rows that are not sorted yet.
             for table in map(partial(ordered, side=of_predictions), read):
                 one = Input(open_table(table, of_predictions.name), of_predictions.columns)
                 taken, others = _matched(known, table.column(of_predictions.columns.query))
-                own = Input(open_table(labels.take(taken), of_labels.name), of_labels.columns)
+                own = input_of(labels.take(taken), of_labels)
                 state = scored(self.job, own, one)
                 placed = placed.merge(Placed(state, taken.astype(np.int32)))
                 label_rows += len(taken)
@@ -140,7 +141,7 @@ class Matching:
             yield _with_keys(nothing, group, keys[groups == group].tobytes())
 
 
-def _tables(batches: Iterator[Any], most: int | None) -> Iterator[Any]:
+def _tables(batches: Iterator[Any], names: list[str], most: int | None) -> Iterator[Any]:
     """Yield the rows of a partition in tables of so many bytes, or all in one."""
     held: list[Any] = []
     size = 0
@@ -148,15 +149,15 @@ def _tables(batches: Iterator[Any], most: int | None) -> Iterator[Any]:
         held.append(batch)
         size += batch.nbytes
         if most is not None and size >= most:
-            yield _taken(held)
+            yield _taken(held, names)
             size = 0
     if held:
-        yield _taken(held)
+        yield _taken(held, names)
 
 
-def _taken(held: list[Any]) -> Any:
-    """Return the batches as a table, and hold them no longer."""
-    table = pa.Table.from_batches(held)
+def _taken(held: list[Any], names: list[str]) -> Any:
+    """Return the batches as a table with columns of these names, and hold them no longer."""
+    table = pa.Table.from_batches(held).rename_columns(names)
     held.clear()
     return table
 
@@ -219,8 +220,9 @@ def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | Non
         The columns of the labels that are read.
     """
     side, frame = request.sides[number], request.frames[number]
-    rows = frame.select(*(column(frame, name).alias(name) for name in side.slots))
-    nothing = arrow_schema(rows).empty_table()
+    # Spark does not find a column of a name with backticks when it maps rows.
+    rows = frame.select(*(column(frame, name).alias(slot) for name, slot in side.slots.items()))
+    nothing = arrow_schema(rows).empty_table().rename_columns([*side.slots])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, labels.schema) as writer:
         writer.write_table(labels)
@@ -253,14 +255,8 @@ def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | Non
 
 
 def _score(request: SparkRequest, number: int, labels: Any, predictions: Any) -> State:
-    inputs = [
-        Input(open_table(table, side.name), side.columns)
-        for table, side in (
-            (labels, request.sides[0]),
-            (predictions, request.sides[number]),
-        )
-    ]
-    return scored(request.job, *inputs)
+    pairs = (labels, request.sides[0]), (predictions, request.sides[number])
+    return scored(request.job, *(input_of(*pair) for pair in pairs))
 
 
 def scored(job: Job, labels: Input, predictions: Input) -> State:

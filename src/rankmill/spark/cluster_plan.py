@@ -1,4 +1,4 @@
-"""What is shown of the plan of an evaluation on a cluster: `rankmill spark --plan`."""
+"""What is shown of the plan of an evaluation on a cluster: `rankmill spark evaluate --plan`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from rankmill.engine.plan_view import rows_of
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Column, Facts, Part, Table, View, size_text
+from rankmill.spark.workers import PYTHON_MEMORY
 from rankmill.version import stamp
 
 
@@ -29,6 +30,10 @@ def cluster_plan_view(plan: Mapping[str, Any]) -> View:
             "memory of a task": _size(plan["task_memory"]),
             "memory of the driver": _size(plan["driver_memory"]),
         }
+        if plan["python_limit"] is not None:
+            least = plan["python_memory"]
+            told = "a size is not known" if least is None else f"needs {size_text(least)}"
+            facts[PYTHON_MEMORY] = f"is {plan['python_limit']}, {told}"
         scope = Scope(**plan["scope"])
         facts |= {"scope": str(scope)} if scope != WHOLE else {}
         why = {f"{name}: {one['placing']}": f"because {one['why']}" for name, one in runs.items()}

@@ -12,8 +12,8 @@ from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.earlier_values import with_table
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.exchange.findings import Findings
-from rankmill.spark.exchange.layout import Side
-from rankmill.spark.exchange.tasks import input_of, partition, tables_of, told
+from rankmill.spark.exchange.layout import TRAIN, Side
+from rankmill.spark.exchange.tasks import input_of, partition, tables_of, told, with_training
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 
 # What sides besides those that are scored are called: tables of slices, the popularity of labels,
@@ -53,15 +53,14 @@ class Joining:
         tables = tables_of(batches, self.schema, self.sides)
         rows = {side: one.num_rows for side, one in tables.items()}
         inputs = {side.system: input_of(tables.pop(side.system), side) for side in self.scored}
+        job = with_training(self.job, inputs)
         labels, *runs = inputs.values()
         cuts = self.cuts._replace(
             tables=tuple(one for side, one in tables.items() if side.startswith(TABLE)),
             popularity=tables.get(POPULARITY),
         )
         systems = {name: Predictions(one) for name, one in zip(self.systems, runs, strict=True)}
-        found = join_runs(
-            self.job, Labels(labels), systems, self.baseline, cuts, Reading(threads=1)
-        )
+        found = join_runs(job, Labels(labels), systems, self.baseline, cuts, Reading(threads=1))
         if self.earlier is not None:
             earlier = replace(self.earlier, table=tables[EARLIER])
             found = with_table(found, earlier, part=True)
@@ -69,8 +68,9 @@ class Joining:
 
     @property
     def scored(self) -> tuple[Side, ...]:
-        """The labels and the systems among the sides."""
-        return self.sides[: 1 + len(self.systems)]
+        """The labels, the systems and what queries had in training, among the sides."""
+        several = 1 + len(self.systems)
+        return self.sides[:several] + tuple(s for s in self.sides[several:] if s.system == TRAIN)
 
 
 def found_of(

@@ -64,6 +64,7 @@ class Counting:
         if _is_shuffled(state, side):
             return inputs_of(batches, self.schema, [side])[side.system]
         columns, schema = side.columns, self.schema
+        batches = (pa.RecordBatch.from_arrays(b.columns, names=schema.names) for b in batches)
         if not columns.wide:  # all confidences count, so that they may come as one list a batch
             columns = replace(columns, wide=True)
             batches = map(_one_list, batches)
@@ -95,13 +96,18 @@ def counted(state: State, frame: Any, side: Side, partitions: int, memory: int) 
     if _is_shuffled(state, side):
         rows = shuffled([frame], [side], partitions)
     else:
-        rows = frame.select(*(column(frame, name).alias(name) for name in names))
+        # Spark does not find a column of a name with backticks when it maps rows.
+        several = enumerate(names)
+        rows = frame.select(*(column(frame, name).alias(f"c{place}") for place, name in several))
         partitions = partitions_of(rows, partitions)
     empty = Among(np.zeros(0, np.int64), np.zeros(0, np.int64))
     form = RowFormat.of(empty.to_row())
     row = state.to_row()
     form_of_state = RowFormat.of(row)
     sent = form_of_state, form_of_state.batch([Returned(0, fields=row)])
-    task = Counting(sent, side, arrow_schema(rows), form, memory)
+    schema = arrow_schema(rows)
+    if not _is_shuffled(state, side):
+        schema = schema.empty_table().rename_columns(names).schema
+    task = Counting(sent, side, schema, form, memory)
     found = collected(rows, task, Among, form, partitions)
     return {one.system: Among.from_row(one.fields or {}) for one in found}

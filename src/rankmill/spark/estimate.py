@@ -7,10 +7,11 @@ from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Labels
+from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.spark.broadcast import AT_ONCE
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.placement import Placing, placing_of
+from rankmill.spark.workers import ADDRESSES, PYTHON_MEMORY
 
 # The bytes of Python, numba, pyarrow and the compiled kernels in a task.
 A_TASK = 300 << 20
@@ -30,6 +31,7 @@ def plan(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
@@ -43,10 +45,11 @@ def plan(
       and 64 MB of predictions.
     - The driver needs twice the labels in memory if they go to all tasks, and for each gap 16 bytes
       for each label, the most that can be correct.
+    - The items and features of a catalogue come on top of both.
 
     Parameters
     ----------
-    labels, predictions, metrics, semantics, partitions, per_query, memory
+    labels, predictions, metrics, semantics, catalogue, partitions, per_query, memory
         As for `evaluate`.
 
     Returns
@@ -55,8 +58,10 @@ def plan(
         "labels" and "predictions": source, shape, columns, and bytes, which are read. Predictions
         also have "placing" ("broadcast", "in place" or "shuffle"), why it is so, "shuffled", the
         bytes that move by query, and "tasks", which is None where Spark decides them from the
-        predictions. "task_memory" and "driver_memory" are the most that is needed, and "scope" is
-        `rel`, `depth`, `judged_only` and `weight`.
+        predictions. "task_memory" and "driver_memory" are the most that is needed, and
+        "python_memory" the least that spark.executor.pyspark.memory may be where it is set, to
+        "python_limit": it limits addresses, of which libraries reserve 1 GB for each core of an
+        executor. "scope" is `rel`, `depth`, `judged_only` and `weight`.
 
     Raises
     ------
@@ -68,6 +73,7 @@ def plan(
         {"": predictions},
         metrics,
         semantics=semantics,
+        catalogue=catalogue,
         partitions=partitions,
         per_query=per_query,
         memory=memory,
@@ -81,21 +87,22 @@ def plan_runs(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
 ) -> dict[str, Any]:
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
     given = Labels.of(labels)
-    parsed = parse_job(metrics, given, semantics)
+    parsed = parse_job(metrics, given, semantics, catalogue)
     job = Job(*parsed, memory=memory, keep_values=per_query, part=True)
-    request = request_of(given, runs_of(runs), job, partitions)
-    placings = [placing_of(request, number) for number in range(1, len(request.sides))]
+    request = request_of(given, runs_of(runs), job, partitions, catalogue=catalogue)
+    placings = [placing_of(request, number) for number in request.systems]
     shuffled = [n for n, one in enumerate(placings, 1) if one.how == "shuffle"]
     predictions = {}
     for number, (name, one) in enumerate(zip(runs, placings, strict=True), 1):
-        # Systems that are shuffled share the labels; the first one counts them.
-        moved = [0, number] if [number] == shuffled[:1] else [number]
+        # Systems that are shuffled share the labels, and what queries had; the first counts them.
+        moved = [0, number, *request.training] if [number] == shuffled[:1] else [number]
         predictions[name] = _described(request, number) | {
             "placing": one.how,
             "why": one.why,
@@ -103,10 +110,15 @@ def plan_runs(
             "shuffled": _bytes(request, moved) if one.how == "shuffle" else 0,
         }
     tasks = [_task_memory(request, n, one, shuffled) for n, one in enumerate(placings, 1)]
+    task = None if None in tasks else max(one or 0 for one in tasks)
+    settings = given.data.sparkSession.conf
+    cores = int(settings.get("spark.executor.cores", "1"))
     return {
         "labels": _described(request, 0),
         "predictions": predictions,
-        "task_memory": None if None in tasks else max(one or 0 for one in tasks),
+        "task_memory": task,
+        "python_memory": None if task is None else cores * (ADDRESSES + task - A_TASK),
+        "python_limit": settings.get(PYTHON_MEMORY, None),
         "driver_memory": _driver_memory(request, placings),
         "scope": request.job.scope.to_dict(),
     }
@@ -130,7 +142,9 @@ def _task_memory(
         if not request.sides[number].columns.wide:  # a partition, whose size Spark decides
             return None
         return A_TASK + TIMES_HELD * (UNPACKED * (request.sizes[0] or 0) + AT_ONCE)
-    size = _bytes(request, [0, *(shuffled if placing.how == "shuffle" else [number])])
+    size = _bytes(
+        request, [0, *([*shuffled, *request.training] if placing.how == "shuffle" else [number])]
+    )
     if size is None or placing.tasks is None:
         return None
     return A_TASK + TIMES_HELD * UNPACKED * (size // placing.tasks)

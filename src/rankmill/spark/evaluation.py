@@ -19,16 +19,17 @@ from rankmill.metrics.sums import read_sums
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.confidence_counts import counted
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
+from rankmill.spark.known_items import with_known_items
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.placement import first_pass
 from rankmill.spark.slice_sides import with_columns
-from rankmill.spark.workers import workers_have_rankmill
+from rankmill.spark.workers import on_spark
 
 
-@workers_have_rankmill
+@on_spark
 def evaluate(
     labels: Any,
     predictions: Any,
@@ -37,6 +38,7 @@ def evaluate(
     semantics: Counting = "default",
     by: Any = (),
     sums: str | Iterable[str] = (),
+    catalogue: Catalogue | None = None,
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
@@ -54,6 +56,10 @@ def evaluate(
     metrics, semantics, by, sums
         As for `rankmill.evaluate`. `by` is not "label_popularity", which needs all labels, and its
         tables are read by the driver. Metrics that need a second pass, such as gap, have no slices.
+    catalogue : Catalogue, optional
+        As for `rankmill.evaluate`. Its `train` is a DataFrame, whose rows are shuffled by query as
+        those of the labels. `items` and `features` are DataFrames or what the driver can read: the
+        driver holds them, and each task.
     partitions : int, optional
         How many partitions the rows are shuffled into, by query. By default they are shuffled only
         if they must be: into one for each 32 MB of both inputs; if Spark does not know their size,
@@ -72,11 +78,12 @@ def evaluate(
     """
     given = Labels.of(labels)
     how: Any = {"memory": memory, "keep_values": per_query, "part": True}
-    job = job_of(metrics, given, semantics, None, by, sums, **how)
-    return _evaluate(_request(given, {"": Predictions.of(predictions)}, job, partitions), [""])[""]
+    job = job_of(metrics, given, semantics, catalogue, by, sums, **how)
+    runs = {"": Predictions.of(predictions)}
+    return _evaluate(_request(given, runs, job, partitions, catalogue), [""])[""]
 
 
-@workers_have_rankmill
+@on_spark
 def evaluate_runs(
     labels: Any,
     runs: Mapping[str, Any],
@@ -85,6 +92,7 @@ def evaluate_runs(
     semantics: Counting = "default",
     by: Any = (),
     sums: str | Iterable[str] = (),
+    catalogue: Catalogue | None = None,
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
@@ -93,7 +101,7 @@ def evaluate_runs(
 
     Parameters
     ----------
-    labels, metrics, semantics, by, sums, partitions, per_query, memory
+    labels, metrics, semantics, by, sums, catalogue, partitions, per_query, memory
         As for `evaluate`, and `by` is not "list_length" nor "unpredicted".
     runs : mapping of str to pyspark.sql.DataFrame or Predictions
         The predictions of each system.
@@ -110,16 +118,20 @@ def evaluate_runs(
         )
     given = Labels.of(labels)
     how: Any = {"memory": memory, "keep_values": per_query, "part": True}
-    job = job_of(metrics, given, semantics, None, by, sums, **how)
-    return Results(_evaluate(_request(given, runs_of(runs), job, partitions), runs))
+    job = job_of(metrics, given, semantics, catalogue, by, sums, **how)
+    return Results(_evaluate(_request(given, runs_of(runs), job, partitions, catalogue), runs))
 
 
 def _request(
-    labels: Labels, runs: Mapping[str, Predictions], job: Job, partitions: int | None
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    job: Job,
+    partitions: int | None,
+    catalogue: Catalogue | None,
 ) -> SparkRequest:
     """Check a request; tables of `by` become columns of the labels."""
     if job.cuts is None:
-        return request_of(labels, runs, job, partitions)
+        return request_of(labels, runs, job, partitions, catalogue=catalogue)
     if len(runs) > 1:
         check_several(job)
         if "list_length" in job.cuts.derived:
@@ -135,11 +147,12 @@ def _request(
         labels = replace(labels, data=frame)
         job = replace(job, cuts=cuts, by=(*cuts.columns, *cuts.derived))
         check_terms(read_sums(job.sums, job.scope.rel), job.by)
-    return request_of(labels, runs, job, partitions, job.cuts.facts)
+    return request_of(labels, runs, job, partitions, job.cuts.facts, catalogue)
 
 
 def _evaluate(request: SparkRequest, runs: Iterable[str]) -> dict[str, Result]:
     began = time.perf_counter()
+    request = with_known_items(request)
     found = first_pass(request)
     results = {}
     for number, name in enumerate(runs, 1):
@@ -168,6 +181,7 @@ def result_of(
         inputs={
             "labels": request.inputs[0].described() | {"rows": label_rows},
             "predictions": request.inputs[number].described() | {"rows": rows},
+            **({} if request.job.catalogue is None else request.job.catalogue.described),
         },
         per_query=per_query_frame(request, number) if request.job.keep_values else None,
     )

@@ -76,7 +76,7 @@ def _places(
     wanted = {one.metric for one in wholes}
     metrics = tuple(one for one in job.metrics if one.text in wanted)
     more: dict[str, Any] = {"memory": UNLIMITED, "keep_values": False, "gap_groups": True}
-    job = replace(job, metrics=metrics, **more)
+    job = replace(job, metrics=metrics, beside=(), catalogue=None, **more)
     with Workers(1) as workers, closing(run(job, held, inputs, workers)) as tallies:
         for side in inputs:
             groups = groups_in(next(tallies).state.aggregates)

@@ -16,7 +16,7 @@ from rankmill.results.result import WEIGHT
 from rankmill.spark.exchange.collection import function_of
 from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import inputs_of, partition, told
+from rankmill.spark.exchange.tasks import inputs_of, partition, told, with_training
 from rankmill.threads import Workers
 
 
@@ -28,8 +28,10 @@ def _values(
     `schema` is that of the rows of the shuffle, and `table` that of the values.
     """
     inputs = inputs_of(batches, schema, sides)
-    labels, (predictions, *_) = inputs.pop(""), inputs.values()
+    labels = inputs.pop("")
     try:
+        job = with_training(job, inputs)
+        (predictions,) = inputs.values()
         with (
             Workers(1) as workers,
             closing(run(job, HeldLabels(labels), {"": predictions}, workers)) as tallies,
@@ -44,7 +46,7 @@ def per_query_frame(request: SparkRequest, number: int) -> Any:
     """Return a DataFrame with the values of each query that counts for a system."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    rows, sides = request.rows(0, number)
+    rows, sides = request.rows(0, number, *request.training)
     schema = arrow_schema(rows)
     names = [metric.text for metric in request.job.per_query]
     names += [WEIGHT] if request.job.scope.weight is not None else []

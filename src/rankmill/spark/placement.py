@@ -65,6 +65,8 @@ def _why_shuffled(request: SparkRequest, number: int) -> str:
     """Return why rows are shuffled, whatever their size is; "" if they need not be."""
     if request.told:
         return "the number of partitions was told"
+    if request.training:
+        return "what queries had in training comes to their tasks by query"
     if not hasattr(request.frames[0], "_jdf"):
         return "Spark Connect tells neither sizes nor partitions"
     if not request.sides[number].columns.wide and not together(request, number):
@@ -80,7 +82,7 @@ def limit(session: Any) -> int:
 
 def first_pass(request: SparkRequest) -> dict[str, Returned]:
     """Return the states of the systems, by the names of their sides."""
-    placings = {number: placing_of(request, number) for number in range(1, len(request.sides))}
+    placings = {number: placing_of(request, number) for number in request.systems}
     sent = any(one.how == "broadcast" for one in placings.values())
     labels = _labels_of(request) if sent else None
     returned, left = [], []
@@ -106,7 +108,7 @@ def _labels_of(request: SparkRequest) -> Any:
 
 
 def _shuffled(request: SparkRequest, numbers: list[int]) -> list[Returned]:
-    rows, sides = request.rows(0, *numbers)
+    rows, sides = request.rows(0, *numbers, *request.training)
     form = RowFormat.of(State.of(request.job).to_row())
     task = Scoring(request.job, tuple(sides), arrow_schema(rows), form)
     # A state without confidences is so small that the driver merges those of all partitions.

@@ -12,7 +12,7 @@ _FORMATS = {"tsv": "csv", "jsonl": "json"}
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
-def session() -> Any:
+def session(*, quiet: bool = False) -> Any:
     """Return the session of spark-submit, or start one; it shows its progress by stages.
 
     Raises
@@ -27,7 +27,7 @@ def session() -> Any:
             f"pyspark is not installed: {install('spark')}; it needs a Java 17 or newer"
         ) from None
     builder = SparkSession.builder.appName("rankmill")
-    return builder.config("spark.ui.showConsoleProgress", "true").getOrCreate()
+    return builder.config("spark.ui.showConsoleProgress", str(not quiet).lower()).getOrCreate()
 
 
 def read(

@@ -25,7 +25,7 @@ from rankmill.nightly.rules.baseline import Baseline
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.comparison_tasks import TABLE, Joining, found_of, sent, values_of
 from rankmill.spark.evaluation import result_of
 from rankmill.spark.exchange.collection import collected, function_of
@@ -34,13 +34,14 @@ from rankmill.spark.exchange.layout import arrow_schema
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.exchange.typed_rows import RowFormat
 from rankmill.spark.jackknife_groups import left_out
+from rankmill.spark.known_items import with_known_items
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.slice_sides import with_tables, with_values
-from rankmill.spark.workers import workers_have_rankmill
+from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
 
 
-@workers_have_rankmill
+@on_spark
 def compare(
     labels: Any,
     runs: Mapping[str, Any],
@@ -54,6 +55,7 @@ def compare(
     worst_slices: int = 0,
     moved: int = 0,
     semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
@@ -65,7 +67,7 @@ def compare(
 
     Parameters
     ----------
-    labels, runs, metrics, semantics, partitions, memory
+    labels, runs, metrics, semantics, catalogue, partitions, memory
         As for `rankmill.spark.evaluate_runs`.
     baseline, tests, confidence, margin, worst_slices, moved
         As for `rankmill.compare`. There is no `cluster` and no `adjust`: both need all queries at
@@ -86,12 +88,13 @@ def compare(
     settings = settings_of(tests, confidence, margin, moved, worst_slices)
     cuts = cuts_asked(by, settings, None, given.weight)
     systems = runs_of(runs)
-    job = Job(*parse_job(metrics, given, semantics), memory=memory, part=True)
+    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
     joined = join(
         given,
         systems,
         job,
         partitions,
+        catalogue,
         baseline=base,
         cuts=cuts,
         moved=moved,
@@ -105,7 +108,9 @@ def compare(
         settings,
         thread_count(None),
         moved=lists_moved(joined.found.moved),
-        per_query=_values(given, systems, job, partitions) if per_query else None,
+        per_query=_values(given, systems, joined.request.job, partitions, catalogue)
+        if per_query
+        else None,
     )
     return replace(found, seconds=time.perf_counter() - began)
 
@@ -136,6 +141,7 @@ def values_of_runs(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
     partitions: int | None = None,
     memory: int = MEMORY,
 ) -> Any:
@@ -144,16 +150,20 @@ def values_of_runs(
     The options are those of `evaluate_runs`. Of one system it is what `Result.per_query` is.
     """
     given = Labels.of(labels)
-    job = Job(*parse_job(metrics, given, semantics), memory=memory, part=True)
-    return _values(given, runs_of(runs), job, partitions)
+    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
+    return _values(given, runs_of(runs), job, partitions, catalogue)
 
 
 def _values(
-    labels: Labels, runs: Mapping[str, Predictions], job: Job, partitions: int | None
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    job: Job,
+    partitions: int | None,
+    catalogue: Catalogue | None,
 ) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    request = request_of(labels, runs, job, partitions)
+    request = with_known_items(request_of(labels, runs, job, partitions, catalogue=catalogue))
     if len(runs) == 1:
         return per_query_frame(request, 1)
     rows, joining = _joining(request, tuple(runs), next(iter(runs)), Cuts())
@@ -167,6 +177,7 @@ def join(
     runs: Mapping[str, Predictions],
     job: Job,
     partitions: int | None,
+    catalogue: Catalogue | None,
     *,
     baseline: str,
     cuts: Cuts,
@@ -180,7 +191,7 @@ def join(
 
     Parameters
     ----------
-    labels, runs, job, partitions
+    labels, runs, job, partitions, catalogue
         As for `request_of`.
     baseline, cuts
         As for the `join_runs` of one machine.
@@ -195,7 +206,7 @@ def join(
     """
     facts: Any = dict.fromkeys(cuts.columns, "segment")
     job = replace(job, keep_values=False)
-    scored = request_of(labels, runs, job, partitions, facts)
+    scored = with_known_items(request_of(labels, runs, job, partitions, facts, catalogue))
     request = with_tables(scored, cuts)
     if earlier is not None:
         request = with_values(request, earlier)

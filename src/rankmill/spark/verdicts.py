@@ -29,17 +29,17 @@ from rankmill.nightly.rules.verdict import Verdict
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.comparison_tasks import EARLIER
 from rankmill.spark.exchange.layout import arrow_schema, from_arrow
 from rankmill.spark.exchange.spark_request import check_frame, is_frame
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.systems import JoinedOnSpark, join
-from rankmill.spark.workers import workers_have_rankmill
+from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
 
 
-@workers_have_rankmill
+@on_spark
 def gate(
     labels: Any,
     predictions: Any,
@@ -53,6 +53,7 @@ def gate(
     worst_slices: int = 0,
     time: datetime | None = None,
     semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
     partitions: int | None = None,
     per_query: bool = False,
     memory: int = MEMORY,
@@ -61,7 +62,7 @@ def gate(
 
     Parameters
     ----------
-    labels, predictions, semantics, partitions, memory
+    labels, predictions, semantics, catalogue, partitions, memory
         As for `rankmill.spark.evaluate`.
     rules : str, iterable of str, or Rules
         As for `rankmill.gate`, but not about the age of inputs: a DataFrame has none.
@@ -93,7 +94,7 @@ def gate(
     opened = partial(_opened, of_labels.data.sparkSession)
     given = Rules.of(rules)
     settings = settings_of("t", given.confidence, None, moved, worst_slices)
-    parsed = parse_job(metrics_asked(given, metrics), of_labels, semantics)
+    parsed = parse_job(metrics_asked(given, metrics), of_labels, semantics, catalogue)
     job = Job(*parsed, memory=memory, part=True)
     asked = asked_of(given, job, settings, baseline, history, time, tables, None, opened)
     ages = ages_of(asked, of_labels.data, of_predictions.data, None)
@@ -103,6 +104,7 @@ def gate(
         runs,
         job,
         partitions,
+        catalogue,
         baseline=next(iter(runs)),
         cuts=cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
         moved=moved,

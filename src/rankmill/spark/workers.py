@@ -1,36 +1,78 @@
-"""What is said where the Python of the workers lacks a module, such as rankmill itself."""
+"""What is said where workers cannot do what they have to, and of what is not on Spark."""
 
+import inspect
 import re
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from rankmill.errors import UsageError
+from rankmill.errors import ResourceError, UsageError
+from rankmill.homes import public
+from rankmill.show.tables import size_text
 
 _LACKING = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
+# What Python says where it gets no more addresses, while it loads libraries or later.
+_FULL = re.compile(
+    r"failed to map segment|cannot allocate memory|MemoryError|can't start new thread|"
+    r"realloc of size|malloc of size|Could not find/load shared object file 'libllvmlite",
+    re.IGNORECASE,
+)
+PYTHON_MEMORY = "spark.executor.pyspark.memory"
+# Its addresses are limited, of which libraries reserve more than they use.
+ADDRESSES = 1 << 30
 
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 
-def workers_have_rankmill(function: Callable[Given, Found]) -> Callable[Given, Found]:
-    """Let a function raise UsageError, with the way out, where tasks lack what they import."""
+def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
+    """Let a function refuse what is not on Spark, and tell the way out where tasks cannot run.
+
+    Raises
+    ------
+    UsageError, ResourceError
+        If an option is not on Spark; if tasks lack what they import, or memory for it.
+    """
+    name, here = function.__name__, inspect.signature(function).parameters
 
     @wraps(function)
     def run(*args: Given.args, **options: Given.kwargs) -> Found:
+        others = [one for one in options if one not in here]
+        for one in others and inspect.signature(public(name)).parameters:
+            if one in others:
+                raise UsageError(
+                    f"{one} is not on Spark: leave it out, or use rankmill.{name}, which has it, "
+                    "over the same rows in files"
+                )
         try:
             return function(*args, **options)
         except Exception as error:
             # pyspark has such an error for classic sessions, and one for Spark Connect.
-            lacking = type(error).__name__ == "PythonException" and _LACKING.search(str(error))
-            if not lacking:
+            text = str(error) if type(error).__name__ == "PythonException" else ""
+            lacking = _LACKING.search(text)
+            if lacking is not None:
+                raise UsageError(
+                    f"the Python of Spark's workers has no module {lacking[1]!r}: install rankmill "
+                    "for it, or set PYSPARK_PYTHON to a Python that has it before the session "
+                    "starts: on one machine os.environ['PYSPARK_PYTHON'] = sys.executable; "
+                    "'rankmill docs spark' tells of clusters"
+                ) from None
+            limit = _limit() if _FULL.search(text) else None
+            if limit is None:
                 raise
-            raise UsageError(
-                f"the Python of Spark's workers has no module {lacking[1]!r}: install rankmill for "
-                "it, or set PYSPARK_PYTHON to a Python that has it before the session starts: on "
-                "one machine os.environ['PYSPARK_PYTHON'] = sys.executable; 'rankmill docs spark' "
-                "tells of clusters"
+            raise ResourceError(
+                f"{PYTHON_MEMORY} is {limit}, which is too little for the Python of the executors: "
+                f"set it to {size_text(ADDRESSES)} for each core of an executor and four times the "
+                "rows of a task, which rankmill.spark.plan tells, or leave it out"
             ) from None
 
     return run
+
+
+def _limit() -> str | None:
+    """Return the limit of the Python of executors, if the session has one."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    return None if session is None else session.conf.get(PYTHON_MEMORY, None)

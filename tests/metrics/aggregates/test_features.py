@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import random
 from pathlib import Path
@@ -367,13 +366,6 @@ def test_objects_that_are_no_vectors(features: Any, words: list[str]) -> None:
     tells(caught.value, [*words, "{item: vector}, or a matrix whose row i is item i"])
     assert "query:" not in str(caught.value)
     assert "each query" not in str(caught.value)
-
-
-@pytest.mark.small
-def test_spark_takes_no_features() -> None:
-    from rankmill.spark import evaluate
-
-    assert "catalogue" not in inspect.signature(evaluate).parameters
 
 
 # ------------------------------------------------------------------ refused

@@ -12,6 +12,7 @@ from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
     ListWalk,
+    Need,
     Needs,
     ScoredBlock,
     Totals,
@@ -221,6 +222,13 @@ class ExpectedDiscovery(_Expected):
         return found, float(found.max(initial=0.0))
 
 
+class UsualPopularity(Need):
+    """The mean popularity of what queries had, which depends on all of them."""
+
+    given = TrainingRows.given
+    lacks = TrainingRows.lacks
+
+
 @dataclass(frozen=True)
 class PopularityLift(_Popularity):
     """How much more popular items are than those that queries had in training.
@@ -231,13 +239,16 @@ class PopularityLift(_Popularity):
         The mean over the queries of training of the mean popularity of their items.
     """
 
+    needs: ClassVar[Needs] = (*_Popularity.needs, UsualPopularity)
     before: Annotated[float, same(rows.number)] = 0.0
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         """Return the lift of no list."""
         assert asked.catalogue is not None
-        return cls(before=_before(training_of(asked.catalogue)))
+        training = training_of(asked.catalogue)
+        usual = training.usual
+        return cls(before=usual_popularity(training).mean or 0.0 if usual is None else usual)
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the lift and its standard error."""
@@ -361,9 +372,10 @@ def _means(scored: ScoredBlock, k: int, values: np.ndarray, other: float) -> np.
     return out
 
 
-def _before(training: Training) -> float:
+def usual_popularity(training: Training) -> Mean:
+    """Return the mean popularity of what queries had, as a mean over those of the index."""
     labels = training.index.labels
     out = np.empty(len(labels.offsets) - 1)
     of_items = labels.offsets, training.find(labels.items), np.empty(0, np.bool_)
     kernels.mean_values(*of_items, len(labels.items.keys), training.popularity, 0.0, out)
-    return Mean.of(out[np.diff(labels.offsets) > 0]).mean or 0.0
+    return Mean.of(out[np.diff(labels.offsets) > 0])

@@ -45,6 +45,8 @@ def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) 
     UsageError
         If inputs of this type are not supported.
     """
+    if isinstance(value, Source):  # opened before, as on the driver of a cluster
+        return value
     value = numpy_of(value)
     opener = next((opener for fits, opener in _KINDS if fits(value)), _open_object)
     source = opener(value, asked)

@@ -16,6 +16,8 @@ from rankmill.sources.roles.roles import Columns
 SIDE = "side"
 # The column of query ids, by which rows are shuffled.
 QUERY = "query"
+# What the side is called of what queries had in training.
+TRAIN = "train"
 
 
 @dataclass(frozen=True)
@@ -25,18 +27,21 @@ class Side:
     Attributes
     ----------
     system : str
-        The name of the system; empty for labels.
+        The name of the system; empty for labels, and `TRAIN` for what queries had in training.
     name : str
         What messages call these rows.
     columns : Columns
     slots : dict of str to str
         The name of each column that is read -> the column of the shuffle that holds it.
+    subtopic : str or None
+        The column of subtopics of the labels, of which their gains are made.
     """
 
     system: str
     name: str
     columns: Columns
     slots: Mapping[str, str]
+    subtopic: str | None = None
 
 
 def arrow_schema(frame: Any) -> Any:

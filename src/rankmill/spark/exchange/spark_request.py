@@ -5,13 +5,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rankmill.engine.catalogue_inputs import beside, opened
 from rankmill.engine.job import Job, open_job
 from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive
-from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.inputs.inputs import Input, open_input
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.facts import NO_FACTS, Kind
 from rankmill.spark.exchange.layout import (
+    TRAIN,
     Side,
     check_one_query,
     check_ordered,
@@ -22,7 +24,7 @@ from rankmill.spark.exchange.layout import (
 from rankmill.spark.exchange.partitions import partition_count, sizes_of
 
 # What is told of files, or that one machine alone does.
-_OF_FILES = "format", "columns", "encoding", "padding", "subtopic"
+_OF_FILES = "format", "columns", "encoding", "padding"
 
 OLDEST = (3, 5)
 
@@ -35,7 +37,7 @@ class SparkRequest:
     ----------
     job : Job
     frames : list of pyspark.sql.DataFrame
-        The labels, and the predictions of each system.
+        The labels, the predictions of each system, and what queries had in training if it is given.
     inputs : list of Input
         The same, without rows.
     sides : list of Side
@@ -44,6 +46,8 @@ class SparkRequest:
     partitions : int
     told : bool
         Whether the caller chose the number of partitions.
+    catalogue : Catalogue
+        What is given beside labels and predictions.
     """
 
     job: Job
@@ -53,6 +57,17 @@ class SparkRequest:
     sizes: Sequence[int | None]
     partitions: int
     told: bool
+    catalogue: Catalogue
+
+    @property
+    def training(self) -> list[int]:
+        """The number of the side of what queries had in training; none without it."""
+        return [number for number, side in enumerate(self.sides) if side.system == TRAIN]
+
+    @property
+    def systems(self) -> list[int]:
+        """The numbers of the sides of all systems."""
+        return [n for n in range(1, len(self.sides)) if n not in self.training]
 
     def rows(self, *numbers: int) -> tuple[Any, list[Side]]:
         """Return the shuffled rows of some sides, by their number, and these sides."""
@@ -66,6 +81,7 @@ def request_of(
     job: Job,
     partitions: int | None = None,
     facts: Mapping[str, Kind] = NO_FACTS,
+    catalogue: Catalogue | None = None,
 ) -> SparkRequest:
     """Check a request on the driver, as `rankmill.evaluate` does, before any row is read.
 
@@ -85,20 +101,44 @@ def request_of(
             for name, one in runs.items()
         }
         empty = replace(labels, data=empty_source(labels.data, "the DataFrame of labels"))
-        opened = open_job(job, empty, sources, facts)
-        label_input, inputs = stack.enter_context(opened)
+        label_input, inputs = stack.enter_context(open_job(job, empty, sources, facts))
     for one in (label_input, *inputs.values()):
         check_one_query(one)
     for one in inputs.values():
         check_ordered(one)
     named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
+    given = Catalogue.of(catalogue)
+    if given.train is not None:
+        check_frame(given.train, TRAIN)
+        frames.append(given.train)
+        named[TRAIN] = _training(given.train, label_input, job)
+        check_one_query(named[TRAIN])
     sides = sides_of(frames, named)
+    if labels.subtopic is not None:
+        sides[0] = _with_subtopics(empty, label_input, frames[0])
     sizes = sizes_of(frames, sides)
     told = partitions is not None
     if partitions is None:
         partitions = partition_count(labels.data.sparkSession, sizes)
     count = positive(partitions, "partitions")
-    return SparkRequest(job, frames, list(named.values()), sides, sizes, count, told)
+    return SparkRequest(job, frames, list(named.values()), sides, sizes, count, told, given)
+
+
+def _training(frame: Any, labels: Input, job: Job) -> Input:
+    """Return what queries had in training, without rows, once its columns are checked."""
+    source = empty_source(frame, "the DataFrame of train")
+    (opener,) = beside(Catalogue(train=source), labels, job.memory).values()
+    with opened(TRAIN, opener, labels) as one:
+        return one
+
+
+def _with_subtopics(labels: Labels, made: Input, frame: Any) -> Side:
+    """Return the side of labels with subtopics, with the columns that their gains are made of."""
+    kinds: dict[str, Kind] = dict.fromkeys(made.columns.facts, "segment")
+    kinds[str(labels.subtopic)] = "subtopic"
+    read = open_input(labels, may_be_empty=True, facts=kinds)
+    (side,) = sides_of([frame], {"": read})
+    return replace(side, subtopic=labels.subtopic)
 
 
 def is_frame(value: Any) -> bool:

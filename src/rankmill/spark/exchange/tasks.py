@@ -3,7 +3,7 @@
 import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 from zipimport import zipimporter
@@ -13,14 +13,18 @@ import pyarrow as pa
 
 from rankmill import errors
 from rankmill.columns.buffers import numbers_of
+from rankmill.engine.catalogue_inputs import opened, training_index
 from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
 from rankmill.errors import RankmillError
+from rankmill.matching.index import LabelIndex
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.nouns import Labels, Predictions
-from rankmill.spark.exchange.layout import SIDE, Side
+from rankmill.sources.rows.subtopics import with_subtopics
+from rankmill.spark.exchange.layout import SIDE, TRAIN, Side
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat
+from rankmill.threads import Workers
 
 # How the names of Spark's own archives of modules begin.
 _ARCHIVES = ("pyspark", "py4j", "spark-core")
@@ -49,9 +53,9 @@ class Scoring:
         where = partition()
         try:
             runs = self.inputs(batches)
-            labels = runs.pop("")
+            labels, job = runs.pop(""), with_training(self.job, runs)
             systems = {name: Predictions(one) for name, one in runs.items()}
-            states = part_states(self.job, Labels(labels), systems, threads=1)
+            states = part_states(job, Labels(labels), systems, threads=1)
             returned = [
                 Returned(
                     where, name, state.to_row(), None, labels.source.rows or 0, one.source.rows or 0
@@ -65,8 +69,22 @@ class Scoring:
         yield self.form.batch(returned)
 
     def inputs(self, batches: Iterator[Any]) -> dict[str, Input]:
-        """Return the rows of a partition as labels under "", and each system."""
+        """Return the rows of a partition as labels under "", and each other side."""
         return inputs_of(batches, self.schema, self.sides)
+
+
+def with_training(job: Job, inputs: dict[str, Input]) -> Job:
+    """Return the job with what the queries of a partition had in training; `inputs` lose it."""
+    train = inputs.pop(TRAIN, None)
+    if train is None or job.catalogue is None:
+        return job
+    return replace(job, catalogue=job.catalogue.of_part(history_of(job, train)))
+
+
+def history_of(job: Job, train: Input) -> LabelIndex:
+    """Return what the queries of a partition had in training."""
+    with opened(TRAIN, lambda: train, train) as one, Workers(1) as workers:
+        return training_index(one, job, workers)
 
 
 def spare_the_next_tasks() -> None:
@@ -100,7 +118,7 @@ def told(error: RankmillError, where: int) -> RankmillError:
 
 
 def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
-    """Return what is among the rows of a shuffle: labels under "", and each system."""
+    """Return what is among the rows of a shuffle: labels under "", and each other side."""
     tables = tables_of(batches, schema, sides)
     # Rows that are not sorted yet are not kept, and what Arrow took for them is given back: all
     # else that needs memory does not take it from Arrow.
@@ -110,8 +128,11 @@ def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dic
 
 
 def input_of(table: Any, side: Side) -> Input:
-    """Return the rows of labels, or of a system, as an input."""
-    return Input(open_table(ordered(table, side), side.name), side.columns)
+    """Return the rows of a side as an input."""
+    source = open_table(ordered(table, side), side.name)
+    if side.subtopic is not None:
+        return Input(*with_subtopics(source, side.columns, side.subtopic))
+    return Input(source, side.columns)
 
 
 def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""`rankmill spark gate`: stop a system that does not keep its rules, where rows are on Spark."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from rankmill.cli.command import table_command
+from rankmill.cli.gate import EXITS
+from rankmill.cli.run_record import Recording
+from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
+from rankmill.cli.verdict_outputs import VerdictOutputs
+from rankmill.config.baseline_choice import is_choice
+from rankmill.config.face import face_of
+
+_HELP = """Evaluate PREDICTIONS on Spark, and exit with 1 if they break a rule.
+
+It is 'rankmill gate' for inputs that Spark reads, which are named as for 'rankmill spark evaluate': the same
+verdict, FILE.toml and exit codes. The driver writes all outputs, the history among them. A baseline
+is predictions or the folder of an earlier --per-query; or one of those of 'rankmill gate' that are
+on this machine.
+"""
+_EXAMPLES = """
+rankmill spark gate labels.parquet new --rule 'map@12 >= 0.08'
+rankmill spark gate labels new --baseline old --rule 'map@12 drop <= 1% confidence 0.95'
+spark-submit run.py gate rankmill.toml
+"""
+
+
+@table_command(
+    "spark gate", cls=SparkCommand, apart=True, help=_HELP, examples=_EXAMPLES, exits=EXITS
+)
+def command(
+    labels: str,
+    predictions: str,
+    rules: tuple[str, ...],
+    baseline: str | None,
+    format: str | None,
+    output: str | None,
+    per_query: str | None,
+    json: str | None,
+    junit: str | None,
+    markdown: str | None,
+    summary: str | None,
+    recording: Recording,
+    **options: Any,
+) -> None:
+    """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
+    from rankmill.nightly.rules.rules import parse_rules
+
+    parse_rules(rules)
+    files = {"json": json, "junit": junit, "markdown": markdown, "summary": summary}
+    outputs = VerdictOutputs(output, format, files, None, recording)
+    given = SparkInputs(labels, {"": predictions}, options)
+    given.check(per_query, [] if baseline is None else [baseline], outputs.check)
+    outputs.begin(rules, labels, predictions)
+    from rankmill.spark.session import write
+    from rankmill.spark.verdicts import gate
+
+    frame, runs = given.frames()
+    base = baseline if baseline is None or _is_run(baseline) else given.predictions(baseline)
+    asked = {"rules": rules, "baseline": base, "history": recording.history, **options}
+    asked |= {"time": recording.time, "per_query": per_query is not None}
+    found = gate(**face_of(gate, frame, runs[""], asked))
+    result = replace(found.result, inputs=given.named(found.result.inputs, predictions))
+    found = replace(found, result=result)
+    if per_query is not None:
+        write(result.per_query, per_query)
+    of_labels, of_runs = given.files
+    outputs.write(found, outputs.trends(found), [of_labels, of_runs[""]], [])
+
+
+def _is_run(baseline: str) -> bool:
+    """Return whether a baseline is a run of a history, or a file of this machine that holds one."""
+    from rankmill.nightly.rules.baseline import open_baseline
+
+    if is_choice(baseline):
+        return True
+    return os.path.isfile(baseline) and open_baseline(baseline, ()).kind != "predictions"

@@ -1,0 +1,131 @@
+"""The catalogue on Spark: what is known of items goes to all tasks, what queries had by query."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Annotated, Any, TypeVar
+
+from rankmill.engine.catalogue_inputs import (
+    described_beside,
+    item_counts,
+    training_of,
+    warn_of_padding,
+    with_catalogue,
+)
+from rankmill.engine.job import Job
+from rankmill.errors import RankmillError
+from rankmill.matching.catalogue import KnownItems, Training
+from rankmill.metrics.aggregates.list_means import UsualPopularity, usual_popularity
+from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.records.record import Count, Record, nested
+from rankmill.sources.memory.arrow_table import open_table
+from rankmill.spark.exchange.collection import collected
+from rankmill.spark.exchange.layout import TRAIN, Side, arrow_schema, to_arrow
+from rankmill.spark.exchange.spark_request import SparkRequest, check_frame, is_frame
+from rankmill.spark.exchange.tasks import history_of, inputs_of, partition, told
+from rankmill.spark.exchange.typed_rows import Returned, RowFormat
+from rankmill.threads import Workers
+
+Counts = TypeVar("Counts", bound=Record)
+_COUNTS = nested(ItemCounts)._replace(
+    read=lambda row, at, name: ItemCounts.from_row(row, f"{at}{name}.", 1)
+)
+
+
+@dataclass(frozen=True)
+class TrainingCounts(Record):
+    """How many of some queries had each item in training, and how many had any."""
+
+    items: Annotated[ItemCounts, _COUNTS] = field(default_factory=lambda: ItemCounts(1))
+    queries: Count = 0
+
+
+@dataclass(frozen=True)
+class CountingTraining:
+    """What a task does that counts what its queries had, or how popular it is in `training`."""
+
+    job: Job
+    side: Side
+    schema: Any
+    form: RowFormat
+    training: Training | None
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the counts of a partition, once."""
+        where = partition()
+        try:
+            index = history_of(self.job, inputs_of(batches, self.schema, [self.side])[TRAIN])
+            counts: Record = TrainingCounts(*item_counts(index))
+            if self.training is not None:
+                counts = usual_popularity(self.training.of_part(index))
+            returned = Returned(where, "", counts.to_row(), None, 0, index.rows)
+        except RankmillError as error:
+            returned = Returned(where, error=told(error, where))
+        yield self.form.batch([returned])
+
+
+def with_known_items(request: SparkRequest) -> SparkRequest:
+    """Return a request whose job knows the catalogue, as far as it is not told by query.
+
+    The driver holds items, their groups and features. Of training it only holds how many queries
+    had each item: each task has what its own queries had.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `rankmill.evaluate`, if a part of the catalogue is not as it has to be.
+    """
+    job, given = request.job, request.catalogue
+    if not job.beside or job.catalogue is not None:
+        return request
+    small = replace(
+        given,
+        train=None,
+        items=_collected(given.items, "items"),
+        features=_collected(given.features, "features"),
+    )
+    job = replace(job, beside=tuple(name for name in job.beside if name != TRAIN))
+    with Workers(None) as workers:
+        known = with_catalogue(job, small, request.inputs[0], workers).catalogue
+    training, described = _counted(request) if request.training else (None, {})
+    items = None if known is None else known.items
+    if training is not None and given.items is None:
+        items = training.items
+        warn_of_padding(items)
+    assert items is not None
+    groups, features = (None, None) if known is None else (known.groups, known.features)
+    described |= {} if known is None else known.described
+    # States of one request are of one catalogue: no hash of it has to tell that.
+    found = KnownItems(items, training, described, groups, features, text="on Spark")
+    return replace(request, job=replace(request.job, catalogue=found))
+
+
+def _collected(value: Any, name: str) -> Any:
+    """Return what is given as a DataFrame as rows that the driver holds; all else as it is."""
+    if not is_frame(value):
+        return value
+    check_frame(value, name)
+    return open_table(to_arrow(value), f"the DataFrame of {name}")
+
+
+def _counted(request: SparkRequest) -> tuple[Training, dict[str, dict[str, object]]]:
+    """Return how many queries had each item in training, and what was read."""
+    one = request.inputs[request.training[0]]
+    counts, read = _added_up(request, TrainingCounts(), None)
+    training = training_of(counts.items, counts.queries, one)
+    if UsualPopularity in request.job.needs:
+        training.usual = _added_up(request, Mean(), training)[0].mean or 0.0
+    return training, {TRAIN: described_beside(TRAIN, one) | {"rows": read}}
+
+
+def _added_up(
+    request: SparkRequest, nothing: Counts, training: Training | None
+) -> tuple[Counts, int]:
+    """Return what tasks count of training, and the rows that they read."""
+    rows, (side,) = request.rows(*request.training)
+    kind, form = type(nothing), RowFormat.of(nothing.to_row())
+    task = CountingTraining(request.job, side, arrow_schema(rows), form, training)
+    found = collected(rows, task, kind, form, request.partitions)
+    parts = (kind.from_row(one.fields or {}) for one in found)
+    return reduce(kind.merge, parts, nothing), sum(one.rows for one in found)

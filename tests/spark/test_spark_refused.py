@@ -1,0 +1,96 @@
+"""What is not on Spark is refused by name, and what keeps tasks from running is told in a line."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import rankmill
+import rankmill.spark
+from data import frame_of, same, tables
+from rankmill.spark import workers
+from rankmill.spark.exchange.layout import to_arrow
+
+pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
+pytest_plugins = ["spark_sessions"]
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
+
+
+@pytest.mark.parametrize(
+    ("function", "option"),
+    [
+        ("evaluate", "threads"),
+        ("evaluate_runs", "progress"),
+        ("compare", "cluster"),
+        ("compare", "all_pairs"),
+        ("gate", "adjust"),
+    ],
+)
+def test_options_of_one_machine_are_refused_by_name(function: str, option: str) -> None:
+    wanted = f"^{option} is not on Spark: leave it out, or use rankmill.{function}, which has it"
+    with pytest.raises(rankmill.UsageError, match=wanted):
+        getattr(rankmill.spark, function)(None, None, "map", **{option: "country"})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'optoin'"):
+        getattr(rankmill.spark, function)(None, None, "map", optoin=1)
+
+
+class PythonException(Exception):  # noqa: N818
+    """As pyspark calls an error of a task."""
+
+
+@pytest.mark.parametrize(
+    ("told", "limit", "error"),
+    [
+        ("ImportError: libarrow.so.2200: failed to map segment", "300m", rankmill.ResourceError),
+        ("numpy._core._exceptions._ArrayMemoryError: x\nMemoryError", "1g", rankmill.ResourceError),
+        ("ImportError: libarrow.so.2200: failed to map segment", None, PythonException),
+        ("ModuleNotFoundError: No module named 'rankmill'", "300m", rankmill.UsageError),
+        ("ValueError: else", "300m", PythonException),
+    ],
+)
+def test_python_without_room_names_the_setting(
+    monkeypatch: pytest.MonkeyPatch, told: str, limit: str | None, error: type[Exception]
+) -> None:
+    from pyspark.sql import SparkSession
+
+    @workers.on_spark
+    def evaluate() -> None:
+        raise PythonException(f"An exception was thrown from the Python worker:\n{told}\n")
+
+    settings = SimpleNamespace(get=lambda name, default: limit)
+    session = SimpleNamespace(conf=settings)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: session)
+    with pytest.raises(error) as caught:
+        evaluate()
+    if error is rankmill.ResourceError:
+        assert f"spark.executor.pyspark.memory is {limit}, " in str(caught.value)
+        assert "set it to 1.1GB for each core" in str(caught.value)
+
+
+def test_columns_may_have_dots_and_backticks(spark: Any) -> None:
+    labels, old = tables("strings", "wide", "wide")
+    new = tables("strings", "wide", "long", seed=3)[1]
+    names = {"query": "a.`b", "item": "`c`.d", "score": "e f`"}
+    tables_ = [
+        one.rename_columns([names.get(n, n) for n in one.column_names])
+        for one in (labels, old, new)
+    ]
+    told = {"query": names["query"], "item": names["item"]}
+
+    def given(three: list[Any]) -> tuple[Any, dict[str, Any]]:
+        runs = [rankmill.Predictions(one, score=names["score"], **told) for one in three[1:]]
+        return rankmill.Labels(three[0], **told), {"old": runs[0], "new": runs[1]}
+
+    here, runs = given(tables_)
+    there, frames = given([frame_of(spark, one) for one in tables_])
+    metrics = ["map@3", "gap"]
+    for name, run in runs.items():  # all labels in each task, and rows that are shuffled
+        found = rankmill.spark.evaluate(there, frames[name], metrics, per_query=True)
+        whole = rankmill.evaluate(here, run, metrics)
+        same(found, whole)
+        rows = to_arrow(found.per_query).sort_by(names["query"]).to_pylist()
+        assert rows == whole.per_query.sort_by(names["query"]).to_pylist()
+    found = rankmill.spark.compare(there, frames, metrics, by="label_popularity")
+    assert found.slices == rankmill.compare(here, runs, metrics, by="label_popularity").slices
