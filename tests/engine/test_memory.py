@@ -375,3 +375,27 @@ def test_labels_of_a_range_without_predictions_count(tmp_path: Path, ranges: lis
     assert outcome(*paths, metrics=metrics, memory=1) == expected
     assert ranges[0] > 3
     assert expected[0]["coverage"] == 71 / 1200
+
+
+# ------------------------------------------------------------------ what has to be held whole
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("what", ["its labels take", "a list, which is read as a whole, takes"])
+def test_what_cannot_be_divided_is_refused_with_the_number(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rankmill.engine.memory.SPARED", 1)
+    many = pa.table({"user_id": [2, 1, 3], "items": [[1], [2], [3]]})
+    one = pa.table({"user_id": [2], "items": [list(range(100_000))]})
+    labels = write(many, tmp_path / "labels", 10)
+    predictions = write(one if "list" in what else many, tmp_path / "predictions", 10)
+    told = rankmill.plan(labels, predictions, "map@3", memory=1 << 20)
+    assert told["least"] == (6_400_000 if "list" in what else 3 * (35 + 8))
+    memory = told["least"] - 1
+    with pytest.raises(rankmill.ResourceError) as caught:
+        rankmill.evaluate(labels, predictions, "map@3", memory=memory)
+    side = predictions if "list" in what else labels
+    for text in (side, what, f"allow {told['least'] // 10**6 + 1}MB"):
+        assert text in str(caught.value)
+    rankmill.evaluate(labels, predictions, "map@3", memory=memory + 1)

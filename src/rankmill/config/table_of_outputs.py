@@ -239,9 +239,9 @@ RESOURCES = (
         "--memory SIZE",
         "memory",
         "The memory limit for large inputs, as 500MB. If the confidences for gap need "
-        "more, they are read twice. If long rows with scattered queries need more, they are "
-        "grouped on disk. If the labels need more and the files are sorted by query, one range of "
-        "queries is held at a time. On Spark it is that of a task.",
+        "more, they are read twice. If counts of items or long rows with scattered queries need "
+        "more, they go to disk. If the labels need more and the files are sorted by query, one "
+        "range of queries is held at a time. On Spark it is that of a task.",
         on=f"{_LOCAL} spark {_ROWS}",
         short="*",
         table="",

@@ -85,12 +85,12 @@ def evaluate(
         The number of threads; by default the number of CPUs that this process may use. The result
         does not depend on it.
     memory : int
-        A limit in bytes for each of three uses. The confidences of all predictions for gap: if
-        they need more, they are read a second time. Long predictions whose queries are scattered:
-        if they need more, they are grouped in temporary files. Labels, if `per_query` is False and
-        the row groups of the Parquet files of both sides are sorted by query id: if they need
-        more, ranges of queries are scored one after the other. The result does not depend on the
-        limit.
+        A limit in bytes; what the program and the batches being scored take comes on top. If the
+        confidences for gap need more, they are read a second time, and those of correct predictions
+        go to a temporary file; so do counts of items, and long predictions whose queries are
+        scattered. Labels, if `per_query` is False and the row groups of the Parquet files of both
+        sides are sorted by query id, are then scored in ranges of queries. The result does not
+        depend on the limit.
     per_query : bool
         Whether the result holds a table with the values of each query.
     progress : bool or callable, optional
@@ -109,6 +109,8 @@ def evaluate(
         do.
     UsageError
         If the arguments are wrong, such as an unknown metric.
+    ResourceError
+        If the labels of files, or their lists of predictions, need more than `memory` at once.
 
     Examples
     --------

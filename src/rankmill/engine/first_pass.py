@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ from rankmill.engine.catalogue_inputs import with_catalogue
 from rankmill.engine.cuts import with_ways
 from rankmill.engine.held_labels import HeldLabels, check_labelled, check_width, read_labels
 from rankmill.engine.job import Job
-from rankmill.engine.memory import IdRange, id_ranges, restrict
+from rankmill.engine.memory import IdRange, check_room, id_ranges, restrict
 from rankmill.engine.progress import Progress
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
@@ -62,12 +63,15 @@ def _score_all(
     job: Job, labels: HeldLabels, predictions: Input, workers: Workers, report: Report
 ) -> Tally:
     """Score a system with all labels in memory, or by ranges of ids if the labels do not fit."""
-    score = partial(_score_ranges, job, labels, predictions, workers, report)
     ranges = id_ranges(labels.input, predictions, job)
-    if ranges:
+    for some in (
+        (ranges, []) if ranges else ([],)
+    ):  # with all labels, predictions may be in any order
+        left = check_room(labels.input, predictions, some, job.memory)
         with contextlib.suppress(UnsortedError):
-            return score(ranges)
-    return score([None])  # with all labels in memory, predictions may be in any order
+            how = replace(job, memory=left), labels, predictions, workers, report
+            return _score_ranges(*how, [*some] or [None])
+    raise AssertionError("all labels at once are in no order")
 
 
 def _score_ranges(

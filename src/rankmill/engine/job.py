@@ -127,7 +127,7 @@ class Job:
         more: Any = {"catalogue": self.catalogue, "beside": bool(self.beside)}
         users = _users_of_needs((*self.metrics, *self.aside))
         return {
-            need: AggregateSettings(some[0], self.semantics, users=some, **more)
+            need: AggregateSettings(some[0], self.semantics, self.memory, users=some, **more)
             for need, some in users.items()
         }
 

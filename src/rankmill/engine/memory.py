@@ -6,12 +6,14 @@ states of the ranges are merged exactly, so the result is the same to the last b
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.engine.job import Job
+from rankmill.errors import ResourceError
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.inputs.inputs import Input
 
@@ -28,6 +30,11 @@ A_STRING = 8
 ITS_BYTES = 16
 # Labels of fewer bytes are never divided: the process alone takes several times as much.
 LEAST = 32 << 20
+# Labels and lists of fewer bytes are never refused.
+SPARED = 64 << 20
+MB = 10**6
+# The bytes of an item in a list that is read, matched and scored.
+A_LISTED = 64
 # Row groups that overlap the end of a range are read twice. If ranges would read more than this
 # many times the rows of the input, the input is not sorted and ranges would be slow.
 MOST_READ = 2
@@ -82,6 +89,37 @@ def bytes_of_vectors(features: Input) -> int:
     return 2 * 8 * sum(count for count, _ in sizes.values())
 
 
+def bytes_at_once(labels: Input, predictions: Input, ranges: Sequence[IdRange]) -> tuple[int, int]:
+    """Return the bytes of the labels that are held at once, and of a list of mean length."""
+    held = max((bytes_of_groups(labels, one.labels) for one in ranges), default=0)
+    values = 0
+    if predictions.columns.wide and predictions.source.rows:
+        item = predictions.columns.item
+        values = predictions.source.sizes([item])[item][0] // predictions.source.rows
+    return held or bytes_of_all(labels), A_LISTED * values
+
+
+def check_room(labels: Input, predictions: Input, ranges: Sequence[IdRange], memory: int) -> int:
+    """Return how many of the bytes allowed are left beside the labels, but a quarter at least.
+
+    Raises
+    ------
+    ResourceError
+        If files need more at once than is allowed.
+    """
+    held, a_list = bytes_at_once(labels, predictions, ranges)
+    for one, size, what, todo in (
+        (labels, held, "its labels take", ", or hold ranges of them: 'rankmill docs memory'"),
+        (predictions, a_list, "a list, which is read as a whole, takes", ""),
+    ):
+        if one.source.format and size > max(SPARED, memory):
+            raise ResourceError(
+                f"{one.source.name}: {what} about {size // MB + 1:,}MB in memory, and "
+                f"{memory // MB:,}MB are allowed: allow {size // MB + 1}MB{todo}"
+            )
+    return memory if held <= LEAST else max(1, memory // 4, memory - held)
+
+
 def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
     """Return the ranges to evaluate; none if all labels fit or the inputs are not sorted."""
     semantics = job.semantics
@@ -96,16 +134,17 @@ def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
         or not (_same_ids(labels) and _same_ids(predictions))
     ):
         return []
-    if bytes_of_all(labels) <= max(LEAST, job.memory):
+    room = max(LEAST, job.memory // 2)
+    if bytes_of_all(labels) <= room:
         return []  # checked before the bounds of ids, which take a second to read from a big footer
     of_labels = _row_groups(labels)
     total = bytes_of_groups(labels, of_labels)
-    if total <= max(LEAST, job.memory):
+    if total <= room:
         return []
     of_predictions = _row_groups(predictions)
     if not of_predictions:
         return []
-    most = max(LEAST, job.memory, total // MOST_RANGES)
+    most = max(room, total // MOST_RANGES)
     ends = [None, *_cuts(labels, of_labels, most), None]
     ranges = [
         IdRange(low, high, _between(of_labels, low, high), _between(of_predictions, low, high))

@@ -6,8 +6,8 @@ from typing import Any
 from rankmill.engine.catalogue_inputs import beside, described_beside, opened
 from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.engine.memory import (
+    bytes_at_once,
     bytes_of_all,
-    bytes_of_groups,
     bytes_of_items,
     bytes_of_vectors,
     id_ranges,
@@ -55,14 +55,14 @@ def plan(
     - for long predictions 96 bytes for each row, but at most `memory`;
     - the interactions of `train`, as labels; 24 bytes for each item of `items` and `features`, and
       16 for each number of a vector, half of them while it is read;
-    - for metrics over a catalogue, on each thread, 48 bytes for each item, 16 more for each cutoff,
-      and twice its text: twice as much for coverage_of_labels. This is left out where neither
-      `items` nor `features` tell how many items there are.
+    - for metrics over a catalogue, but at most `memory`, on each thread, 48 bytes for each item, 16
+      more for each cutoff, and twice its text: twice as much for coverage_of_labels. Where neither
+      `items` nor `features` tell how many items there are, this is left out.
 
-    Arrays that grow may take an eighth more. Labels of more than `memory` bytes are held in ranges
-    if no values of each query are kept and the row groups of both sides are sorted by query id. A
-    range takes `memory` bytes (at least 32 MiB, and at least one row group), and 128 MiB are added
-    for memory of earlier ranges that the allocator keeps.
+    Arrays that grow may take an eighth more. Labels of more than half of `memory` are held in
+    ranges if no values of each query are kept and the row groups of both sides are sorted by query
+    id. A range takes half of `memory` (at least 32 MiB, and at least one row group), and 128 MiB
+    are added for memory of earlier ranges that the allocator keeps.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ def plan(
     dict
         "labels" and "predictions": source, files, rows, values, bytes (compressed, to read), shape,
         columns, unread (the columns that are not read, if any), and so "train", "items" and
-        "features", if given; "memory": the expected peak in bytes; "counts", if metrics over a
+        "features", if given; "memory": the expected peak in bytes; "least": how many bytes `memory`
+        has to allow, or files are refused that need more than 64 MiB; "counts", if metrics over a
         catalogue count items: "items" (None if not known) and the "bytes" of one on all threads;
         "threads"; "scope": `rel`, `depth`, `judged_only` and `weight`.
 
@@ -129,18 +130,15 @@ def _plan(
     if job.keep_values:
         needed += 8 * (of_labels["rows"] or 0) * len(job.values_kept) * len(inputs)
     more, beside_them, items, text = _beside(catalogue, label_input, memory)
-    extra = 0
+    extra = least = 0
     for name, one in inputs.items():
         held = _needed(job, Sizes(described[name]["values"], items, text, threads, memory))
         if not one.columns.wide:
             held += min(memory, (one.source.rows or described[name]["values"]) * BYTES_A_ROW)
         ranges = id_ranges(label_input, one, job)
-        if ranges:
-            held += max(bytes_of_groups(label_input, each.labels) for each in ranges)
-            held += NOT_GIVEN_BACK
-        else:
-            held += bytes_of_all(label_input)
-        extra = max(extra, held)
+        at_once = bytes_at_once(label_input, one, ranges)
+        held += at_once[0] + (NOT_GIVEN_BACK if ranges else 0)
+        extra, least = max(extra, held), max(least, *at_once)
     none = Sizes(0, 0, 0, threads, memory)
     an_item = _needed(job, none._replace(items=1)) - _needed(job, none)
     if an_item:
@@ -151,6 +149,7 @@ def _plan(
         **more,
         "threads": threads,
         "memory": needed + extra + beside_them,
+        "least": least,
         "scope": job.scope.to_dict(),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.engine.memory import SPARED
 from rankmill.errors import plural, spoken
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Column, Facts, Part, Table, View, size_text
@@ -29,6 +30,8 @@ def plan_view(plan: Mapping[str, Any]) -> View:
         memory = f"{size_text(plan['memory'])} with {plan['threads']} threads"
         total = size_text(sum(one["bytes"] for one in inputs.values()))
         facts = {"to read": total, "memory expected": memory}
+        if plan["least"] > SPARED:
+            facts["--memory at least"] = size_text(plan["least"])
         if "counts" in plan:
             facts["counts of items"] = _counts_text(**plan["counts"])
         scope = Scope(**plan.get("scope", {}))

@@ -75,13 +75,15 @@ def count_in_slices(
 
 def _alike(state: State) -> dict[str, str]:
     """Return for each metric of the second pass the first one that counts the same."""
-    metrics = state.two_passes
+    metrics: dict[str, Any] = {**state.two_passes}
     if len(metrics) == 1:
         return {name: name for name in metrics}
     limits = limits_of(state)
     first: dict[tuple[Any, ...], str] = {}
     return {
-        name: first.setdefault((limits[name], type(one).counter, one.fingerprint("")), name)
+        name: first.setdefault(
+            (limits[name], type(one).counter, id(one) if one.runs else one.fingerprint("")), name
+        )
         for name, one in metrics.items()
     }
 

@@ -1,6 +1,7 @@
 """Exposure: how many lists show each item, counted once for all metrics over a catalogue."""
 
-from collections import deque
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
@@ -29,6 +30,7 @@ from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.item_counter import ItemCounter, bytes_of_counter
 from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.metrics.records.record import Count, Fixed, nested, same
+from rankmill.metrics.records.spilled_counts import PARTITIONS, Room
 
 
 @dataclass(eq=False)
@@ -46,12 +48,15 @@ class ExposureCounters:
         Whether the metrics need the items that were hit, and those that are labels.
     catalogue : KnownItems or None
         The items that can be shown; None if these are all that are labels or predictions.
+    room : Room
+        The bytes that the tables may take. What is more goes to a temporary file.
     """
 
     cutoffs: tuple[int, ...]
     hits: bool = False
     labels: bool = False
     catalogue: KnownItems | None = None
+    room: Room = field(default_factory=Room)
     all: list["_Counter"] = field(default_factory=list)
     free: deque["_Counter"] = field(default_factory=deque)
 
@@ -63,7 +68,8 @@ class ExposureCounters:
         # What is shown behind the last cutoff is in the catalogue too.
         cutoffs = {one.limit for one in asked.users} | ({NO_CUTOFF} if whole else set())
         hits, labels = any(one.hits for one in kinds), whole or any(one.labels for one in kinds)
-        return cls(tuple(sorted(cutoffs)), hits, labels, asked.catalogue)
+        room = Room(max(1, asked.memory // 2) if asked.memory else None)
+        return cls(tuple(sorted(cutoffs)), hits, labels, asked.catalogue, room)
 
     def add(self, lists: Lists, hits: Hits, repeat: np.ndarray) -> None:
         """Count lists and their hits, without marked repeats. Any thread may call it."""
@@ -81,24 +87,23 @@ class _Counter:
 
     def __init__(self, wanted: ExposureCounters) -> None:
         self._wanted = wanted
-        self._shown = ItemCounter(wanted.cutoffs)
-        self.hit = ItemCounter(wanted.cutoffs)
+        self.shown = ItemCounter(wanted.cutoffs, wanted.room, self._inside)
+        self.hit = ItemCounter(wanted.cutoffs, wanted.room)
         self.lists = 0
 
     def add(self, lists: Lists, hits: Hits, repeat: np.ndarray) -> None:
         offsets, items = lists.offsets, lists.items
-        self._shown.add(offsets, items, repeat=repeat)
+        self.shown.add(offsets, items, repeat=repeat)
         self.lists += int((np.diff(offsets) > 0).sum())
         if self._wanted.hits:
             starts = np.repeat(offsets[:-1], np.diff(hits.offsets))
             self.hit.add(hits.offsets, take_ids(items, starts + hits.ranks - 1), ranks=hits.ranks)
 
-    def shown(self) -> tuple[Ids, np.ndarray]:
-        ids, columns = self._shown.counts().joined()
-        inside = np.ones(len(columns), np.int64)
-        if self._wanted.catalogue is not None:
-            inside = (self._wanted.catalogue.find(ids) >= 0).astype(np.int64)
-        return ids, np.column_stack([columns, inside])
+    def _inside(self, ids: Ids) -> np.ndarray:
+        catalogue = self._wanted.catalogue
+        if catalogue is None:
+            return np.ones(len(ids.keys), np.int64)
+        return (catalogue.find(ids) >= 0).astype(np.int64)
 
 
 def _cutoffs(row: state_rows.Row, name: str) -> tuple[int, ...]:
@@ -106,6 +111,49 @@ def _cutoffs(row: state_rows.Row, name: str) -> tuple[int, ...]:
     if not cutoffs or sorted(set(cutoffs)) != cutoffs:
         raise state_rows.damaged(f"{name} do not ascend")
     return tuple(cutoffs)
+
+
+@dataclass(eq=False)
+class _Summary:
+    """What the counts of all items come to: by cutoff, how many items stand in how many lists."""
+
+    apart: bool  # whether items of the catalogue count apart from all others
+    times: dict[tuple[int, bool], Counter[int]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+    hits: Counter[int] = field(default_factory=Counter)
+    items: int = 0
+    labels: int = 0
+
+    def add(
+        self, cutoffs: tuple[int, ...], shown: ItemCounts, hit: ItemCounts, labels: ItemCounts
+    ) -> None:
+        """Add items, of which no other call has one."""
+        ids, counts = shown.joined()
+        inside = counts[:, -1] > 0
+        within, hits = np.zeros(len(counts), np.int64), np.zeros(len(hit.joined()[1]), np.bool_)
+        for column, limit in enumerate(cutoffs):
+            within += counts[:, column]
+            hits |= hit.joined()[1][:, column] > 0
+            self.hits[limit] += int(hits.sum())
+            self.times[limit, False] += _times(within)
+            if self.apart:
+                self.times[limit, True] += _times(within[inside])
+        self.labels += len(labels.joined()[1])
+        self.items += len(labels.with_counts(ids, counts[:, :1]).joined()[1])
+
+
+def _times(counts: np.ndarray) -> Counter[int]:
+    """Return how many items have each count above 0."""
+    if counts.max(initial=0) > 4 * len(counts) + (1 << 16):
+        values, times = np.unique(counts, return_counts=True)
+    else:  # which needs no sorting
+        every = np.bincount(counts)
+        values = np.flatnonzero(every)
+        times = every[values]
+    found = Counter(dict(zip(values.tolist(), times.tolist(), strict=True)))
+    del found[0]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +206,11 @@ class Exposure(Aggregate, Need):
 
     @classmethod
     def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
-        """Return the bytes of the counts on all threads."""
+        """Return the bytes of the counts on all threads, of which more go to a file."""
         wanted = ExposureCounters.of(asked)
         tables = 2 if wanted.hits else 1
         each = bytes_of_counter(sizes.items, len(wanted.cutoffs), sizes.text)
-        return sizes.threads * tables * each
+        return min(sizes.memory, sizes.threads * tables * each)
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the same, as its counters have one more block."""
@@ -174,10 +222,11 @@ class Exposure(Aggregate, Need):
         """Return the exposure with all that was counted, and with the labels if they are wanted."""
         shown, hit, labels, lists = self.shown, self.hit, self.labels, self.lists
         for one in (each for counters in self.counters for each in counters.all):
-            shown, hit = shown.with_counts(*one.shown()), hit.merge(one.hit.counts())
+            shown, hit = shown.merge(one.shown.counts()), hit.merge(one.hit.counts())
             lists += one.lists
-        if closing.known is not None and any(one.labels for one in self.counters):
-            counter = ItemCounter([NO_CUTOFF])
+        wanted = next((one for one in self.counters if one.labels), None)
+        if closing.known is not None and wanted is not None:
+            counter = ItemCounter([NO_CUTOFF], wanted.room)
             counter.add(closing.known.labels.offsets, closing.known.labels.items)
             labels = labels.merge(counter.counts())
         return type(self)(self.cutoffs, lists, self.size, shown, hit, labels)
@@ -191,30 +240,46 @@ class Exposure(Aggregate, Need):
             )
         return replace(super().merge(other), counters=self.counters | other.counters)
 
-    def counts(self, limit: int, *, inside: bool = False) -> np.ndarray:
-        """Return how many lists show each item within a cutoff, without items that none shows.
+    def spread(self, limit: int, *, inside: bool = False) -> tuple[list[int], list[int], int]:
+        """Return the numbers of lists that items stand in within a cutoff, ascending.
 
-        With `inside`, only items of the catalogue count.
+        And how many items stand in so many, and the sum of all. If `inside`, only items of the
+        catalogue count.
+
+        They do not depend on the order of the items, and Python's integers do not overflow.
         """
-        columns = self.cutoffs.index(limit) + 1
-        every = self.shown.joined()[1]
-        if inside:
-            every = every[every[:, -1] > 0]
-        found: np.ndarray = every[:, :columns].sum(axis=1)
-        return found[found > 0]
+        times = self._summary.times[limit, inside and self.size > 0]
+        values = sorted(times)
+        return values, [times[one] for one in values], sum(one * times[one] for one in values)
 
-    def hits(self, limit: int) -> int:
-        """Return how many distinct items are hit within a cutoff."""
-        columns = self.cutoffs.index(limit) + 1
-        return int(self.hit.joined()[1][:, :columns].any(axis=1).sum())
+    @property
+    def hits(self) -> Mapping[int, int]:
+        """How many distinct items are hit within each cutoff."""
+        return self._summary.hits
 
-    @cached_property
+    @property
     def items(self) -> int:
         """The number of items of the catalogue."""
-        if self.size:
-            return self.size
-        shown, counts = self.shown.joined()
-        return len(self.labels.with_counts(shown, counts[:, :1]).joined()[1])
+        return self.size or self._summary.items
+
+    @property
+    def label_items(self) -> int:
+        """The number of distinct items of labels."""
+        return self._summary.labels
+
+    @cached_property
+    def _summary(self) -> "_Summary":
+        """What all items come to, those in files a partition after the other."""
+        found = _Summary(self.size > 0)
+        every = self.shown, self.hit, self.labels
+        file = next((one.spilled[0].file for one in every if one.spilled), None)
+        if file is None:
+            found.add(self.cutoffs, *every)
+            return found
+        in_file = [one.in_file(file) for one in every]
+        for number in range(PARTITIONS):
+            found.add(self.cutoffs, *(one.partition(number) for one in in_file))
+        return found
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow."""

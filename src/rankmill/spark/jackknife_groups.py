@@ -16,8 +16,9 @@ from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job
 from rankmill.engine.state import State
 from rankmill.errors import InputError
+from rankmill.metrics.gap.distinct import Distinct
 from rankmill.metrics.gap.gap import Gap
-from rankmill.metrics.gap.gap_counts import Among, Distinct
+from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.gap.gap_groups import GroupPlaces, LeftOut, groups_in, places_of, sum_less
 from rankmill.semantics.choices import Choices
 from rankmill.spark.exchange.collection import function_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,14 @@ import catalogue_oracle
 import rankmill
 from catalogues import CLOSE, KINDS, LISTS, METRICS, assert_values, table
 from flat import flat
-from rankmill import UsageError
+from rankmill import Catalogue, UsageError
 from rankmill.columns.ids import ids_to_arrow, to_ids
 from rankmill.kernels.identity import SIGNED, Ids
 from rankmill.metrics.aggregates.exposure_values import Entropy, Gini
 from rankmill.metrics.exposure import Exposure, ExposureCounters
 from rankmill.metrics.records.item_counter import NO_RANKS, NO_REPEATS, ItemCounter
 from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.records.spilled_counts import CountsFile
 from sealed_rows import resealed
 from strategies import examples, some
 
@@ -311,3 +313,49 @@ def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
         rankmill.parts.State.from_row(resealed(row | {f"exposure.{field}": value}))
     tells(caught.value, ["damaged", *words])
+
+
+# ------------------------------------------------------------------ beyond memory
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", [*KINDS])
+@pytest.mark.parametrize("listed", [False, True])
+def test_counts_beyond_memory(kind: str, listed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of a few items go to a file again and again; all values keep their bits."""
+    monkeypatch.setattr("rankmill.metrics.records.item_counter.LEAST", 4)
+    monkeypatch.setattr("rankmill.metrics.records.item_counter.SMALLEST", 4)
+    written: list[int] = []
+    add = CountsFile.add
+    monkeypatch.setattr(
+        CountsFile, "add", lambda file, *some: written.append(len(some[1])) or add(file, *some)
+    )
+    name, arrow = KINDS[kind]
+    numbers = np.random.default_rng(3).zipf(1.3, 3000) % 70
+    lists = [[name(n) for n in some.tolist()] for some in numbers.reshape(-1, 3)]
+    queries = np.arange(len(lists))
+    shown = pa.table({"user_id": queries, "items": pa.array(lists, pa.list_(arrow))})
+    shown = pa.Table.from_batches(shown.to_batches(max_chunksize=500))
+    labels = pa.table({"user_id": queries, "items": pa.array(lists[::-1], pa.list_(arrow))})
+    every = sorted({item for some in lists for item in some})[::2]
+    catalogue = Catalogue(items=pa.table({"item": pa.array(every, arrow)})) if listed else None
+    metrics = [
+        "coverage@1",
+        "coverage@2",
+        "coverage",
+        "coverage_of_labels@2",
+        "gini@2",
+        "entropy@2",
+        "hhi@2",
+    ]
+    metrics += ["personalization@2"]
+    options: dict[str, Any] = {"catalogue": catalogue, "per_query": False}
+    whole = rankmill.evaluate(labels, shown, metrics, **options)
+    assert not written
+    little = rankmill.evaluate(labels, shown, metrics, memory=1, threads=2, **options)
+    assert len(written) > 3
+    assert little.metrics == whole.metrics
+    part = partial(rankmill.parts.evaluate_part, labels, shown, metrics, catalogue=catalogue)
+    state = rankmill.parts.State.from_row(part(memory=1).to_row())
+    assert state.result().metrics == whole.metrics
+    assert state.merge(part(memory=1)).to_row().keys() == part().to_row().keys()

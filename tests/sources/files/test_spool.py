@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from rankmill.sources.files.spool import Overflow
+from rankmill.io.overflow import Overflow
 
 
 @pytest.mark.small

@@ -60,7 +60,7 @@ class Coverage(OfExposure):
     def value(self, exposure: Exposure) -> float | None:
         """Return the number of distinct items over that of the catalogue."""
         items = exposure.items
-        return len(exposure.counts(self.limit, inside=True)) / items if items else None
+        return sum(exposure.spread(self.limit, inside=True)[1]) / items if items else None
 
 
 class LabelCoverage(OfExposure):
@@ -70,8 +70,8 @@ class LabelCoverage(OfExposure):
 
     def value(self, exposure: Exposure) -> float | None:
         """Return the number of distinct hits over that of distinct labels."""
-        items = len(exposure.labels.joined()[1])
-        return exposure.hits(self.limit) / items if items else None
+        items = exposure.label_items
+        return exposure.hits[self.limit] / items if items else None
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Gini(OfExposure):
 
     def value(self, exposure: Exposure) -> float | None:
         """Return the sum of (2 j - n - 1) c_j by rising count, / (n - less) / all."""
-        values, times, total = _spread(exposure.counts(self.limit, inside=True))
+        values, times, total = exposure.spread(self.limit, inside=True)
         items = exposure.items
         if not total or items < 2:
             return 0.0 if total else None
@@ -111,7 +111,7 @@ class Entropy(OfExposure):
 
     def value(self, exposure: Exposure) -> float | None:
         """Return the sum of -p log2(p) over the items, of the share p of each."""
-        values, times, total = _spread(exposure.counts(self.limit))
+        values, times, total = exposure.spread(self.limit)
         if not total:
             return None
         logs = log2(np.array([total / c for c in values])).tolist()
@@ -124,7 +124,7 @@ class Concentration(OfExposure):
 
     def value(self, exposure: Exposure) -> float | None:
         """Return the sum of p**2 over the items, of the share p of each."""
-        values, times, total = _spread(exposure.counts(self.limit))
+        values, times, total = exposure.spread(self.limit)
         squares = sum(c * c * m for c, m in zip(values, times, strict=True))
         return squares / total**2 if total else None
 
@@ -134,23 +134,9 @@ class Personalization(OfExposure):
 
     def value(self, exposure: Exposure) -> float | None:
         """Return 1 - the mean over all pairs of lists of the items that both show, / k."""
-        values, times, _ = _spread(exposure.counts(self.limit))
+        values, times, _ = exposure.spread(self.limit)
         pairs = exposure.lists * (exposure.lists - 1)
         if not pairs:
             return None
         common = sum(c * (c - 1) * m for c, m in zip(values, times, strict=True))
         return (self.limit * pairs - common) / (self.limit * pairs)
-
-
-def _spread(counts: np.ndarray) -> tuple[list[int], list[int], int]:
-    """Return the distinct counts, ascending, how many items have each, and the sum of all.
-
-    They do not depend on the order of the items, and Python's integers do not overflow.
-    """
-    if counts.max(initial=0) > 4 * len(counts) + (1 << 16):
-        values, times = np.unique(counts, return_counts=True)
-    else:  # which needs no sorting
-        every = np.bincount(counts)
-        values = np.flatnonzero(every)
-        times = every[values]
-    return values.tolist(), times.tolist(), int(counts.sum())

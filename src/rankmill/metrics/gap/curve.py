@@ -43,6 +43,7 @@ class Curve(Gap):
     """The state of gap, of which a number of the curve is made."""
 
     axes: ClassVar[tuple[str, str]] = ("recall", "precision")
+    streamed = False
 
     def points(self, among: Among) -> Points:
         """Return the points of the curve at the confidences of correct predictions."""

@@ -19,18 +19,23 @@ from rankmill.metrics.aggregate import (
     Totals,
     Value,
 )
-from rankmill.metrics.gap.gap_counts import Among, Distinct, GapCounter, difference, gap_of_counts
+from rankmill.metrics.gap.distinct import NONE, Distinct, distinct
+from rankmill.metrics.gap.gap_counts import PORTION, Among, GapCounter, difference, gap_of_counts
 from rankmill.metrics.gap.gap_rows import join, pool, rank_pooled
+from rankmill.metrics.gap.runs import RunsAmong, RunsCounter, RunsFile, SortedRun, everything
 from rankmill.metrics.needs import ORDERED_TIES, Confidences
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import NOTHING, Seen, digest
 from rankmill.metrics.records.record import Kind
 from rankmill.threads import Workers
 
+# The share of the room that confidences of correct predictions may take before they are counted.
+SHARE = 16
+
 
 def _in_row(name: str, parts: Sequence[Any]) -> dict[str, Any]:
     """Return the confidences as float64, so that rows of all parts make one table."""
-    values, counts = _distinct(parts)
+    values, counts = distinct(parts)
     return {"values": values.astype(np.float64), "counts": counts}
 
 
@@ -53,13 +58,17 @@ class Gap(Aggregate):
         A summary of all predictions, which the second pass must see again.
     kept : tuple or None
         The confidences of all predictions, or the predictions themselves (`Pooled`). None once they
-        take more than ``room`` bytes; then they are read a second time. ``kept_bytes`` is the size
-        of what is kept now.
+        take more than a quarter of ``room`` bytes; then they are read a second time. ``kept_bytes``
+        is the size of what is kept now.
     keep_rows : str
         The option that needs the predictions themselves; empty if none does.
+    file : RunsFile or None
+        Where confidences of correct predictions go that take more than a share of the room; None
+        if they stay in memory. ``runs`` are those in it, ``bytes_of_parts`` the size of the others.
     """
 
     passes = 2
+    streamed: ClassVar[bool] = True  # whether its value needs no confidence in memory
     needs: ClassVar[Needs] = (Confidences,)
 
     parts: Annotated[tuple[Any, ...], Kind(operator.add, _in_row, _from_row)] = ()
@@ -70,11 +79,15 @@ class Gap(Aggregate):
     kept_bytes: int = 0
     room: int = 0
     keep_rows: str = ""
+    file: RunsFile | None = None
+    runs: tuple[SortedRun, ...] = ()
+    bytes_of_parts: int = 0
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         """Return the aggregate of no prediction."""
-        return cls(kept=(), room=asked.memory, keep_rows=asked.keep_rows)
+        file = RunsFile() if cls.streamed and asked.memory and not asked.keep_rows else None
+        return cls(kept=(), room=asked.memory, keep_rows=asked.keep_rows, file=file)
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray], seen: Seen = NOTHING) -> Self:
@@ -92,17 +105,28 @@ class Gap(Aggregate):
             kept = confidences = first_confidences(lists.offsets, lists.confidences, limit)
         correct = correct_of_hits(lists.offsets, hits, lists.confidences, limit)
         seen = Seen.of(confidences, asked.checksum)
-        block = replace(self, parts=(correct,), seen=seen, kept=(kept,), kept_bytes=kept.nbytes)
-        return self.merge(block)
+        # Once they are dropped, blocks that wait to be merged hold none either.
+        dropped = self.file is not None and self.file.dropped
+        all_kept = None if dropped else (kept,)
+        block = replace(self, parts=(correct,), seen=seen, kept=all_kept, kept_bytes=kept.nbytes)
+        return self.merge(replace(block, bytes_of_parts=correct.nbytes))
 
     def merge(self, other: Self) -> Self:
         """Return the aggregate of the predictions of both."""
         kept, size = None, self.kept_bytes + other.kept_bytes
         if self.keep_rows and size > self.room:
             raise self._too_many()
-        if self.kept is not None and other.kept is not None and size <= self.room:
+        room = self.room if self.keep_rows else self.room // 4  # the rest is to count them
+        if self.kept is not None and other.kept is not None and size <= room:
             kept = (*self.kept, *other.kept)
-        return replace(super().merge(other), kept=kept, kept_bytes=size)
+        if kept is None and self.file is not None:
+            self.file.dropped = True
+        both, runs = super().merge(other), (*self.runs, *other.runs)
+        held = self.bytes_of_parts + other.bytes_of_parts
+        if self.file is not None and held > self.room // SHARE:
+            runs, held = (*runs, self.file.add(distinct(both.parts))), 0
+            both = replace(both, parts=())
+        return replace(both, kept=kept, kept_bytes=size, runs=runs, bytes_of_parts=held)
 
     def _too_many(self) -> InputError:
         ordered = self.keep_rows.startswith("gap_ties")
@@ -122,8 +146,10 @@ class Gap(Aggregate):
 
         They take the place of the parts that they were counted from.
         """
+        if self.runs:
+            return distinct([everything(self.runs), *self.parts])
         if len(self.parts) != 1 or not isinstance(self.parts[0], Distinct):
-            object.__setattr__(self, "parts", (_distinct(self.parts),))
+            object.__setattr__(self, "parts", (distinct(self.parts),))
         found: Distinct = self.parts[0]
         return found
 
@@ -133,9 +159,13 @@ class Gap(Aggregate):
             return None
         return (one.confidences if self.keep_rows else one for one in self.kept)
 
-    def counter(self, workers: Workers) -> GapCounter:
+    def counter(self, workers: Workers) -> GapCounter | RunsCounter:
         """Return the counter of all confidences among the correct ones."""
-        return GapCounter(self.correct, workers)
+        portion = min(PORTION, self.room // SHARE)
+        if self.file is not None and self.runs:
+            runs = (*self.runs, self.file.add(distinct(self.parts)))
+            return RunsCounter(runs, portion)
+        return GapCounter(self.correct, workers, portion)
 
     def fingerprint(self, text: str) -> str:
         """Return a hash of a text and of the confidences of correct predictions."""
@@ -159,13 +189,14 @@ class Gap(Aggregate):
         If the divisor is the number of hits and there are none, gap is 0, as in scikit-learn.
         """
         if totals.semantics.gap_total == "hits":
-            return max(1, int(self.correct.counts.sum()))
+            return max(1, sum(one.total for one in self.runs) + sum(map(_size, self.parts)))
         return totals.gap_total
 
-    def finish(self, totals: Totals, among: Among, workers: Workers) -> Value:
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return GAP with ties as the semantics ask, and its bounds over all orders of ties."""
         total, ties = self.total(totals), totals.semantics.gap_ties
-        found = gap_of_counts(self.correct, among, max(1, total), workers)
+        correct = NONE if isinstance(among, RunsAmong) else self.correct
+        found = gap_of_counts(correct, among, max(1, total), workers)
         if not total:
             return Value(None, tied=found.tied)
         if ties in ORDERED_TIES:  # a slice may have no predictions
@@ -184,25 +215,8 @@ class Gap(Aggregate):
         state_rows.at_most(self.seen.predictions, f"{prefix}counts", self.correct.counts)
 
 
-def _distinct(parts: Sequence[Any]) -> Distinct:
-    """Return the distinct confidences of all parts: of arrays, and of those that were counted."""
-    if not any(isinstance(one, Distinct) for one in parts):
-        return _counted(parts)
-    counted = [one if isinstance(one, Distinct) else _counted([one]) for one in parts]
-    counted = [one for one in counted if len(one.values)] or counted[:1]
-    if len(counted) == 1:  # as where labels without predictions are scored apart
-        return counted[0]
-    every = np.concatenate([one.values for one in counted])
-    values, places = np.unique(every, return_inverse=True)
-    counts = np.zeros(len(values), np.int64)
-    np.add.at(counts, places, np.concatenate([one.counts for one in counted]))
-    return Distinct(values, counts)
-
-
-def _counted(parts: Sequence[np.ndarray]) -> Distinct:
-    dtype = np.result_type(np.float32, *parts)
-    values, counts = np.unique(np.concatenate([np.empty(0, dtype), *parts]), return_counts=True)
-    return Distinct(values, counts.astype(np.int64, copy=False))
+def _size(part: Any) -> int:
+    return int(part.counts.sum()) if isinstance(part, Distinct) else len(part)
 
 
 def first_confidences(offsets: np.ndarray, confidence: np.ndarray, limit: int) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The second pass of gap: counts of all confidences among the correct ones, and GAP from them."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -8,12 +9,12 @@ import numpy as np
 
 from rankmill.errors import UsageError
 from rankmill.kernels.gap import count_among, sum_ties
+from rankmill.metrics.gap.distinct import RANGE, Distinct
+from rankmill.metrics.gap.runs import RunsAmong
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, NOTHING, Seen
 from rankmill.threads import Workers
 
-# The sums of gap are computed for this many distinct correct confidences at a time.
-RANGE = 1 << 15
 # Confidences are copied, sorted and counted when this many bytes of them have come.
 PORTION = 1 << 26
 
@@ -26,13 +27,6 @@ class GapValue(NamedTuple):
     best: float
     threshold: float
     tied: int
-
-
-class Distinct(NamedTuple):
-    """Distinct confidences, ascending, and the number of correct predictions with each."""
-
-    values: np.ndarray
-    counts: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +96,7 @@ class GapCounter:
     Counts are integers, so neither the order nor the portions change a bit.
     """
 
-    def __init__(self, correct: Distinct, workers: Workers) -> None:
+    def __init__(self, correct: Distinct, workers: Workers, portion: int = 0) -> None:
         self.correct = correct
         self._workers = workers
         self._at = np.zeros(len(self.correct.values), np.int64)
@@ -110,7 +104,7 @@ class GapCounter:
         self._waiting: list[np.ndarray] = []
         self._bytes_waiting = 0
         # Each portion is compared with all correct values, so small portions would be slow.
-        self._portion = max(PORTION, 2 * self.correct.values.nbytes)
+        self._portion = max(portion or PORTION, 2 * self.correct.values.nbytes)
 
     def add(self, confidences: np.ndarray) -> None:
         """Count the confidences of some predictions, correct and wrong ones, in any order."""
@@ -163,24 +157,33 @@ def difference(correct: Distinct, seen: Seen, among: Among) -> str:
     return ""
 
 
-def gap_of_counts(correct: Distinct, among: Among, total: int, workers: Workers) -> GapValue:
+def gap_of_counts(
+    correct: Distinct, among: Among | RunsAmong, total: int, workers: Workers
+) -> GapValue:
     """Return GAP from the counts of both passes; `total` is the denominator.
 
     The sums are computed over fixed ranges of confidences, so threads do not change a bit.
     """
+    if isinstance(among, RunsAmong):
+        return _gap_of_ranges(among.ranges(), total, workers)
     ranges = _ranges(len(correct.values))
-
-    def add_up(within: slice, correct_before: int, before: int) -> tuple[np.ndarray, int]:
-        sums = np.zeros(5)
-        counts = correct.counts[within], among.at[within], among.above[within]
-        tied = sum_ties(*counts, correct_before, before, sums)
-        return sums, tied
-
     # Predictions of higher confidence come first, and their ranges are at the end.
     correct_before = _sums_behind([correct.counts[within].sum() for within in ranges])
     before = _sums_behind([among.at[within].sum() + among.above[within].sum() for within in ranges])
-    each = zip(ranges, correct_before, before, strict=True)
-    added = list(workers.map(lambda one: add_up(*one), each))
+    each = (
+        (correct.counts[within], among.at[within], among.above[within], *sums)
+        for within, *sums in zip(ranges, correct_before, before, strict=True)
+    )
+    return _gap_of_ranges(each, total, workers)
+
+
+def _gap_of_ranges(ranges: Iterable[tuple[Any, ...]], total: int, workers: Workers) -> GapValue:
+    def add_up(one: tuple[Any, ...]) -> tuple[np.ndarray, int]:
+        sums = np.zeros(5)
+        tied = sum_ties(*one, sums)
+        return sums, tied
+
+    added = list(workers.map(add_up, ranges))
     sums = np.array([sums for sums, _ in added]).reshape(-1, 5)
     expected, worst, best, threshold = (
         math.fsum(sums[:, (0, way)].ravel()) / total for way in range(1, 5)

@@ -15,7 +15,8 @@ from rankmill.columns.checksum import mix
 from rankmill.kernels.gap import split_groups, sum_without, tag_predictions
 from rankmill.kernels.identity import STRING, Ids, hash_strings
 from rankmill.metrics.aggregate import OF_GROUPS, Aggregate, AggregateSettings, Closing, ScoredBlock
-from rankmill.metrics.gap.gap_counts import Among, Distinct
+from rankmill.metrics.gap.distinct import Distinct
+from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, Counts, Fixed

@@ -1,6 +1,6 @@
 """Counting items into a table that one thread at a time adds to, block after block."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -8,10 +8,13 @@ from rankmill.columns.ids import NO_DATA, NO_PLACES, join_ids, take_ids
 from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids, build_table
 from rankmill.kernels.lists import pack_strings
 from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.records.spilled_counts import Room, SpilledCounts
 
 # Integers are counted in a table of all numbers between the lowest and the highest if these are at
 # most so many, or this many times as many as all integers that were counted.
 SMALLEST, WIDEST = 1 << 16, 4
+# A table with room for so many items is never too large.
+LEAST = 1 << 16
 # The bytes of an item in a hash table that is at least half full: its key, where its text ends, its
 # slots, and a count for each cutoff.
 AN_ITEM, A_COUNT = 2 * (8 + 8 + 8), 2 * 8
@@ -28,13 +31,21 @@ class ItemCounter:
     """In how many lists each item stands, by its rank: a column of counts for each cutoff.
 
     Integers that lie close together are counted in one table without their ids, all others in a
-    hash table. Both may be in use, and then hold some items twice.
+    hash table. Both may be in use, and then hold some items twice. A hash table that has no room to
+    grow goes to the file of the room, and starts anew. `more` gives one more column.
     """
 
-    def __init__(self, cutoffs: Sequence[int]) -> None:
+    def __init__(
+        self,
+        cutoffs: Sequence[int],
+        room: Room | None = None,
+        more: Callable[[Ids], np.ndarray] | None = None,
+    ) -> None:
         self.cutoffs = np.array(cutoffs, np.int64)
-        self._direct = _Direct(len(cutoffs))
-        self._hashed = _Hashed(len(cutoffs))
+        self._room, self._more = room or Room(), more
+        self._spilled: list[SpilledCounts] = []
+        self._direct = _Direct(len(cutoffs), self._room)
+        self._hashed = _Hashed(len(cutoffs), self._room, self._spill)
 
     def add(
         self,
@@ -55,16 +66,29 @@ class ItemCounter:
 
     def counts(self) -> ItemCounts:
         """Return all counts; nothing may be added after this."""
-        found = ItemCounts(len(self.cutoffs))
+        found = ItemCounts(len(self.cutoffs) + (self._more is not None))
         for one in (self._direct, self._hashed):
-            found = found.with_counts(*one.counts())
-        return found
+            if self._room.crowded:
+                self._spill(*one.counts())
+            else:
+                found = found.with_counts(*self._widened(*one.counts()))
+            one.clear()
+        return found.merge(ItemCounts(found.columns, spilled=tuple(self._spilled)))
+
+    def _widened(self, items: Ids, counts: np.ndarray) -> tuple[Ids, np.ndarray]:
+        if self._more is None:
+            return items, counts
+        return items, np.column_stack([counts, self._more(items)])
+
+    def _spill(self, items: Ids, counts: np.ndarray) -> None:
+        self._spilled.append(self._room.file.add(*self._widened(items, counts)))
 
 
 class _Direct:
     """Counts of integers from `lowest` on."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, room: Room) -> None:
+        self._room = room
         self._lowest = 0
         self._counts = np.zeros((0, columns), np.int64)
         self._kind = SIGNED
@@ -82,7 +106,8 @@ class _Direct:
         self._seen += len(numbers)
         if highest - lowest >= max(SMALLEST, WIDEST * self._seen) or highest >= 1 << 63:
             return False
-        self._widen(lowest, highest)
+        if not self._widen(lowest, highest):
+            return False
         from rankmill.kernels.counting import count_direct
 
         ranks, repeat, cutoffs = how
@@ -90,15 +115,18 @@ class _Direct:
         count_direct(offsets, items.keys, ranks, repeat, cutoffs, start, self._counts)
         return True
 
-    def _widen(self, lowest: int, highest: int) -> None:
+    def _widen(self, lowest: int, highest: int) -> bool:
         """Make room for more integers; above them by a half, as the next block may have more."""
-        size = len(self._counts)
+        size, columns = self._counts.shape
         if size and lowest == self._lowest and highest < lowest + size:
-            return
-        more = (highest - lowest) // 2 if size else 0
-        wide = np.zeros((highest - lowest + 1 + more, self._counts.shape[1]), np.int64)
+            return True
+        rows = highest - lowest + 1 + ((highest - lowest) // 2 if size else 0)
+        if not self._room.take(2 * 8 * columns * (rows - size), anyway=rows <= LEAST):
+            return False
+        wide = np.zeros((rows, columns), np.int64)
         wide[self._lowest - lowest :][:size] = self._counts
         self._lowest, self._counts = lowest, wide
+        return True
 
     def counts(self) -> tuple[Ids, np.ndarray]:
         """Return the items that were found, and their counts."""
@@ -106,11 +134,16 @@ class _Direct:
         keys = (there + self._lowest).view(np.uint64)
         return Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, SIGNED), self._counts[there]
 
+    def clear(self) -> None:
+        """Free the table."""
+        self._counts = self._counts[:0].copy()
+
 
 class _Hashed:
     """Counts of any items, by a hash table."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, room: Room, spill: Callable[[Ids, np.ndarray], None]) -> None:
+        self._room, self._spill = room, spill
         self._columns = columns
         self._kind = SIGNED
         self._count = 0
@@ -154,6 +187,12 @@ class _Hashed:
         room = max(1 << 11, 2 * len(self._keys))
         while room < self._count + more:
             room *= 2
+        bytes_more = (AN_ITEM + A_COUNT * self._columns) * (room - len(self._keys))
+        if not self._room.take(bytes_more, anyway=room <= LEAST or not self._count):
+            self._spill(*self.counts())
+            self._count = 0
+            self._counts[:], self._slots[:] = 0, -1
+            return self._make_room(more)
         keys, counts = np.empty(room, np.uint64), np.zeros((room, self._columns), np.int64)
         ends = np.zeros(room + 1, np.int64)
         keys[: self._count], counts[: self._count] = self._ids.keys, self._counts[: self._count]
@@ -167,6 +206,7 @@ class _Hashed:
             return
         used, more = int(self._ends[before]), int((new.ends - new.starts).sum())
         if used + more > len(self._data):
+            self._room.take(2 * (used + more) - len(self._data), anyway=True)
             data = np.empty(2 * (used + more), np.uint8)
             data[:used] = self._data[:used]
             self._data = data
@@ -183,3 +223,7 @@ class _Hashed:
     def counts(self) -> tuple[Ids, np.ndarray]:
         """Return the items that were found, and their counts."""
         return join_ids([self._ids]), self._counts[: self._count]
+
+    def clear(self) -> None:
+        """Free the table."""
+        self.__init__(self._columns, self._room, self._spill)  # type: ignore[misc]

@@ -10,6 +10,7 @@ from rankmill.columns.ids import NO_DATA, NO_PLACES, IdStore, join_ids, take_ids
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, SIGNED, STRING, UNSIGNED, Ids
 from rankmill.metrics.records import state_rows
+from rankmill.metrics.records.spilled_counts import PARTITIONS, CountsFile, SpilledCounts
 
 NO_IDS = Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, SIGNED)
 # Integers are joined by a table of all between them if these are at most so many times as many.
@@ -27,6 +28,8 @@ class ItemCounts:
     columns : int
     parts : tuple of (Ids, int64[n, columns])
         The distinct items of each part, and their counts.
+    spilled : tuple of SpilledCounts
+        More parts, which are in a temporary file. Then none stays in memory.
 
     Examples
     --------
@@ -38,6 +41,7 @@ class ItemCounts:
 
     columns: int
     parts: tuple[tuple[Ids, np.ndarray], ...] = ()
+    spilled: tuple[SpilledCounts, ...] = ()
 
     def with_counts(self, items: Ids, counts: np.ndarray) -> Self:
         """Return the counts with those of distinct items."""
@@ -47,7 +51,9 @@ class ItemCounts:
 
     def merge(self, other: Self) -> Self:
         """Return the counts of both. Parts are joined before they take much more room than that."""
-        parts = (*self.parts, *other.parts)
+        parts, spilled = (*self.parts, *other.parts), (*self.spilled, *other.spilled)
+        if spilled:
+            return type(self)(self.columns, parts, spilled).in_file(spilled[0].file)
         sizes = [len(counts) for _, counts in parts]
         found = type(self)(self.columns, parts)
         if sum(sizes) > 2 * max(sizes, default=0) + ROOM:
@@ -56,9 +62,22 @@ class ItemCounts:
 
     def joined(self) -> tuple[Ids, np.ndarray]:
         """Return all distinct items with their counts. They take the place of the parts."""
+        if self.spilled:
+            every = tuple(self.partition(number).joined() for number in range(PARTITIONS))
+            return type(self)(self.columns, every).joined()
         if len(self.parts) != 1:
             object.__setattr__(self, "parts", (self._join(),))
         return self.parts[0]
+
+    def in_file(self, file: CountsFile) -> Self:
+        """Return the counts with none in memory; those are written to a file."""
+        more = (file.add(*part) for part in self.parts)
+        return type(self)(self.columns, (), (*self.spilled, *more))
+
+    def partition(self, number: int) -> Self:
+        """Return the counts of one of the partitions of those in files."""
+        parts = (one.partition(number) for one in self.spilled)
+        return type(self)(self.columns, tuple(part for part in parts if len(part[1])))
 
     def _join(self) -> tuple[Ids, np.ndarray]:
         from rankmill.kernels.counting import sum_rows

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rankmill.columns.place import Place
 from rankmill.errors import InputError
-from rankmill.sources.files.spool import Overflow
+from rankmill.io.overflow import Overflow
 from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, Batch, Block, Source
 
 # Small batches are joined until they have this many rows.

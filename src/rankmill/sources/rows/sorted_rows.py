@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import numbers_of
 from rankmill.errors import InputError
-from rankmill.sources.files.spool import Overflow
+from rankmill.io.overflow import Overflow
 
 # Sorting copies rows twice, and a run is sorted while the next rows are read.
 SHARE = 4

@@ -14,8 +14,8 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import ids_to_arrow, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
+from rankmill.io.overflow import Overflow
 from rankmill.kernels.identity import SEED, parts_of
-from rankmill.sources.files.spool import Overflow
 from rankmill.sources.roles.roles import Columns
 from rankmill.sources.roles.source import Batch, Source
 from rankmill.sources.rows.long import (

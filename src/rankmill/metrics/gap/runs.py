@@ -1,0 +1,181 @@
+"""Confidences beyond memory: sorted runs of them in a temporary file, which are read side by side.
+
+The bounds between which they are read depend on what the runs hold, and no count does on them.
+"""
+
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+
+from rankmill.io.overflow import Overflow
+from rankmill.metrics.gap.distinct import NONE, RANGE, Distinct, counted, joined
+from rankmill.metrics.records.fingerprints import NOTHING, Seen
+
+# So many confidences of a run are read at a time.
+STEP = 1 << 13
+# Between two bounds are so many steps of all runs.
+STEPS = 32
+
+
+class SortedRun(NamedTuple):
+    """Distinct confidences, ascending, with their counts in a file: where each step of them is."""
+
+    file: "RunsFile"
+    heads: np.ndarray
+    places: list[tuple[tuple[int, int], tuple[int, int]]]
+    total: int
+
+    def read(self, step: int) -> Distinct:
+        """Return the confidences of a step."""
+        values, counts = map(self.file.read, self.places[step])
+        return Distinct(np.frombuffer(values, np.float64), np.frombuffer(counts, np.int64))
+
+
+class RunsFile:
+    """A temporary file of runs, which several threads write. It disappears with its runs.
+
+    Attributes
+    ----------
+    dropped : bool
+        Whether some confidences were not kept in memory, so that it is of no use to keep others.
+    """
+
+    def __init__(self) -> None:
+        self.dropped = False
+        self._file, self._lock = Overflow("predictions", "confidences"), Lock()
+        weakref.finalize(self, self._file.close)
+
+    def add(self, some: Distinct) -> SortedRun:
+        """Write a run; raises ResourceError if that fails."""
+        values = some.values.astype(np.float64, copy=False)
+        starts = range(0, len(values), STEP)
+        with self._lock:
+            places = [
+                (
+                    self._file.add(np.ascontiguousarray(values[start : start + STEP])),
+                    self._file.add(np.ascontiguousarray(some.counts[start : start + STEP])),
+                )
+                for start in starts
+            ]
+        return SortedRun(self, values[::STEP].copy(), places, int(some.counts.sum()))
+
+    def read(self, place: tuple[int, int]) -> memoryview:
+        """Return what stands at a place."""
+        with self._lock:
+            return memoryview(self._file.read(place))
+
+
+class _Cursor:
+    """Reads a run from its lowest confidence on."""
+
+    def __init__(self, run: SortedRun) -> None:
+        self._run, self._step, self._rest = run, 0, NONE
+
+    def below(self, bound: float | None) -> Distinct:
+        """Return what is below a bound, or all, that was not returned before."""
+        parts, heads = [self._rest], self._run.heads
+        while self._step < len(heads) and (bound is None or heads[self._step] < bound):
+            parts.append(self._run.read(self._step))
+            self._step += 1
+        values, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+        end = len(values) if bound is None else int(np.searchsorted(values, bound))
+        self._rest = Distinct(values[end:], counts[end:])
+        return Distinct(values[:end], counts[:end])
+
+
+def bounds_of(runs: Iterable[SortedRun]) -> list[float | None]:
+    """Return confidences between which runs hold about as many; None for the end."""
+    heads = np.sort(np.concatenate([np.empty(0), *(one.heads for one in runs)]))
+    return [*np.unique(heads[STEPS::STEPS]).tolist(), None]
+
+
+def merged(runs: Iterable[SortedRun], bounds: Iterable[float | None]) -> Iterator[Distinct]:
+    """Yield the distinct confidences of all runs below each bound, but none a second time."""
+    cursors = [_Cursor(one) for one in runs]
+    for bound in bounds:
+        yield joined([one.below(bound) for one in cursors])
+
+
+def everything(runs: tuple[SortedRun, ...]) -> Distinct:
+    """Return all distinct confidences of runs."""
+    parts = list(merged(runs, bounds_of(runs)))
+    return Distinct(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class RunsAmong:
+    """All confidences among the correct ones, both in runs: the counts of the second pass."""
+
+    correct: tuple[SortedRun, ...]
+    every: tuple[SortedRun, ...]
+    seen: Seen = NOTHING
+
+    @property
+    def at(self) -> np.ndarray:
+        """How many equal each distinct correct confidence; see `Among`."""
+        return np.concatenate([NONE.counts, *(one[1] for one in self.ranges())])
+
+    @property
+    def above(self) -> np.ndarray:
+        """How many are between each distinct correct confidence and the next."""
+        return np.concatenate([NONE.counts, *(one[2] for one in self.ranges())])
+
+    def ranges(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int, int]]:
+        """Yield ranges of confidences, ascending: correct ones, those at and above, and sums.
+
+        The sums are how many correct ones stand before all of the range, and how many in all.
+        """
+        correct_left = sum(one.total for one in self.correct)
+        total = sum(one.total for one in self.every)
+        waiting = np.empty((3, 0), np.int64)
+        for more in self._counts():
+            waiting = np.hstack([waiting, more])
+            whole = max(0, waiting.shape[1] - 1) // RANGE * RANGE
+            for start in range(0, whole, RANGE):
+                counts, at, below = waiting[:, start : start + RANGE]
+                next_below = waiting[2, start + 1 : start + RANGE + 1]
+                correct_left -= int(counts.sum())
+                yield counts, at, next_below - below - at, correct_left, total - int(next_below[-1])
+            waiting = waiting[:, whole:]
+        counts, at, below = waiting
+        if len(counts):
+            yield counts, at, np.append(below[1:], total) - below - at, 0, 0
+
+    def _counts(self) -> Iterator[np.ndarray]:
+        """Yield for correct confidences their counts, how many equal each, and are below it."""
+        bounds, before = bounds_of(self.every), 0
+        both = merged(self.correct, bounds), merged(self.every, bounds)
+        for correct, every in zip(*both, strict=True):
+            sums = np.append(0, np.cumsum(every.counts))
+            below = sums[np.searchsorted(every.values, correct.values)]
+            upto = sums[np.searchsorted(every.values, correct.values, side="right")]
+            yield np.stack([correct.counts, upto - below, before + below])
+            before += int(sums[-1])
+
+
+class RunsCounter:
+    """Counts confidences among correct ones that are in runs, by making runs of them too."""
+
+    def __init__(self, correct: tuple[SortedRun, ...], portion: int) -> None:
+        self._correct, self._portion, self._file = correct, portion, RunsFile()
+        self._waiting: list[np.ndarray] = []
+        self._every: list[SortedRun] = []
+
+    def add(self, confidences: np.ndarray) -> None:
+        """Count the confidences of some predictions, correct and wrong ones, in any order."""
+        self._waiting.append(confidences)
+        if sum(one.nbytes for one in self._waiting) > self._portion:
+            self._write()
+
+    def finish(self) -> RunsAmong:
+        """Return the counts of all confidences that were added."""
+        self._write()
+        return RunsAmong(self._correct, tuple(self._every))
+
+    def _write(self) -> None:
+        self._every.append(self._file.add(counted(self._waiting)))
+        self._waiting = []

@@ -1,0 +1,101 @@
+"""Confidences beyond memory: runs in a file give the same bits as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import rankmill
+from rankmill.metrics.gap import gap as gap_module
+from rankmill.metrics.gap import runs as runs_module
+from rankmill.metrics.gap.distinct import counted
+from rankmill.metrics.gap.gap_counts import GapCounter, gap_of_counts
+from rankmill.metrics.gap.runs import RunsCounter, RunsFile, everything
+from rankmill.threads import Workers
+
+KINDS = ["all differ", "few levels", "one level", "wide range"]
+
+
+def confidences(kind: str, count: int) -> np.ndarray:
+    generator = np.random.default_rng(7)
+    if kind == "all differ":
+        return generator.random(count)
+    if kind == "wide range":
+        return np.ldexp(generator.random(count), generator.integers(-100, 100, count))
+    return generator.integers(0, 1 if kind == "one level" else 50, count).astype(np.float64)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("count", "portions"), [(1_000, 3), (200_000, 7)])
+def test_counts_of_runs_are_those_of_arrays(
+    kind: str, count: int, portions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200,000 predictions, half of them right, are several ranges of sums."""
+    monkeypatch.setattr(runs_module, "STEP", max(16, count // 500))
+    every = confidences(kind, count)
+    right = every[: count // 2]
+    file = RunsFile()
+    runs = tuple(file.add(counted([part])) for part in np.array_split(right, portions))
+    with Workers(2) as workers:
+        whole = GapCounter(counted([right]), workers)
+        beside = RunsCounter(runs, every.nbytes // portions)
+        for part in np.array_split(every, 20):
+            whole.add(part)
+            beside.add(part)
+        expected, found = whole.finish(), beside.finish()
+        correct = counted([right])
+        for one, other in zip(correct, everything(runs), strict=True):
+            assert one.tolist() == other.tolist()
+        assert found.at.tolist() == expected.at.tolist()
+        assert found.above.tolist() == expected.above.tolist()
+        both = [gap_of_counts(correct, one, 100, workers) for one in (expected, found)]
+    assert both[0] == both[1]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("labelled", [300, 0])
+def test_gap_within_little_memory(
+    kind: str, single: bool, labelled: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    add = RunsFile.add
+    noted = lambda file, some: written.append(len(some.values)) or add(file, some)  # noqa: E731
+    monkeypatch.setattr(RunsFile, "add", noted)
+    queries, each = 300, 6
+    items = np.arange(queries * each) % 40
+    scores = confidences(kind, len(items)).astype(np.float32 if single else np.float64)
+    offsets = np.arange(0, len(items) + 1, each)
+    predictions = pa.table(
+        {
+            "user_id": np.arange(queries),
+            "items": pa.ListArray.from_arrays(offsets, items),
+            "scores": pa.ListArray.from_arrays(offsets, scores),
+        }
+    )
+    parts = pa.Table.from_batches(predictions.to_batches(max_chunksize=37))
+    labels = pa.table({"user_id": np.arange(300), "items": [[q * 6 % 40] for q in range(300)]})
+    labels = labels.slice(0, max(1, labelled))
+    metrics = ["gap", "gap@2", "map@3", "auprc"]
+    for semantics in ("default", {"gap_total": "hits"}, {"gap_ties": "worst"}):
+        whole = rankmill.evaluate(labels, parts, metrics, semantics=semantics)
+        assert not written
+        little = rankmill.evaluate(labels, parts, metrics, semantics=semantics, memory=100)
+        assert written
+        assert (little.metrics, little.bounds) == (whole.metrics, whole.bounds)
+        assert little.audit == whole.audit
+        written.clear()
+
+
+def test_a_share_of_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Confidences go to the file when they take more than a share, not before."""
+    assert gap_module.SHARE > 1
+    written: list[int] = []
+    monkeypatch.setattr(RunsFile, "add", lambda _, some: written.append(len(some.values)))
+    lists = pa.table({"user_id": range(100), "items": [[q] for q in range(100)]})
+    scored = lists.append_column("scores", pa.array([[float(q)] for q in range(100)]))
+    rankmill.evaluate(lists, scored, "gap", memory=100 * 8 * gap_module.SHARE)
+    assert not written
