@@ -77,7 +77,7 @@ def test_spark_submit_on_a_cluster_does_what_evaluate_does(
     submit: Any, master: str, paths: list[str], tmp_path: Path, run_cli: Any
 ) -> None:
     whole = run_cli("evaluate", *paths, *METRICS, "-o", tmp_path / "whole.json")
-    outcome = submit(master, *paths, *METRICS, "-o", tmp_path / "found.json")
+    outcome = submit(master, "evaluate", *paths, *METRICS, "-o", tmp_path / "found.json")
     assert outcome.returncode == whole.exit_code == 0, outcome.stderr
     assert outcome.stdout == whole.stdout
     assert "[Stage " in outcome.stderr  # the progress
@@ -97,7 +97,7 @@ def test_spark_submit_on_a_cluster_does_what_evaluate_does(
 def test_spark_submit_prints_what_evaluate_prints(
     submit: Any, paths: list[str], run_cli: Any
 ) -> None:
-    outcome = submit("local[2]", *paths, *METRICS, "--format", "csv")
+    outcome = submit("local[2]", "evaluate", *paths, *METRICS, "--format", "csv")
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout == run_cli("evaluate", *paths, *METRICS, "--format", "csv").stdout
 
@@ -127,7 +127,7 @@ def test_spark_submit_keeps_the_exit_codes(
     nan = pa.table({"query": ["id 1"], "item": ["id 1"], "score": [float("nan")]})
     folder = Path(paths[0]).parent
     pq.write_table(nan, folder / "nan.parquet")
-    outcome = submit("local[1]", paths[0], folder / predictions, "-m", metric, *more)
+    outcome = submit("local[1]", "evaluate", paths[0], folder / predictions, "-m", metric, *more)
     assert outcome.returncode == code, outcome.stderr
     # spark-submit writes both streams of a script in Python to its standard output.
     (error,) = outcome.stdout.splitlines()

@@ -83,7 +83,7 @@ def test_several_systems_weights_and_values_of_queries(spark: Any) -> None:
     [
         ({"metrics": "gap", "by": "kind"}, UsageError, ["gap has no slices", "without by"]),
         ({"by": "label_popularity"}, UsageError, ["labels of all queries"]),
-        ({"metrics": "psp@3"}, UsageError, ["psp@3", "trained"]),
+        ({"metrics": "psp@3"}, UsageError, ["psp@3", "in training"]),
         ({"metrics": "rbo:baseline"}, UsageError, ["lists of two systems", "one machine"]),
         ({"by": "city"}, InputError, ["city"]),
         ({"by": "kind", "sums": "x = map[city=a]"}, UsageError, ["'x'", "only of kind"]),
