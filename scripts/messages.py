@@ -1,9 +1,10 @@
-"""Print every message of the package as a table, to be read from top to bottom.
+"""Print every error message of the package as a table, to be read from top to bottom.
 
     python scripts/messages.py [WORDS]
 
-Each row is a place that raises: the file and line, the class, and the text, whose {placeholders}
-stand as in the source. WORDS leave only the rows that have all of them, in any case.
+Each row is a place that raises or makes an error: the file and line, the class or the function that
+words it, and the text, whose {placeholders} stand as in the source. WORDS leave only the rows that
+have all of them, in any case.
 """
 
 from __future__ import annotations
@@ -30,13 +31,18 @@ def text_of(node: ast.expr) -> str:
 
 
 def messages(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the place, the class and the text of everything that a file raises with a text."""
-    tree = ast.parse(path.read_text("utf-8"))
-    raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise)]
-    for one in sorted(filter(None, raised), key=lambda node: node.lineno):
-        if isinstance(one, ast.Call) and one.args:
-            place = f"{path.relative_to(SOURCE)}:{one.lineno}"
-            yield place, ast.unparse(one.func), " | ".join(map(text_of, one.args))
+    """Yield the place, the class and the text of each error with a text that a file makes."""
+    nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+    raised = {id(node.exc) for node in nodes if isinstance(node, ast.Raise)}
+    calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
+    for one in sorted(calls, key=lambda node: node.lineno):
+        kind = ast.unparse(one.func)
+        if id(one) in raised or kind.endswith("Error"):
+            yield (
+                f"{path.relative_to(SOURCE)}:{one.lineno}",
+                kind,
+                " | ".join(map(text_of, one.args)),
+            )
 
 
 def main() -> None:

@@ -70,7 +70,7 @@ def command(
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     if len(runs) < 2:
-        raise UsageError("compare takes the PREDICTIONS of two systems or more")
+        raise UsageError("compare takes the PREDICTIONS of two systems or more; found those of one")
     files = {"per_query": per_query, "plot": plot, "report": report, "leaderboard": leaderboard}
     options["all_pairs"] |= leaderboard is not None
     inputs = [label_source, *runs.values(), *catalogue_sources(options)]
