@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +95,20 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["{}-py3-none-any.whl", "{}.tar.gz"])
 def test_what_is_built_installs_and_passes(name: str, built: Path, tmp_path: Path) -> None:
     installed = environment(tmp_path / "empty", str(built / name.format(f"rankmill-{__version__}")))
-    began = time.monotonic()
+    began = cpu_seconds()
     told = selftest_of(installed, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     assert (told.returncode, told.stderr) == (0, "")
     assert len(re.findall("^ok ", told.stdout, re.M)) == len(selftest.CHECKS)
-    assert time.monotonic() - began < 60
+    assert cpu_seconds() - began < 60
     command = [installed, "-m", "rankmill", "docs", "--html", tmp_path / "pages"]
     subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
     assert (tmp_path / "pages" / "start.html").is_file()
+
+
+def cpu_seconds() -> float:
+    """What processes that were waited for have used, however busy the machine is."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
 
 
 def environment(folder: Path, package: str) -> Path:

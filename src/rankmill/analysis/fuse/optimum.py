@@ -46,7 +46,7 @@ def metric_of(text: Any, method: str, labels: Labels | None) -> Metric:
     if labels is None:
         raise UsageError("--optimise needs labels of training queries: give --train-labels")
     if labels.weight is not None or labels.subtopic is not None:
-        raise UsageError("--optimise takes no weights and subtopics of labels: leave these out")
+        raise UsageError("--optimise takes labels without weights and subtopics: leave these out")
     found = parse_all(text)
     if len(found) != 1 or found[0].better == "neither":
         raise UsageError(f"--optimise is {text!r}; expected one metric with a better side")
