@@ -52,6 +52,16 @@ def test_another_value_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "expected 0.5: install rankmill" in shown
 
 
+def test_what_nobody_expects_is_a_line_and_others_follow(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(selftest.CHECKS, "parquet", lambda: {}["lost"])
+    code, shown, error = run("selftest")
+    words = [line.split()[0] for line in shown.splitlines()]
+    assert (code, words, error) == (1, ["ok", "ok", "FAILED", "ok", "ok"], "")
+    assert "KeyError('lost')" in shown
+
+
 def test_another_count_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(selftest.COUNTS, "queries_in_both", 29)
     code, shown, _ = run("selftest")
