@@ -5,7 +5,7 @@ from typing import Any
 
 from rankmill.errors import InputError
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"
 
 #: The version of the JSON of all outcomes, of tables of queries, and of the runs of a history.
 #: Raise it when a key changes its meaning; what an earlier version wrote is still read.

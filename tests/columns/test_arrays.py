@@ -85,7 +85,7 @@ def test_refused_gains() -> None:
         ([["a"]], ["gain", "string", "number"]),
         ([1.0], ["gain", "list 0 holds 1.0"]),
         ([[1.0, 2.0]], ["gain", "one gain a label"]),
-        ([[float("nan")]], ["gain", "not finite"]),
+        ([[float("nan")]], ["a gain is nan", "expected a finite number"]),
     ):
         with pytest.raises(rankmill.RankmillError) as caught:
             rankmill.arrays.ndcg([[1]], [[1]], gain=gain)

@@ -18,7 +18,8 @@ import pytest
 
 from cli_runs import on_a_terminal
 from pages import FENCE
-from rankmill.cli import COMMANDS
+from rankmill.cli import COMMANDS, manual
+from rankmill.cli.manual import KINDS, PEERS, TASKS
 from rankmill.version import install
 from repository import HOUSE, ROOT, SOURCE
 
@@ -159,9 +160,7 @@ def test_names_in_the_prose_exist(path: Path) -> None:
         if words[0] == "rankmill" and len(words) > 1:
             assert words[1] in COMMANDS, code
             assert words[1] != "docs" or words[2:] in (
-                [],
-                ["PAGE"],
-                ["--man"],
+                *([], ["PAGE"], ["WORDS"], ["--man"], ["--html", "DIR"]),
                 *([n] for n in NAMES),
             )
         if re.fullmatch(r"rankmill(?:\.\w+)+", code) and code != "rankmill.toml":
@@ -216,13 +215,37 @@ def test_contributing_has_the_table_of_imports() -> None:
 # ------------------------------------------------------------------ rankmill docs
 
 
-def test_docs_lists_pages_and_what_they_are_about(run: Any) -> None:
+def test_docs_lists_pages_by_kind_and_what_they_are_about(run: Any) -> None:
     code, listed, _ = run("docs")
     assert code == 0
-    assert [*re.findall(r"^  ([\w-]+)  ", listed, re.M)] == NAMES
+    by_kind = listed.partition("To do this, read")[0]
+    assert [*re.findall(r"^  ([\w-]+)  ", by_kind, re.M)] == [
+        n for of in KINDS.values() for n in of
+    ]
+    assert re.findall(r"^(\S.*):$", by_kind, re.M) == [*KINDS]
     modules = {"arrays", "config", "kaggle", "metrics", "parts", "spark", "torch"}
     modules |= {"drop-ins"}  # of pytrec_eval and ir_measures
     assert modules | {"counting", "memory", "benchmarks"} <= {*NAMES}
+
+
+def test_every_page_has_one_kind_and_indexes_name_pages() -> None:
+    assert sorted(name for of in KINDS.values() for name in of) == NAMES
+    assert {*TASKS.values()} <= {*NAMES}
+    assert {page for _, page in PEERS.values()} <= {*NAMES}
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_what_is_typed_instead_of_a_peer_stands_on_its_page(peer: str, run_cli: Any) -> None:
+    typed, page = PEERS[peer]
+    text = (SOURCE / "docs" / f"{page}.md").read_text("utf-8")
+    words = typed.split()
+    if words[0] != "rankmill":
+        assert words[-1].partition("(")[0] in text
+        return
+    helps = run_cli(words[1], "--help-all").stdout if words[1] != "trec_eval" else text
+    assert words[1] in COMMANDS
+    assert all(option in helps for option in re.findall(r"(?<= )--?[a-z]+", typed))
+    assert words[1] in text or words[-1] in text
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
@@ -248,16 +271,53 @@ def test_the_page_for_man_has_all_helps(run: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "hint"),
-    [("wich-map", "which-map"), ("MEMORY.md", "memory"), ("part", "parts"), ("xyz", None)],
+    ("asked", "hint"), [("wich-map", "which-map"), ("MEMORI.md", "memory"), ("xyzzy", None)]
 )
-def test_an_unknown_page_is_wrong_usage(asked: str, hint: str | None, run: Any) -> None:
+def test_words_that_no_page_has_are_wrong_usage(asked: str, hint: str | None, run: Any) -> None:
     code, shown, error = run("docs", asked)
     assert (code, shown) == (2, "")
     assert f"no page '{asked}'" in error
     assert all(name in error for name in NAMES)
     assert ("did you mean" in error) == (hint is not None)
     assert f"did you mean {hint}? " in error or hint is None
+
+
+def test_words_are_found_in_all_pages_the_best_first(run: Any) -> None:
+    code, shown, error = run("docs", "holm", "correction")
+    assert (code, error) == (0, "")
+    places = re.findall(r"^(\S+): (.+)$", shown, re.M)
+    assert ("comparing", "What to use when") in places
+    assert run("docs", "holm correction") == (code, shown, error)
+    assert max(map(len, shown.splitlines())) <= 106
+    lines = run("docs", "the")[1].splitlines()
+    assert len(lines) == 21
+    assert re.fullmatch(r"and \d+ more; more words find fewer", lines[-1])
+
+
+def test_a_word_that_may_be_a_page_is_searched_and_the_page_named(run: Any) -> None:
+    code, shown, error = run("docs", "part")
+    assert (code, error) == (0, "there is no page 'part': did you mean parts? \n")
+    assert shown.startswith("parts: ")
+    assert run("docs", "part", "--quiet") == (0, shown, "")
+
+
+def test_search_looks_at_words_and_headings_but_not_at_comments_in_code() -> None:
+    text = "# One\n\nAbout gates.\n\n```sh\n# no heading\ngate\n```\n## The gate\n\nexpected\n"
+    first, second = manual.passages("p", text)
+    assert first == ("p", "One", ["About gates.", "# no heading", "gate"])
+    assert second == ("p", "The gate", ["expected"])
+    assert manual.search({"p": text}, ["gate"]) == [second, first]
+    assert manual.search({"p": text}, ["heading"]) == [first]
+    assert manual.search({"p": text}, ["GATE", "exp"]) == [second]
+    assert manual.search({"p": text}, ["ate"]) == []
+    assert manual.search({"p": text}, ["[("]) == []
+
+
+@pytest.mark.parametrize("option", [("--man",), ("--html", "site")])
+def test_all_pages_are_not_one_page(option: tuple[str, ...], run: Any) -> None:
+    code, shown, error = run("docs", "gate", *option)
+    assert (code, shown) == (2, "")
+    assert f"{option[0]} is about all pages: leave out 'gate'" in error
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")

@@ -39,11 +39,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
-    "docs": ("rankmill.cli.docs", "Show a page about rankmill, or list the pages."),
+    "docs": ("rankmill.cli.docs", "Show a page about rankmill, or search the pages."),
     "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options."),
     "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
     "trec_eval": ("rankmill.cli.trec_eval", "Print what trec_eval prints, by its own flags."),
     "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one per query."),
+    "selftest": ("rankmill.cli.selftest", "Check that this installation works."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
 }
 """Name -> (module with the click command as `command`, line of help). One row adds a command."""
@@ -211,11 +212,10 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     "rankmill",
     cls=_Commands,
     invoke_without_command=True,
-    help="Score ranked predictions against labels, in files of Parquet, Arrow, ORC, CSV, TREC or "
-    "JSON: exactly, and fast.",
+    help="Score ranked predictions against labels, exactly: Parquet, Arrow, ORC, CSV, TREC, JSON.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="'rankmill COMMAND --help' has options and examples. Codes: 0 done, 1 'gate' or "
-    "'check' says no, 2 wrong usage, 3 wrong data, 4 too little memory, 70 a mistake of rankmill, "
+    epilog="'rankmill COMMAND --help' has options and examples. Codes: 0 done, 1 no ('gate', "
+    "'check', 'selftest'), 2 wrong usage, 3 wrong data, 4 too little memory, 70 a bug, "
     "130 interrupted.",
 )
 @click.option(

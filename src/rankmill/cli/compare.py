@@ -113,7 +113,7 @@ def command(
 def check_several(systems: Sized) -> None:
     """Raise UsageError if there is nothing to compare."""
     if len(systems) < 2:
-        raise UsageError("compare takes the PREDICTIONS of two systems or more")
+        raise UsageError("compare takes the PREDICTIONS of two systems or more; found those of one")
 
 
 def check_queries(found: Comparison, systems: Mapping[str, str]) -> None:

@@ -2,41 +2,82 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
 
 import click
 
+from rankmill.cli import manual, process
 from rankmill.cli.command import WHOLE, table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.process import is_terminal
 
+_HELP = """Show a PAGE about rankmill, search all pages for WORDS, or list them by kind.
+
+A page is found by its name. Other words are searched for in all pages: the sections that have all
+of them are shown, the best first. --html writes all pages as a small site, whose search works
+without a server.
+"""
+_EXAMPLES = """
+rankmill docs start
+rankmill docs holm correction
+rankmill docs --html pages
+"""
+
 
 def _complete(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    return [name for name in _pages() if name.startswith(begun)]
+    return [name for name in sorted(manual.pages()) if name.startswith(begun)]
 
 
 @table_command(
     "docs",
-    [click.Argument(["page"], required=False, shell_complete=_complete)],
-    help="Show a PAGE about rankmill, or list the pages with what each is about.",
+    [click.Argument(["words"], nargs=-1, metavar="[PAGE | WORDS]", shell_complete=_complete)],
+    help=_HELP,
+    examples=_EXAMPLES,
 )
-def command(page: str | None, man: bool) -> None:
-    """Show a PAGE about rankmill, or list the pages with what each is about."""
+def command(words: tuple[str, ...], html: str | None, man: bool) -> None:
+    """Show a page, what is found of words, or the list; or write all pages."""
+    if words and (html is not None or man):
+        option = "--man" if html is None else "--html"
+        raise click.UsageError(f"{option} is about all pages: leave out {' '.join(words)!r}")
+    pages = manual.pages()
     if man:
         emit(_man())
-        return
-    pages = _pages()
-    if page is None:
-        emit(_listed(pages))
-    elif page not in pages:
-        raise click.UsageError(_unknown(page, list(pages)))
+    elif html is not None:
+        from rankmill.cli.site import write_site
+
+        write_site(html, pages)
+        emit(f"wrote {len(pages) + 1} pages: open {os.path.join(html, 'index.html')}\n")
+    elif not words:
+        emit(manual.listed(pages))
+    elif words[0] not in pages or len(words) > 1:
+        emit(_found(words, pages))
     elif is_terminal(sys.stdout) and sys.stdout.encoding.lower().startswith("utf"):
         from rich.console import Console
         from rich.markdown import Markdown
 
-        Console().print(Markdown(pages[page]))
+        Console().print(Markdown(pages[words[0]]))
     else:
-        emit(pages[page])
+        emit(pages[words[0]])
+
+
+def _found(words: tuple[str, ...], pages: Mapping[str, str]) -> str:
+    """Return what is found of words; a page that may be meant is named in any case."""
+    from difflib import get_close_matches
+
+    text = " ".join(words)
+    near = get_close_matches(text.lower().removesuffix(".md"), pages, 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    found = manual.search(pages, text.split())
+    if not found:
+        raise click.UsageError(
+            f"there is no page {text!r}, and no section has these words: {hint}"
+            f"there are {', '.join(pages)}"
+        )
+    if hint and not process.quiet:
+        click.echo(f"there is no page {text!r}: {hint}", err=True)
+    return manual.shown(found, text.split())
 
 
 def _man() -> str:
@@ -59,34 +100,3 @@ def _man() -> str:
         lines = text.replace("\\", "\\e").replace("-", "\\-").replace("\n", "\n\\&")
         parts += [f'.SH "{name.upper()}"', ".nf", f"\\&{lines}", ".fi"]
     return "\n".join(parts) + "\n"
-
-
-def _pages() -> dict[str, str]:
-    """The name of each page and its Markdown."""
-    from importlib.resources import files
-
-    found = [one for one in (files("rankmill") / "docs").iterdir() if one.name.endswith(".md")]
-    return {
-        one.name.removesuffix(".md"): one.read_text("utf-8")
-        for one in sorted(found, key=lambda one: one.name)
-    }
-
-
-def _listed(pages: dict[str, str]) -> str:
-    formatter = click.HelpFormatter(max_width=100)
-    with formatter.section("Pages, shown by 'rankmill docs PAGE'"):
-        formatter.write_dl([(name, _about(text)) for name, text in pages.items()])
-    return formatter.getvalue()
-
-
-def _about(text: str) -> str:
-    """The sentence that a page begins with, below its title."""
-    return " ".join(text.split("\n\n")[1].split())
-
-
-def _unknown(page: str, names: list[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(page.lower().removesuffix(".md"), names, 1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"there is no page {page!r}: {hint}there are {', '.join(names)}"

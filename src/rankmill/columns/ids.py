@@ -146,7 +146,9 @@ def _of_strings(array: Any) -> Ids:
     offsets = raw.astype(np.int64)
     ids = Ids(np.empty(len(array), np.uint64), offsets[:-1], offsets[1:], data, STRING)
     if len(raw) <= len(array) or hash_strings(ids.starts, ids.ends, data, SEED, ids.keys) >= 0:
-        raise InputError("an Arrow string column has offsets that do not fit its data")
+        raise InputError(
+            "an Arrow string column has offsets that do not fit its data: write it again"
+        )
     return ids
 
 

@@ -48,7 +48,9 @@ def split_lists(array: Any) -> tuple[np.ndarray, Any]:
         raise InputError(f"expected lists, found {array.type}")
     offsets, values = _usual_lists(array) or _any_lists(array)
     if len(offsets) <= len(array) or first_bad_offset(offsets, len(values)) >= 0:
-        raise InputError("an Arrow list column has offsets that do not fit its values")
+        raise InputError(
+            "an Arrow list column has offsets that do not fit its values: write it again"
+        )
     return offsets, values
 
 

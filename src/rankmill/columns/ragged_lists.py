@@ -85,7 +85,7 @@ class Ragged:
     def __getitem__(self, q: int) -> Any:
         """The list at position q, as a view."""
         if not -len(self) <= q < len(self):
-            raise IndexError(f"list {q} of {len(self)}")
+            raise IndexError(f"there is no list {q}; expected one of {len(self)}, counted from 0")
         q %= len(self)
         return self._values[int(self._offsets[q]) : int(self._offsets[q + 1])]
 

@@ -62,7 +62,9 @@ def read_document(
         document = Document(name, tomllib.loads(text))
         return Document(name, _filled(document, (), document.values, date, environment))
     except RecursionError:
-        raise UsageError(f"{name}: its arrays or tables are nested too deep") from None
+        raise UsageError(
+            f"{name}: its arrays or tables are nested too deep; expected tables of options"
+        ) from None
     except UsageError:
         raise
     except ValueError as error:  # tomllib's own, and Python's for an integer of too many digits

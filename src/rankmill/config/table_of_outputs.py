@@ -225,6 +225,13 @@ OUTPUT = (
         choices=("query", "item"),
     ),
     Option(
+        "--html DIR",
+        "",
+        "Write all pages as a small site into a folder. It needs no network.",
+        on="docs",
+        short="*",
+    ),
+    Option(
         "--man",
         "",
         "Print the help of all commands as a page for man, as for man1/rankmill.1.",
@@ -273,8 +280,8 @@ RESOURCES = (
         "--quiet",
         "",
         "Show errors only: no progress, no warnings.",
-        on=f"{SIDES} init convert head fuse history prune metrics presets docs warmup check "
-        "trec_eval",
+        on=f"{SIDES} init convert head fuse history prune metrics presets docs selftest warmup "
+        "check trec_eval",
         table="",
         short="*",
     ),

@@ -131,10 +131,12 @@ class State:
                 what = {"names": "metrics", "by": "slices"}.get(name, name)
                 raise UsageError(
                     f"states of other {what} do not merge: {getattr(self, name) or 'none'} and "
-                    f"{getattr(other, name) or 'none'}"
+                    f"{getattr(other, name) or 'none'}; make both with the same"
                 )
         if self.aggregates.keys() != other.aggregates.keys():
-            raise UsageError("states with and without groups of queries do not merge")
+            raise UsageError(
+                "states with and without groups of queries do not merge: make both in one way"
+            )
         return replace(
             self,
             queries=self.queries + other.queries,

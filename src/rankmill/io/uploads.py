@@ -48,7 +48,10 @@ def _check_place(place: Stored) -> None:
             within = place.filesystem.get_file_info(selector)
         has_buckets = place.url.scheme in _WHOLE
         if has_buckets and place.filesystem.get_file_info(bucket).type == FileType.NotFound:
-            raise UsageError(f"cannot write to {place.name}: there is no bucket {bucket!r}")
+            raise UsageError(
+                f"cannot write to {place.name}: there is no bucket {bucket!r}; make it first, or "
+                "name another"
+            )
     except OSError as error:
         if "ACCESS_DENIED" not in str(error):  # who may only write may not ask
             raise

@@ -106,7 +106,8 @@ def with_worths(labels: LabelLists, gain_function: str) -> LabelLists:
     limit = math.log2(LARGEST_GAIN) if gain_function == "exp" else LARGEST_GAIN
     if largest > limit:
         raise InputError(
-            f"a gain is {largest:g}; expected {limit:g} at most for {gain_function} gains"
+            f"a gain is {largest:g}; expected {limit:g} at most for {gain_function} gains: "
+            "rescale them"
         )
     if gain_function == "linear":
         return labels

@@ -325,7 +325,9 @@ def values_of(
     if found.null_count:
         offsets, found = drop_values(offsets, validity_of(found)), drop_nulls(found)
     if gains is not None and not np.isfinite(gains).all():
-        raise InputError("a gain is not finite; expected a number for each label")
+        raise InputError(
+            f"a gain is {gains[~np.isfinite(gains)][0]}; expected a finite number for each label"
+        )
     if len(wanted) and len(found):
         check_types(wanted, found)
     label_ids, ids = to_ids(wanted, names[0]), to_ids(found, names[1])

@@ -75,7 +75,9 @@ def _terms(name: str, text: str, rel: float | None) -> list[Term]:
         try:
             weight = float(f"{one['sign']}{one['weight'] or 1}")
         except ValueError:
-            raise UsageError(f"{one['weight']!r} in the sum {name!r} is no number") from None
+            raise UsageError(
+                f"{one['weight']!r} in the sum {name!r} is no number; expected one such as 0.3"
+            ) from None
         if abs(weight) > LARGEST:
             raise UsageError(
                 f"the weight {one['weight']} in the sum {name!r} is too large; expected one up to "

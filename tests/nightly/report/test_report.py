@@ -671,7 +671,7 @@ def test_pages_of_odd_data_are_pages() -> None:
     one_sided = {"a": {7: [1]}, "b": {1: [2, 1]}}
     found = flat(rankmill.compare, {1: [1]}, one_sided, ["map@2"], semantics=skip, details=True)
     assert "Rank 1 is right for 0%" in checked(page(found)).words
-    with pytest.raises(UsageError, match="a page of a int; expected a Result"):
+    with pytest.raises(UsageError, match="there is no page of a int; expected a Result"):
         page(3)
 
 

@@ -116,7 +116,9 @@ def score(
     sides = Labels(sheets.labels), Predictions(sheets.predictions, in_order=True)
     value = evaluate(*sides, asked.text, semantics=semantics, per_query=False)[asked.text]
     if value is None:
-        raise InputError(f"the solution has no label, and {asked.text} has no value without any")
+        raise InputError(
+            f"the solution has no label, and {asked.text} has no value: is it the solution?"
+        )
     return float(value)
 
 

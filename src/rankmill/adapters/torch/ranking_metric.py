@@ -78,7 +78,7 @@ class RankingMetric(torchmetrics.Metric):
         states = self.preds, self.target, self.indexes
         if not all(map(len, states)):
             raise InputError(
-                "there was no update before compute: a metric of no items has no value"
+                "there was no update before compute, and no items have no value: call update first"
             )
         found = self._score(*map(torchmetrics.utilities.dim_zero_cat, states))
         values = {

@@ -154,7 +154,9 @@ def _topics(
             f"{files[0]}, where trec_eval 10.0-rc3 stops: add -c, or ask for 9.0.8"
         )
     if not len(order):
-        raise InputError(f"no query is in both {files[0]} and {files[1]}")
+        raise InputError(
+            f"no query is in both {files[0]} and {files[1]}: check that their query ids agree"
+        )
     if lacking.any():  # 10 gives it a list of one item, which is not judged
         made = _judged(index, order[lacking])
         count = np.full(int(lacking.sum()), int(not asked.judged_only and asked.depth != 0))

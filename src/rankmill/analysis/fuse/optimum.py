@@ -44,9 +44,9 @@ def metric_of(text: Any, method: str, labels: Labels | None) -> Metric:
             "trained, or leave out --optimise"
         )
     if labels is None:
-        raise UsageError("to optimise takes labels of training queries: give --train-labels")
+        raise UsageError("--optimise needs labels of training queries: give --train-labels")
     if labels.weight is not None or labels.subtopic is not None:
-        raise UsageError("to optimise takes labels without weights and subtopics: leave these out")
+        raise UsageError("--optimise takes labels without weights and subtopics: leave these out")
     found = parse_all(text)
     if len(found) != 1 or found[0].better == "neither":
         raise UsageError(f"--optimise is {text!r}; expected one metric with a better side")

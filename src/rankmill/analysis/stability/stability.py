@@ -197,10 +197,13 @@ def _check_metric(name: str) -> None:
                 "those of all metrics"
             )
     if metric.spec.cutoff == "none":
-        raise UsageError(f"{name} takes no cutoff, so that it cannot be compared over cutoffs")
+        raise UsageError(
+            f"{name} takes no cutoff, so that it cannot be compared over cutoffs: leave it out"
+        )
     if metric.spec.kernel is None or metric.summary:
         raise UsageError(
-            f"{name} is no mean over queries, so that queries cannot be halved or counted for it"
+            f"{name} is no mean over queries, so that queries cannot be halved or counted for it: "
+            "leave it out"
         )
 
 

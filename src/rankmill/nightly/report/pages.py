@@ -201,9 +201,9 @@ def _rendered(
     )
 
 
-def sheet() -> str:
+def sheet(path: Path = TEMPLATES / "page.css") -> str:
     """Return the sheet of a page, with the colours and the rules of drawings."""
-    style = (TEMPLATES / "page.css").read_text("utf-8")
+    style = path.read_text("utf-8")
     for place, scheme in enumerate(("light", "dark")):
         colours = "; ".join(f"--{role}: {both[place]}" for role, both in COLOURS.items())
         style = style.replace(f"/* {scheme} */", f"{colours};")

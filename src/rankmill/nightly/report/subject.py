@@ -141,7 +141,8 @@ def subject_of(
         verdict, comparison, result = found, found.comparison, found.result
     else:
         raise UsageError(
-            f"a page of a {type(found).__name__}; expected a Result, a Comparison or a Verdict"
+            f"there is no page of a {type(found).__name__}; expected a Result, a Comparison or a "
+            "Verdict"
         )
     details = details or getattr(found, "details", None) or getattr(comparison, "details", None)
     rest = lists, history or {}, command

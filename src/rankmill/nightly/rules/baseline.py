@@ -222,7 +222,9 @@ def _of_table(table: pa.Table, source: str) -> Baseline:
     try:
         read = None if told is None else json.loads(told)
     except ValueError:
-        raise InputError(f"{source}: what it tells of its run cannot be read") from None
+        raise InputError(
+            f"{source}: what it tells of its run cannot be read; evaluate it again"
+        ) from None
     twice = next((one for one in table.column_names if table.column_names.count(one) > 1), None)
     if twice is not None:
         raise InputError(f"{source} has two columns {twice!r}; expected one of each name")

@@ -146,7 +146,7 @@ def reusable(source: Source, memory: int) -> Source:
 def open_paths(given: Sequence[str | os.PathLike[str]], asked: InputOptions) -> Source:
     """Open files by their paths; the format is told, or found by their names or their content."""
     if not given:
-        raise UsageError(f"the list of files of {asked.role} is empty")
+        raise UsageError(f"the list of files of {asked.role} is empty; expected one path or more")
     paths = [os.fspath(one) for one in given]
     pipes = [path for path in paths if is_pipe(path)]
     if pipes:

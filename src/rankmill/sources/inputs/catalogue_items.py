@@ -131,7 +131,9 @@ def read_items(items: Input, workers: Workers) -> CatalogueItems:
     if items.columns.facts:
         told = _groups(groups, count, [texts for _, texts, _ in parts])
         if not len(told.names):
-            raise InputError(f"{items.source.name}: column {items.columns.facts[0]!r} is empty")
+            raise InputError(
+                f"{items.source.name}: column {items.columns.facts[0]!r} is empty; expected groups"
+            )
     return CatalogueItems(only, told, sum(rows for _, _, rows in parts))
 
 

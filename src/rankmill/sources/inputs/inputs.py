@@ -219,7 +219,9 @@ def open_inputs(
     if labels.subtopic is not None:
         facts = {**facts, labels.subtopic: "subtopic"}
     if not runs:
-        raise UsageError("there are no predictions to evaluate")
+        raise UsageError(
+            "there are no predictions to evaluate; expected those of one system or more"
+        )
     for one in (labels, *runs.values()):
         check_told(one, semantics)
     with ExitStack() as stack:

@@ -147,7 +147,7 @@ def read_features(features: Input, workers: Workers) -> ItemVectors:
     vectors = np.concatenate([part.vectors for part in parts], dtype=np.float64)
     there = vectors.any(axis=1)
     if not there.any():
-        raise InputError(f"{source.name}: all vectors are zeros, which have no direction")
+        raise InputError(f"{source.name}: all vectors are zeros; expected one with a direction")
     if not there.all():
         items, vectors = join_ids([take_ids(items, np.flatnonzero(there))]), vectors[there]
     return ItemVectors(items, vectors, total)

@@ -113,7 +113,9 @@ def _seen_of(seen: Any, rows: int, width: int) -> Ragged:
         lists = seen if isinstance(seen, Ragged) else Ragged.from_lists(seen)
     values = lists.values
     if len(lists) != rows:
-        raise InputError(f"seen has {plural(len(lists), 'row')}, and there are {rows} queries")
+        raise InputError(
+            f"seen has {plural(len(lists), 'row')}, and there are {rows} queries; expected as many"
+        )
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
         raise InputError(f"seen holds {lists!r}; expected the numbers of items")
     bad = (values < 0) | (values >= width)

@@ -155,7 +155,9 @@ def _with_places(mask: np.ndarray, query_of: np.ndarray, queries: Any, name: str
     places[labelled] = _within(query_of[labelled])
     if places.max(initial=0) >= MOST_LABELS:
         query = queries[int(query_of[places.argmax()])].as_py()
-        raise InputError(f"{name}: query {query!r} has more than {MOST_LABELS:,} labels")
+        raise InputError(
+            f"{name}: query {query!r} has too many labels; expected {MOST_LABELS:,} at most"
+        )
     return np.asarray(places << SUBTOPICS | mask, np.float64)
 
 

@@ -157,4 +157,4 @@ def check_once(returned: Sequence[Returned]) -> None:
     """
     places = {(one.partition, one.system) for one in returned}
     if len(places) < len(returned):
-        raise RuntimeError("Spark gave the rows of a partition twice")
+        raise RuntimeError("Spark gave the rows of a partition twice: run the job again")

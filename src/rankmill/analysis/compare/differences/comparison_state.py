@@ -86,7 +86,8 @@ class ComparisonState:
         for name, one in mine.items():
             if one != theirs[name]:
                 raise UsageError(
-                    f"comparisons of other {name} do not merge: {one} and {theirs[name]}"
+                    f"comparisons of other {name} do not merge: {one} and {theirs[name]}; make "
+                    "both with the same"
                 )
         return replace(
             self,
@@ -148,7 +149,9 @@ class ComparisonState:
             If the table is not one of a comparison, is damaged, or of another format version.
         """
         if not isinstance(table, pa.Table):
-            raise UsageError(f"this is a {type(table).__name__}, not a table that to_table made")
+            raise UsageError(
+                f"this is a {type(table).__name__}; expected a table that to_table made"
+            )
         told = (table.schema.metadata or {}).get(_KEY)
         if told is None or not table.schema.equals(_SCHEMA):
             raise UsageError("this is no table of a comparison; expected one that to_table made")

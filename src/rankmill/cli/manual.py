@@ -1,0 +1,158 @@
+"""The pages of `rankmill docs`: by kind, by task, by the tool that one comes from, and by words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import NamedTuple
+
+import click
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "Start here": ("start",),
+    "How to": (
+        *("comparing", "stability", "fusing", "gate", "nightly", "report", "gallery"),
+        *("kaggle", "drop-ins", "python", "arrays", "torch", "stores", "spark", "parts"),
+    ),
+    "Reference": (
+        *("metrics", "catalogue", "confidence", "diversity"),
+        *("files", "formats", "config", "changelog"),
+    ),
+    "Background": ("which-map", "counting", "memory", "benchmarks"),
+}
+"""Kind -> its pages, in the order in which they are listed."""
+TASKS = {
+    "Score predictions, and see why a query scores as it does": "start",
+    "Find out which of two systems is better": "comparing",
+    "Put a table into a paper": "comparing",
+    "Stop a bad model before it ships": "gate",
+    "Evaluate every night, and keep a history": "nightly",
+    "Score and check a Kaggle submission": "kaggle",
+    "Evaluate a TREC run": "drop-ins",
+    "Find out why two evaluators disagree": "which-map",
+    "Add a metric of your own": "metrics",
+    "Combine several runs into one": "fusing",
+    "Evaluate during training": "torch",
+    "Evaluate data frames, dicts or arrays": "python",
+    "Evaluate files in a bucket": "stores",
+    "Evaluate on a cluster": "spark",
+    "Evaluate more data than fits into memory": "memory",
+}
+"""What a reader wants to do -> the page about it."""
+PEERS = {
+    "trec_eval": ("rankmill trec_eval -q -m map qrels run", "drop-ins"),
+    "pytrec_eval": ("from rankmill import pytrec_eval", "drop-ins"),
+    "ir_measures": ("from rankmill.ir_measures import provider", "drop-ins"),
+    "Kaggle": ("rankmill check solution.csv submission.csv -m map@12", "kaggle"),
+    "TorchMetrics": ("from rankmill.torch import RankingMetric", "torch"),
+    "ranx": ("rankmill evaluate labels run -m map --preset ranx", "which-map"),
+    "scikit-learn": ("rankmill evaluate labels run -m ndcg@10 --preset sklearn", "which-map"),
+    "Spark MLlib": ("rankmill evaluate labels run -m map --preset spark", "which-map"),
+    "RecTools, RecBole": ("rankmill metrics --elsewhere", "metrics"),
+}
+"""A tool that a reader comes from -> what to type instead, and the page about it."""
+
+# So many sections fit a screen, with a line each below its place.
+MOST = 10
+WIDTH = 96
+
+
+class Passage(NamedTuple):
+    """A heading of a page, with the lines below it; the first one is the title of the page."""
+
+    page: str
+    heading: str
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        """All that can be found in it."""
+        return "\n".join([self.page, self.heading, *self.lines])
+
+
+def pages() -> dict[str, str]:
+    """Return the name of each page and its Markdown, in the order of their kinds."""
+    folder = files("rankmill") / "docs"
+    names = [name for of in KINDS.values() for name in of]
+    return {name: (folder / f"{name}.md").read_text("utf-8") for name in names}
+
+
+def about(text: str) -> str:
+    """Return the sentence that a page begins with, below its title."""
+    return " ".join(text.split("\n\n")[1].split())
+
+
+def listed(found: Mapping[str, str]) -> str:
+    """Return the pages by kind, by task and by the tool that a reader comes from."""
+    formatter = click.HelpFormatter(max_width=100)
+    widest = max(map(len, found))
+    for kind, names in KINDS.items():
+        with formatter.section(kind):
+            formatter.write_dl([(name.ljust(widest), about(found[name])) for name in names])
+    with formatter.section("To do this, read"):
+        formatter.write_dl([(page.ljust(widest), task) for task, page in TASKS.items()])
+    with formatter.section("Coming from another tool, type"):
+        peers = [(peer, f"{typed}  ({page})") for peer, (typed, page) in PEERS.items()]
+        formatter.write_dl(peers)
+    formatter.write_paragraph()
+    formatter.write_text(
+        "'rankmill docs PAGE' shows a page, 'rankmill docs WORDS' searches all of them, and "
+        "'rankmill docs --html DIR' writes them for a browser."
+    )
+    return formatter.getvalue()
+
+
+def passages(page: str, text: str) -> Iterator[Passage]:
+    """Yield what stands below each heading of a page."""
+    one, in_code = Passage(page, "", []), False
+    for line in text.splitlines():
+        in_code ^= line.startswith("```")
+        if in_code or not line.startswith("#"):
+            if line and not line.startswith("```"):
+                one.lines.append(line)
+            continue
+        if one.heading:
+            yield one
+        one = Passage(page, line.lstrip("# "), [])
+    yield one
+
+
+def search(found: Mapping[str, str], words: Sequence[str]) -> list[Passage]:
+    """Return the passages with all words, which may be the beginnings of longer ones, best first.
+
+    A heading with a word is worth more than any number of lines that many passages have.
+    """
+    ways = [re.compile(rf"(?<![^\W_]){re.escape(word)}", re.I) for word in words]
+    ranked = []
+    for name, text in found.items():
+        for one in passages(name, text):
+            if all(way.search(one.text) for way in ways):
+                inside = sum(len(way.findall("\n".join(one.lines))) for way in ways)
+                above = sum(bool(way.search(f"{name} {one.heading}")) for way in ways)
+                ranked.append((above * MOST + min(inside, MOST), one))
+    return [one for _, one in sorted(ranked, key=lambda each: -each[0])]
+
+
+def shown(found: Sequence[Passage], words: Sequence[str]) -> str:
+    """Return the best passages, each with its page, its heading and its best line."""
+    parts = []
+    for one in found[:MOST]:
+        best = max(one.lines, key=lambda line: _held(line, words), default="")
+        parts.append(f"{one.page}: {one.heading}\n    {_cut(best, words)}\n")
+    if found[MOST:]:
+        parts.append(f"and {len(found) - MOST} more; more words find fewer\n")
+    return "".join(parts)
+
+
+def _held(line: str, words: Sequence[str]) -> int:
+    return sum(word.lower() in line.lower() for word in words)
+
+
+def _cut(line: str, words: Sequence[str]) -> str:
+    """Return the part of a long line that has the first word found in it."""
+    places = [line.lower().find(word.lower()) for word in words]
+    first = min((place for place in places if place >= 0), default=0)
+    start = max(0, min(first - WIDTH // 3, len(line) - WIDTH))
+    cut, rest = line[start : start + WIDTH], line[start + WIDTH :]
+    return f"{'...' if start else ''}{cut}{'...' if rest else ''}"

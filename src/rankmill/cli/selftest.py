@@ -1,0 +1,128 @@
+"""`rankmill selftest`: whether an installation computes what it should, and keeps its kernels."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+from rankmill.cli import process
+from rankmill.cli.command import table_command
+from rankmill.cli.draw import emit
+from rankmill.errors import RankmillError
+from rankmill.io.inert_text import visible_message
+from rankmill.version import __version__
+
+_HELP = """Check this installation, and tell by the exit code if it works (0).
+
+A small dump that comes with rankmill is scored in each way in which larger ones are, and the values
+have to be the expected ones to the last bit. It takes less than a minute: the first time, some
+kernels are compiled.
+"""
+_EXITS = process.EXIT_CODES.replace("0    done", "0    all checks passed\n1    a check failed")
+
+DUMP = Path(__file__).parent / "dump"
+# Only sums and quotients: a logarithm need not have the same last bit in every system's library.
+GOLDEN = {
+    "map@12": "0x1.98a95fc914601p-3",
+    "first_hit@5": "0x1.47cc36247cc36p-2",
+    "recall@12": "0x1.041e9a3041e9ap-1",
+    "precision@5": "0x1.289b5d9289b5ep-3",
+    "gap": "0x1.ae88d2c009d7ap-3",
+}
+COUNTS = {"queries_labelled": 29, "queries_predicted": 29, "queries_in_both": 28}
+"""What the audit of the dump says: its sides each lack a query of the other one."""
+
+
+@table_command("selftest", help=_HELP, exits=_EXITS)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Print a line for each check, and exit with 1 if one failed."""
+    failed = False
+    for name, check in CHECKS.items():
+        try:
+            word, told = "ok", check()
+        except Exception as error:  # whatever is wrong is told in its line, and the others follow
+            ours = isinstance(error, (ArithmeticError, RankmillError, RuntimeError))
+            failed, word, told = (
+                True,
+                "FAILED",
+                visible_message(str(error) if ours else repr(error)),
+            )
+        emit(f"{word:<8}{name:<10}{told}\n")
+    context.exit(int(failed))
+
+
+def _versions() -> str:
+    named = (f"{one} {version(one)}" for one in ("numpy", "numba", "pyarrow"))
+    return f"rankmill {__version__}, Python {platform.python_version()}, {', '.join(named)}"
+
+
+def _text() -> str:
+    """Score the dump as it is, as plain Python where no kernel is kept yet."""
+    return _scored()
+
+
+def _parquet() -> str:
+    """Score the same as Parquet, which this pyarrow wrote, with little memory."""
+    from rankmill.engine.convert import convert
+
+    with tempfile.TemporaryDirectory(prefix="rankmill-") as folder:
+        for name in ("labels", "predictions"):
+            convert(DUMP / f"{name}.csv", Path(folder, f"{name}.parquet"))
+        return _scored(Path(folder), "parquet", memory=1 << 9)
+
+
+def _kernels() -> str:
+    """Score the dump by compiled kernels only."""
+    from rankmill.kernels.jit import compiled_so_far
+    from rankmill.kernels.plain import compile_all
+
+    with compile_all():
+        told = _scored()
+    found = compiled_so_far()
+    return f"{told}; compiled {found.compiled} kernels, loaded {found.loaded}"
+
+
+def _cache() -> str:
+    from rankmill.kernels.jit import compiled_so_far
+
+    folders = compiled_so_far().folders
+    if not folders:
+        raise RuntimeError(
+            "no folder can be written to, so that every process compiles its kernels anew: set "
+            "NUMBA_CACHE_DIR to a folder of yours"
+        )
+    return f"kernels are kept in {', '.join(folders)}"
+
+
+def _scored(folder: Path = DUMP, suffix: str = "csv", memory: int = 1 << 30) -> str:
+    """Evaluate; raise ArithmeticError where a value differs from the expected one."""
+    from rankmill.engine.evaluate import evaluate
+
+    labels, predictions = (folder / f"{name}.{suffix}" for name in ("labels", "predictions"))
+    result = evaluate(labels, predictions, [*GOLDEN], memory=memory)
+    for name, wanted in GOLDEN.items():
+        if result[name] != float.fromhex(wanted):
+            raise ArithmeticError(
+                f"{name} is {result[name]!r}, expected {float.fromhex(wanted)!r}: install rankmill "
+                "and its dependencies anew; if it stays, report it with the line of versions"
+            )
+    found = {name: result.audit[name] for name in COUNTS}
+    if found != COUNTS:
+        raise ArithmeticError(f"the audit counts {found}, expected {COUNTS}: report this")
+    return f"{len(GOLDEN)} values of {COUNTS['queries_labelled']} queries are as expected"
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "versions": _versions,
+    "text": _text,
+    "parquet": _parquet,
+    "kernels": _kernels,
+    "cache": _cache,
+}
+"""Each returns what it found, or raises."""

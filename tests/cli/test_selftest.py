@@ -1,0 +1,143 @@
+"""`rankmill selftest`: what it expects is right, and it sees what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import oracle
+from rankmill.cli import selftest
+from rankmill.version import __version__
+from repository import ROOT
+
+
+def lists(name: str) -> dict[str, list[str]]:
+    with open(selftest.DUMP / f"{name}.csv", newline="") as file:
+        return {row["user"]: row["items"].split() for row in csv.DictReader(file)}
+
+
+def test_the_expected_values_are_those_of_the_oracle() -> None:
+    labels = lists("labels")
+    predictions = {
+        user: [*zip(cells[::2], map(float, cells[1::2]), strict=True)]
+        for user, cells in lists("predictions").items()
+    }
+    found = oracle.evaluate(labels, predictions, [*selftest.GOLDEN])
+    for metric, wanted in selftest.GOLDEN.items():
+        assert found.metrics[metric] == pytest.approx(float.fromhex(wanted), rel=1e-14)
+    assert {name: found.audit[name] for name in selftest.COUNTS} == selftest.COUNTS
+
+
+def test_all_is_well_here(run: Any) -> None:
+    code, shown, error = run("selftest")
+    lines = shown.splitlines()
+    assert (code, error) == (0, "")
+    assert [line.split()[:2] for line in lines] == [["ok", name] for name in selftest.CHECKS]
+
+
+def test_another_value_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(selftest.GOLDEN, "map@12", "0x1p-1")
+    code, shown, _ = run("selftest")
+    words = [line.split()[0] for line in shown.splitlines()]
+    assert (code, words) == (1, ["ok", "FAILED", "FAILED", "FAILED", "ok"])
+    assert "map@12 is 0.19" in shown
+    assert "expected 0.5: install rankmill" in shown
+
+
+def test_what_nobody_expects_is_a_line_and_others_follow(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(selftest.CHECKS, "parquet", lambda: {}["lost"])
+    code, shown, error = run("selftest")
+    words = [line.split()[0] for line in shown.splitlines()]
+    assert (code, words, error) == (1, ["ok", "ok", "FAILED", "ok", "ok"], "")
+    assert "KeyError('lost')" in shown
+
+
+def test_another_count_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(selftest.COUNTS, "queries_in_both", 29)
+    code, shown, _ = run("selftest")
+    assert code == 1
+    assert "'queries_in_both': 28}, expected" in shown
+
+
+@pytest.mark.skipif(os.geteuid() == 0 or os.name == "nt", reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    told = selftest_of(sys.executable, NUMBA_CACHE_DIR=str(tmp_path))
+    assert told.returncode == 1
+    assert "set NUMBA_CACHE_DIR" in told.stdout
+
+
+def test_no_cache_folder_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rankmill.kernels import jit
+
+    monkeypatch.setattr(jit, "compiled_so_far", lambda: jit.Compiled(0, 0, []))
+    code, shown, _ = run("selftest")
+    assert code == 1
+    assert "FAILED  cache     no folder can be written to" in shown
+    assert "set NUMBA_CACHE_DIR to a folder" in shown
+
+
+# ------------------------------------------------------------------ what is built
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `python -m build` makes of this checkout."""
+    folder = tmp_path_factory.mktemp("build")
+    source = folder / "source"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__"))
+    python = environment(folder / "tools", "build")
+    subprocess.run([python, "-m", "build", "--outdir", folder / "dist", source], check=True)
+    return folder / "dist"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["{}-py3-none-any.whl", "{}.tar.gz"])
+def test_what_is_built_installs_and_passes(name: str, built: Path, tmp_path: Path) -> None:
+    installed = environment(tmp_path / "empty", str(built / name.format(f"rankmill-{__version__}")))
+    began = cpu_seconds()
+    told = selftest_of(installed, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    assert (told.returncode, told.stderr) == (0, "")
+    assert len(re.findall("^ok ", told.stdout, re.M)) == len(selftest.CHECKS)
+    assert cpu_seconds() - began < 60
+    command = [installed, "-m", "rankmill", "docs", "--html", tmp_path / "pages"]
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    assert (tmp_path / "pages" / "start.html").is_file()
+
+
+def cpu_seconds() -> float:
+    """What processes that were waited for have used, however busy the machine is."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
+
+
+def environment(folder: Path, package: str) -> Path:
+    """Make a virtual environment with a package, and return its Python."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    subprocess.run([python, "-m", "pip", "install", *quiet, package], check=True)
+    return python
+
+
+def selftest_of(python: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the self-test of an installation, away from the checkout."""
+    kept = {name: one for name, one in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        [python, "-m", "rankmill", "selftest"],
+        capture_output=True,
+        text=True,
+        cwd=Path(python).parent,
+        env=kept | environment,
+        check=False,
+    )
