@@ -90,7 +90,8 @@ def test_a_gate_fails_by_its_exit_code_and_writes_all_outputs(shop: Path, run: A
     assert told((shop / "x.json").read_text())["word"] == "regressed"
     assert all((shop / f"x.{end}").stat().st_size for end in ("xml", "md", "txt"))
     # The folder of values by query is a baseline of the next night, and so is a result.
-    assert run("spark", "evaluate", *both, "-m", "map@3", "--per-query", values, "-o", "x.json")[0] == 0
+    kept = ["--per-query", values, "-o", "x.json"]
+    assert run("spark", "evaluate", *both, "-m", "map@3", *kept)[0] == 0
     for baseline in (values, shop / "x.json", old):
         rule = ["--rule", "map@3 drop <= 1%", "--baseline", baseline]
         code, _, error = run("spark", "gate", labels, old, *rule)

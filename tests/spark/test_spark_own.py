@@ -97,7 +97,8 @@ def test_the_command_takes_a_file_that_defines_metrics(tmp_path: Path) -> None:
     pq.write_table(labels, tmp_path / "labels.parquet")
     pq.write_table(predictions, tmp_path / "run.parquet")
     (tmp_path / "mine.py").write_text(SOURCE.format("of_file"))
-    command = [sys.executable, "-m", "rankmill", "spark", "evaluate", "labels.parquet", "run.parquet"]
+    command = [sys.executable, "-m", "rankmill", "spark", "evaluate"]
+    command += ["labels.parquet", "run.parquet"]
     done = subprocess.run(
         [
             *command,

@@ -20,8 +20,9 @@ from rankmill.errors import UsageError
 from rankmill.results.result import check_values, view_of
 from rankmill.spark.cluster_plan import cluster_plan_view
 
-_HELP = """Score ranked PREDICTIONS against LABELS on Spark, with 'rankmill spark evaluate'; 'rankmill
-spark compare' and 'rankmill spark gate' do there what these commands do on one machine.
+_HELP = """Score ranked PREDICTIONS against LABELS on Spark with 'rankmill spark evaluate'.
+
+'rankmill spark compare' and 'rankmill spark gate' do there what these commands do on one machine.
 
 An input is a path or URL that Spark reads, several between commas, or with --labels-as table the
 name of a table. --train is read in the same way; the driver reads --items, --features and the files

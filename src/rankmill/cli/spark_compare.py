@@ -16,8 +16,8 @@ from rankmill.config.face import face_of
 
 _HELP = """Compare the PREDICTIONS of systems with those of a baseline on Spark.
 
-It is 'rankmill compare' for inputs that Spark reads, which are named as for 'rankmill spark evaluate': the
-same table, bit by bit, the same FILE.toml, and the same exit codes.
+It is 'rankmill compare' for inputs that Spark reads, which are named as for 'rankmill spark
+evaluate': the same table, bit by bit, the same FILE.toml, and the same exit codes.
 """
 _EXAMPLES = """
 rankmill spark compare labels.parquet old new -m map@12

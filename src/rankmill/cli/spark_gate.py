@@ -16,10 +16,10 @@ from rankmill.config.face import face_of
 
 _HELP = """Evaluate PREDICTIONS on Spark, and exit with 1 if they break a rule.
 
-It is 'rankmill gate' for inputs that Spark reads, which are named as for 'rankmill spark evaluate': the same
-verdict, FILE.toml and exit codes. The driver writes all outputs, the history among them. A baseline
-is predictions or the folder of an earlier --per-query; or one of those of 'rankmill gate' that are
-on this machine.
+It is 'rankmill gate' for inputs that Spark reads, which are named as for 'rankmill spark
+evaluate': the same verdict, FILE.toml and exit codes. The driver writes all outputs, the history
+among them. A baseline is predictions or the folder of an earlier --per-query; or one of those of
+'rankmill gate' that are on this machine.
 """
 _EXAMPLES = """
 rankmill spark gate labels.parquet new --rule 'map@12 >= 0.08'
