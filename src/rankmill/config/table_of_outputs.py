@@ -253,7 +253,7 @@ RESOURCES = (
         short="*",
         table="",
         kind="size",
-        default="1GiB",
+        default="2GiB",
     ),
     Option(
         "--threads N",

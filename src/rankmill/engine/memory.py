@@ -14,6 +14,7 @@ from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.engine.job import Job
 from rankmill.errors import ResourceError
+from rankmill.metrics.aggregate import Sizes
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.inputs.inputs import Input
 
@@ -120,6 +121,13 @@ def check_room(labels: Input, predictions: Input, ranges: Sequence[IdRange], mem
     return memory if held <= LEAST else max(1, memory // 4, memory - held)
 
 
+def _shares(job: Job, predictions: Input) -> bool:
+    """Whether a job holds more in memory than labels."""
+    sizes = Sizes(predictions=1, items=1, text=0, threads=1, memory=job.memory)
+    held = any(need.bytes(asked, sizes) for need, asked in job.needs.items())
+    return held or not predictions.columns.wide
+
+
 def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
     """Return the ranges to evaluate; none if all labels fit or the inputs are not sorted."""
     semantics = job.semantics
@@ -134,7 +142,7 @@ def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
         or not (_same_ids(labels) and _same_ids(predictions))
     ):
         return []
-    room = max(LEAST, job.memory // 2)
+    room = max(LEAST, job.memory // 2 if _shares(job, predictions) else job.memory)
     if bytes_of_all(labels) <= room:
         return []  # checked before the bounds of ids, which take a second to read from a big footer
     of_labels = _row_groups(labels)

@@ -9,7 +9,7 @@ from rankmill.errors import UsageError
 
 # The default memory limit in bytes. If the confidences need more, they are read twice; if scattered
 # rows need more, they are grouped on disk.
-MEMORY = 1 << 30
+MEMORY = 1 << 31
 
 Role = Literal["labels", "predictions", "train", "items", "features"]
 

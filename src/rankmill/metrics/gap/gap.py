@@ -58,8 +58,8 @@ class Gap(Aggregate):
         A summary of all predictions, which the second pass must see again.
     kept : tuple or None
         The confidences of all predictions, or the predictions themselves (`Pooled`). None once they
-        take more than a quarter of ``room`` bytes; then they are read a second time. ``kept_bytes``
-        is the size of what is kept now.
+        leave too little of ``room`` bytes to count them; then they are read a second time.
+        ``kept_bytes`` is the size of what is kept now.
     keep_rows : str
         The option that needs the predictions themselves; empty if none does.
     file : RunsFile or None
@@ -116,13 +116,14 @@ class Gap(Aggregate):
         kept, size = None, self.kept_bytes + other.kept_bytes
         if self.keep_rows and size > self.room:
             raise self._too_many()
-        room = self.room if self.keep_rows else self.room // 4  # the rest is to count them
-        if self.kept is not None and other.kept is not None and size <= room:
+        held = self.bytes_of_parts + other.bytes_of_parts
+        # To count them takes a quarter of their bytes, and four times those of the correct ones.
+        needed = size if self.keep_rows else size + size // 4 + 4 * held
+        if self.kept is not None and other.kept is not None and needed <= self.room:
             kept = (*self.kept, *other.kept)
         if kept is None and self.file is not None:
             self.file.dropped = True
         both, runs = super().merge(other), (*self.runs, *other.runs)
-        held = self.bytes_of_parts + other.bytes_of_parts
         if self.file is not None and held > self.room // SHARE:
             runs, held = (*runs, self.file.add(distinct(both.parts))), 0
             both = replace(both, parts=())
