@@ -77,13 +77,13 @@ RIVALS = (
 #: The promises for shuffled files: (users, string ids?, rival) -> the largest allowed ratios of
 #: rankmill's seconds and of its peak memory to those of the rival.
 TARGETS = {
-    (10 * MILLION, False, "duckdb_join"): (0.25, 0.4),
-    (10 * MILLION, False, "duckdb_lists"): (0.5, None),
-    (10 * MILLION, False, "read_only"): (1.1, 0.4),
-    (MILLION, False, "duckdb_join"): (0.43, 1.0),
-    (MILLION, False, "duckdb_lists"): (0.5, None),
-    (MILLION, True, "duckdb_join"): (0.48, None),
-    (MILLION, True, "duckdb_lists"): (0.65, None),
+    (10 * MILLION, False, "duckdb_join"): (0.22, 0.38),
+    (10 * MILLION, False, "duckdb_lists"): (0.4, None),
+    (10 * MILLION, False, "read_only"): (1.0, 0.4),
+    (MILLION, False, "duckdb_join"): (0.36, 1.0),
+    (MILLION, False, "duckdb_lists"): (0.48, None),
+    (MILLION, True, "duckdb_join"): (0.45, None),
+    (MILLION, True, "duckdb_lists"): (0.58, None),
 }
 
 

@@ -1,6 +1,7 @@
 """Columns of ids, which are integers or strings of any Arrow or NumPy type, compared exactly."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -225,22 +226,28 @@ class Growing:
     system can.
     """
 
-    def __init__(self, dtype: Any, capacity: int = 0) -> None:
+    def __init__(
+        self, dtype: Any, capacity: int = 0, settle: Callable[[], None] = lambda: None
+    ) -> None:
         try:
             self._array = np.empty(min(capacity, LARGEST_RESERVE), dtype)
         except MemoryError:  # there may be fewer values than `capacity` in the end
             self._array = np.empty(0, dtype)
         self._count = 0
+        self._settle = settle
 
     def extend(self, values: np.ndarray) -> None:
         """Append values."""
         self.room(len(values))[:] = values
 
     def room(self, count: int) -> np.ndarray:
-        """Append `count` undefined values and return them as a view; the caller sets them now."""
+        """Append `count` undefined values and return them as a view.
+
+        The caller sets them at once, or when `settle` is called: the array moves after that.
+        """
         start, end = self._count, self._count + count
         if end > len(self._array):
-            # No view of the array is in use: callers fill each view at once, and finish() is last.
+            self._settle()
             self._array.resize(max(end, len(self._array) * 9 // 8), refcheck=False)
         self._count = end
         return self._array[start:end]
@@ -251,31 +258,39 @@ class Growing:
 
 
 class IdStore:
-    """A store to which ids are appended; it copies the ids and the bytes of strings."""
+    """A store to which ids are appended; it copies the ids and the bytes of strings.
 
-    def __init__(self, capacity: int = 0) -> None:
+    `settle` is as in `Growing`.
+    """
+
+    def __init__(self, capacity: int = 0, settle: Callable[[], None] = lambda: None) -> None:
         self._capacity = capacity
-        self._keys = Growing(np.uint64, capacity)
+        self._settle = settle
+        self._keys = Growing(np.uint64, capacity, settle)
         self._offsets = Growing(np.int64)
-        self._data = Growing(np.uint8)
+        self._data = Growing(np.uint8, settle=settle)
         self._bytes = 0
         self._kinds: set[int] = set()
 
     def add(self, ids: Ids) -> None:
         """Append ids."""
+        self.place(ids)()
+
+    def place(self, ids: Ids) -> Callable[[], None]:
+        """Make room for ids; what is returned copies them there, on any thread."""
         if not len(ids.keys):
-            return
-        self._keys.extend(ids.keys)
-        if ids.kind == STRING:
-            if STRING not in self._kinds:
-                self._offsets = Growing(np.int64, self._capacity + 1)
-                self._offsets.extend(np.zeros(1, np.int64))
-            size = _size(ids)
-            out = self._offsets.room(len(ids.keys)), self._data.room(size)
-            pack_strings(ids.starts, ids.ends, ids.data, self._bytes, *out)
-            self._bytes += size
-        if ids.kind == STRING or ids.keys.max() >> TOP_BIT:
-            self._kinds.add(ids.kind)
+            return lambda: None
+        keys = self._keys.room(len(ids.keys))
+        if ids.kind != STRING:
+            return partial(_copy_integers, ids, keys, self._kinds)
+        if STRING not in self._kinds:
+            self._kinds.add(STRING)
+            self._offsets = Growing(np.int64, self._capacity + 1, self._settle)
+            self._offsets.extend(np.zeros(1, np.int64))
+        size, before = _size(ids), self._bytes
+        self._bytes += size
+        out = self._offsets.room(len(ids.keys)), self._data.room(size)
+        return partial(_copy_strings, ids, before, keys, *out)
 
     def finish(self) -> Ids:
         """All ids; nothing may be added after this.
@@ -296,6 +311,19 @@ class IdStore:
             )
         kind = self._kinds.pop() if self._kinds else SIGNED
         return Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, kind)
+
+
+def _copy_integers(ids: Ids, keys: np.ndarray, kinds_found: set[int]) -> None:
+    keys[:] = ids.keys
+    if keys.max() >> TOP_BIT:
+        kinds_found.add(ids.kind)
+
+
+def _copy_strings(
+    ids: Ids, before: int, keys: np.ndarray, ends: np.ndarray, data: np.ndarray
+) -> None:
+    keys[:] = ids.keys
+    pack_strings(ids.starts, ids.ends, ids.data, before, ends, data)
 
 
 def join_ids(parts: list[Ids]) -> Ids:

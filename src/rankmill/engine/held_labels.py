@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
+from itertools import starmap
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,6 @@ from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
 from rankmill.matching.label_lists import LabelLists, clean_labels, with_worths
-from rankmill.results import audit
 from rankmill.sources.inputs.inputs import Input, map_lists
 from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts
 from rankmill.sources.rows.long import ScatteredRowsError
@@ -59,16 +60,16 @@ def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
     expected, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
     for together in (False,) if labels.columns.wide else (True, False):
         read = map_lists(clean, labels.source, labels.columns, workers, together=together)
-        counts = audit.empty()
-        rows = 0
         store = LabelStore(labels.source.rows or 0, expected)
         try:
-            with closing(read) as blocks:
-                for lists, cleaned, dropped in blocks:
-                    store.add(lists.queries, cleaned, lists.place)
-                    counts = audit.add(counts, dropped)
-                    rows += lists.rows
-            index = store.finish(audit.add(counts, labels.doubtful()), rows)
+            # This thread makes room for each block, and the others copy the blocks there.
+            with (
+                closing(read) as blocks,
+                closing(workers.map(call, starmap(store.add, blocks))) as written,
+            ):
+                for _ in written:
+                    pass
+            index = store.finish(labels.doubtful())
         except (ScatteredRowsError, RepeatedQueryError):
             if not together:
                 raise

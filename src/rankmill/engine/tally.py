@@ -83,7 +83,8 @@ class Tally:
         self.index = index
         self.job = job
         self.before = State.of(job) if before is None else before
-        self.has_labels = np.diff(index.labels.offsets) > 0
+        offsets = index.labels.offsets
+        self.has_labels = offsets[1:] > offsets[:-1]
         self.audit = audit.empty()
         self.counts = Counter[str]()
         self.empty = job.aggregates()
@@ -316,11 +317,11 @@ def counted_queries(tally: Tally, source: str) -> Counted:
     labelled, asked = tally.has_labels, tally.predicted
     if semantics.unpredicted == "zero":
         asked = np.ones(len(labelled), np.bool_)
-    for field, wrong, what, todo in (
-        ("unpredicted", labelled & ~asked, "has labels but no predictions", "predict it"),
-        ("no_relevant", ~labelled & asked, "is left without a label", "drop it"),
+    for field, one, other, what, todo in (
+        ("unpredicted", labelled, asked, "has labels but no predictions", "predict it"),
+        ("no_relevant", asked, labelled, "is left without a label", "drop it"),
     ):
-        if getattr(semantics, field) == "error" and wrong.any():
+        if getattr(semantics, field) == "error" and (wrong := one & ~other).any():
             query = id_text(tally.index.queries, int(wrong.argmax()))
             more = int(wrong.sum()) - 1
             raise InputError(

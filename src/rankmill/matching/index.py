@@ -1,7 +1,9 @@
 """The index of the labels, which finds the labels of a query by its id."""
 
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from rankmill.columns.ids import Growing, IdStore, id_text
 from rankmill.columns.lists import offsets_of
 from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import SIGNED, STRING, Ids
@@ -98,30 +101,44 @@ class LabelStore:
     """
 
     def __init__(self, rows: int, labels: int) -> None:
-        self._queries = IdStore(rows)
-        self._lists = _GrowingLists(rows, labels)
+        self._writes: list[_Write] = []
+        self._settle = partial(_write_all, self._writes)
+        self._queries = IdStore(rows, self._settle)
+        self._lists = _GrowingLists(rows, labels, self._settle)
         self._judged: _GrowingLists | None = None
         self._places: list[tuple[int, Place]] = []
-        self._count = 0
+        self._audit = Counter[str]()
+        self._count = self._rows = 0
 
-    def add(self, queries: Ids, labels: LabelLists, place: Place) -> None:
-        """Add the lists of some queries after the lists that were added before."""
-        self._queries.add(queries)
-        self._lists.add(labels)
-        if labels.judged is not None:
-            self._judged = self._judged or _GrowingLists(0, 0)  # all blocks have gains, or none
-            self._judged.add(labels.judged)
-        self._places.append((self._count, place))
-        self._count += len(queries.keys)
+    def add(
+        self, lists: Lists, labels: LabelLists, dropped: Mapping[str, int]
+    ) -> Callable[[], None]:
+        """Make room for lists, here cleaned, after those added before, and count what was dropped.
 
-    def finish(self, audit: Mapping[str, int] = NO_COUNTS, rows: int = 0) -> LabelIndex:
-        """Return the index of all lists, with their audit and their number of rows.
+        What is returned copies them there, on any thread. It is worth a thread of its own, because
+        the system clears new memory when it is first written to. `finish` copies what is left.
+        """
+        copies = [self._queries.place(lists.queries), *self._lists.place(labels)]
+        if labels.judged is not None:  # all blocks have gains, or none
+            self._judged = self._judged or _GrowingLists(0, 0, self._settle)
+            copies += self._judged.place(labels.judged)
+        self._places.append((self._count, lists.place))
+        self._count += len(lists.queries.keys)
+        self._rows += lists.rows
+        self._audit.update(dropped)
+        self._writes.append(_Write(copies))
+        return self._writes[-1]
+
+    def finish(self, counts: Mapping[str, int] = NO_COUNTS) -> LabelIndex:
+        """Return the index of all lists; these counts are added to its audit.
 
         Raises
         ------
         InputError
             If a query has two rows.
         """
+        self._settle()
+        self._audit.update(counts)
         labels = self._lists.finish()
         if self._judged is not None:
             judged = self._judged.finish()
@@ -130,32 +147,57 @@ class LabelStore:
                 labels = labels._replace(judged=judged)
         queries = self._queries.finish()
         try:
-            return LabelIndex(queries, labels, audit, rows)
+            return LabelIndex(queries, labels, self._audit, self._rows)
         except RepeatedQueryError as error:
             start, place = next(one for one in reversed(self._places) if one[0] <= error.row)
             raise repeated_query(queries, error.row, place, error.row - start) from None
 
 
-class _GrowingLists:
-    """Lists of items and gains, with room for so many at first."""
+class _Write:
+    """Copies what a store made room for, once, whichever thread calls it first."""
 
-    def __init__(self, rows: int, labels: int) -> None:
-        self._items = IdStore(labels)
-        self._offsets = Growing(np.int64, rows + 1)
+    def __init__(self, copies: list[Callable[[], object]]) -> None:
+        self._copies = copies
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            for copy in self._copies:
+                copy()
+            self._copies = []
+
+
+def _write_all(writes: list[_Write]) -> None:
+    for write in writes:
+        write()
+    writes.clear()
+
+
+class _GrowingLists:
+    """Lists of items and gains, with room for so many at first; `settle` is as in `Growing`."""
+
+    def __init__(self, rows: int, labels: int, settle: Callable[[], None]) -> None:
+        self._items = IdStore(labels, settle)
+        self._offsets = Growing(np.int64, rows + 1, settle)
         self._offsets.extend(np.zeros(1, np.int64))
-        self._gains = Growing(np.float64)
-        self._all_lengths = Growing(np.int64)
-        self._all_gains = Growing(np.float64)
+        self._gains = Growing(np.float64, settle=settle)
+        self._all_lengths = Growing(np.int64, settle=settle)
+        self._all_gains = Growing(np.float64, settle=settle)
         self._labels = 0
 
-    def add(self, labels: LabelLists) -> None:
-        self._items.add(labels.items)
-        self._offsets.extend(labels.offsets[1:] + self._labels)
-        self._gains.extend(labels.gains)
-        if len(labels.all_offsets):
-            self._all_lengths.extend(np.diff(labels.all_offsets))
-        self._all_gains.extend(labels.all_gains)
+    def place(self, labels: LabelLists) -> list[Callable[[], object]]:
+        """Make room for lists; what is returned copies them there, on any thread."""
+        offsets, lengths = labels.offsets, np.diff(labels.all_offsets)
+        ends = self._offsets.room(len(offsets) - 1)
+        copies: list[Callable[[], object]] = [
+            self._items.place(labels.items),
+            partial(np.add, offsets[1:], self._labels, out=ends),
+            partial(np.copyto, self._gains.room(len(labels.gains)), labels.gains),
+            partial(np.copyto, self._all_lengths.room(len(lengths)), lengths),
+            partial(np.copyto, self._all_gains.room(len(labels.all_gains)), labels.all_gains),
+        ]
         self._labels += len(labels.items.keys)
+        return copies
 
     def finish(self) -> LabelLists:
         offsets = self._offsets.finish()

@@ -185,9 +185,8 @@ def index_of(query: Ids, lists: Lists | None, job: Job) -> LabelIndex:
     none = slice_ids(query, 0, 0)
     if lists is None:
         return LabelIndex(none, LabelLists(np.zeros(1, np.int64), none, NO_GAINS))
-    _, cleaned, _ = clean_lists(lists, job)
     store = LabelStore(1, 0)
-    store.add(lists.queries, cleaned, lists.place)
+    store.add(*clean_lists(lists, job))
     return store.finish()
 
 

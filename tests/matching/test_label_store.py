@@ -1,0 +1,177 @@
+"""LabelStore: whenever and wherever its copies are made, it holds the lists in the order added."""
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rankmill
+from rankmill.columns.ids import id_value, to_ids
+from rankmill.columns.lists import offsets_of
+from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Lists
+from rankmill.errors import InputError
+from rankmill.matching import index as label_index
+from rankmill.matching.index import LabelStore
+from rankmill.matching.label_lists import clean_labels
+from rankmill.threads import Workers
+
+Row = tuple[Any, list[tuple[Any, float]]]
+
+
+def blocks_of_rows(text: bool, gains: bool, count: int = 40) -> list[list[Row]]:
+    """Blocks of queries with the items of each and their gains, falling, without repeats."""
+    generator = np.random.default_rng([text, gains])
+    name = str if text else int
+    number = 0
+    blocks = []
+    for rows in generator.integers(0, 30, count).tolist():
+        block = []
+        for _ in range(rows):
+            items = generator.permutation(50)[: generator.integers(0, 6)].tolist()
+            worths = sorted(generator.integers(1, 5, len(items)).tolist(), reverse=True)
+            worths = worths if gains else [1] * len(items)
+            block.append(
+                (name(number), [(name(i), float(w)) for i, w in zip(items, worths, strict=True)])
+            )
+            number += 1
+        blocks.append(block)
+    return blocks
+
+
+def block_of(rows: list[Row], text: bool, gains: bool, repeats: str) -> Any:
+    """What `LabelStore.add` takes: the lists, cleaned too, and what was dropped."""
+    kind = pa.string() if text else pa.int64()
+    pairs = [pair for _, list_of_pairs in rows for pair in list_of_pairs]
+    items = to_ids(pa.array([item for item, _ in pairs], kind), "items")
+    numbers = np.array([gain for _, gain in pairs]) if gains else None
+    offsets = offsets_of(np.array([len(pairs) for _, pairs in rows], np.int64))
+    queries = to_ids(pa.array([query for query, _ in rows], kind), "queries")
+    lists = Lists(queries, offsets, items, numbers, 0, 0, Place("labels"), len(rows))
+    return lists, *clean_labels(offsets, items, numbers, repeats=repeats)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("room", [0, 100, 100_000])
+@pytest.mark.parametrize("when", ["at once", "at the end", "backwards on threads"])
+@pytest.mark.parametrize("repeats", ["set", "count"])
+@pytest.mark.parametrize("gains", [False, True])
+@pytest.mark.parametrize("text", [False, True])
+def test_lists_stand_in_the_order_added(
+    text: bool, gains: bool, repeats: str, when: str, room: int
+) -> None:
+    """Without waiting for copies before an array moves, they went to where it had been."""
+    blocks = blocks_of_rows(text, gains)
+    store = LabelStore(room, room)
+    copies = []
+    for rows in blocks:
+        copies.append(store.add(*block_of(rows, text, gains, repeats)))
+        if when == "at once":
+            copies[-1]()
+    if when == "backwards on threads":
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda copy: copy(), reversed(copies)))
+    index = store.finish({"null_labels": 7})
+    rows = [row for block in blocks for row in block]
+    labels = index.labels
+    assert [id_value(index.queries, i) for i in range(len(rows))] == [query for query, _ in rows]
+    assert np.diff(labels.offsets).tolist() == [len(pairs) for _, pairs in rows]
+    pairs = [pair for _, pairs in rows for pair in pairs]
+    assert [id_value(labels.items, i) for i in range(len(pairs))] == [item for item, _ in pairs]
+    assert labels.gains.tolist() == ([gain for _, gain in pairs] if gains else [])
+    if repeats == "count":
+        assert np.array_equal(labels.all_offsets, labels.offsets)
+        assert np.array_equal(labels.all_gains, labels.gains)
+    assert index.rows == len(rows)
+    assert index.audit["null_labels"] == 7
+    assert index.find(index.queries).tolist() == list(range(len(rows)))
+
+
+@pytest.mark.small
+def test_arrays_move_while_threads_copy() -> None:
+    blocks = blocks_of_rows(text=True, gains=True, count=400)
+    prepared = [block_of(rows, True, True, "set") for rows in blocks]
+    expected = LabelStore(100_000, 100_000)
+    moved = LabelStore(0, 0)
+    for one in prepared:
+        expected.add(*one)()
+    with Workers(4) as workers:
+        for _ in workers.map(lambda copy: copy(), (moved.add(*one) for one in prepared)):
+            pass
+    one, other = expected.finish(), moved.finish()
+    assert np.array_equal(one.labels.items.keys, other.labels.items.keys)
+    assert np.array_equal(one.labels.items.data, other.labels.items.data)
+    assert np.array_equal(one.labels.gains, other.labels.gains)
+    assert np.array_equal(one.queries.data, other.queries.data)
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("finished", [True, False])
+def test_labels_end_with_the_last_name_for_them(finished: bool, without_collector: None) -> None:
+    """A range of labels is freed before the next is read, without the garbage collector."""
+    store = LabelStore(1000, 1000)
+    rows = blocks_of_rows(False, False)[1]
+    written: Any = store.add(*block_of(rows, False, False, "set"))
+    held = weakref.ref(store._queries._keys._array)
+    index = store.finish() if finished else None
+    del store, written
+    assert (held() is None) == (index is None)
+    del index
+    assert held() is None
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("wide", [True, False])
+def test_workers_copy_labels(tmp_path: Path, monkeypatch: Any, wide: bool) -> None:
+    """The thread that asks only makes room: it appended all labels before, and readers waited."""
+    threads: set[int] = set()
+    write = label_index._Write.__call__
+
+    def seen(self: Any) -> None:
+        if self._copies:
+            threads.add(threading.get_ident())
+        write(self)
+
+    monkeypatch.setattr(label_index._Write, "__call__", seen)
+    queries, items = np.arange(300_000) // 2, np.arange(300_000)
+    table = pa.table({"query_id": queries, "item_id": items})
+    if wide:
+        lists = pa.ListArray.from_arrays(np.arange(0, 300_001, 2, np.int32), pa.array(items))
+        table = pa.table({"query_id": queries[::2], "items": lists})
+    path = tmp_path / "labels.parquet"
+    pq.write_table(table, path, row_group_size=40_000)
+    found = rankmill.evaluate(path, {7: [15, 1, 14]}, ["first_hit"], threads=2)
+    assert found.audit["labels"] == 300_000
+    assert found["first_hit"] == 1 / 150_000
+    assert len(threads) > 0
+    assert threading.get_ident() not in threads
+
+
+@pytest.mark.small
+def test_a_broken_block_leaves_no_thread(tmp_path: Path) -> None:
+    """The error of the first broken row group, and nothing that runs on."""
+    before = threading.active_count()
+    path = tmp_path / "labels.parquet"
+    numbers = [[1.0], [2.0]] * 4000
+    numbers[5001] = [float("nan")]
+    table = pa.table({"query_id": np.arange(8000), "items": [[1], [2]] * 4000, "gain": numbers})
+    pq.write_table(table, path, row_group_size=1000)
+    with pytest.raises(InputError, match=r"row 5001 .*'gain' is nan"):
+        rankmill.evaluate(path, {1: [1]}, ["ndcg"])
+    assert threading.active_count() == before
