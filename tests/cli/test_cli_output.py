@@ -226,6 +226,7 @@ def test_a_plan_shows_sizes_and_columns():
     one = {"source": "l", "files": 1, "rows": 1000, "shape": "wide", "values": 3600}
     one |= {"columns": {"query": "u", "item": "i"}, "bytes": 12_345}
     plan = {"labels": one, "predictions": {"x": one}, "threads": 2, "memory": 512_000_000}
+    plan["least"] = 10_000
     assert render_plan(plan, "table").splitlines() == [
         "input        files   rows  values  to read  shape  columns",
         "-----------  -----  -----  ------  -------  -----  ---------------",

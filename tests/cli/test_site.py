@@ -119,7 +119,7 @@ def test_pages_fit_a_phone_and_the_search_works_from_files(written: Path) -> Non
             one._read()
         assert one.value("found.innerText").startswith("No section has")
         one.value("q.value = 'holm corr'; q.dispatchEvent(new Event('input'))")
-        assert "Comparing systems: What to use when" in one.value("found.innerText")
+        assert "Comparing systems: Which test to use" in one.value("found.innerText")
         assert one.value("lists.hidden")
         assert one.messages == []
         assert {url.partition(":")[0] for url in one.requests} == {"file"}

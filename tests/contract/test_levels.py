@@ -222,7 +222,7 @@ def test_depth_is_refused_where_equal_confidences_have_no_order(order: str) -> N
     ("options", "message"),
     [
         ({"rel": 0}, "rel of 'all metrics' is '0'; expected a number above 0"),
-        ({"rel": "two"}, "rel of 'all metrics' is 'two'; expected a number"),
+        ({"rel": "two"}, "rel is 'two'; expected a number, such as 2"),
         ({"depth": 0}, "depth is 0; expected a positive integer"),
         ({"depth": 2.5}, "depth is 2.5; expected a positive integer"),
     ],

@@ -286,7 +286,7 @@ def test_words_are_found_in_all_pages_the_best_first(run: Any) -> None:
     code, shown, error = run("docs", "holm", "correction")
     assert (code, error) == (0, "")
     places = re.findall(r"^(\S+): (.+)$", shown, re.M)
-    assert ("comparing", "What to use when") in places
+    assert ("comparing", "Which test to use") in places
     assert run("docs", "holm correction") == (code, shown, error)
     assert max(map(len, shown.splitlines())) <= 106
     lines = run("docs", "the")[1].splitlines()

@@ -170,7 +170,7 @@ def test_a_missing_label_leaves_with_its_gain() -> None:
     predictions, gain = [[2, 1]], [[3, None, 1]]
     expected = rankmill.arrays.ndcg([[1, 2]], predictions, gain=[[3, 1]]).tolist()
     assert rankmill.arrays.ndcg([[1, None, 2]], predictions, gain=gain).tolist() == expected
-    with pytest.raises(InputError, match="a gain is not finite"):
+    with pytest.raises(InputError, match="a gain is nan; expected a finite number"):
         rankmill.arrays.ndcg([[1, 5, 2]], predictions, gain=gain)
     with pytest.raises(InputError, match="labels: list 0 holds a set, which has no order"):
         rankmill.arrays.ndcg([{1, 2}], predictions, gain=[[1, 2]])

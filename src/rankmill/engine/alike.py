@@ -113,7 +113,7 @@ class ShownLists:
                 f"the memory of {plural(self._memory, 'byte')}: give these a smaller cutoff, or "
                 "more memory"
             )
-        self._store.add(lists.queries, LabelLists(lists.offsets, ids, NO_GAINS), lists.place)
+        self._store.add(lists, LabelLists(lists.offsets, ids, NO_GAINS), {})()
 
     def index(self) -> LabelIndex:
         """Return the lists as labels."""

@@ -250,7 +250,7 @@ class Result(Answer):
 
         own = {name: one for name, one in told.items() if name not in ("seconds", "checksum")}
         if told.get("checksum") != seal_of_json(own):
-            raise InputError("the JSON was changed, as its checksum tells: evaluate again")
+            raise InputError("the JSON of a Result was changed, as its checksum tells: score again")
         bounds = {name: (one["worst"], one["best"]) for name, one in told["bounds"].items()}
         by = table_of_slices(told["by"]) if "by" in told else None
         found = read_fields(cls, told | {"bounds": bounds, "groups": None, "by": None})
