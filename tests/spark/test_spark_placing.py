@@ -321,10 +321,10 @@ def test_a_plan_tells_what_would_move(unsent: Any, tmp_path: Any) -> None:
     unknown = unsent.createDataFrame(one.rdd, one.schema)
     assert rankmill.spark.plan(unknown, one, "map")["task_memory"] is None
 
-    shown = CliRunner().invoke(command, [*paths, "-m", "map", "--plan"])
+    shown = CliRunner().invoke(command, ["evaluate", *paths, "-m", "map", "--plan"])
     assert shown.exit_code == 0, shown.output
     assert "broadcast" in shown.output
     told = ["--plan", "--partitions", "3", "--format", "json"]
-    shown = CliRunner().invoke(command, [*paths[:2], *told])
+    shown = CliRunner().invoke(command, ["evaluate", *paths[:2], *told])
     (only,) = json.loads(shown.output)["predictions"].values()
     assert only["tasks"] == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -99,3 +101,10 @@ def test_a_share_of_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     scored = lists.append_column("scores", pa.array([[float(q)] for q in range(100)]))
     rankmill.evaluate(lists, scored, "gap", memory=100 * 8 * gap_module.SHARE)
     assert not written
+
+
+def test_another_process_has_a_file_of_its_own() -> None:
+    file = RunsFile()
+    file.add(counted([np.ones(3)]))
+    sent = pickle.loads(pickle.dumps(file))
+    assert sent.add(counted([np.array([0.5, 0.5])])).read(0).counts.tolist() == [2]

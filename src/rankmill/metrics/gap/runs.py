@@ -49,6 +49,9 @@ class RunsFile:
         self._file, self._lock = Overflow("predictions", "confidences"), Lock()
         weakref.finalize(self, self._file.close)
 
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return type(self), ()  # another process has a file of its own; counts travel as rows
+
     def add(self, some: Distinct) -> SortedRun:
         """Write a run; raises ResourceError if that fails."""
         values = some.values.astype(np.float64, copy=False)

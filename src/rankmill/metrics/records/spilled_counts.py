@@ -39,6 +39,9 @@ class CountsFile:
         self._file, self._lock = Overflow("predictions", "counts of items"), Lock()
         weakref.finalize(self, self._file.close)
 
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return type(self), ()  # another process has a file of its own; counts travel as rows
+
     def add(self, items: Ids, counts: np.ndarray) -> SpilledCounts:
         """Write items and their counts; raises ResourceError if that fails."""
         parts = np.empty(len(counts), np.uint16)
@@ -77,6 +80,9 @@ class Room:
     taken: int = 0
     file: CountsFile = field(default_factory=CountsFile)
     lock: Any = field(default_factory=Lock)
+
+    def __reduce__(self) -> tuple[type, tuple[int | None]]:
+        return Room, (self.most,)  # another process has its own
 
     @property
     def crowded(self) -> bool:
