@@ -63,15 +63,17 @@ def _score_all(
     job: Job, labels: HeldLabels, predictions: Input, workers: Workers, report: Report
 ) -> Tally:
     """Score a system with all labels in memory, or by ranges of ids if the labels do not fit."""
+
+    def score(ranges: Sequence[IdRange]) -> Tally:
+        left = check_room(labels.input, predictions, ranges, job.memory)
+        how = replace(job, memory=left), labels, predictions, workers, report
+        return _score_ranges(*how, ranges or [None])
+
     ranges = id_ranges(labels.input, predictions, job)
-    for some in (
-        (ranges, []) if ranges else ([],)
-    ):  # with all labels, predictions may be in any order
-        left = check_room(labels.input, predictions, some, job.memory)
+    if ranges:
         with contextlib.suppress(UnsortedError):
-            how = replace(job, memory=left), labels, predictions, workers, report
-            return _score_ranges(*how, [*some] or [None])
-    raise AssertionError("all labels at once are in no order")
+            return score(ranges)
+    return score([])  # with all labels in memory, predictions may be in any order
 
 
 def _score_ranges(
