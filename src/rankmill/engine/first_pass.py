@@ -67,7 +67,7 @@ def _score_all(
     def score(ranges: Sequence[IdRange]) -> Tally:
         left = check_room(labels.input, predictions, ranges, job.memory)
         how = replace(job, memory=left), labels, predictions, workers, report
-        return _score_ranges(*how, ranges or [None])
+        return _score_ranges(*how, [*ranges] or [None])
 
     ranges = id_ranges(labels.input, predictions, job)
     if ranges:
