@@ -94,7 +94,7 @@ def bytes_at_once(labels: Input, predictions: Input, ranges: Sequence[IdRange]) 
     """Return the bytes of the labels that are held at once, and of a list of mean length."""
     held = max((bytes_of_groups(labels, one.labels) for one in ranges), default=0)
     values = 0
-    if predictions.columns.wide and predictions.source.rows:
+    if predictions.source.format and predictions.columns.wide and predictions.source.rows:
         item = predictions.columns.item
         values = predictions.source.sizes([item])[item][0] // predictions.source.rows
     return held or bytes_of_all(labels), A_LISTED * values

@@ -37,12 +37,16 @@ def open_table(table: Any, name: str) -> Source:
 
 def size_of(column: Any) -> tuple[int, int]:
     """The number of values of an Arrow column, those in lists if it holds lists, and its bytes."""
+    try:
+        size = column.nbytes
+    except pa.ArrowTypeError:  # before pyarrow 21, views have no range of bytes
+        size = column.get_total_buffer_size()
     if not is_list_type(column.type):
-        return len(column), column.nbytes
+        return len(column), size
     import pyarrow.compute as pc
 
     # Wrong offsets are found when the rows are read.
-    return max(0, pc.sum(pc.list_value_length(column)).as_py() or 0), column.nbytes
+    return max(0, pc.sum(pc.list_value_length(column)).as_py() or 0), size
 
 
 def _read(table: Any, name: str) -> Iterator[Batch]:
