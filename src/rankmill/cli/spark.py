@@ -57,9 +57,9 @@ class _Named(SparkCommand):
         **extra: Any,
     ) -> click.Context:
         if args[:1] == ["evaluate"]:
-            return super().make_context(info_name, args[1:], parent, **extra)
+            return super().make_context(f"{info_name} evaluate", args[1:], parent, **extra)
         if args and args[0].startswith("--help"):
-            return super().make_context(info_name, args, parent, **extra)
+            return super().make_context(f"{info_name} evaluate", args, parent, **extra)
         if args[:1] not in (["compare"], ["gate"]):
             found = f"found {args[0]!r}" if args else "found nothing"
             raise UsageError(
