@@ -1,9 +1,11 @@
 """Temporary files for what does not fit into memory."""
 
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -59,6 +61,27 @@ class Overflow:
         if self._file is not None:
             with suppress(OSError):  # a late write error does no harm: nothing is needed any more
                 self._file.close()
+
+
+class SharedOverflow:
+    """An overflow that several threads use. It disappears with what is in it.
+
+    Another process has one of its own: what is in it travels as rows.
+    """
+
+    what = ""  # is held, for messages
+
+    def __init__(self) -> None:
+        self._file, self._lock = Overflow("predictions", self.what), Lock()
+        weakref.finalize(self, self._file.close)
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return type(self), ()
+
+    def read(self, place: tuple[int, int]) -> Any:
+        """Return what stands at a place."""
+        with self._lock:
+            return self._file.read(place)
 
 
 @contextmanager

@@ -3,15 +3,13 @@
 The bounds between which they are read depend on what the runs hold, and no count does on them.
 """
 
-import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.io.overflow import Overflow
+from rankmill.io.overflow import SharedOverflow
 from rankmill.metrics.gap.distinct import NONE, RANGE, Distinct, counted, joined
 from rankmill.metrics.records.fingerprints import NOTHING, Seen
 
@@ -35,7 +33,7 @@ class SortedRun(NamedTuple):
         return Distinct(np.frombuffer(values, np.float64), np.frombuffer(counts, np.int64))
 
 
-class RunsFile:
+class RunsFile(SharedOverflow):
     """A temporary file of runs, which several threads write. It disappears with its runs.
 
     Attributes
@@ -44,13 +42,8 @@ class RunsFile:
         Whether some confidences were not kept in memory, so that it is of no use to keep others.
     """
 
-    def __init__(self) -> None:
-        self.dropped = False
-        self._file, self._lock = Overflow("predictions", "confidences"), Lock()
-        weakref.finalize(self, self._file.close)
-
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return type(self), ()  # another process has a file of its own; counts travel as rows
+    what = "confidences"
+    dropped = False
 
     def add(self, some: Distinct) -> SortedRun:
         """Write a run; raises ResourceError if that fails."""
@@ -65,11 +58,6 @@ class RunsFile:
                 for start in starts
             ]
         return SortedRun(self, values[::STEP].copy(), places, int(some.counts.sum()))
-
-    def read(self, place: tuple[int, int]) -> memoryview:
-        """Return what stands at a place."""
-        with self._lock:
-            return memoryview(self._file.read(place))
 
 
 class _Cursor:

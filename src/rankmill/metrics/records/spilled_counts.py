@@ -1,6 +1,5 @@
 """Counts of items beyond memory: in a temporary file, in partitions by a hash of the item."""
 
-import weakref
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import ids_to_arrow, take_ids, to_ids
-from rankmill.io.overflow import Overflow
+from rankmill.io.overflow import SharedOverflow
 from rankmill.kernels.identity import SEED, Ids, parts_of
 
 # All counts of an item are in one partition. So many are small beside the tables that were full.
@@ -32,15 +31,10 @@ class SpilledCounts(NamedTuple):
         return to_ids(items, "items"), np.column_stack(columns)
 
 
-class CountsFile:
+class CountsFile(SharedOverflow):
     """A temporary file of counts, which several threads add to. It disappears with its counts."""
 
-    def __init__(self) -> None:
-        self._file, self._lock = Overflow("predictions", "counts of items"), Lock()
-        weakref.finalize(self, self._file.close)
-
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return type(self), ()  # another process has a file of its own; counts travel as rows
+    what = "counts of items"
 
     def add(self, items: Ids, counts: np.ndarray) -> SpilledCounts:
         """Write items and their counts; raises ResourceError if that fails."""
@@ -59,11 +53,6 @@ class CountsFile:
                 for start, end in zip(starts, ends, strict=True)
             ]
         return SpilledCounts(self, batch.schema, tuple(places))
-
-    def read(self, place: tuple[int, int]) -> Any:
-        """Return what stands at a place."""
-        with self._lock:
-            return self._file.read(place)
 
 
 @dataclass(eq=False)
