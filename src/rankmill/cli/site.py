@@ -39,17 +39,9 @@ def write_site(folder: str, pages: Mapping[str, str]) -> None:
             f"--html got the URL {folder}, and writes to a folder on this machine: name one, and "
             "copy it there"
         )
-    import jinja2
+    from rankmill.nightly.report.pages import sheet, templates_in
 
-    from rankmill.nightly.report.pages import sheet
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templates_in(TEMPLATES)
     style = sheet(TEMPLATES / "site.css")
     script = (TEMPLATES / "search.js").read_text("utf-8")
     always: dict[str, Any] = {

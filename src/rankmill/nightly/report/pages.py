@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankmill.analysis.compare.differences.differences import beaten_of
 from rankmill.analysis.compare.differences.slice_tables import pair_tables, slice_tables
@@ -42,6 +42,9 @@ from rankmill.show.marks import COLOURS, rules
 from rankmill.show.scales import count
 from rankmill.show.tables import Best, Table
 from rankmill.show.writers import bold_texts
+
+if TYPE_CHECKING:
+    import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Besides the headline, the header names so many of what was broken.
@@ -169,6 +172,20 @@ def _grid(table: Any) -> Grid:
     return Grid(header, rows, left)
 
 
+def templates_in(folder: Path, **more: Any) -> jinja2.Environment:
+    """Return the templates of a folder, which escape what they are given."""
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        **more,
+    )
+
+
 def _rendered(
     headline: Html,
     tone: str,
@@ -176,16 +193,7 @@ def _rendered(
     points: Sequence[tuple[str, Html | str]],
     sections: Sequence[Section],
 ) -> str:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_inert,
-    )
+    environment = templates_in(TEMPLATES, finalize=_inert)
     environment.tests["part"] = lambda part, kind: kind_of(part) == kind
     style = sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
