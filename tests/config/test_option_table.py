@@ -163,15 +163,18 @@ def test_exit_codes_of_a_gate(run: Any) -> None:
 
 
 def table_of_keys(table: str) -> str:
-    """The keys of a table of rankmill.toml in Markdown."""
-    rows = [one for one in keys().values() if one.table == table]
-    lines = ["| key | what it is | commands |", "|---|---|---|"]
-    for one in rows:
+    """The keys of a table of rankmill.toml in Markdown, by the commands that take them."""
+    found: dict[str, list[str]] = {}
+    for one in (one for one in keys().values() if one.table == table):
         taken = [name for name in FILE.split() if any(name in r.on.split() for r in named(one))]
-        told = one.help.split(". ")[0].rstrip(".")
         who = "all" if len(taken) == len(FILE.split()) else ", ".join(taken)
-        lines.append(f"| `{one.name}` | {told} | {who} |")
-    return "\n".join(lines) + "\n"
+        found.setdefault(who, []).append(f"`{one.name}`")
+    lines = [f"| {who} | {', '.join(found[who])} |" for who in sorted(found, key=_width)]
+    return "\n".join(["| commands | keys |", "|---|---|", *lines]) + "\n"
+
+
+def _width(who: str) -> tuple[int, str]:
+    return -9 if who == "all" else -who.count(","), who
 
 
 def named(row: Option) -> list[Option]:

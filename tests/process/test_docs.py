@@ -20,6 +20,7 @@ from cli_runs import on_a_terminal
 from pages import FENCE
 from rankmill.cli import COMMANDS, manual
 from rankmill.cli.manual import KINDS, PEERS, TASKS
+from rankmill.cli.site import anchors
 from rankmill.version import install
 from repository import HOUSE, ROOT, SOURCE
 
@@ -178,10 +179,16 @@ def test_options_in_the_prose_exist(run_cli: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
-def test_files_in_the_prose_exist(path: Path) -> None:
+def test_links_and_files_in_the_prose_exist(path: Path) -> None:
     text = path.read_text("utf-8")
-    for link in re.findall(r"\]\(([^)#]+)\)", text):
-        assert (path.parent / link).is_file(), link
+    links = re.findall(r"\]\(([^)]+)\)", FENCE.sub("", text)) + re.findall(r'src="([^"]+)"', text)
+    for link in links:
+        name, _, anchor = link.partition("#")
+        other = path.parent / name if name else path
+        assert other.is_file(), link
+        if anchor:
+            there = [*manual.passages("", other.read_text("utf-8"))]
+            assert anchor in anchors(there), link
     for code in prose(path):
         if re.fullmatch(r"[\w./]+/[\w.]*|(?:tests|scripts|benchmarks)/[\w./]+", code):
             assert any((base / code).exists() for base in (ROOT, SOURCE)), code
@@ -230,8 +237,16 @@ def test_docs_lists_pages_by_kind_and_what_they_are_about(run: Any) -> None:
 
 def test_every_page_has_one_kind_and_indexes_name_pages() -> None:
     assert sorted(name for of in KINDS.values() for name in of) == NAMES
-    assert {*TASKS.values()} <= {*NAMES}
-    assert {page for _, page in PEERS.values()} <= {*NAMES}
+    assert {*TASKS.values(), *(page for _, page in PEERS.values())} == {*NAMES}
+
+
+def test_each_peer_of_the_readme_is_in_the_index() -> None:
+    table = README.read_text("utf-8").partition("| you use |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (?!-)([^|]+) \| .* \| `rankmill docs ([\w-]+)` \|$", table, re.M)
+    named = {name: page for names, (_, page) in PEERS.items() for name in names.split(", ")}
+    other = {"a Kaggle metric notebook": "Kaggle", "Spark's RankingMetrics": "Spark MLlib"}
+    told = {other.get(one, one): page for names, page in rows for one in names.split(", ")}
+    assert told == named
 
 
 @pytest.mark.parametrize("peer", PEERS)
@@ -311,6 +326,17 @@ def test_search_looks_at_words_and_headings_but_not_at_comments_in_code() -> Non
     assert manual.search({"p": text}, ["GATE", "exp"]) == [second]
     assert manual.search({"p": text}, ["ate"]) == []
     assert manual.search({"p": text}, ["[("]) == []
+    assert manual.search({"p": text}, ["expecteds"]) == [second]
+    assert manual.search({"p": text}, ["heading", "gates", "x"]) == []
+    assert manual.search({"p": text}, ["heading", "gates", "x"], some=True) == [first]
+    assert manual.search({"p": text}, ["xs", "y"], some=True) == []
+
+
+def test_sections_with_some_of_the_words_are_shown_as_such(run: Any) -> None:
+    code, shown, error = run("docs", "holm", "xyzzy")
+    assert (code, error) == (0, "no section has all of the words 'holm xyzzy': these have some\n")
+    assert "comparing: " in shown
+    assert run("docs", "paper")[2] == ""
 
 
 @pytest.mark.parametrize("option", [("--man",), ("--html", "site")])

@@ -113,7 +113,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "one item or several": (
         "p.csv",
         b"user,items\n1,7 8\n2,9 10\n1,7 9\n",
-        "p.csv: 1 of the first 3 rows repeat a query, and the items in 'items', such as '7 8'",
+        "p.csv: 1 of the first 3 rows repeat a query, such as '1', and the items in 'items'",
     ),
     "an id that is no integer": (
         "p.csv",
@@ -175,7 +175,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "lists in rows of a query": (
         "p.csv",
         b"user,items\n1,7 8\n1,9 10\n2,9 10\n2,1 2\n",
-        "p.csv: 2 of the first 4 rows repeat a query, and the items in 'items', such as '7 8'",
+        "p.csv: 2 of the first 4 rows repeat a query, such as '1', and the items in 'items'",
     ),
 }
 

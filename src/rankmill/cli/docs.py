@@ -67,16 +67,21 @@ def _found(words: tuple[str, ...], pages: Mapping[str, str]) -> str:
     from difflib import get_close_matches
 
     text = " ".join(words)
-    near = get_close_matches(text.lower().removesuffix(".md"), pages, 1)
-    hint = f"did you mean {near[0]}? " if near else ""
     found = manual.search(pages, text.split())
+    # Words that are found are seldom the misspelled name of a page.
+    near = get_close_matches(text.lower().removesuffix(".md"), pages, 1, 0.8 if found else 0.6)
+    hint = f"did you mean {near[0]}? " if near else ""
+    said = f"there is no page {text!r}: {hint}" if hint else ""
+    if not found and len(text.split()) > 1:
+        found = manual.search(pages, text.split(), some=True)
+        said = f"no section has all of the words {text!r}: these have some"
     if not found:
         raise click.UsageError(
             f"there is no page {text!r}, and no section has these words: {hint}"
             f"there are {', '.join(pages)}"
         )
-    if hint and not process.quiet:
-        click.echo(f"there is no page {text!r}: {hint}", err=True)
+    if said and not process.quiet:
+        click.echo(said, err=True)
     return manual.shown(found, text.split())
 
 

@@ -25,19 +25,33 @@ KINDS: dict[str, tuple[str, ...]] = {
 TASKS = {
     "Score predictions, and see why a query scores as it does": "start",
     "Find out which of two systems is better": "comparing",
+    "Find out whether a ranking of systems holds": "stability",
     "Put a table into a paper": "comparing",
     "Stop a bad model before it ships": "gate",
-    "Evaluate every night, and keep a history": "nightly",
+    "Evaluate every night, keep a history, and send a line to a chat": "nightly",
+    "Keep the options of a job in a file": "config",
+    "Show a run to others as a page": "report",
+    "Choose a picture, a table or a page": "gallery",
     "Score and check a Kaggle submission": "kaggle",
     "Evaluate a TREC run": "drop-ins",
     "Find out why two evaluators disagree": "which-map",
-    "Add a metric of your own": "metrics",
+    "Know what exactly is counted": "counting",
+    "Choose a metric, or add one of your own": "metrics",
+    "Measure coverage, novelty or fairness of all lists": "catalogue",
+    "Measure how many aspects a list covers": "diversity",
+    "Check confidences and thresholds": "confidence",
     "Combine several runs into one": "fusing",
     "Evaluate during training": "torch",
-    "Evaluate data frames, dicts or arrays": "python",
+    "Find out how a file is read, and what an exit code means": "files",
+    "Read CSV, TREC or JSON Lines": "formats",
+    "Evaluate data frames and dicts": "python",
+    "Evaluate matrices of scores": "arrays",
     "Evaluate files in a bucket": "stores",
     "Evaluate on a cluster": "spark",
+    "Evaluate in several processes or on several machines": "parts",
     "Evaluate more data than fits into memory": "memory",
+    "See how fast rankmill is": "benchmarks",
+    "See what is new": "changelog",
 }
 """What a reader wants to do -> the page about it."""
 PEERS = {
@@ -49,7 +63,10 @@ PEERS = {
     "ranx": ("rankmill evaluate labels run -m map --preset ranx", "which-map"),
     "scikit-learn": ("rankmill evaluate labels run -m ndcg@10 --preset sklearn", "which-map"),
     "Spark MLlib": ("rankmill evaluate labels run -m map --preset spark", "which-map"),
+    "recommenders": ("rankmill evaluate labels run -m map --preset recommenders", "which-map"),
     "RecTools, RecBole": ("rankmill metrics --elsewhere", "metrics"),
+    "RePlay, LensKit": ("rankmill metrics --elsewhere", "metrics"),
+    "Elliot, Cornac": ("rankmill metrics --elsewhere", "metrics"),
 }
 """A tool that a reader comes from -> what to type instead, and the page about it."""
 
@@ -118,20 +135,28 @@ def passages(page: str, text: str) -> Iterator[Passage]:
     yield one
 
 
-def search(found: Mapping[str, str], words: Sequence[str]) -> list[Passage]:
-    """Return the passages with all words, which may be the beginnings of longer ones, best first.
+def search(found: Mapping[str, str], words: Sequence[str], some: bool = False) -> list[Passage]:
+    """Return the passages with all words, or with `some` those with the most, best first.
 
-    A heading with a word is worth more than any number of lines that many passages have.
+    Words may be the beginnings of longer ones, and plurals find the singular. A heading with a word
+    is worth more than any number of lines that many passages have.
     """
-    ways = [re.compile(rf"(?<![^\W_]){re.escape(word)}", re.I) for word in words]
-    ranked = []
+    ways = [re.compile(rf"(?<![^\W_]){re.escape(_stem(word))}", re.I) for word in words]
+    ranked: dict[int, list[tuple[int, Passage]]] = {}
     for name, text in found.items():
         for one in passages(name, text):
-            if all(way.search(one.text) for way in ways):
-                inside = sum(len(way.findall("\n".join(one.lines))) for way in ways)
-                above = sum(bool(way.search(f"{name} {one.heading}")) for way in ways)
-                ranked.append((above * MOST + min(inside, MOST), one))
-    return [one for _, one in sorted(ranked, key=lambda each: -each[0])]
+            held = [way for way in ways if way.search(one.text)]
+            inside = sum(len(way.findall("\n".join(one.lines))) for way in held)
+            above = sum(bool(way.search(f"{name} {one.heading}")) for way in held)
+            ranked.setdefault(len(held), []).append((above * MOST + min(inside, MOST), one))
+    ranked.pop(0, None)
+    most = max(ranked, default=0) if some else len(words)
+    return [one for _, one in sorted(ranked.get(most, []), key=lambda each: -each[0])]
+
+
+def _stem(word: str) -> str:
+    """A word without the ending of a plural."""
+    return word[:-1] if re.search(r"[a-z]{2,}[^s]s$", word, re.I) else word
 
 
 def shown(found: Sequence[Passage], words: Sequence[str]) -> str:
@@ -146,12 +171,12 @@ def shown(found: Sequence[Passage], words: Sequence[str]) -> str:
 
 
 def _held(line: str, words: Sequence[str]) -> int:
-    return sum(word.lower() in line.lower() for word in words)
+    return sum(_stem(word).lower() in line.lower() for word in words)
 
 
 def _cut(line: str, words: Sequence[str]) -> str:
     """Return the part of a long line that has the first word found in it."""
-    places = [line.lower().find(word.lower()) for word in words]
+    places = [line.lower().find(_stem(word).lower()) for word in words]
     first = min((place for place in places if place >= 0), default=0)
     start = max(0, min(first - WIDTH // 3, len(line) - WIDTH))
     cut, rest = line[start : start + WIDTH], line[start + WIDTH :]

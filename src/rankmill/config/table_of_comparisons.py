@@ -55,7 +55,7 @@ RULES = (
         "--power",
         "",
         "Give no verdict: show what the rules would see. That is, for each rule, the smallest drop "
-        "that it fails in 80 % of nights on these data, its false alarms a year, and which nights "
+        "that it fails in 80% of nights on these data, its false alarms a year, and which nights "
         "of --history would have failed. Only -o is written.",
         on="gate",
     ),
@@ -74,7 +74,7 @@ COMPARISON = (
         "--all-pairs",
         "all_pairs",
         "Compare every two systems, not only each with the baseline. One table has all systems and "
-        "metrics, and raised letters behind a value name the systems that it is better than.",
+        "metrics, and raised letters after a value name the systems that it is better than.",
         on="compare",
         frames=False,
     ),

@@ -188,8 +188,23 @@ def test_all_problems_have_a_case_and_a_remedy(tmp_path: Path) -> None:
     assert "line 2" in found[0].found
     cases = [problems for _, problems in [*WRONG.values(), *PAIRS.values()]]
     kinds = {one[0] for problems in cases for one in problems}
-    assert kinds | {found[0].problem} == {*PROBLEMS}
+    assert kinds | {found[0].problem, "item changed"} == {*PROBLEMS}  # the last is below
     assert all(one.remedy for one in found)
+
+
+def test_items_that_lost_their_zeros_are_found_and_scored() -> None:
+    truth = frame({"a": "007 08", "b": "9", "c": "1"})
+    mine = frame({"a": "7 x 8", "b": "9.0 007", "c": "01 1"})
+    assert list(map(tuple, check(truth, mine).problems)) == [
+        ("item changed", "row 0", "'7'", "'007'"),
+        ("item changed", "row 1", "'9.0'", "'9'"),
+        ("item changed", "row 2", "'01'", "'1'"),
+    ]
+    # An error would show which items are labels.
+    assert score(truth, mine, "id") == pytest.approx(0.5 / 3)
+    assert not check(frame({"a": "7 007"}), frame({"a": "7 07x 007"})).problems
+    pairs = check(truth, frame({"a": "8 0.5", "b": "9 1", "c": "1 1"}), metric="gap").problems
+    assert list(map(tuple, pairs)) == [("item changed", "row 0", "'8'", "'08'")]
 
 
 def test_a_right_submission_has_no_problem() -> None:

@@ -346,7 +346,7 @@ def test_power_of_slices_families_and_sequences(tmp_path):
     few = LABELS.slice(0, 6)
     blind = gate_power(few, dump(2), "hit@1 drop <= 90% confidence 0.99", baseline=dump(3))
     assert blind.rules[0].smallest is None
-    assert repr(blind).endswith("fail in 80 % of nights, whatever is lost.")
+    assert repr(blind).endswith("fail in 80% of nights, whatever is lost.")
 
 
 def test_power_looks_back_at_the_nights_of_the_history(tmp_path):

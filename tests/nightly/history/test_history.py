@@ -525,6 +525,24 @@ def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> Non
         found.baseline("last", "map@12")
 
 
+@pytest.mark.parametrize("words", [["not enough data"] * 2, ["regressed"] * 3])
+def test_a_few_nights_that_are_no_baseline_make_no_note(words: list[str], tmp_path: Path) -> None:
+    for number, word in enumerate(["held", *words]):
+        record(Verdict(word, [], made()), tmp_path, time=BEGIN + timedelta(days=number))
+    assert History(tmp_path).baseline("last", "map@12").note == ""
+
+
+def test_a_baseline_that_does_not_move_is_noted(tmp_path: Path) -> None:
+    words = ["held", "not enough data", "regressed", "not enough data", "not enough data"]
+    for number, word in enumerate(words):
+        record(Verdict(word, [], made()), tmp_path, time=BEGIN + timedelta(days=number))
+    found, now = History(tmp_path), BEGIN + timedelta(days=9)
+    note = found.baseline("last", "map@12", now=now).note
+    tells(note, ["the 3 nights since 2026-01-01", "not enough data", "pin a baseline"])
+    assert found.baseline("best", "map@12", now=now).note == ""
+    assert found.baseline("last", "map@12", now=BEGIN + timedelta(days=4)).note == ""
+
+
 # ------------------------------------------------------------------ drift
 
 

@@ -199,7 +199,8 @@ def _read(
     problems = column_problems(cells.columns, wanted)
     if any(one.problem == "column missing" for one in problems):
         return Sheets(None, None, SubmissionCheck(len(cells.rows), tuple(problems)))
-    predictions = _add_rows(problems, cells, wanted, ids, metric)
+    items = pc.unique(labels["items"].combine_chunks().flatten())
+    predictions = _add_rows(problems, cells, wanted, ids, items, metric)
     kinds = list(PROBLEMS)
     problems.sort(key=lambda one: kinds.index(one.problem))
     return Sheets(labels, predictions, SubmissionCheck(len(cells.rows), tuple(problems)))
@@ -221,7 +222,12 @@ def _columns_of(
 
 
 def _add_rows(
-    problems: list[Problem], cells: Cells, names: Sequence[str], solution: Any, metric: Metric
+    problems: list[Problem],
+    cells: Cells,
+    names: Sequence[str],
+    solution: Any,
+    items_there: Any,
+    metric: Metric,
 ) -> Any:
     """Add what is wrong with the rows of a submission; return the lists of the solution's ids."""
     ids, column = cells.columns[names[0]], cells.columns[names[1]]
@@ -242,7 +248,7 @@ def _add_rows(
     coded = pc.dictionary_encode(ids)
     own = numbers_of(pc.fill_null(coded.indices, len(coded.dictionary))).astype(np.int64)
     group = own[listed.rows] if long else listed.rows
-    problems += list_problems(cells, listed, group, scores, metric.k)
+    problems += list_problems(cells, listed, group, scores, metric.k, items_there)
     if not {one.problem for one in problems} <= {*SCORED}:
         return None
     return by_id(own, coded.dictionary, listed, scores, long)

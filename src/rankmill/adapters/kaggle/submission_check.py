@@ -27,14 +27,18 @@ PROBLEMS = {
     "no prediction": "predict something",
     "broken pair": "write pairs, an item and its confidence",
     "no confidence": "write a finite number",
+    "item changed": "keep items as text: read with dtype=str, and save with no spreadsheet",
     "repeated prediction": "write an item once: a repeat counts as wrong",
     "too many predictions": "leave out those behind the cutoff, which do not count",
     "row missing": "add a row for each id of the solution",
 }
 """What may be wrong -> what to do about it. All of one kind stand together, in this order."""
 
-SCORED = ("repeated prediction", "too many predictions")
-"""Problems that the formula of a metric has an answer to, so that they do not stop a score."""
+SCORED = ("item changed", "repeated prediction", "too many predictions")
+"""Problems that the formula of a metric has an answer to, so that they do not stop a score.
+
+A message about an item that changed would say which items are labels, too.
+"""
 
 _SHOWN = 50
 
@@ -151,12 +155,28 @@ def _plain(ids: Any) -> Any:
     return pc.ascii_ltrim(pc.replace_substring_regex(ids, r"\.0+$", ""), characters="0")
 
 
+def _meant(items: Any, solution: Any) -> dict[int, tuple[str, str]]:
+    """Place of an item that only differs in such characters -> it, and that of the solution."""
+    import pyarrow.compute as pc
+
+    strange = pc.indices_nonzero(pc.invert(pc.is_in(items, solution)))
+    found = pc.index_in(_plain(items.take(strange)), _plain(solution))
+    rows = zip(strange, items.take(strange), solution.take(found), strict=True)
+    return {i.as_py(): (one.as_py(), of.as_py()) for i, one, of in rows if of.is_valid}
+
+
 def list_problems(
-    cells: Cells, listed: CellItems, group: np.ndarray, scores: np.ndarray | None, most: int | None
+    cells: Cells,
+    listed: CellItems,
+    group: np.ndarray,
+    scores: np.ndarray | None,
+    most: int | None,
+    solution: Any,
 ) -> Iterator[Problem]:
     """Yield what is wrong with lists; `group` says for each item to which list it belongs.
 
-    `scores` are the confidences, NaN where there is no number, and `most` is the cutoff.
+    `scores` are the confidences, NaN where there is no number, `most` is the cutoff, and `solution`
+    holds each item of the solution once.
     """
     import numpy as np
     import pyarrow.compute as pc
@@ -169,7 +189,12 @@ def list_problems(
         texts = listed.scores.take(arrow_of(bad)).to_pylist()
         for i, text in zip(bad.tolist(), texts, strict=True):
             yield Problem("no confidence", _row(cells, listed.rows[i]), repr(text or ""))
-    codes = numbers_of(pc.dictionary_encode(listed.items).indices).astype(np.int64)
+    coded = pc.dictionary_encode(listed.items)
+    codes = numbers_of(coded.indices).astype(np.int64)
+    meant = _meant(coded.dictionary, solution)
+    changed = np.flatnonzero(np.isin(codes, [*meant]))
+    for i in changed[np.unique(group[changed], return_index=True)[1]].tolist():
+        yield Problem("item changed", _row(cells, listed.rows[i]), *map(repr, meant[codes[i]]))
     order = np.lexsort((codes, group))  # stable, so that the first of equal ones leads
     again = (np.diff(codes[order]) == 0) & (np.diff(group[order]) == 0)
     for i in np.sort(order[1:][again]).tolist():

@@ -7,7 +7,8 @@ function search() {
   const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
   document.getElementById("lists").hidden = words.length > 0;
   if (!words.length) return found.replaceChildren();
-  const ways = words.map(word => new RegExp("(?<![\\p{L}\\p{N}])" + word.replace(/[^\p{L}\p{N}]/gu, "\\$&"), "giu"));
+  // A plural finds the singular, as in manual.py.
+  const ways = words.map(word => new RegExp("(?<![\\p{L}\\p{N}])" + word.replace(/([a-z]{2,}[^s])s$/, "$1").replace(/[^\p{L}\p{N}]/gu, "\\$&"), "giu"));
   const ranked = [];
   for (const [page, title, heading, anchor, text] of sections) {
     const above = `${page} ${heading}`, count = one => ways.reduce((sum, way) => sum + (one.match(way) || []).length, 0);

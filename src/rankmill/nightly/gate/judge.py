@@ -21,7 +21,15 @@ from rankmill.nightly.rules.measurements import (
     drop_of,
     value_of,
 )
-from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule
+from rankmill.nightly.rules.rules import (
+    BAD_VOLUME,
+    EVERY,
+    HELD,
+    OF_SLICES,
+    UNDECIDED,
+    Rule,
+    amount,
+)
 from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
     Sides,
@@ -335,8 +343,8 @@ def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: f
     elif rule.measure == "drop" and one.value == one.base:
         value += ", as the baseline"
     elif rule.measure == "drop":
-        amount = _amount(abs(found.number), rule)
-        number = "" if math.isinf(found.number) or not found.number else f"{amount} "
+        far = amount(abs(found.number), rule)
+        number = "" if math.isinf(found.number) or not found.number else f"{far} "
         side = "below" if (found.number > 0) == (rule.better == "higher") else "above"
         value += f", {number}{side} the baseline of {one.base:.6g}"
     told = f"limit {rule.limit_text}"
@@ -347,7 +355,7 @@ def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: f
     elif confidence is not None and found.low is not None and found.high is not None:
         what = "drop " if rule.measure == "drop" else ""
         what = "rise " if what and rule.better == "lower" else what
-        ends = f"{_amount(found.low, rule)} to {_amount(found.high, rule)}"
+        ends = f"{amount(found.low, rule)} to {amount(found.high, rule)}"
         told = f"{what}{ends} at confidence {confidence:.6g}, {told}"
     elif confidence is not None:
         told = f"no interval, {told}"
@@ -377,12 +385,6 @@ def _share_text(sides: Sides) -> str:
 def finite(number: float | None) -> float | None:
     """Return a number as JSON may have it: None for a share of 0."""
     return None if number is None or math.isinf(number) else number
-
-
-def _amount(number: float, rule: Rule) -> str:
-    if math.isinf(number):
-        return "unbounded"
-    return f"{100 * number:.3g}%" if rule.relative else f"{number:.4g}"
 
 
 def _undecided(rule: Rule, shown: str, why: str, one: Measurement | None = None) -> RuleOutcome:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rankmill.nightly.rules.rules import Rule, parse_rule
+from rankmill.nightly.rules.rules import Rule, parse_rule, percent
 from rankmill.nightly.runs.folder import open_folder
 
 if TYPE_CHECKING:
@@ -143,7 +143,8 @@ def _change(value: float, when: str, before: float) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * abs(share):.{2 if abs(share) < 0.1 else 3}g}%"
+    share = abs(share)
+    return f"{100 * share:.2g}%" if share < 0.1 else percent(share)
 
 
 def slice_keys(rule: Rule, shown: str) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse_all
 from rankmill.nightly.rules.limits import SHARE_OF
-from rankmill.nightly.rules.rules import HELD, Rule, age_text
+from rankmill.nightly.rules.rules import HELD, Rule, age_text, percent
 from rankmill.nightly.rules.verdict import RuleOutcome
 
 
@@ -35,7 +35,7 @@ def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None
         base = count_of(rule.subject, told)
         change = (value - base) / base if base else float(value != base)
         measured = abs(change)
-        far = f"{100 * measured:.3g}% {'fewer' if change < 0 else 'more'} than"
+        far = f"{percent(measured)} {'fewer' if change < 0 else 'more'} than"
         reason = f"{rule.subject} is {value:,}, {far} the baseline of {base:,}"
         if not change:
             reason = f"{rule.subject} is {value:,}, as in the baseline"
@@ -43,7 +43,7 @@ def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None
         whole = SHARE_OF.get(rule.subject, "predictions")
         total = count_of(whole, mine)
         measured = value / total if total else float(value > 0)
-        reason = f"{rule.subject} is {value:,}, {100 * measured:.3g}% of {total:,} {whole}"
+        reason = f"{rule.subject} is {value:,}, {percent(measured)} of {total:,} {whole}"
     else:
         reason = f"{rule.subject} is {value:,}"
     word = HELD if rule.keeps(measured) else rule.word

@@ -151,6 +151,24 @@ def age_text(seconds: float) -> str:
     return f"{seconds / SECONDS[unit]:.3g}{unit}"
 
 
+def percent(share: float) -> str:
+    """Return a share in percent, to three digits.
+
+    Examples
+    --------
+    >>> percent(0.0123456), percent(-0.5), percent(16.3)
+    ('1.23%', '-50%', '1,630%')
+    """
+    return f"{100 * share:,.0f}%" if abs(share) >= 10 else f"{100 * share:.3g}%"
+
+
+def amount(number: float, rule: Rule) -> str:
+    """Return a number in the unit of a rule's limit: percent, or that of the metric."""
+    if math.isinf(number):
+        return "unbounded"
+    return percent(number) if rule.relative else f"{number:.4g}"
+
+
 def parse_rule(text: str) -> Rule:
     """Take a rule apart.
 

@@ -88,7 +88,9 @@ def choose(
         ordered = sorted(serving[-number:], key=lambda each: each[1].value or 0.0)
         run, one = ordered[(len(ordered) - 1) // 2]
     assert one.value is not None
-    return ChosenRun(one.value, one.standard_error, one.queries, run, how, _note(future))
+    notes = [_note(future), _stuck(tries_of_a_night(past), run, now) if how == "last" else ""]
+    note = "; ".join(filter(None, notes))
+    return ChosenRun(one.value, one.standard_error, one.queries, run, how, note)
 
 
 def tries_of_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
@@ -111,6 +113,19 @@ def is_pinned(run: Run, choice: Choice) -> bool:
         return run.id == choice.value
     key, _, value = choice.value.partition("=")
     return run.tags.get(key) == value
+
+
+def _stuck(nights: Sequence[Candidate], chosen: Run, now: datetime) -> str:
+    """Return a note where the baseline does not move, as no later night had enough data."""
+    last = chosen.time.date()
+    later = [run for run, _ in nights if last < run.time.date() < now.date()]
+    count = sum(run.verdict == UNDECIDED for run in later)
+    if count < 3:
+        return ""
+    return (
+        f"left out: the {count:,} nights since {last} that had not enough data: "
+        "allow a larger drop, or pin a baseline"
+    )
 
 
 def _note(future: Sequence[Run]) -> str:

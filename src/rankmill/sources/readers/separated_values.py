@@ -1,6 +1,7 @@
 """Read CSV and TSV: one item a row, or a row a query with a list of items in a cell."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -227,12 +228,16 @@ def _cell_of(
             f"{file}: {cells[0]!r} in {item!r} may be an item and its confidence, or several "
             "items: name the format, csv-pairs or csv-wide, with --predictions-as"
         )
-    rows, distinct = len(sample[item]), len(set(zip(*map(sample.get, query), strict=True)))
+    ids = [*zip(*map(sample.get, query), strict=True)]
+    rows, distinct = len(ids), len(set(ids))
     if not shape and rows > distinct:
+        again = next(one for one, count in Counter(ids).items() if count > 1)
         raise InputError(
-            f"{file}: {rows - distinct} of the first {rows} rows repeat a query, and the items "
-            f"in {item!r}, such as {next(filter(_has_separator, cells))!r}, may be one item or a "
-            "list of several: name the format, csv-long or csv-wide, with --labels-as or "
+            f"{file}: {rows - distinct} of the first {rows} rows repeat a query, such as "
+            f"{', '.join(map(str, again))!r}, and the items in {item!r}, such as "
+            f"{next(filter(_has_separator, cells))[:40]!r}, may be one item or a list of several: "
+            "if a query should have one row, drop the others ('rankmill check' lists them); else "
+            "name the format, csv-long or csv-wide, with --labels-as or "
             "--predictions-as; if several columns make a query, name them all, as --query "
             f"{query[0]},OTHER on the command line, query={[query[0], 'OTHER']} in Python"
         )
