@@ -17,11 +17,11 @@ from rankmill.errors import RankmillError
 from rankmill.io.inert_text import visible_message
 from rankmill.version import __version__
 
-_HELP = """Check this installation, and tell by the exit code if it works (0).
+_HELP = """Check that this installation works, and exit with 1 if it does not.
 
-A small dump that comes with rankmill is scored in each way in which larger ones are, and the values
-have to be the expected ones to the last bit. It takes less than a minute: the first time, some
-kernels are compiled.
+A small dataset that comes with rankmill is scored in each way in which larger ones are, and the
+values must match to the last bit. This takes less than a minute; the first time, some kernels are
+compiled.
 """
 _EXITS = process.EXIT_CODES.replace("0    done", "0    all checks passed\n1    a check failed")
 
