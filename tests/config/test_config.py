@@ -67,11 +67,11 @@ GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
     ("text", "wanted"),
     [
         # The document.
-        (GOOD + "metrics = [", ["line 3: no valid TOML"]),
-        (GOOD + "\n\nmetrics = map@12\n", ["line 5: no valid TOML"]),
-        (GOOD + 'labels = "m"\n', ["line 3: no valid TOML", "overwrite"]),
+        (GOOD + "metrics = [", ["line 3: not valid TOML"]),
+        (GOOD + "\n\nmetrics = map@12\n", ["line 5: not valid TOML"]),
+        (GOOD + 'labels = "m"\n', ["line 3: not valid TOML", "overwrite"]),
         (GOOD + "x = " + "[" * 5000, ["too deep"]),
-        (GOOD + "x = " + "1" * 5000, ["no valid TOML"]),
+        (GOOD + "x = " + "1" * 5000, ["not valid TOML"]),
         # Keys.
         (GOOD + 'metric = "map"\n', ["metric: there is no such key", "mean metrics"]),
         (GOOD + 'per-query = "q.parquet"\n', ["did you mean per_query"]),

@@ -257,7 +257,7 @@ def test_a_weighted_mean_and_a_summary_in_a_sum() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("otto", ["'otto' is no weighted sum", "NAME = "]),
+        ("otto", ["'otto' is not a weighted sum", "NAME = "]),
         ("x = ", ["breaks off at ''"]),
         ("x = map +", ["breaks off at '+'"]),
         ("x = 2 map", ["breaks off at '2 map'"]),

@@ -159,7 +159,7 @@ def test_a_suffix_that_says_nothing_is_refused_before_anything_is_read(run, tmp_
     for option, name in (("-o", "result.xyz"), ("--report", "page.xyz"), ("-o", "run.2026-05-01")):
         code, _, err = run("evaluate", "none", "none", "-m", "map@2", option, str(tmp_path / name))
         assert (name, code) == (name, 2)
-        assert "the suffix of a name tells the format; expected a name in ." in err
+        assert "the suffix sets the format; expected a name that ends in ." in err
 
 
 def test_a_format_that_is_asked_for_may_have_any_suffix(run, folder):

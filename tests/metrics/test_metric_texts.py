@@ -105,7 +105,7 @@ def test_a_file(tmp_path: Path) -> None:
         (b"# nothing\n", "metrics.txt' is a file of metrics that names none"),
         (
             b"map\xff",
-            "cannot be read: it is no text in UTF-8",
+            "cannot be read: it is not text in UTF-8",
         ),
     ],
 )

@@ -428,7 +428,7 @@ async def later(labels: int) -> float:
         ("MRR", {}, recall, "there is a MRR already"),
         ("P_10", {}, recall, "there is a P_10 already"),
         ("recsys", {}, recall, "there is a recsys already"),
-        ("a b", {}, recall, "'a b' is no name for a metric; expected one such as 'wins@k'"),
+        ("a b", {}, recall, "'a b' is not a name for a metric; expected one such as 'wins@k'"),
         ("a", {}, precisions, r"a takes k, and no cutoff: call it 'a@k' or 'a\[@k\]'"),
         ("a", {"range": (1, 0)}, recall, r"the range of a is \(1, 0\); expected \(low, high\)"),
         ("a", {"better": "up"}, recall, "better of a is 'up'; expected higher, lower or neither"),

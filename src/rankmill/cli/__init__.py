@@ -218,7 +218,8 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     help="Score ranked predictions against labels, fast and exactly.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Use 'rankmill COMMAND --help' for options and examples. Exit codes: 0 done, 1 failed "
-    "(gate, check, selftest), 2 wrong usage, 3 wrong data, 4 too little memory, 70 a bug.",
+    "(gate, check, selftest), 2 wrong usage, 3 wrong data, 4 too little memory, 70 a bug, "
+    "130 interrupted.",
 )
 @click.option(
     "--version",

@@ -26,7 +26,7 @@ those of trec_eval work too: map_cut_10 is map@10.
 Most metrics of one list take judged_only, as in P(judged_only)@10, which drops
 predictions that are not judged. ndcg and dcg take gain=exp, which counts a gain
 of g as 2^g - 1. The definitions are those of the default preset; other presets
-and --semantics change divisors, the order of ties, and which queries are averaged.
+and --semantics change divisors, the order of ties, and which queries count.
 """
 
 

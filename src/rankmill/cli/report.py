@@ -47,8 +47,8 @@ def command(
 
     if report is None and is_terminal(sys.stdout):
         raise UsageError(
-            "the page is HTML for a browser, not for a terminal: name a file, as -o page.html, or "
-            "say -o - to print it all the same"
+            "the page is HTML for a browser, not for a terminal: name a file, such as -o "
+            "page.html, or use -o - to print it anyway"
         )
     report = None if report == "-" else report
     parse_under(metrics, options["semantics"])

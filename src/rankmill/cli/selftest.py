@@ -94,7 +94,7 @@ def _cache() -> str:
     folders = compiled_so_far().folders
     if not folders:
         raise RuntimeError(
-            "no folder can be written to, so that every process compiles its kernels anew: set "
+            "no folder can be written to, so every process compiles its kernels again: set "
             "NUMBA_CACHE_DIR to a folder of yours"
         )
     return f"kernels are kept in {', '.join(folders)}"
@@ -109,8 +109,9 @@ def _scored(folder: Path = DUMP, suffix: str = "csv", memory: int = 1 << 30) -> 
     for name, wanted in GOLDEN.items():
         if result[name] != float.fromhex(wanted):
             raise ArithmeticError(
-                f"{name} is {result[name]!r}, expected {float.fromhex(wanted)!r}: install rankmill "
-                "and its dependencies anew; if it stays, report it with the line of versions"
+                f"{name} is {result[name]!r}, expected {float.fromhex(wanted)!r}: reinstall "
+                "rankmill and its dependencies; if the error stays, report it with the line of "
+                "versions"
             )
     found = {name: result.audit[name] for name in COUNTS}
     if found != COUNTS:

@@ -74,7 +74,7 @@ def _check_version(document: Document) -> None:
         document.fail(
             ("version",),
             f"it is {version}, and this rankmill reads {VERSION}; expected a file written for it: "
-            "install a newer rankmill, or write the file anew by 'rankmill init'",
+            "install a newer rankmill, or write the file again by 'rankmill init'",
         )
 
 

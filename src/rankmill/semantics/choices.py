@@ -98,7 +98,7 @@ class Choices:
     """How rankmill counts where evaluators differ. Each field answers one question.
 
     `CHOICES` holds the choices of each field and their meaning; `Semantics`, which users write,
-    tells of each field. UsageError if a field does not have the given choice.
+    describes each field. UsageError if a field does not have the given choice.
 
     Examples
     --------

@@ -370,7 +370,7 @@ def test_bad_data(scores, relevance, wanted):
     [
         (([0.5], [1]), ["scores are 1-dimensional", "(queries, items)", "Ragged"]),
         ((ONE, [1]), ["relevance are 1-dimensional"]),
-        (([[0.5], [0.5, 1]], MARK), ["scores are no array", "Ragged"]),
+        (([[0.5], [0.5, 1]], MARK), ["scores are not an array", "Ragged"]),
         ((LISTS, MARK), ["scores are a Ragged and relevance a list", "both"]),
         ((ONE, MARK, 1), ["bins is 1", "2 or more"]),
         ((ONE, MARK, 2.0), ["bins is 2.0", "integer"]),

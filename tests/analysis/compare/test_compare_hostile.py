@@ -112,7 +112,7 @@ def test_a_state_that_lacks_slices_is_refused_by_worst_slices():
 
 @pytest.mark.small
 def test_a_part_has_no_metric_that_would_be_lost():
-    with pytest.raises(rankmill.UsageError, match="gap is no mean over queries"):
+    with pytest.raises(rankmill.UsageError, match="gap is not a mean over queries"):
         rankmill.parts.compare_part(LABELS, RUNS, ["map@2", "gap"])
 
 

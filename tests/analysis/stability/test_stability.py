@@ -251,7 +251,7 @@ def test_few_queries_have_no_numbers_that_do_not_exist(count, alone, recwarn):
         ({"metrics": "map@10"}, "'map@10' already has a cutoff"),
         ({"metrics": "P_10"}, "'P_10' already has a cutoff"),
         ({"metrics": ["map", "rprec"]}, "takes no cutoff"),
-        ({"metrics": "gap"}, "gap is no mean over queries"),
+        ({"metrics": "gap"}, "gap is not a mean over queries"),
         ({"metrics": "mpa"}, "unknown metric 'mpa': did you mean map"),
         ({"metrics": []}, "no metric was asked for"),
         ({"metrics": 3}, "expected names"),

@@ -363,7 +363,7 @@ def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
     with pytest.raises(rankmill.UsageError, match=r"has map@5, gap.*, but not ndcg@5"):
         word(dumps, "same", "ndcg@5 drop <= 1%", baseline=str(written / "result.json"))
     bare = pq.read_table(written / "queries.parquet").replace_schema_metadata(None)
-    with pytest.raises(rankmill.UsageError, match="does not tell its counts"):
+    with pytest.raises(rankmill.UsageError, match="does not have its counts"):
         word(dumps, "same", "map@5 drop <= 1%", "queries change <= 1%", baseline=bare)
     rule = "map@5 drop <= 1%"
     for name in ("result.json", "queries.parquet"):

@@ -22,7 +22,7 @@ def scored(labels: Any, predictions: Any, **options: Any) -> float:
 @pytest.mark.parametrize("content", [b'{"q": {"a": 1}, "q": {"b": 1}}', b'{"q": {"a": 1, "a": 0}}'])
 def test_a_name_that_stands_twice_in_json(tmp_path: Path, content: bytes) -> None:
     path = text.write(tmp_path, "labels.json", content)
-    with pytest.raises(InputError, match="stands twice in one object"):
+    with pytest.raises(InputError, match="appears twice in one object"):
         scored(path, {"q": ["a", "b"]})
 
 

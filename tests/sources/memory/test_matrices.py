@@ -252,7 +252,7 @@ def test_tensors_are_taken_as_arrays_are() -> None:
     with pytest.raises(InputError, match=r"a tensor of layout torch.sparse_coo is not read"):
         Matrix(base.to_sparse())
     for other in (base.to(torch.float8_e4m3fn), base.to("meta")):
-        with pytest.raises(InputError, match=r"is no array of NumPy"):
+        with pytest.raises(InputError, match=r"is not a NumPy array"):
             Matrix(other)
 
 

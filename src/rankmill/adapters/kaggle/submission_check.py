@@ -156,7 +156,7 @@ def list_problems(
 ) -> Iterator[Problem]:
     """Yield what is wrong with lists; `group` says for each item to which list it belongs.
 
-    `scores` are the confidences, NaN where there is no number, and `most` is the cutoff.
+    `scores` are the confidences, NaN without a number, and `most` is the cutoff.
     """
     import numpy as np
     import pyarrow.compute as pc

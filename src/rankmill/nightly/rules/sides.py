@@ -49,7 +49,7 @@ class Sides(NamedTuple):
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
-    """Return the range of what a metric is a mean of; infinite if it is no mean over queries."""
+    """Return the range of what a metric is a mean of; infinite if it is not a mean over queries."""
     one = parse(metric)
     return one.spec.bounds if one.spec.kernel and not one.summary else NO_BOUNDS
 

@@ -126,8 +126,7 @@ class Folder(NamedTuple):
                 found = [one.slices for one in self._rows(name) if one.id == run.id]
         except FileNotFoundError:
             raise InputError(
-                f"{self.name.rstrip('/')}/{name} is not there any more; expected the slices of "
-                "this run"
+                f"{self.name.rstrip('/')}/{name} no longer exists; expected the slices of this run"
             ) from None
         return found[0] or {} if found else {}
 
