@@ -109,7 +109,7 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
         (["evaluate", "a", "b", "-m", "map", "-o", "x", "--per-query", "./x"], "two names"),
         (
             ["evaluate", "a", "b", "-m", "map", "-o", "x.parquet"],
-            "to x.parquet: the suffix of a name tells the format",
+            "to x.parquet: the suffix sets the format",
         ),
         (["explain-evaluators", "a", "b", "-m", "map", "-o", "x.pq"], "to x.pq: the suffix"),
         (["metrics", "--format", "xml"], "xml"),

@@ -140,7 +140,7 @@ def test_columns_of_any_name(run, dump, tmp_path):
     ("options", "code", "message"),
     [
         (["-m", "map@3", "--query-id", "9"], 3, "query 9 is neither in "),
-        (["-m", "map@3", "--query-id", "x"], 2, "query id 'x' is no integer"),
+        (["-m", "map@3", "--query-id", "x"], 2, "query id 'x' is not a 64-bit integer"),
         (["-m", "map@3"], 2, "say which"),
         (["-m", "gap", "--query-id", "1"], 2, "leave out"),
         (["-m", "mop@3", "--query-id", "1"], 2, "unknown metric 'mop@3'"),

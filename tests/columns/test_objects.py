@@ -481,7 +481,9 @@ def test_bad_objects(labels: Any, runs: Any, kind: type[RankmillError], wanted: 
 
 def test_a_series_alone_is_no_table() -> None:
     series = pytest.importorskip("polars", reason="Polars is not installed").Series("items", [[1]])
-    with pytest.raises(InputError, match="expected a table, with a column of query ids beside"):
+    with pytest.raises(
+        InputError, match="expected a table, with a column of query ids in addition"
+    ):
         rankmill.evaluate(GOOD, series, "map")
     with pytest.raises(UsageError, match=r"by is a Series of values alone: give a table .* query"):
         rankmill.compare(GOOD, {"a": GOOD, "b": GOOD}, "map", by=series)

@@ -115,7 +115,7 @@ GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
         (GOOD + "columns = 1\n", ["columns: it is the number 1", "a table: [columns]"]),
         # Values.
         (GOOD + "depth = 0\n", ["depth: 0 is not in the range"]),
-        (GOOD + 'memory = "much"\n', ["memory: 'much' is no size", "500MB"]),
+        (GOOD + 'memory = "much"\n', ["memory: 'much' is not a size", "500MB"]),
         (GOOD + '[columns]\ngain_function = "ex"\n', ["it is 'ex'", "linear, exp", "mean exp"]),
         (
             GOOD + '[semantics]\npreset = "trec"\n',
@@ -148,7 +148,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, run: Any) -> None:
         assert code == 2
         tells(error, ["cannot read", path.name, "rankmill init"])
     (tmp_path / "latin.toml").write_bytes(b'# a\nlabels = "\xe9"\n')
-    tells(run("evaluate", tmp_path / "latin.toml")[2], ["line 2: no UTF-8"])
+    tells(run("evaluate", tmp_path / "latin.toml")[2], ["line 2: not UTF-8"])
 
 
 def test_files_of_other_systems(tmp_path: Path) -> None:

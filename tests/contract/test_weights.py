@@ -233,7 +233,7 @@ def weighted_by(values: Any) -> pa.Table:
         ([1, 2, float("nan")], "query 3 has the weight nan in column 'w'"),
         ([1, -0.5, 3], "query 2 has the weight -0.5 in column 'w'"),
         ([float("inf"), 1, 3], "query 1 has the weight inf in column 'w'"),
-        ([1, 2e100, 3], "query 2 has the weight 2e.100 in column 'w'.* to 1e.100: mend it"),
+        ([1, 2e100, 3], "query 2 has the weight 2e.100 in column 'w'.* to 1e.100: fix it"),
         ([1, 5e-101, 3], "query 2 has the weight 5e-101 in column 'w'"),
         ([1, 2**53 + 1, 3], "column 'w': the number 9007199254740993 has no float64"),
         ([True, False, True], "column 'w' holds bool; expected a number"),

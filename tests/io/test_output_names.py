@@ -122,10 +122,10 @@ def test_a_hyphen_is_standard_output_or_refused(run, folder, command, option, ta
 @pytest.mark.parametrize(
     ("option", "path", "wanted"),
     [
-        ("--per-query", "v.csv", "expected a name in .parquet"),
-        ("--per-query", "v.xyz", "expected a name in .parquet"),
+        ("--per-query", "v.csv", "expected a name that ends in .parquet"),
+        ("--per-query", "v.xyz", "expected a name that ends in .parquet"),
         ("--per-query", "-", "and not -"),
-        ("-o", "v.xyz", "expected a name in .json, .csv"),
+        ("-o", "v.xyz", "expected a name that ends in .json, .csv"),
     ],
 )
 def test_spark_says_which_names_it_takes(run, folder, option, path, wanted):
@@ -179,7 +179,7 @@ def test_a_name_without_a_suffix_is_text_but_no_table(run, folder):
     assert json.loads(Path("verdict").read_text())["word"] == "held"
     code, _, err = run("evaluate", "l.csv", "p.csv", "-m", "map@2", "--per-query", "values")
     assert code == 2
-    assert "expected a name in .parquet, .csv, .jsonl, .arrow or .feather" in err
+    assert "expected a name that ends in .parquet, .csv, .jsonl, .arrow or .feather" in err
     assert not Path("values").exists()
 
 

@@ -437,9 +437,9 @@ async def later(labels: int) -> float:
         ("a", {}, lambda: 1, "the function of a takes nothing; expected any of ranks, gains"),
         ("a", {}, lambda p=math.nan: 1, "the function of a takes p=nan; expected any of ranks"),
         ("a", {}, lambda p=math.inf: 1, "the function of a takes p=inf; expected any of ranks"),
-        ("a", {}, later, "a is made of a generator or coroutine; expected a function that returns"),
-        ("a", {}, functools.partial(recall, 1), "a is made of a partial; expected a function"),
-        ("a", {}, max, "a is made of a builtin_function_or_method; expected a function that"),
+        ("a", {}, later, "a is a generator or coroutine; expected a function that returns"),
+        ("a", {}, functools.partial(recall, 1), "a is a partial; expected a function"),
+        ("a", {}, max, "a is a builtin_function_or_method; expected a function that"),
     ],
 )
 def test_a_wrong_definition_is_refused(

@@ -165,7 +165,7 @@ def _unknown(
     name = str(place[-1]).replace("-", "_").lower()
     if name in elsewhere:
         table = elsewhere[name]
-        document.fail(place, f"it stands in the wrong place; expected it {_in(table)}")
+        document.fail(place, f"it is in the wrong place; expected it {_in(table)}")
     there = f"a known key {_in('' if len(place) == 1 else str(place[0]))}"
     meant = nearest(name, known)
     if not meant:

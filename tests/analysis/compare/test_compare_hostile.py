@@ -77,7 +77,9 @@ def test_wrong_options_say_what_is_wrong(options, message):
 def test_systems_have_texts_as_names():
     for name in (1, None, "a\udcff"):
         for compare in (rankmill.compare, rankmill.stability):
-            with pytest.raises(rankmill.UsageError, match=r"a system is called .*; expected texts"):
+            with pytest.raises(
+                rankmill.UsageError, match=r"a system is called .*; expected valid UTF-8 text"
+            ):
                 compare(LABELS, {name: RUNS["a"], "b": RUNS["b"]}, "map")
 
 

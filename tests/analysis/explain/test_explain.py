@@ -400,12 +400,12 @@ def test_the_html_table_escapes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("map@3",), "has a value for each query: say which"),
+        (("map@3",), "has a value for each query: choose one"),
         (("gap", 1), "ranks the predictions of all queries: leave out query_id"),
         (("gauc", 1), "summary over all queries, 'micro': type auc"),
         (("mop@3", 1), "unknown metric 'mop@3'"),
         ((["map@3"], 1), "a metric is \\['map@3'\\]"),
-        (("map@3", 1.9), "query id 1.9 is no integer"),
+        (("map@3", 1.9), "query id 1.9 is not a 64-bit integer"),
     ],
 )
 def test_wrong_arguments(arguments, message):

@@ -348,7 +348,7 @@ def test_the_command_refuses_what_python_refuses(written, run_cli):
     labels, poor = written["labels"], written["poor"]
     for more, message in (
         (["-m", "map@3"], "already has a cutoff"),
-        (["--cutoffs", "1,x"], "no list of positive integers"),
+        (["--cutoffs", "1,x"], "not a list of positive integers"),
         (["--cutoffs", "0"], "a cutoff is 0"),
         (["--power", "2"], "power is 2"),
     ):

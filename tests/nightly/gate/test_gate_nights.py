@@ -104,7 +104,7 @@ def test_every_gate_records_its_slices(tmp_path):
 
 def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
     one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by="kind")
-    asked = "has no hit@1 by country, for which there is the rule .* slices: gate.labels"
+    asked = "has no hit@1 by country, which a rule needs: .* slices: gate.labels"
     with pytest.raises(InputError, match=asked):
         gate(LABELS, dump(2), SLICED, baseline="last", history=tmp_path)
     # A slice that only tonight has is not decided.
@@ -346,7 +346,7 @@ def test_power_of_slices_families_and_sequences(tmp_path):
     few = LABELS.slice(0, 6)
     blind = gate_power(few, dump(2), "hit@1 drop <= 90% confidence 0.99", baseline=dump(3))
     assert blind.rules[0].smallest is None
-    assert repr(blind).endswith("fail in 80 % of nights, whatever is lost.")
+    assert repr(blind).endswith("fail in 80% of nights, whatever is lost.")
 
 
 def test_power_looks_back_at_the_nights_of_the_history(tmp_path):

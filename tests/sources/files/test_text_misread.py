@@ -168,7 +168,7 @@ def test_the_name_of_a_column_does_not_tell_whether_it_holds_lists(
     sides = (path, other) if side == "labels" else (other, path)
     with pytest.raises(InputError, match=r"rows repeat a query.*query=\['session', 'OTHER'\]"):
         scored(*sides, in_order=True)
-    with pytest.raises(InputError, match=r"query '1' stands a second time"):
+    with pytest.raises(InputError, match=r"query '1' appears a second time"):
         scored(*sides, in_order=True, labels_as="csv-wide", predictions_as="csv-wide")
     lists = rankmill.evaluate(
         rankmill.Labels(path, query=["session", "type"]),

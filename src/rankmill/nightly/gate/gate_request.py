@@ -139,7 +139,7 @@ def asked_of(
     baseline, history, time, by, adjust
         As for `gate`.
     opened
-        How a baseline is opened that is no run of a history.
+        How to open a baseline that is not a run of a history.
     """
     asked = given.parsed
     _check(asked, baseline, given.undecided)

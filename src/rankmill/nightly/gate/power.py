@@ -225,7 +225,7 @@ def _test_of(rule: Rule, one: Measurement) -> _Test | None:
 
 
 def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
-    """Return the drop that a rule fails in 80 % of nights, by slice; infinite if none is."""
+    """Return the drop that a rule fails in 80% of nights, by slice; infinite if none is."""
     found: list[float | None] = []
     for one in cases:
         test = _test_of(rule, one.measured)

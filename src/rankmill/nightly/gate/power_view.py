@@ -11,12 +11,12 @@ from rankmill.show.tables import Cell, Column, Part, Table, View
 POWER = 0.8
 """How often a drop is to be seen."""
 _NOTES = (
-    "smallest drop: one that the rule fails in 80 % of nights; of slices, from the easiest to the "
+    "smallest drop: one that the rule fails in 80% of nights; of slices, from the easiest to the "
     "hardest. For a limit of the value it is counted from tonight's value.",
     "false alarms: nights of a year that a rule fails though nothing changed, each night with "
     "other queries of the same kind. The same queries and the same system give none.",
 )
-_NONE = "none: these data are too few for the rule to fail in 80 % of nights, whatever is lost."
+_NONE = "none: these data are too few for the rule to fail in 80% of nights, whatever is lost."
 
 
 class RulePower(NamedTuple):
@@ -26,7 +26,7 @@ class RulePower(NamedTuple):
     ----------
     rule : str
     smallest, largest : float or None
-        The smallest drop that it fails in 80 % of nights: in its slices the smallest and the
+        The smallest drop that it fails in 80% of nights: in its slices the smallest and the
         largest of these; None where no drop is seen, or the data do not tell.
     relative : bool
         Whether these are shares of the baseline.
@@ -78,7 +78,7 @@ def view_of(found: GatePower) -> View:
         if len(rows) > 1:
             of_all = _alarms(found.alarms), _nights(found.failed, found.nights)
             rows.append(["any of these", "", *of_all])
-        titles = ["rule", "smallest drop", "false alarms a year", "would have failed"]
+        titles = ["rule", "smallest drop", "false alarms per year", "would have failed"]
         shown = len(titles) if found.nights else len(titles) - 1
         return Table([Column(one) for one in titles[:shown]], [row[:shown] for row in rows])
 

@@ -65,7 +65,7 @@ def _cutoffs(subject: Subject) -> Iterator[Figure]:
                       for text in (number(of_values[i]), half_width(of_halves[i])))]
             for i, label in enumerate(labels)
         ]  # fmt: skip
-        header = ["cutoff", *(text for one in systems for text in (name(one), "95%"))]
+        header = ["cutoff", *(text for one in systems for text in (name(one), "± 95%"))]
         yield Figure(
             title,
             charts.lines(series, labels, title.plain, told),

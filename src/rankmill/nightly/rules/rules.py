@@ -275,9 +275,9 @@ def _check(rule: Rule, unit: str) -> None:
     elif (rule.kind == "age") != (unit in SECONDS):
         wrong = "an age has a unit, min, h or d, and nothing else has"
     elif rule.measure == "value" and rule.relative and metric:
-        wrong = "the value of a metric is no share of anything: write a number, or drop <= 1%"
+        wrong = "the value of a metric is not a share of anything: write a number, or drop <= 1%"
     elif rule.measure == "value" and rule.relative and rule.subject not in _shares():
-        wrong = f"{rule.subject} is no share of anything: write a number, or change <= 10%"
+        wrong = f"{rule.subject} is not a share of anything: write a number, or change <= 10%"
     elif (rule.slices or rule.confidence is not None) and not metric:
         wrong = "slices and a confidence are for metrics"
     elif rule.slices and (not rule.metric.spec.kernel or rule.metric.summary):

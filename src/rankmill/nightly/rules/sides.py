@@ -66,7 +66,7 @@ def notes_of_pairs(state: ComparisonState, least: float, adjust: str | None) -> 
         return []
     shared = shared_of(state)
     if shared.suffice(least):
-        told = f"drops over all queries, and the values told with them, are adjusted by {adjust}"
+        told = f"drops over all queries, and the values given with them, are adjusted by {adjust}"
         return [] if adjust is None else [told]
     instead = "" if adjust is None else f", and adjust nothing by {adjust}"
     return [

@@ -24,7 +24,7 @@ from rankmill.nightly.runs.runs import (
 
 # The summary of a run is in the last bytes of its file.
 END = 1 << 15
-_MOVE = "it is no run of a history, or is broken: move it elsewhere"
+_MOVE = "it is not a run of a history, or is broken: move it elsewhere"
 # How many requests a store answers at a time.
 REQUESTS = 32
 # The columns of a run that has no summary.

@@ -47,7 +47,7 @@ def check_names(runs: Mapping[Any, Any]) -> None:
     for name in runs:
         if not isinstance(name, str) or _SURROGATE.search(name):
             raise UsageError(
-                f"a system is called {name!r}; expected names of systems that are valid UTF-8"
+                f"a system is called {name!r}; expected valid UTF-8 text as the name of a system"
             )
 
 
