@@ -34,7 +34,7 @@ _HELP = """Compare the PREDICTIONS of systems with a baseline, and test the diff
 LABELS and PREDICTIONS are the same as for 'rankmill evaluate'; the first PREDICTIONS are the
 baseline. All systems are averaged over the same queries, joined by query id. For each metric and
 system, a row shows the value; the difference from the baseline with its interval; the p-value,
-corrected over all metrics and systems; the verdict in a word; and the queries won, tied and lost.
+corrected over all metrics and systems; the verdict; and the queries won, tied and lost.
 See 'rankmill docs comparing' for which test to use when.
 """
 _EXAMPLES = """

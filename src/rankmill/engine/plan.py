@@ -46,7 +46,7 @@ def plan(
     The expected peak of memory is the sum of:
 
     - 230 MiB, and 64 MiB for each thread (128 MiB if ids are strings);
-    - 35 bytes for each labelled query, 56 more for its weight, and 8 for each label (16 if it has a
+    - 35 bytes for each labeled query, 56 more for its weight, and 8 for each label (16 if it has a
       gain);
     - for each string in the labels 24 bytes more, or 8 and its bytes in the file if these are more
       than 16;

@@ -33,7 +33,7 @@ _NOT_SCORES = "Unable to extract query/object scores."
 
 
 class RelevanceEvaluator:
-    """Evaluate runs under relevance judgements, as ``pytrec_eval.RelevanceEvaluator`` does.
+    """Evaluate runs under relevance judgments, as ``pytrec_eval.RelevanceEvaluator`` does.
 
     Parameters
     ----------
