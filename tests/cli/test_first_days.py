@@ -227,7 +227,7 @@ TYPED = [
         8,
         ("evaluate l.csv p.csv -m map -o b.json", halved, f"{BASELINE} b.json"),
         3,
-        ["b.json", "not as rankmill wrote it"],
+        ["b.json", "does not match its checksum"],
     ),
     # 10: no output over an input.
     Typed(10, "evaluate l.csv p.csv -m map -o l.csv", 2, ["l.csv", "one of the inputs"]),
