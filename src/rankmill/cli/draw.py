@@ -60,8 +60,8 @@ def deliver(
     text = "" if drawn else write(view, format)
     writing.write_files([*([] if output is None else [(output, text)]), *more])
     if drawn:
-        draw(parts := view.screen())
-        _draw_legend(parts)
+        parts = view.screen()
+        draw([*parts, *_legend(parts)])
     elif output is None:
         emit(text)
 
@@ -89,14 +89,11 @@ def draw(parts: Sequence[Part]) -> None:
                 console.print(drawing)
 
 
-def _draw_legend(parts: Sequence[Part]) -> None:
-    """Explain the heads of columns below all parts."""
-    from rich.console import Console
-
+def _legend(parts: Sequence[Part]) -> list[Part]:
+    """Return what explains the heads of columns, below all parts."""
     tables = [part for part in parts if isinstance(part, Table)]
-    text = legend(column.title for table in tables for column in table.columns)
-    if text:
-        Console(highlight=False).print(visible(f"columns: {text}"), style="dim", markup=False)
+    rows = legend(column.title for table in tables for column in table.columns)
+    return ["", Facts(rows)] if rows else []
 
 
 def _drawn(text: str) -> Text:

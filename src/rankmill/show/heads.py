@@ -22,10 +22,10 @@ HEADS = {
     r"effective": "how many queries of equal weight would be as precise",
     r"± .+%": "half the width of the confidence interval of the value",
     r"from confidence": "the lowest confidence of these predictions",
-    r"from .+": "the difference from the system or preset in the head",
+    r"from .+": "the difference from this system or preset",
     r".+% interval": "the confidence interval of the value or difference before it",
-    r"p( .+)?": "the probability of such a difference between equal systems; in parentheses, "
-    "how it is corrected for several metrics, systems and slices",
+    r"p( .+)?": "the probability of such a difference between equal systems, corrected for several "
+    "comparisons as in parentheses",
     r"relative": "the difference divided by the value of the baseline",
     r"change": "the difference from the baseline, or from the run before",
     r"d": "Cohen's d: the mean difference divided by its standard deviation over queries",
@@ -52,14 +52,14 @@ def meaning(head: str) -> str:
     return next(found, "")
 
 
-def legend(heads: Iterable[str]) -> str:
-    """Return a line that explains those heads that need it, "" if none does.
+def legend(heads: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the heads that need an explanation, each with its own.
 
     Examples
     --------
     >>> legend(["metric", "value", "relative", "relative"])
-    'relative: the difference divided by the value of the baseline'
+    [('relative', 'the difference divided by the value of the baseline')]
     """
     needed = {head.strip(): meaning(head) for head in heads}
     plain = {*_PLAIN.values(), ""}
-    return "; ".join(f"{head}: {text}" for head, text in needed.items() if text not in plain)
+    return [(head, text) for head, text in needed.items() if text not in plain]

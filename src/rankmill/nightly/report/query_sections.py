@@ -101,7 +101,7 @@ def _distributions(subject: Subject) -> Iterator[Figure]:
             charts.bars(series, below, title.plain, told, apart=True),
             Grid([name(metric), *map(name, systems)], rows),
             legend(subject, systems),
-            "share of the queries by value; those with exactly 0 stand apart",
+            "share of the queries by value; exactly 0 is shown separately",
         )
 
 
