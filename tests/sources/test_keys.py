@@ -207,7 +207,7 @@ def test_texts_that_may_be_of_different_queries_are_refused(
     ("options", "message"),
     [
         ({"label_query": BOTH, "query": "key"}, r"consist of session, type, .* of one column"),
-        ({"query": TEMPLATE}, r"if both have the columns, say query=\['session', 'type'\]"),
+        ({"query": TEMPLATE}, r"if both have the columns, use query=\['session', 'type'\]"),
         ({"query": "{session}{type}"}, "nothing between them"),
         (
             {"query": BOTH, "label_query": ["type", "session"]},

@@ -733,7 +733,7 @@ def test_the_command_prunes(recorded: Path, run: Any) -> None:
         (("history", "labels.parquet"), 3, "labels.parquet is a file"),
         (("evaluate", "labels.parquet", "p", "--history", "labels.parquet"), 2, "is a file"),
         (("evaluate", "labels.parquet", "p", "--history", "no/h"), 2, "there is no folder"),
-        (("evaluate", "labels.parquet", "p", "--history", "h", "--tag", "a"), 2, "no key=value"),
+        (("evaluate", "labels.parquet", "p", "--history", "h", "--tag", "a"), 2, "not KEY=VALUE"),
         (("evaluate", "l", "p", "--history", "h", *["--tag", "a=1"] * 2), 2, "given twice"),
         (("evaluate", "labels.parquet", "p", "--tag", "a=1"), 2, "give --history"),
     ],
