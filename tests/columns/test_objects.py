@@ -555,7 +555,7 @@ def test_bare_scores_and_sparse_features_are_refused_with_what_to_give() -> None
     scores = np.random.default_rng(4).permutation(60).reshape(6, 10) / 64
     dense = np.eye(6, 10, dtype=int)
     for matrix in (scores, scores.tolist(), scores.astype("f4")):
-        with pytest.raises(InputError, match=r"holds fractions; .* say rankmill.arrays.Matrix"):
+        with pytest.raises(InputError, match=r"holds fractions; .* use rankmill.arrays.Matrix"):
             rankmill.evaluate(dense, matrix, "map")
     with pytest.raises(UsageError, match=r"features cannot be a csr_matrix.*toarray"):
         rankmill.evaluate(

@@ -138,7 +138,7 @@ def test_named_columns_of_what_may_be_trec(tmp_path: Path) -> None:
     """The lists of a wide file may look like the documents and relevances of qrels."""
     path = text.write(tmp_path, "labels.tsv", b"q1\t1 2\nq2\t3 4\n")
     lists = {"q1": ["1", "2"], "q2": ["3", "4"]}
-    with pytest.raises(InputError, match="say whether it is tsv or trec"):
+    with pytest.raises(InputError, match="choose tsv or trec"):
         scored(path, lists, label_columns="query,items")
     assert scored(path, lists, label_columns="query,items", labels_as="tsv") == 1
     qrels = text.write(tmp_path, "qrels.tsv", b"q1\t0\t1\t1\n")
