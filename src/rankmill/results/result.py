@@ -75,9 +75,8 @@ class Result(Answer):
     seconds : float
         Wall time of the evaluation.
     per_query : pyarrow.Table or None
-        One row per query that counts, in the order of the labels, then those not among them by id:
-        its id, then a float64 column for each metric that has a value for each query, and "weight"
-        if queries have weights. None if it was not asked for.
+        One row per query that counts, in the order of the labels, then other queries by id: its id,
+        a float64 column for each metric with per-query values, and "weight" if queries have one.
     semantics : Choices
         How it was counted, where evaluators differ.
     counted : CountedQueries or None

@@ -505,7 +505,7 @@ def test_runs_that_are_cut_off(tmp_path: Path, size: int) -> None:
     with pytest.raises(InputError, match=r"p.run: line 2: . columns; .* 6 or more.* cut off"):
         scored({"1": ["a"]}, path)
     path = text.write(tmp_path, "p.txt", content[17:size])
-    with pytest.raises(InputError, match=r"p.txt: neither its name nor its first line, '1 Q0"):
+    with pytest.raises(InputError, match=r"p.txt: its name and its first line, '1 Q0"):
         scored({"1": ["a"]}, path)
 
 
