@@ -209,8 +209,8 @@ def holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool
     several = [one for one in schema.names if one.endswith(tuple(f":{name}" for name in metrics))]
     if several:
         raise UsageError(
-            f"the baseline {source} has several systems, as in its column {several[0]!r}: give the "
-            "values of one, as --per-query of one system on the command line, Result.per_query "
+            f"the baseline {source} is of several systems, as column {several[0]!r} shows: give "
+            "the values of one, as --per-query of one system on the command line, Result.per_query "
             "in Python"
         )
     return PER_QUERY in (schema.metadata or {}) or any(one in schema.names for one in metrics)
