@@ -1,7 +1,7 @@
 """rankmill: a fast, exact evaluator of ranked predictions.
 
-Labels and predictions are paths, frames, tables or dicts. ``Labels`` and ``Predictions`` name
-columns without a usual name, which is one such as user_id, item_id or score::
+Labels and predictions are paths, frames, tables or dicts. Columns with usual names, such as
+user_id, item_id or score, are found; use ``Labels`` and ``Predictions`` to name others::
 
     import rankmill
 
@@ -16,12 +16,12 @@ columns without a usual name, which is one such as user_id, item_id or score::
     rankmill.History("history").record(verdict)
     verdict.raise_for_failure()
 
-``help(rankmill.evaluate)`` tells what is taken as labels and predictions, ``rankmill docs`` lists
-pages and ``rankmill metrics`` the metrics; ``help(rankmill.spark)`` is about DataFrames of Spark.
+``help(rankmill.evaluate)`` describes labels and predictions, ``rankmill docs`` lists the pages and
+``rankmill metrics`` the metrics, and ``help(rankmill.spark)`` is about Spark DataFrames.
 
-The modules arrays, config, ir_measures, kaggle, metrics, parts, pytrec_eval, spark and torch hold
-what fewer programs need. Importing rankmill is cheap: modules that need NumPy, numba or pyarrow are
-loaded on first use.
+The modules arrays, config, ir_measures, kaggle, metrics, parts, pytrec_eval, spark and torch are
+for special uses. Importing rankmill is fast: modules that need NumPy, numba or pyarrow are loaded
+on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Metrics of arrays and lists in memory, query by query, and the array of lists they take."""
+"""Metrics of arrays and lists in memory, query by query, and the arrays of lists that they take."""
 
 from rankmill.columns.matrix import Matrix
 from rankmill.columns.ragged_lists import Ragged

@@ -53,10 +53,9 @@ _on_command_line = False
 
 
 class RankmillError(Exception):
-    """The base class of all errors that rankmill raises on purpose.
+    """The base class of all errors that rankmill raises deliberately.
 
-    Its message is written with the options of the command line, and says it in Python's words to a
-    Python program.
+    In a Python program, options of the command line in its message become Python parameters.
     """
 
     def __str__(self) -> str:
@@ -129,9 +128,8 @@ class UsageError(RankmillError, ValueError):
 class ResourceError(RankmillError):
     """The machine lacks a resource that the run needs, such as disk space for temporary files.
 
-    Or a service does not answer that gets a copy of the outcome, as MLflow. The input and the
-    request may be right. The command line ends with exit code 4, as for every other error that
-    `shortage` recognises.
+    Or a service that gets a copy of the outcome, such as MLflow, does not answer. The input and the
+    request may be right. The command line ends with exit code 4.
     """
 
 
@@ -140,7 +138,7 @@ class Otherwise(Exception):  # noqa: N818
 
 
 class RegressionError(RankmillError):
-    """A system does not keep its rules: raised by `Verdict.raise_for_failure`, and nowhere else."""
+    """A system broke its rules: raised only by `Verdict.raise_for_failure`."""
 
 
 _ERRNOS = {

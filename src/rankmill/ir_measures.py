@@ -1,4 +1,4 @@
-"""A provider for ir_measures, which computes its measures by rankmill.
+"""A provider for ir_measures that computes its measures with rankmill.
 
 Importing this module registers it as ``ir_measures.providers.registry["rankmill"]``.
 """

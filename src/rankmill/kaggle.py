@@ -1,17 +1,17 @@
-"""The functions that competition notebooks write by hand, under the same names, for large inputs.
+"""Functions that competition notebooks write by hand, with the same names, for large inputs.
 
-`score` is the function of a metric notebook of Kaggle, and `check` tells what is wrong with a
-submission. All others are of lists:
+Use `score` as the function of a Kaggle metric notebook, and `check` to find what is wrong with a
+submission. All other functions take lists:
 
 Lists of items are Python lists, NumPy or pandas arrays (a 2-D array has one list in each row),
 Arrow arrays or ``Ragged``. Items are integers, strings or any other hashable objects, and match
 exactly, as ``==`` compares them. Lists at the same position belong to the same query.
 
-All functions keep three rules, which notebooks do not always keep:
+All functions follow three rules, which notebooks do not always follow:
 
 - A repeated prediction counts at its first place; the repeat keeps its rank and is wrong.
 - Labels count as they are given: a label that is given twice counts twice in a divisor.
-- A missing item (None, NaN, pandas' NA) is no label. As a prediction it is wrong and keeps its
+- A missing item (None, NaN, pandas' NA) is not a label. As a prediction it is wrong and keeps its
   rank. A missing list is an empty list.
 
 Functions for one query are plain Python. They are fast for short lists, and their time is linear in

@@ -1,4 +1,4 @@
-"""Evaluating and comparing in parts, as on a cluster: exact states, which merge."""
+"""Evaluate and compare in parts, as on a cluster, with exact states that merge."""
 
 from rankmill.analysis.compare.compare import compare_part, compare_state
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState

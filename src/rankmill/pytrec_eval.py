@@ -1,4 +1,4 @@
-"""What pytrec_eval has, under the same names: only its import changes in a program.
+"""A replacement for pytrec_eval with the same names: a program only changes its import.
 
 ``import pytrec_eval`` becomes ``from rankmill import pytrec_eval``. Values to the last bit, their
 order and errors are those of pytrec_eval-terrier 0.5.11; where that ends the process, as it does on

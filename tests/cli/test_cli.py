@@ -99,17 +99,17 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
         (["evaluate", "", "b", "-m", "map"], "LABELS is empty, as an unset shell variable"),
         (["evaluate", "a", "b", "", "-m", "map"], "PREDICTIONS is empty"),
         (["evaluate", "a", "b", "c", "b", "-m", "map"], "PREDICTIONS b are given 2 times"),
-        (["evaluate", "a", "b", "--memory", "0"], "'0' is no size in bytes"),
+        (["evaluate", "a", "b", "--memory", "0"], "'0' is not a size in bytes"),
         (["evaluate", "a", "b", "--memory", "3XB"], "expected one such as 500MB"),
-        (["evaluate", "a", "b", "--memory", "9" * 5000], "...' is no size in bytes"),
-        (["evaluate", "a", "b", "--memory", "9" * 400 + ".5TB"], "...' is no size in bytes"),
+        (["evaluate", "a", "b", "--memory", "9" * 5000], "...' is not a size in bytes"),
+        (["evaluate", "a", "b", "--memory", "9" * 400 + ".5TB"], "...' is not a size in bytes"),
         (["evaluate", "a", "b", "--threads", "9" * 5000], "--threads"),
         (["evaluate", "a", "b", "-m", "map", "-o", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "--per-query", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "-o", "x", "--per-query", "./x"], "two names"),
         (
             ["evaluate", "a", "b", "-m", "map", "-o", "x.parquet"],
-            "to x.parquet: the suffix of a name tells the format",
+            "to x.parquet: the suffix sets the format",
         ),
         (["explain-evaluators", "a", "b", "-m", "map", "-o", "x.pq"], "to x.pq: the suffix"),
         (["metrics", "--format", "xml"], "xml"),
@@ -257,7 +257,7 @@ def test_metrics_shows_one(run):
         (("metrics", "recal"), "did you mean recall"),
         (("metrics", "nothing-like-it"), "unknown metric 'nothing-like-it': 'rankmill metrics'"),
         (("evaluate", "a", "b", "-m", "pre"), "unknown metric 'pre'"),
-        (("metrics", "accuracy"), "accuracy is no metric here"),
+        (("metrics", "accuracy"), "accuracy is not a metric here"),
     ],
 )
 def test_an_unknown_metric_has_five_nearest_at_most(run, command, near):
@@ -327,7 +327,7 @@ def test_metrics_prints_where_the_encoding_lacks_the_signs():
 def test_sizes(text, size):
     context, parameter = click.Context(click.Command("x")), click.Option(["--memory"])
     if size is None:
-        with pytest.raises(click.BadParameter, match="is no size in bytes"):
+        with pytest.raises(click.BadParameter, match="is not a size in bytes"):
             parse_size(context, parameter, text)
     else:
         assert parse_size(context, parameter, text) == size

@@ -57,8 +57,8 @@ def test_fields_of_a_preset_are_changed_one_by_one(run, dump, strict):
     assert semantics == Choices(order="worst", unpredicted="zero").to_dict()
     for wrong, told in (
         ("order=best-of-all", "it is one of given, confidence"),
-        ("ordr=best", "no FIELD=CHOICE"),
-        ("order", "no FIELD=CHOICE"),
+        ("ordr=best", "not FIELD=CHOICE"),
+        ("order", "not FIELD=CHOICE"),
     ):
         code, out, err = run(*arguments, "--semantics", wrong)
         assert (code, out) == (2, "")

@@ -38,7 +38,7 @@ def at_the_command_line() -> Iterator[None]:
         ("give --train, or --items with --item-group",
          "give Catalogue(train=...), or Catalogue(items=...) with Catalogue(group=...)"),
         ("--rel and --min-overlap", "Semantics(rel=...) and Rules(min_overlap=...)"),
-        ("say which, with --query-id ID", "say which, with query_id="),
+        ("choose one with --query-id ID", "choose one with query_id="),
         ("leave out --weight, or choose --semantics order=given",
          'leave out Labels(weight=...), or choose Semantics(order="given")'),
         ("name it: --item NAME on the command line, item= in Python", "name it: item="),

@@ -84,7 +84,7 @@ def test_refused_gains() -> None:
     for gain, wanted in (
         ([["a"]], ["gain", "string", "number"]),
         ([1.0], ["gain", "list 0 holds 1.0"]),
-        ([[1.0, 2.0]], ["gain", "one gain a label"]),
+        ([[1.0, 2.0]], ["gain", "one gain per label"]),
         ([[float("nan")]], ["a gain is nan", "expected a finite number"]),
     ):
         with pytest.raises(rankmill.RankmillError) as caught:

@@ -481,7 +481,9 @@ def test_bad_objects(labels: Any, runs: Any, kind: type[RankmillError], wanted: 
 
 def test_a_series_alone_is_no_table() -> None:
     series = pytest.importorskip("polars", reason="Polars is not installed").Series("items", [[1]])
-    with pytest.raises(InputError, match="expected a table, with a column of query ids beside"):
+    with pytest.raises(
+        InputError, match="expected a table, with a column of query ids in addition"
+    ):
         rankmill.evaluate(GOOD, series, "map")
     with pytest.raises(UsageError, match=r"by is a Series of values alone: give a table .* query"):
         rankmill.compare(GOOD, {"a": GOOD, "b": GOOD}, "map", by=series)
@@ -553,7 +555,7 @@ def test_bare_scores_and_sparse_features_are_refused_with_what_to_give() -> None
     scores = np.random.default_rng(4).permutation(60).reshape(6, 10) / 64
     dense = np.eye(6, 10, dtype=int)
     for matrix in (scores, scores.tolist(), scores.astype("f4")):
-        with pytest.raises(InputError, match=r"holds fractions; .* say rankmill.arrays.Matrix"):
+        with pytest.raises(InputError, match=r"holds fractions; .* use rankmill.arrays.Matrix"):
             rankmill.evaluate(dense, matrix, "map")
     with pytest.raises(UsageError, match=r"features cannot be a csr_matrix.*toarray"):
         rankmill.evaluate(

@@ -67,17 +67,17 @@ GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
     ("text", "wanted"),
     [
         # The document.
-        (GOOD + "metrics = [", ["line 3: no valid TOML"]),
-        (GOOD + "\n\nmetrics = map@12\n", ["line 5: no valid TOML"]),
-        (GOOD + 'labels = "m"\n', ["line 3: no valid TOML", "overwrite"]),
+        (GOOD + "metrics = [", ["line 3: not valid TOML"]),
+        (GOOD + "\n\nmetrics = map@12\n", ["line 5: not valid TOML"]),
+        (GOOD + 'labels = "m"\n', ["line 3: not valid TOML", "overwrite"]),
         (GOOD + "x = " + "[" * 5000, ["too deep"]),
-        (GOOD + "x = " + "1" * 5000, ["no valid TOML"]),
+        (GOOD + "x = " + "1" * 5000, ["not valid TOML"]),
         # Keys.
         (GOOD + 'metric = "map"\n', ["metric: there is no such key", "mean metrics"]),
         (GOOD + 'per-query = "q.parquet"\n', ["did you mean per_query"]),
         (GOOD + "zzz = 1\n", ["no such key", "labels, predictions, systems", "worst_slices"]),
-        (GOOD + 'query = "user"\n', ["query: it stands in the wrong place", "[columns]"]),
-        (GOOD + "in-order = true\n", ["in-order: it stands in the wrong place", "[columns]"]),
+        (GOOD + 'query = "user"\n', ["query: it is in the wrong place", "[columns]"]),
+        (GOOD + "in-order = true\n", ["in-order: it is in the wrong place", "[columns]"]),
         (GOOD + 'output = "x.json"\n', ["output: it belongs to one run", "--output on"]),
         (GOOD + "only_plan = true\n", ["it belongs to one run", "--plan on"]),
         (GOOD + "partitions = 3\n", ["it belongs to one run", "--partitions on"]),
@@ -115,7 +115,7 @@ GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
         (GOOD + "columns = 1\n", ["columns: it is the number 1", "a table: [columns]"]),
         # Values.
         (GOOD + "depth = 0\n", ["depth: 0 is not in the range"]),
-        (GOOD + 'memory = "much"\n', ["memory: 'much' is no size", "500MB"]),
+        (GOOD + 'memory = "much"\n', ["memory: 'much' is not a size", "500MB"]),
         (GOOD + '[columns]\ngain_function = "ex"\n', ["it is 'ex'", "linear, exp", "mean exp"]),
         (
             GOOD + '[semantics]\npreset = "trec"\n',
@@ -148,7 +148,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, run: Any) -> None:
         assert code == 2
         tells(error, ["cannot read", path.name, "rankmill init"])
     (tmp_path / "latin.toml").write_bytes(b'# a\nlabels = "\xe9"\n')
-    tells(run("evaluate", tmp_path / "latin.toml")[2], ["line 2: no UTF-8"])
+    tells(run("evaluate", tmp_path / "latin.toml")[2], ["line 2: not UTF-8"])
 
 
 def test_files_of_other_systems(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_help_fits_a_screen(command: str, run: Any, monkeypatch: pytest.Monkey
     assert sum(line.startswith("  rankmill ") for line in lines) <= 3
     if not command:
         groups = re.findall(r"^(\w+):$", shown, re.M)
-        assert groups == ["Options", "Score", "Compare", "Watch", "Look", "Files"]
+        assert groups == ["Options", "Score", "Compare", "Monitor", "Inspect", "Files"]
         assert all(re.search(rf"^  {name} +\S", shown, re.M) for name in COMMANDS)
         return
     left = sum(not one.is_short(key_of(command)) for one in rows_of(command))

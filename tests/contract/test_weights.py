@@ -233,7 +233,7 @@ def weighted_by(values: Any) -> pa.Table:
         ([1, 2, float("nan")], "query 3 has the weight nan in column 'w'"),
         ([1, -0.5, 3], "query 2 has the weight -0.5 in column 'w'"),
         ([float("inf"), 1, 3], "query 1 has the weight inf in column 'w'"),
-        ([1, 2e100, 3], "query 2 has the weight 2e.100 in column 'w'.* to 1e.100: mend it"),
+        ([1, 2e100, 3], "query 2 has the weight 2e.100 in column 'w'.* to 1e.100: fix it"),
         ([1, 5e-101, 3], "query 2 has the weight 5e-101 in column 'w'"),
         ([1, 2**53 + 1, 3], "column 'w': the number 9007199254740993 has no float64"),
         ([True, False, True], "column 'w' holds bool; expected a number"),
@@ -287,13 +287,13 @@ def test_requests_that_cannot_be_weighted() -> None:
             flat(rankmill.evaluate, labels, PREDICTIONS, metrics, **({"weight": "w"} | options))
 
     refused(
-        "gap is no mean over queries, .*: leave out this metric, or Labels.weight=",
+        "gap is not a mean over queries, .*: leave out this metric, or Labels.weight=",
         metrics="map,gap",
     )
     refused("unlabelled 'zero' counts them: choose", semantics={"unlabelled": "zero"})
     refused("no column 'x' for the weight; the columns are query", weight="x")
     refused("weight is a int; expected the name of a column", weight=3)
-    no_columns = "holds lists of items and no columns, so that there is no weight 'w'"
+    no_columns = "holds lists of items and no columns, so there is no weight 'w'"
     refused(f"the dict of labels {no_columns}", {1: [1], 2: [2]})
     refused(no_columns, [[1], [2]])
     refused(no_columns, rankmill.arrays.Ragged.from_lists([[1], [2]]))
@@ -343,7 +343,7 @@ def test_the_command_line(run: Any, tmp_path: Path) -> None:
     out = run("explain", *paths[:2], *asked, "--query-id", "2")[1]
     assert "map of query 2 = 0.5 / 1 = 0.5" in out
     code, _, err = run("evaluate", *paths[:2], "-m", "gap", "--weight", "w")
-    assert (code, "gap is no mean over queries" in err) == (2, True)
+    assert (code, "gap is not a mean over queries" in err) == (2, True)
     pq.write_table(weighted_by([0, 0, 0]), paths[0])
     code, _, err = run("evaluate", *paths[:2], *asked)
     assert (code, "each query that counts has the weight 0 in column 'w'" in err) == (3, True)

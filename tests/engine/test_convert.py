@@ -240,7 +240,11 @@ def test_files_of_other_formats(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("table", "options", "wanted"),
     [
-        ({"query": [7, 8, 7], "items": [[1]] * 3}, {}, ["query 7", "two rows", "one row a query"]),
+        (
+            {"query": [7, 8, 7], "items": [[1]] * 3},
+            {},
+            ["query 7", "two rows", "one row per query"],
+        ),
         ({"query": ["a", "a"], "items": [[1]] * 2}, {}, ["query 'a'", "two rows"]),
         ({"query": [1, None], "items": [[1]] * 2}, {}, ["no query id", "row 1"]),
         ({"query": [1], "items": [[1]], "score": [[float("nan")]]}, {}, ["score", "nan", "row 0"]),

@@ -54,7 +54,7 @@ def test_what_is_told_of_wide_and_long(tmp_path: Path, name: str, run_cli: Any) 
             f"format   {kind}",
             "rows     2",
             "predictions (by its columns; --labels reads it as",
-            "wide: a row a query",
+            "wide: one row per query",
             "user_id  int64 ",
             "found by its name",
             "7 (0.5), 8 (0.25)",

@@ -250,7 +250,7 @@ def test_sums_leave_default_metrics_out_as_the_preset_does() -> None:
 @pytest.mark.parametrize(
     ("content", "by", "words"),
     [
-        ("query,age\n1,x\n1,y\n", "FILE", ["query 1 has 'x' and 'y'", "'age'", "mend its rows"]),
+        ("query,age\n1,x\n1,y\n", "FILE", ["query 1 has 'x' and 'y'", "'age'", "fix its rows"]),
         ("age,city\n1,x\n", "FILE", ["age, city", "expected one with query ids"]),
         ("query,age\nq1,x\n", "FILE", ["'q1'|integer|number", "query"]),
         ("query,age\n1,(unknown)\n", "FILE", ["'age'", "has the value '(unknown)'"]),

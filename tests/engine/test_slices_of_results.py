@@ -257,7 +257,7 @@ def test_a_weighted_mean_and_a_summary_in_a_sum() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("otto", ["'otto' is no weighted sum", "NAME = "]),
+        ("otto", ["'otto' is not a weighted sum", "NAME = "]),
         ("x = ", ["breaks off at ''"]),
         ("x = map +", ["breaks off at '+'"]),
         ("x = 2 map", ["breaks off at '2 map'"]),
@@ -299,7 +299,7 @@ def test_what_a_sum_lacks(text: str, by: Any, kind: type, words: list[str]) -> N
 
 def test_two_sums_of_one_name_and_slices_of_all_systems() -> None:
     labels, runs, _, _ = cut(count=30)
-    with pytest.raises(UsageError, match="called as another sum"):
+    with pytest.raises(UsageError, match="has the name of another sum"):
         read_sums(["x = map", "x = mrr"])
     with pytest.raises(UsageError, match="compare does that"):
         rankmill.evaluate_runs(labels, runs, "map", by="unpredicted")

@@ -122,10 +122,10 @@ def test_a_hyphen_is_standard_output_or_refused(run, folder, command, option, ta
 @pytest.mark.parametrize(
     ("option", "path", "wanted"),
     [
-        ("--per-query", "v.csv", "expected a name in .parquet"),
-        ("--per-query", "v.xyz", "expected a name in .parquet"),
+        ("--per-query", "v.csv", "expected a name that ends in .parquet"),
+        ("--per-query", "v.xyz", "expected a name that ends in .parquet"),
         ("--per-query", "-", "and not -"),
-        ("-o", "v.xyz", "expected a name in .json, .csv"),
+        ("-o", "v.xyz", "expected a name that ends in .json, .csv"),
     ],
 )
 def test_spark_says_which_names_it_takes(run, folder, option, path, wanted):
@@ -159,7 +159,7 @@ def test_a_suffix_that_says_nothing_is_refused_before_anything_is_read(run, tmp_
     for option, name in (("-o", "result.xyz"), ("--report", "page.xyz"), ("-o", "run.2026-05-01")):
         code, _, err = run("evaluate", "none", "none", "-m", "map@2", option, str(tmp_path / name))
         assert (name, code) == (name, 2)
-        assert "the suffix of a name tells the format; expected a name in ." in err
+        assert "the suffix sets the format; expected a name that ends in ." in err
 
 
 def test_a_format_that_is_asked_for_may_have_any_suffix(run, folder):
@@ -179,7 +179,7 @@ def test_a_name_without_a_suffix_is_text_but_no_table(run, folder):
     assert json.loads(Path("verdict").read_text())["word"] == "held"
     code, _, err = run("evaluate", "l.csv", "p.csv", "-m", "map@2", "--per-query", "values")
     assert code == 2
-    assert "expected a name in .parquet, .csv, .jsonl, .arrow or .feather" in err
+    assert "expected a name that ends in .parquet, .csv, .jsonl, .arrow or .feather" in err
     assert not Path("values").exists()
 
 

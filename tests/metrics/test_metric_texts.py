@@ -83,7 +83,7 @@ def test_what_is_refused(text: str, wanted: list[str]) -> None:
 def test_where_one_metric_is_expected(text: str, wanted: str) -> None:
     with pytest.raises(UsageError, match=wanted):
         parse(text)
-    with pytest.raises(UsageError, match="is no metric"):
+    with pytest.raises(UsageError, match="is not a metric"):
         parse_rule(f"{text} drop <= 3%")
 
 
@@ -105,7 +105,7 @@ def test_a_file(tmp_path: Path) -> None:
         (b"# nothing\n", "metrics.txt' is a file of metrics that names none"),
         (
             b"map\xff",
-            "cannot be read: it is no text in UTF-8",
+            "cannot be read: it is not text in UTF-8",
         ),
     ],
 )

@@ -86,7 +86,7 @@ def test_names() -> None:
 @pytest.mark.parametrize(
     ("metric", "semantics", "told"),
     [
-        ("bpref(judged_only)", {}, "judged_only, which is no parameter"),
+        ("bpref(judged_only)", {}, "judged_only, which is not a parameter"),
         ("map(gain=exp)", {}, "gain=exp"),
         ("ndcg(gain=log)", {}, "expected exp"),
         ("P(judged_only=no)@5", {}, "expected true"),

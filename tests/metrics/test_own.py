@@ -428,7 +428,7 @@ async def later(labels: int) -> float:
         ("MRR", {}, recall, "there is a MRR already"),
         ("P_10", {}, recall, "there is a P_10 already"),
         ("recsys", {}, recall, "there is a recsys already"),
-        ("a b", {}, recall, "'a b' is no name for a metric; expected one such as 'wins@k'"),
+        ("a b", {}, recall, "'a b' is not a name for a metric; expected one such as 'wins@k'"),
         ("a", {}, precisions, r"a takes k, and no cutoff: call it 'a@k' or 'a\[@k\]'"),
         ("a", {"range": (1, 0)}, recall, r"the range of a is \(1, 0\); expected \(low, high\)"),
         ("a", {"better": "up"}, recall, "better of a is 'up'; expected higher, lower or neither"),
@@ -437,9 +437,9 @@ async def later(labels: int) -> float:
         ("a", {}, lambda: 1, "the function of a takes nothing; expected any of ranks, gains"),
         ("a", {}, lambda p=math.nan: 1, "the function of a takes p=nan; expected any of ranks"),
         ("a", {}, lambda p=math.inf: 1, "the function of a takes p=inf; expected any of ranks"),
-        ("a", {}, later, "a is made of a generator or coroutine; expected a function that returns"),
-        ("a", {}, functools.partial(recall, 1), "a is made of a partial; expected a function"),
-        ("a", {}, max, "a is made of a builtin_function_or_method; expected a function that"),
+        ("a", {}, later, "a is a generator or coroutine; expected a function that returns"),
+        ("a", {}, functools.partial(recall, 1), "a is a partial; expected a function"),
+        ("a", {}, max, "a is a builtin_function_or_method; expected a function that"),
     ],
 )
 def test_a_wrong_definition_is_refused(

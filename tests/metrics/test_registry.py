@@ -333,5 +333,5 @@ def hash_of(query: str) -> int:
 
 @pytest.mark.parametrize("name", ["GiniIndex@5", "CatalogCoverage@5", "UserCoverage@5"])
 def test_names_that_mean_another_number_elsewhere(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name[:-2]} is no metric here: in [ER]"):
+    with pytest.raises(UsageError, match=f"{name[:-2]} is not a metric here: in [ER]"):
         parse(name)

@@ -123,7 +123,7 @@ def test_refused_by_explain_and_weights() -> None:
     labels = pa.table({"query": [1], "items": [["a"]], "weight": [2.0]})
     with pytest.raises(UsageError, match="map:gm has a summary over all queries"):
         rankmill.explain(labels, labels, "map:gm", 1)
-    with pytest.raises(UsageError, match="map:gm is no mean over queries"):
+    with pytest.raises(UsageError, match="map:gm is not a mean over queries"):
         rankmill.evaluate(rankmill.Labels(labels, weight="weight"), labels, "map:gm")
 
 

@@ -229,7 +229,7 @@ def test_all_names_of_trec_eval() -> None:
         except UsageError as error:
             refused[name] = str(error)
     told = [
-        f"{name} needs " in why or f"{name} is no metric" in why for name, why in refused.items()
+        f"{name} needs " in why or f"{name} is not a metric" in why for name, why in refused.items()
     ]
     assert all(told), refused
     assert refused.keys() & printed["q"].keys() == {"num_q", "relstring", "runid"}

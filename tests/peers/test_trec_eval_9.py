@@ -148,7 +148,7 @@ def test_num_q_and_runid_are_left_out_with_a_note(preset: str, run: Any, tmp_pat
     ]
     assert found.notes == told
     for other in (preset, "default"):  # alone, or elsewhere, they are no metrics
-        with pytest.raises(UsageError, match="num_q is no metric here"):
+        with pytest.raises(UsageError, match="num_q is not a metric here"):
             evaluate(QRELS, RUN, ["num_q"] if other == preset else ["map", "num_q"], other)
     qrels, *runs = (tmp_path / name for name in ("a.qrels", "a.run", "b.run"))
     qrels.write_text("1 0 a 1\n")

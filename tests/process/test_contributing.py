@@ -94,7 +94,7 @@ def test_links_to_headings_lead_to_headings() -> None:
 def test_the_glossary_has_each_noun_once_and_is_of_classes() -> None:
     text = CONTRIBUTING.read_text("utf-8").partition("\n## Glossary\n")[2].partition("\n## ")[0]
     rows = re.findall(rf"^\| {LINK.pattern} \| \S.* \|$", text, re.M)
-    assert len(rows) == len(LINK.findall(text))  # a line each
+    assert len(rows) == len(LINK.findall(text))  # one line each
     names = [name for name, _ in rows]
     assert len({*names}) == len(names)
     assert [name for name, path in rows if definitions(path)[name] is not ast.ClassDef] == []

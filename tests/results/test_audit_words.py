@@ -111,5 +111,5 @@ def test_repeats(name: str) -> None:
         "precision@3",
         semantics=semantics,
     )
-    hits = {"wrong": 2, "dropped, and those behind move up": 2, "hits again if the first is one": 3}
+    hits = {"wrong": 2, "dropped, and later ones move up": 2, "hits again if the first is one": 3}
     assert result["precision@3"] == hits[text] / 3

@@ -190,7 +190,7 @@ def test_a_changed_value_is_refused_by_name(tmp_path):
     told = json.loads(result.to_json())
     told["metrics"]["map@3"] /= 2
     (tmp_path / "told.json").write_text(json.dumps(told))
-    with pytest.raises(rankmill.InputError, match=r"told.json is not as rankmill wrote it"):
+    with pytest.raises(rankmill.InputError, match=r"told.json does not match its checksum"):
         gate(str(tmp_path / "told.json"))
     del told["checksum"]  # a file that somebody made by hand
     (tmp_path / "told.json").write_text(json.dumps(told))

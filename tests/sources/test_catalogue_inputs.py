@@ -107,7 +107,7 @@ def test_lists_by_position_and_ids_do_not_mix(options: dict[str, Any]) -> None:
     refused(["labels are lists", *told], *lists, train=ids, **options)
     refused(["train are lists", *told], ids, ids, train=[[9], [4]], in_order=True, **options)
     for train in ([[9]], [[9], [4], [1]]):
-        words = ["2 lists of labels", f"{len(train)} of train", "as many"]
+        words = ["2 lists of labels", f"{len(train)} of train", "same number"]
         refused(words, *lists, train=train, **options)
     found = flat(rankmill.evaluate, *lists, "map@1", train=[[9], [4]], drop_seen=True)
     assert found.audit["seen_items"] == 2

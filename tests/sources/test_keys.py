@@ -206,8 +206,8 @@ def test_texts_that_may_be_of_different_queries_are_refused(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label_query": BOTH, "query": "key"}, r"made of session, type, .* of one column"),
-        ({"query": TEMPLATE}, r"if both have the columns, say query=\['session', 'type'\]"),
+        ({"label_query": BOTH, "query": "key"}, r"consist of session, type, .* of one column"),
+        ({"query": TEMPLATE}, r"if both have the columns, use query=\['session', 'type'\]"),
         ({"query": "{session}{type}"}, "nothing between them"),
         (
             {"query": BOTH, "label_query": ["type", "session"]},
@@ -275,7 +275,9 @@ def test_an_earlier_run_of_the_same_columns_in_another_order(tmp_path: Path) -> 
     options: dict[str, Any] = {"query": ["s", "t"], "item": "item", "in_order": True}
     rules = ["map drop <= 1%"]
     assert flat(rankmill.gate, one, one, rules, baseline=str(tmp_path / "s.parquet"), **options)
-    with pytest.raises(UsageError, match=r"made of s, t, those of .*t.parquet of t, s: name the"):
+    with pytest.raises(
+        UsageError, match=r"consist of s, t, those of .*t.parquet of t, s: name the"
+    ):
         flat(rankmill.gate, one, one, rules, baseline=str(tmp_path / "t.parquet"), **options)
 
 

@@ -176,6 +176,6 @@ def test_a_failure_with_all_labels_in_each_task_changes_no_bit(
     queries = predictions["query"].to_pylist()
     row = next(n for n, query in enumerate(queries) if (query in known) == (what == "python"))
     again = frame_of(cluster, predictions.slice(row, 1)).coalesce(1)
-    with pytest.raises(rankmill.InputError, match=f"query {queries[row]} stands a second time"):
+    with pytest.raises(rankmill.InputError, match=f"query {queries[row]} appears a second time"):
         rankmill.spark.evaluate(both[0], both[1].union(again), "map")
     assert flag.exists()

@@ -223,8 +223,8 @@ def test_frames_partitioned_by_query_are_not_shuffled_again(unsent: Any, ways: l
     assert ways == ["score_joined"]
     query = predictions["query"][0]
     for found, message in (
-        ((of_labels, of_twice), f"predictions: query {query} stands a second time"),
-        ((of_twice, of_labels), f"labels: query {query} stands a second time"),
+        ((of_labels, of_twice), f"predictions: query {query} appears a second time"),
+        ((of_twice, of_labels), f"labels: query {query} appears a second time"),
     ):
         with pytest.raises(rankmill.InputError, match=message):
             rankmill.spark.evaluate(*found, "map")

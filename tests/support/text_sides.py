@@ -108,7 +108,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "a query twice": (
         "p.csv",
         b"user,items\n1,[7 8]\n\n2,[9 10]\n1,[7 9]\n",
-        "p.csv: query 1 stands a second time in line 5; expected",
+        "p.csv: query 1 appears a second time in line 5; expected",
     ),
     "one item or several": (
         "p.csv",
@@ -136,7 +136,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
         b'{"user": 1, "items": [7]}\n{"user": 2, "items": ["a"]}\n',
         "p.jsonl: line 2: items is ['a'] (list); expected a number for each item, as before",
     ),
-    "a score that is no number": (
+    "a score that is not a number": (
         "p.csv",
         b"user,item,score\n1,7,0.5\n1,8,high\n2,9,abc\n",
         "p.csv: line 3: score is 'high'; expected a number",
@@ -146,7 +146,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
         b"user,item,score\n1,7,\n1,8,\n2,9,abc\n",
         "p.csv: line 4: score is 'abc'; expected a number",
     ),
-    "a score of JSON that is no number": (
+    "a score of JSON that is not a number": (
         "p.jsonl",
         b'{"user": 1, "item": 7, "score": 1}\n\n{"user": 2, "item": 7, "score": "abc"}\n',
         "p.jsonl: line 3: score is 'abc' (str); expected a number, as before",

@@ -24,25 +24,28 @@ from rankmill.version import install
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
-    "spark": ("rankmill.cli.spark", "Score on Spark, with the same bits."),
-    "compare": ("rankmill.cli.compare", "Tell which system is better, and whether it is real."),
-    "stability": ("rankmill.cli.stability", "Tell how stable a ranking of systems is."),
-    "gate": ("rankmill.cli.gate", "Stop a system that breaks its rules, by the exit code."),
+    "spark": ("rankmill.cli.spark", "Evaluate, compare and gate on Spark."),
+    "compare": (
+        "rankmill.cli.compare",
+        "Compare systems, with significance tests.",
+    ),
+    "stability": ("rankmill.cli.stability", "Show how stable a ranking of systems is."),
+    "gate": ("rankmill.cli.gate", "Check a system against rules; the exit code stops a job."),
     "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
-    "report": ("rankmill.cli.report", "Write a page about predictions, in HTML."),
-    "head": ("rankmill.cli.head", "Show how an input is understood, and its first queries."),
-    "check": ("rankmill.cli.check", "Tell what is wrong with a submission of a competition."),
-    "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
+    "report": ("rankmill.cli.report", "Write an HTML report on a system."),
+    "head": ("rankmill.cli.head", "Show how an input is read, and its first queries."),
+    "check": ("rankmill.cli.check", "Check a competition submission for mistakes."),
+    "explain": ("rankmill.cli.explain", "Show how a metric is computed for a query, rank by rank."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",
-        "Tell which choice of an evaluator moves a metric how far.",
+        "Show why evaluators differ on the same predictions.",
     ),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
-    "docs": ("rankmill.cli.docs", "Show a page about rankmill, or search the pages."),
-    "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options."),
+    "docs": ("rankmill.cli.docs", "Show or search the documentation."),
+    "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of inputs and options."),
     "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
-    "trec_eval": ("rankmill.cli.trec_eval", "Print what trec_eval prints, by its own flags."),
+    "trec_eval": ("rankmill.cli.trec_eval", "Print what trec_eval prints, with the same flags."),
     "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one per query."),
     "selftest": ("rankmill.cli.selftest", "Check that this installation works."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
@@ -51,8 +54,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 _GROUPS = {
     "evaluate": "Score",
     "compare": "Compare",
-    "gate": "Watch",
-    "head": "Look",
+    "gate": "Monitor",
+    "head": "Inspect",
     "init": "Files",
 }
 """The first command of a group -> its title in the help."""
@@ -212,10 +215,10 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     "rankmill",
     cls=_Commands,
     invoke_without_command=True,
-    help="Score ranked predictions against labels, exactly: Parquet, Arrow, ORC, CSV, TREC, JSON.",
+    help="Score ranked predictions against labels, fast and exactly.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="'rankmill COMMAND --help' has options and examples. Codes: 0 done, 1 no ('gate', "
-    "'check', 'selftest'), 2 wrong usage, 3 wrong data, 4 too little memory, 70 a bug, "
+    epilog="Use 'rankmill COMMAND --help' for options and examples. Exit codes: 0 done, 1 failed "
+    "(gate, check, selftest), 2 wrong usage, 3 wrong data, 4 too little memory, 70 a bug, "
     "130 interrupted.",
 )
 @click.option(

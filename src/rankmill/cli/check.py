@@ -8,11 +8,11 @@ from rankmill.cli import process
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
 
-_HELP = """Check SUBMISSION strictly against SOLUTION, and tell by the exit code if it is right (0).
+_HELP = """Check SUBMISSION strictly against SOLUTION, and exit with 1 if it has a problem.
 
-Both have the same columns: ids and items, several parted by blanks, each followed by its confidence
-for gap. SOLUTION may be the example of a submission. Each problem stands with its row and with what
-to do; see 'rankmill docs kaggle'.
+Both have the same columns: ids, and items separated by spaces, each followed by its confidence for
+gap. SOLUTION can also be the sample submission. Each problem is listed with its row and what to do.
+See 'rankmill docs kaggle'.
 """
 _EXAMPLES = """
 rankmill check sample_submission.csv submission.csv -m map@12

@@ -169,7 +169,7 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> dict[str, str]:
     for text, (field, equals, _) in zip(fields, pairs, strict=True):
         if not equals or field not in CHOICES:
             raise click.BadParameter(
-                f"{text!r} is no FIELD=CHOICE with a field of {', '.join(CHOICES)}",
+                f"{text!r} is not FIELD=CHOICE, with a field of {', '.join(CHOICES)}",
                 param_hint="--semantics",
             )
     chosen = {"preset": preset} | {field: choice for field, _, choice in pairs}

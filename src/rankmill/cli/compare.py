@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 # Options of both commands that do not change what is counted, or that each query has its own of.
 _OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads", "quiet")
 
-_HELP = """Compare the PREDICTIONS of systems with those of a baseline.
+_HELP = """Compare the PREDICTIONS of systems with a baseline, and test the differences.
 
-LABELS and PREDICTIONS are as for 'rankmill evaluate'; the first PREDICTIONS are the baseline. All
-systems are averaged over the same queries, joined by query id. For each metric there is a row per
-system: its value; its difference from the baseline with an interval; a p-value, corrected over all
-metrics and systems; a word; and the queries won, tied and lost. See 'rankmill docs comparing' for
-what to use when.
+LABELS and PREDICTIONS are the same as for 'rankmill evaluate'; the first PREDICTIONS are the
+baseline. All systems are averaged over the same queries, joined by query id. For each metric and
+system, a row shows the value; the difference from the baseline with its interval; the p-value,
+corrected over all metrics and systems; the verdict; and the queries won, tied and lost.
+See 'rankmill docs comparing' for which test to use when.
 """
 _EXAMPLES = """
 rankmill compare labels.parquet old.parquet new.parquet -m map@12

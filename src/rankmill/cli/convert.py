@@ -12,12 +12,12 @@ from rankmill.cli.output_checks import check_outputs
 from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of
 
-_HELP = """Write INPUT, labels or predictions of any kind, to OUTPUT as wide Parquet.
+_HELP = """Write INPUT, which can be labels or predictions, to OUTPUT as wide Parquet.
 
-The file has a row for each query, sorted by query id: query_id, items in rank order, and scores or
-gains if there are any. Evaluating it gives the same values, and reads least. Null items are left
-out; gains of 0 or less, repeats and empty lists are kept. OUTPUT ends in .parquet, and is written
-whole or not at all.
+The file has one row per query, sorted by query id: query_id, items in rank order, and scores or
+gains if there are any. It evaluates to the same values, and is the fastest input to read. Null
+items are dropped; gains of 0 or less, repeats and empty lists are kept. OUTPUT must end in
+.parquet. It is written completely or not at all.
 """
 _EXAMPLES = """
 rankmill convert run.trec run.parquet

@@ -13,10 +13,10 @@ from rankmill.cli.command import WHOLE, table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.process import is_terminal
 
-_HELP = """Show a PAGE about rankmill, search all pages for WORDS, or list them by kind.
+_HELP = """Show a PAGE about rankmill, search all pages for WORDS, or list the pages by kind.
 
-A page is found by its name. Other words are searched for in all pages: the sections that have all
-of them are shown, the best first. --html writes all pages as a small site, whose search works
+A page is shown by its name. All other words are searched for in all pages: the sections that have
+all of them are shown, best match first. --html writes all pages as a small site, whose search works
 without a server.
 """
 _EXAMPLES = """

@@ -14,6 +14,7 @@ from rankmill.cli.suffixes import FORMAT_OF_SUFFIX, check_suffix
 from rankmill.io import whole_files as writing
 from rankmill.io.inert_text import visible
 from rankmill.io.table_files import suffix_of
+from rankmill.show.heads import legend
 from rankmill.show.tables import Bad, Best, Facts, Part, Table, View
 from rankmill.show.writers import write
 
@@ -59,7 +60,8 @@ def deliver(
     text = "" if drawn else write(view, format)
     writing.write_files([*([] if output is None else [(output, text)]), *more])
     if drawn:
-        draw(view.screen())
+        parts = view.screen()
+        draw([*parts, *_legend(parts)])
     elif output is None:
         emit(text)
 
@@ -85,6 +87,13 @@ def draw(parts: Sequence[Part]) -> None:
         else:
             for drawing in _drawn_table(part, console.width):
                 console.print(drawing)
+
+
+def _legend(parts: Sequence[Part]) -> list[Part]:
+    """Return what explains the heads of columns, below all parts."""
+    tables = [part for part in parts if isinstance(part, Table)]
+    rows = legend(column.title for table in tables for column in table.columns)
+    return ["", Facts(rows)] if rows else []
 
 
 def _drawn(text: str) -> Text:

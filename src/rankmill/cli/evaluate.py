@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from rankmill.metrics.base import Metric
 
 _HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
-a folder, several files between commas, a URL, or - for standard input. A single FILE.toml in the
-place of both names them and the options.
+a folder, several files separated by commas, a URL, or - for standard input. Instead of both, a
+single FILE.toml can name them and the options.
 
-Several PREDICTIONS are several systems, scored side by side; the labels are read once. See
-'rankmill docs files' for the shapes that rows may have and the names by which columns are found,
-'rankmill docs formats' for text, 'rankmill docs stores' for URLs, and 'rankmill docs config' for
-FILE.toml.
+Give several PREDICTIONS to score several systems side by side; the labels are read once. See
+'rankmill docs files' for row shapes and how columns are found, 'rankmill docs formats' for text,
+'rankmill docs stores' for URLs, and 'rankmill docs config' for FILE.toml.
 """
 _EXAMPLES = """
 rankmill evaluate labels.parquet predictions.parquet -m map@12

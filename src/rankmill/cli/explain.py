@@ -15,15 +15,15 @@ from rankmill.errors import InputError
 from rankmill.io import whole_files as writing
 from rankmill.io.table_files import SUFFIXES, suffix_of
 
-_HELP = """Walk down one query's list of PREDICTIONS, and show how a metric comes about.
+_HELP = """Show how a metric is computed for one query's list of PREDICTIONS, rank by rank.
 
-LABELS and PREDICTIONS are as for 'rankmill evaluate'. A row is a rank: the item, whether it is a
-hit, and the term that it adds to the sum; below stands what the sum is divided by. The value is the
-one that 'rankmill evaluate' has for this query. For gap, which ranks all predictions in one list,
-leave out --query-id; they have to fit in memory, with about 200 bytes for each prediction. For
-auprc, best_f1, ece and the like the rows are the curve of precision and recall, or the bins.
-novelty, ild and other means over lists need what 'rankmill evaluate' needs for them, such as
---train.
+LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. Each row is a rank: the item,
+whether it is a hit, and the term that it adds to the sum. The last lines show what the sum is
+divided by, and the value, which is the one of 'rankmill evaluate' for this query. gap ranks all
+predictions in one list: leave out --query-id. The predictions must then fit in memory, at about 200
+bytes each. For auprc, best_f1, ece and related metrics, the rows are the precision-recall curve or
+the bins. novelty, ild and other means over lists need the same options as in 'rankmill evaluate',
+such as --train.
 """
 _EXAMPLES = """
 rankmill explain labels.parquet run.parquet --query-id 17 -m map@12

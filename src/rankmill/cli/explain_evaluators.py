@@ -12,15 +12,15 @@ from rankmill.cli.output_checks import check_outputs
 from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of
 
-_HELP = """Score PREDICTIONS as several evaluators do, and tell where the difference is from.
+_HELP = """Score PREDICTIONS as several evaluators do, and show which choices make the difference.
 
-LABELS and PREDICTIONS are as for 'rankmill evaluate'. The first preset that has a value is the
-base. Below each other one stand the fields in which it counts differently, each changed alone: the
-value, the difference from the base, how many queries are touched, and the one that changes most.
-See 'rankmill presets' for what they are and where they are from.
+LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. The first preset that has a value is
+the base. Each other preset is followed by the choices in which it differs from the base, each
+changed alone: the value, the difference from the base, how many queries change, and the one that
+changes most. See 'rankmill presets' for what each preset does, and its source.
 
-A preset with a * has no value on this data, as where it takes repeats for an error; it is shown
-with that field as in the base.
+A preset marked * has no value on this data, for example because it rejects repeated predictions. It
+is shown with that choice as in the base.
 """
 _EXAMPLES = """
 rankmill explain-evaluators labels.parquet run.parquet -m map@12

@@ -53,8 +53,7 @@ class FileCommand(Command):
             if isinstance(predictions, str | tuple) and predictions:
                 other = predictions if isinstance(predictions, str) else predictions[0]
                 raise click.UsageError(
-                    f"{labels} stands in the place of LABELS and PREDICTIONS: leave out {other}, "
-                    f"or {labels}",
+                    f"{labels} replaces LABELS and PREDICTIONS: leave out {other}, or {labels}",
                     ctx,
                 )
             config = read_config(labels, date=date if isinstance(date, str) else None)

@@ -13,14 +13,14 @@ from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.errors import UsageError
 
-_HELP = """Fuse the lists of two or more RUNS into one list for each query.
+_HELP = """Fuse the lists of two or more RUNS into one list per query.
 
-An item gets a number from each list that it is in: 1 / (k + rank), or its normalised confidence;
-the weight of the run multiplies it. The method makes one score of them. A list without the item
-adds nothing, and so does a run without the query. Items of equal scores stand by ascending id.
+Each list gives its items a number: 1 / (k + rank), or the normalized confidence, times the weight
+of the run. The method combines these numbers into one score per item. A list without the item adds
+nothing, and neither does a run without the query. Items with equal scores are sorted by id.
 
-FUSED ends in .parquet (a row for each query: query_id, items, scores), or in .run or .trec (a run
-of TREC), and is written whole or not at all. See 'rankmill docs fusing'.
+FUSED ends in .parquet (one row per query: query_id, items, scores), or in .run or .trec (a TREC
+run). It is written completely or not at all. See 'rankmill docs fusing'.
 """
 _EXAMPLES = """
 rankmill fuse bm25.run dense.run -o fused.run

@@ -22,11 +22,11 @@ from rankmill.errors import UsageError
 if TYPE_CHECKING:
     from rankmill.cli.run_record import Recording
 
-_HELP = """Evaluate PREDICTIONS, and tell by the exit code whether they keep rules (0) or not (1).
+_HELP = """Check PREDICTIONS against rules, and exit with 1 if they break one.
 
-LABELS and PREDICTIONS are as for 'rankmill evaluate'. A rule is about a metric, a count of the
-audit, or the age of an input; 'rankmill docs gate' has the grammar. Standard error says in a line
-for each rule why it was kept or not.
+LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. A rule is about a metric, a count of
+the audit, or the age of an input; see 'rankmill docs gate' for the grammar. For each rule, a line
+on standard error says why it was kept or broken.
 """
 _EXAMPLES = """
 rankmill gate labels.parquet new.parquet --rule 'map@12 >= 0.08'
@@ -37,12 +37,12 @@ rankmill gate labels new --baseline q.parquet --rule 'queries change <= 10%' --j
 rankmill gate rankmill.toml --history history --power
 """
 EXITS = """
-0    every rule was kept, or --undecided lets pass what the data do not decide
+0    every rule was kept, or --undecided allows those that the data cannot decide
 1    a rule was broken: the system is worse, or its inputs are not as they should be
-2    wrong usage, as a rule that names something unknown
+2    wrong usage, such as a rule that names something unknown
 3    wrong input data, such as a broken file
-4    too little memory, threads, open files or room on disk
-70   a mistake of rankmill, which asks for a report
+4    too little memory, threads, open files or disk space
+70   a bug in rankmill; please report it
 130  interrupted by Ctrl-C
 143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """

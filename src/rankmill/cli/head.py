@@ -13,10 +13,10 @@ from rankmill.config.given_inputs import source_of
 from rankmill.engine.head_view import head_view
 from rankmill.errors import InputError
 
-_HELP = """Show how INPUT, labels or predictions of any kind, would be understood.
+_HELP = """Show how rankmill reads INPUT, which can be labels or predictions.
 
-That is its format, its shape, the role of each column, and the first three queries with their first
-items. Only the first rows are read, so it is quick for files of any size.
+The output has its format, its shape, the role of each column, and the first three queries with
+their first items. Only the first rows are read, so it is quick for files of any size.
 """
 _EXAMPLES = """
 rankmill head run.trec

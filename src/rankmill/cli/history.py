@@ -11,13 +11,13 @@ from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.output_checks import check_outputs
 from rankmill.errors import plural
 
-_HELP = """Show how metrics moved over the runs of a HISTORY: the folder or URL that --history of
-other commands wrote runs to.
+_HELP = """Show how metrics moved over the runs in HISTORY, the folder or URL given as --history
+to other commands.
 
-There is a row per metric, with a line of its last 30 values; with -m there is a row per run. Only
-runs that count the same are in a trend: the same semantics, scope, gain function and definition of
-the metric as the newest run; others are named. A last value that is far from those before it is
-called drift. See 'rankmill docs nightly'.
+There is one row per metric, with a line chart of its last 30 values; with -m, there is one row per
+run. A trend has only runs that count as the newest one does, with the same semantics, scope, gain
+function and definition of the metric; the others are named. If the last value is far from those
+before it, it is marked as drift. See 'rankmill docs nightly'.
 """
 _EXAMPLES = """
 rankmill history runs
@@ -28,10 +28,10 @@ rankmill history s3://bucket/runs --since 2026-01-01 --format csv
 rankmill history prune runs --keep-last 100
 """
 
-_PRUNE_HELP = """Remove old runs from a HISTORY.
+_PRUNE_HELP = """Remove old runs from HISTORY.
 
-The time in the name of a file decides; files that other programs wrote stay. Give either --keep or
---keep-last.
+The age of a run is the time in its file name. Files of other programs are kept. Give either --keep
+or --keep-last.
 """
 
 

@@ -25,12 +25,12 @@ from rankmill.io.stores.urls import is_url, shown
 if TYPE_CHECKING:
     from rankmill.results.result import Result
 
-_HELP = """Write a first rankmill.toml for LABELS, PREDICTIONS and, if you like, a BASELINE.
+_HELP = """Write a first rankmill.toml for LABELS, PREDICTIONS and an optional BASELINE.
 
-The file drives evaluate, compare, gate and report: 'rankmill evaluate rankmill.toml'. It tells in
-comments how the inputs were understood, and has two rules for 'rankmill gate' with the values of
-today, and more in comments. A date in a name, as 2024-05-01 or 20240501, becomes {date}. An
-existing file is kept. 'rankmill docs config' tells of all keys.
+Use the file with evaluate, compare, gate and report: 'rankmill evaluate rankmill.toml'. Its
+comments show how the inputs were read. It has two rules for 'rankmill gate' with today's values,
+and more in comments. A date in a name, such as 2024-05-01 or 20240501, becomes {date}. An existing
+file is not replaced. See 'rankmill docs config' for all keys.
 """
 _EXAMPLES = """
 rankmill init labels.parquet predictions.parquet

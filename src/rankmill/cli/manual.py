@@ -70,7 +70,7 @@ PEERS = {
 }
 """A tool that a reader comes from -> what to type instead, and the page about it."""
 
-# So many sections fit a screen, with a line each below its place.
+# So many sections fit a screen, with one line each below its place.
 MOST = 10
 WIDTH = 96
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 _LEGEND = """\
 A query has R labels and n predictions. rel(i) is 1 if its i-th prediction is a
-hit, else 0; P(i) is the share of hits among its first i. name@k: only the first
-k predictions of each query count; name[@k]: the cutoff may be left out.
-Parameters stand in parentheses before it: map(rel=2)@12. Names may be in any
-case, and as trec_eval has them: map_cut_10 is map@10.
-Most metrics of one list take judged_only, as in P(judged_only)@10: what is not
-judged is dropped; ndcg and dcg take gain=exp: a gain of g is worth 2^g - 1.
-The definitions are those of the default rules: presets and --semantics change
-divisors, the order of ties, and which queries a mean is over.
+hit, else 0; P(i) is the share of hits among the first i. name@k counts only the
+first k predictions of each query; in name[@k], the cutoff is optional.
+Parameters go in parentheses before it: map(rel=2)@12. Names ignore case, and
+those of trec_eval work too: map_cut_10 is map@10.
+Most metrics of one list take judged_only, as in P(judged_only)@10, which drops
+predictions that are not judged. ndcg and dcg take gain=exp, which counts a gain
+of g as 2^g - 1. The definitions are those of the default preset; other presets
+and --semantics change divisors, the order of ties, and which queries count.
 """
 
 
@@ -34,12 +34,12 @@ divisors, the order of ties, and which queries a mean is over.
     "metrics",
     [click.Argument(["name"], required=False, shell_complete=complete_metrics)],
     help="""List the metrics: name, aliases, parameters, definition, range, better side and source.
-    With NAME, such as ndcg, show that one alone.""",
+    Give a NAME, such as ndcg, to show only that metric.""",
 )
 def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
     """List the metrics: name, aliases, parameters, definition, range, better side and source.
 
-    With NAME, such as ndcg, show that one alone.
+    Give a NAME, such as ndcg, to show only that metric.
     """
     from rankmill.metrics.elsewhere import LIBRARIES, exported_names, names_elsewhere
     from rankmill.metrics.packages import load_packages

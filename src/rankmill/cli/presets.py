@@ -15,14 +15,14 @@ from rankmill.show.tables import Column, Table, listing
 from rankmill.show.writers import write
 
 _LEGEND = """\
-How other evaluators count, for --preset NAME. Each field is a question on which evaluators differ;
-those not named are answered as by default. R labels, n predictions, k the cutoff.
+How other evaluators count; use one with --preset NAME. Each field is a choice on which evaluators
+differ; fields that are not listed have their default. R labels, n predictions, k the cutoff.
 """
 
 
 @table_command(
     "presets",
-    help="List the presets: how they count, what their metrics are called there, what was read.",
+    help="List the presets: how they count, what their metrics are called there, and the sources.",
 )
 def command(format: str) -> None:
     """List the presets: how they count, what their metrics are called there, what was read."""

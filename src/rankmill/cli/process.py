@@ -20,10 +20,10 @@ from rankmill.io.stores.urls import redacted
 
 EXIT_CODES = """
 0    done
-2    wrong usage, as an unknown metric
+2    wrong usage, such as an unknown metric
 3    wrong input data, or a metric without a value
-4    too little memory, threads, open files or room on disk; or MLflow does not answer
-70   a mistake of rankmill, which asks for a report
+4    too little memory, threads, open files or disk space; or MLflow does not answer
+70   a bug in rankmill; please report it
 130  interrupted by Ctrl-C
 143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """

@@ -18,11 +18,11 @@ from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
 from rankmill.io import whole_files as writing
 
-_HELP = """Write a page about PREDICTIONS: what the metrics are, for whom, and where to look.
+_HELP = """Write an HTML report on PREDICTIONS: their metrics, slices and queries to look at.
 
-LABELS and PREDICTIONS are as for 'rankmill evaluate'. The first PREDICTIONS are what the page is
-about; with more of them, the second is the baseline that all others are compared with. The page is
-one file of HTML, which needs no script and no other file. See 'rankmill docs report'.
+LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. The report is about the first
+PREDICTIONS. If there are more, the second are the baseline, and all others are compared with it.
+The report is one self-contained HTML file without scripts. See 'rankmill docs report'.
 """
 _EXAMPLES = """
 rankmill report labels.parquet new.parquet -m map@12 -o page.html
@@ -47,8 +47,8 @@ def command(
 
     if report is None and is_terminal(sys.stdout):
         raise UsageError(
-            "the page is HTML for a browser, not for a terminal: name a file, as -o page.html, or "
-            "say -o - to print it all the same"
+            "the page is HTML for a browser, not for a terminal: name a file, such as -o "
+            "page.html, or use -o - to print it anyway"
         )
     report = None if report == "-" else report
     parse_under(metrics, options["semantics"])

@@ -87,7 +87,7 @@ def recording_of(
     Raises
     ------
     UsageError
-        If a run could not be written to the history, a tag is no key=value, or MLflow is missing.
+        If a run could not be written to the history, a tag is not KEY=VALUE, or MLflow is missing.
     """
     named = _tags(tags)
     if named and history is None and mlflow is None:
@@ -108,7 +108,7 @@ def _tags(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise UsageError(f"--tag {text!r} is no key=value, such as model=a7")
+            raise UsageError(f"--tag {text!r} is not KEY=VALUE, such as model=a7")
         if key in tags:
             raise UsageError(f"--tag {key} is given twice, as {tags[key]!r} and {value!r}")
         tags[key] = value

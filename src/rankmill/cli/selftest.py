@@ -17,11 +17,11 @@ from rankmill.errors import RankmillError
 from rankmill.io.inert_text import visible_message
 from rankmill.version import __version__
 
-_HELP = """Check this installation, and tell by the exit code if it works (0).
+_HELP = """Check that this installation works, and exit with 1 if it does not.
 
-A small dump that comes with rankmill is scored in each way in which larger ones are, and the values
-have to be the expected ones to the last bit. It takes less than a minute: the first time, some
-kernels are compiled.
+A small dataset that comes with rankmill is scored in each way in which larger ones are, and the
+values must match to the last bit. This takes less than a minute; the first time, some kernels are
+compiled.
 """
 _EXITS = process.EXIT_CODES.replace("0    done", "0    all checks passed\n1    a check failed")
 
@@ -94,7 +94,7 @@ def _cache() -> str:
     folders = compiled_so_far().folders
     if not folders:
         raise RuntimeError(
-            "no folder can be written to, so that every process compiles its kernels anew: set "
+            "no folder can be written to, so every process compiles its kernels again: set "
             "NUMBA_CACHE_DIR to a folder of yours"
         )
     return f"kernels are kept in {', '.join(folders)}"
@@ -109,8 +109,9 @@ def _scored(folder: Path = DUMP, suffix: str = "csv", memory: int = 1 << 30) -> 
     for name, wanted in GOLDEN.items():
         if result[name] != float.fromhex(wanted):
             raise ArithmeticError(
-                f"{name} is {result[name]!r}, expected {float.fromhex(wanted)!r}: install rankmill "
-                "and its dependencies anew; if it stays, report it with the line of versions"
+                f"{name} is {result[name]!r}, expected {float.fromhex(wanted)!r}: reinstall "
+                "rankmill and its dependencies; if the error stays, report it with the line of "
+                "versions"
             )
     found = {name: result.audit[name] for name in COUNTS}
     if found != COUNTS:

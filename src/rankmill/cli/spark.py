@@ -22,20 +22,20 @@ from rankmill.spark.cluster_plan import cluster_plan_view
 
 _HELP = """Score ranked PREDICTIONS against LABELS on Spark with 'rankmill spark evaluate'.
 
-'rankmill spark compare' and 'rankmill spark gate' do there what these commands do on one machine.
+Use 'rankmill spark compare' and 'rankmill spark gate' to compare and gate systems on Spark.
 
-An input is a path or URL that Spark reads, several between commas, or with --labels-as table the
-name of a table. --train is read in the same way; the driver reads --items, --features and the files
-of --by, which have to fit into its memory.
+An input is a path or URL that Spark can read, several of them separated by commas, or, with
+--labels-as table, the name of a table. --train is read in the same way. The driver reads --items,
+--features and the files of --by, which must fit into its memory.
 
-The suffix tells the format: .csv and .tsv, which have a header or --columns, .json and .jsonl,
-.orc; all else is Parquet. --labels-as and --predictions-as may also name another format of Spark,
-such as delta. A single FILE.toml in the place of both names them and the options, as for 'rankmill
-evaluate'.
+The suffix sets the format: .csv and .tsv, with a header or --columns; .json and .jsonl; .orc;
+anything else is Parquet. --labels-as and --predictions-as can also name another format of Spark,
+such as delta. Instead of both inputs, a single FILE.toml can name them and the options, as for
+'rankmill evaluate'.
 
-The session is the one of spark-submit, or that of the variables and files of Spark, or one on this
-machine. What is counted, and every bit of it, is as by 'rankmill evaluate'. Long rows need a rank
-or a confidence, because rows of Spark have no order. See 'rankmill docs spark'.
+The session is that of spark-submit, the one that Spark's variables and files define, or one on this
+machine. The result is the same as that of 'rankmill evaluate', to the last bit. Long rows need a
+rank or a confidence, because rows have no order in Spark. See 'rankmill docs spark'.
 """
 _EXAMPLES = """
 rankmill spark evaluate labels.parquet predictions.parquet -m map@12

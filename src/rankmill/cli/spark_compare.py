@@ -14,10 +14,10 @@ from rankmill.cli.run_record import Recording
 from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
 from rankmill.config.face import face_of
 
-_HELP = """Compare the PREDICTIONS of systems with those of a baseline on Spark.
+_HELP = """Compare the PREDICTIONS of systems with a baseline on Spark.
 
-It is 'rankmill compare' for inputs that Spark reads, which are named as for 'rankmill spark
-evaluate': the same table, bit by bit, the same FILE.toml, and the same exit codes.
+This is 'rankmill compare' for inputs that Spark reads, named as for 'rankmill spark evaluate': the
+table is the same to the last bit, and so are FILE.toml and the exit codes.
 """
 _EXAMPLES = """
 rankmill spark compare labels.parquet old new -m map@12

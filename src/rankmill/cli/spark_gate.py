@@ -14,12 +14,12 @@ from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.baseline_choice import is_choice
 from rankmill.config.face import face_of
 
-_HELP = """Evaluate PREDICTIONS on Spark, and exit with 1 if they break a rule.
+_HELP = """Check PREDICTIONS on Spark against rules, and exit with 1 if they break one.
 
-It is 'rankmill gate' for inputs that Spark reads, which are named as for 'rankmill spark
-evaluate': the same verdict, FILE.toml and exit codes. The driver writes all outputs, the history
-among them. A baseline is predictions or the folder of an earlier --per-query; or one of those of
-'rankmill gate' that are on this machine.
+This is 'rankmill gate' for inputs that Spark reads, named as for 'rankmill spark evaluate': the
+verdict, FILE.toml and exit codes are the same. The driver writes all outputs, including the
+history. A baseline can be predictions, the folder of an earlier --per-query, or a baseline of
+'rankmill gate' on this machine.
 """
 _EXAMPLES = """
 rankmill spark gate labels.parquet new --rule 'map@12 >= 0.08'

@@ -14,13 +14,14 @@ from rankmill.config.given_inputs import source_of, system_names
 from rankmill.errors import InputError
 from rankmill.io.stores.urls import redacted
 
-_HELP = """Tell how far the ranking of systems depends on the cutoff, the metric and the queries.
+_HELP = """Show how far the ranking of systems depends on the cutoff, the metric and the queries.
 
-LABELS and PREDICTIONS are as for 'rankmill evaluate'; several PREDICTIONS are several systems. For
-each metric there is a table over the cutoffs: the value and the rank of each system. It is followed
-by how well rankings at two cutoffs and by two metrics agree, how well random halves of the queries
-agree, and how many queries are needed to tell a system from the next one. One system has a table of
-values with intervals only. See 'rankmill docs stability' for what each number says.
+LABELS and PREDICTIONS are the same as for 'rankmill evaluate'; give several PREDICTIONS for several
+systems. For each metric, a table over the cutoffs shows the value and the rank of each system.
+Below it are how well rankings at two cutoffs and by two metrics agree, how well random halves of
+the queries agree, and how many queries are needed to distinguish a system from the next one. For
+one system, there is only a table of values with intervals. See 'rankmill docs stability' for what
+each number means.
 """
 _EXAMPLES = """
 rankmill stability labels.parquet a.parquet b.parquet c.parquet -m map

@@ -64,6 +64,6 @@ def check_suffix(path: str, what: str, suffixes: tuple[str, ...]) -> None:
     if suffix_of(path) not in ("", *suffixes):
         named = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
         raise UsageError(
-            f"cannot write {what} to {shown(path)}: the suffix of a name tells the format; "
-            f"expected a name in {named}"
+            f"cannot write {what} to {shown(path)}: the suffix sets the format; expected a name "
+            f"that ends in {named}"
         )

@@ -30,11 +30,11 @@ _LONG = {
 
 _HELP = """Print what trec_eval 9.0.8 prints about RUN under QRELS, byte for byte.
 
-FLAGS are those of trec_eval: -q shows each query too, -n not all of them; -c takes the mean over
-all queries of QRELS; -m names measures, such as official, all_trec, set or P.5,10; -l is the least
-level that is relevant, -M the number of documents that count, -J counts only judged ones; -N is the
-number of documents in the collection, -Z a file of means for z-scores, -D 0.QUERY the only query.
-Version 10 is 10.0-rc3.
+FLAGS are those of trec_eval. -q also prints each query, and -n omits the summary. -c averages over
+all queries of QRELS. -m names measures, such as official, all_trec, set or P.5,10. -l is the lowest
+relevant level, -M the number of documents that count per query, and -J counts judged documents
+only. -N is the number of documents in the collection, -Z a file of means for z-scores, and -D
+0.QUERY the only query. Version 10 is 10.0-rc3.
 """
 _EXAMPLES = """
 rankmill trec_eval qrels.txt run.txt

@@ -7,13 +7,13 @@ from rankmill.cli.draw import emit
 
 _HELP = """Compile all kernels and store them, so that later runs start at once.
 
-Otherwise the first evaluations of large inputs compile the kernels that they need, which takes a
-few seconds; small inputs run as plain Python until then.
-Run this command once when you build a container image, as the user who will evaluate there. The
-compiled kernels are stored beside the package, or in the folder NUMBA_CACHE_DIR if it is set. A
-folder that other users can write to is not used, because saved kernels are code. They work only on
-the same kind of processor. If the image will run on other processors, set NUMBA_CPU_NAME=generic
-for this command and for all later runs.
+Without this, the first evaluations of large inputs take a few seconds longer, because they compile
+the kernels that they need; small inputs run as plain Python until then. Run this command once when
+you build a container image, as the user who will evaluate there. The kernels are stored next to the
+package, or in the folder NUMBA_CACHE_DIR if it is set. A folder that other users can write to is
+not used, because stored kernels are code. Stored kernels only work on the same kind of processor.
+If the image will run on other processors, set NUMBA_CPU_NAME=generic for this command and for all
+later runs.
 """
 
 

@@ -11,22 +11,22 @@ from rankmill.errors import InputError
 class Matrix:
     """A number for each query and item: row q is query q, column i is item i.
 
-    As predictions the numbers are scores: all items are ranked, and equal scores stand in the order
-    of the columns unless the semantics say otherwise. As labels they are gains: what is not 0 is a
-    label with this gain. Where all labels of a matrix are 1, they have no gains.
+    As predictions, the numbers are scores: all items are ranked, and equal scores keep the order of
+    the columns unless the semantics say otherwise. As labels, they are gains: every item with a
+    gain other than 0 is a label. If all gains of a matrix are 1, its labels have no gains.
 
     Parameters
     ----------
     values : array_like or torch.Tensor, shape (queries, items)
         Numbers, which are not copied; float16 and bfloat16 are counted with as float32, integers as
-        float64, so that no value changes. A tensor may require a gradient, and be on any device:
-        it is copied to the CPU a block of rows at a time. Sparse arrays of SciPy are taken in the
-        place of a matrix; their stored cells count.
+        float64, which changes no value. A tensor may require a gradient, and be on any device:
+        it is copied to the CPU a block of rows at a time. Sparse arrays of SciPy are taken instead
+        of a matrix; their stored cells count.
 
     Raises
     ------
     InputError
-        If the values are not two-dimensional, or no numbers.
+        If the values are not two-dimensional, or are not numbers.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Matrix:
                 values = np.asarray(values)
             except ValueError:
                 raise InputError(
-                    "the rows of a Matrix are not all as long; expected one number for "
+                    "the rows of a Matrix do not all have the same length; expected one number for "
                     "each query and item"
                 ) from None
         if values.ndim != 2:
@@ -73,7 +73,7 @@ class Matrix:
 
     @classmethod
     def of(cls, values: Any) -> Self:
-        """What is given as a matrix, or its values."""
+        """The matrix, or the values of one."""
         return values if isinstance(values, cls) else cls(values)
 
     @property

@@ -29,7 +29,7 @@ Spot = Callable[[int], str]
 
 LISTS = (list, tuple, np.ndarray, set, frozenset)
 SETS = (set, frozenset)
-# Types with a value that is no number, or no time, and differs from itself.
+# Types with a value that is not a number, or no time, and differs from itself.
 NAN_LIKE = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 # How many cells of a column are looked at to find its type. Every later cell must fit it.
 SAMPLE = 100
@@ -275,7 +275,7 @@ def join_items(cells: Any, count: int, limit: int | None = None) -> Any:
 
 
 def _join_texts(cells: Any, count: int) -> Any:
-    """Join lists of texts in half of Arrow's time; None if any item is no text."""
+    """Join lists of texts in half of Arrow's time; None if any item is not text."""
     try:
         data = np.frombuffer("\0".join(map("\0".join, filter(None, cells))).encode(), np.uint8)
     except (TypeError, UnicodeError):

@@ -52,7 +52,7 @@ class Ragged:
         """Ragged lists from an iterable of sequences of integers, floats or strings.
 
         Other items are taken as `evaluate` takes them, but floats stay floats, and none may be
-        missing, as the values may stand beside those of another Ragged. A missing list is empty.
+        missing, because the values may belong to those of another Ragged. A missing list is empty.
         """
         from rankmill.columns.objects import arrow_lists
 

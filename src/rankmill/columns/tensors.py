@@ -24,7 +24,7 @@ def numpy_of(value: Any) -> Any:
         return (held.float() if str(held.dtype) == "torch.bfloat16" else held).numpy()
     except (TypeError, NotImplementedError) as error:  # of a meta tensor, or of 8 bits
         raise InputError(
-            f"a tensor of {value.dtype} on {value.device} is no array of NumPy: {error}"
+            f"a tensor of {value.dtype} on {value.device} is not a NumPy array: {error}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The file rankmill.toml: its values, the lines where they stand, how a first one is written."""
+"""The file rankmill.toml: its values, their lines, and how a first one is written."""
 
 from typing import TYPE_CHECKING
 

@@ -57,7 +57,7 @@ def parse_size(context: click.Context, parameter: click.Parameter, text: str) ->
     if size < 1:
         shown = text if len(text) <= MOST_DIGITS else f"{text[:MOST_DIGITS]}..."
         raise click.BadParameter(
-            f"{shown!r} is no size in bytes; expected one such as 500MB, 2GB or 1GiB"
+            f"{shown!r} is not a size in bytes; expected one such as 500MB, 2GB or 1GiB"
         )
     return size
 
@@ -67,7 +67,7 @@ def _integers(_: click.Context, __: click.Parameter, text: str) -> list[int]:
         return [int(one) for one in text.split(",")]
     except ValueError:
         raise click.BadParameter(
-            f"{text!r} is no list of positive integers, such as 1,5,10"
+            f"{text!r} is not a list of positive integers, such as 1,5,10"
         ) from None
 
 

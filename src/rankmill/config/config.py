@@ -26,7 +26,7 @@ from rankmill.semantics.choices import CHOICES
 
 @dataclass(frozen=True)
 class Config:
-    """What a file says, checked and filled in; paths are relative to the working folder.
+    """The contents of a file, checked and filled in; paths are relative to the working folder.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Config:
     document: Document = field(repr=False)
 
     def arguments(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """Return what the file says of the parameters of a function of rankmill.
+        """Return the arguments in the file for a function of rankmill.
 
         Names of files that a command writes are left out.
         """
@@ -91,8 +91,8 @@ class Config:
         >>> config = Config("x.toml", "", {}, None, {"margin": -1}, {}, Document("x.toml", {}))
         >>> config.with_keys("margin is -1")
         'margin is -1 (in x.toml: margin)'
-        >>> config.with_keys("leave out --rank, or say --semantics order=best")
-        'leave out --rank, or say --semantics order=best (in x.toml: columns.rank, semantics.order)'
+        >>> config.with_keys("leave out --rank, or use --semantics order=best")
+        'leave out --rank, or use --semantics order=best (in x.toml: columns.rank, semantics.order)'
         """
         known = {flag: one.place for one in keys().values() for flag in one.flags}
         known |= {name: one.place for name, one in keys().items() if name in self.options}
@@ -149,9 +149,9 @@ def read_config(
     path
         The file. Paths in it are relative to its folder.
     date : str, optional
-        What ``{date}`` stands for, such as "2024-05-01"; by default today in UTC.
+        The value of ``{date}``, such as "2024-05-01"; by default today in UTC.
     environment : mapping, optional
-        What ``${NAME}`` stands for; by default the variables of the process.
+        The values of ``${NAME}``; by default the variables of the process.
 
     Returns
     -------

@@ -72,7 +72,7 @@ def read_document(
         found = _AT.search(reason)
         last = text.count("\n") + (not text.endswith("\n"))
         line = "" if found is None else f", line {found[1] or last}"
-        raise UsageError(f"{name}{line}: no valid TOML: {_AT.sub('', reason)}") from None
+        raise UsageError(f"{name}{line}: not valid TOML: {_AT.sub('', reason)}") from None
 
 
 def _text(path: str) -> str:
@@ -90,7 +90,7 @@ def _text(path: str) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}, line {line}: no UTF-8; save the file as UTF-8") from None
+        raise UsageError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from None
 
 
 def _filled(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _TOP = """\
 # The file of 'rankmill evaluate', 'compare', 'gate' and 'report', as in
 #   rankmill evaluate rankmill.toml
-# A key is an option of these commands; 'rankmill docs config' tells of all. Paths are relative to
+# A key is an option of these commands; 'rankmill docs config' lists them. Paths are relative to
 # the folder of this file. In texts, {date} is today in UTC, {date:%Y%m%d} the same as 20240501, and
 # ${NAME} a variable of the environment.
 """

@@ -74,7 +74,7 @@ def _check_version(document: Document) -> None:
         document.fail(
             ("version",),
             f"it is {version}, and this rankmill reads {VERSION}; expected a file written for it: "
-            "install a newer rankmill, or write the file anew by 'rankmill init'",
+            "install a newer rankmill, or write the file again by 'rankmill init'",
         )
 
 
@@ -165,7 +165,7 @@ def _unknown(
     name = str(place[-1]).replace("-", "_").lower()
     if name in elsewhere:
         table = elsewhere[name]
-        document.fail(place, f"it stands in the wrong place; expected it {_in(table)}")
+        document.fail(place, f"it is in the wrong place; expected it {_in(table)}")
     there = f"a known key {_in('' if len(place) == 1 else str(place[0]))}"
     meant = nearest(name, known)
     if not meant:

@@ -105,7 +105,7 @@ def _shown(date: datetime.date, form: str | None) -> str:
     try:
         return date.strftime(form)
     except ValueError as error:
-        raise UsageError(f"{form!r} is no format of a date, as %Y%m%d is: {error}") from None
+        raise UsageError(f"{form!r} is not a date format such as %Y%m%d: {error}") from None
 
 
 def parse_date(text: str | None) -> datetime.date:

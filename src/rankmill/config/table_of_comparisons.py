@@ -13,7 +13,7 @@ RULES = (
     _gate(
         "--rule RULE",
         "Rules.rules",
-        "A rule to keep; repeat for more. 'rankmill docs gate' has the grammar.",
+        "A rule that must hold; repeat for more. See 'rankmill docs gate' for the grammar.",
         short="*",
         name="rules",
         kind="texts",
@@ -21,16 +21,16 @@ RULES = (
     Option(
         "--baseline INPUT",
         "baseline",
-        "Predictions or an earlier run to compare with. A run is the .parquet or .arrow file "
-        "of its --per-query, the JSON file of its result; or last, best, median:7, ago:28d of "
-        "--history.",
+        "Predictions or an earlier run to compare with. For an earlier run, give the .parquet "
+        "or .arrow file of its --per-query, the JSON file of its result, or last, best, "
+        "median:7 or ago:28d to take it from --history.",
         on="gate spark",
         short="*",
     ),
     _gate(
         "--undecided [warn|pass|fail]",
         "Rules.undecided",
-        "What comes of a rule if data do not suffice. warn and pass exit with 0.",
+        "What to do if the data cannot decide a rule. warn and pass exit with 0.",
         short="*",
         default="warn",
         choices=("warn", "pass", "fail"),
@@ -38,8 +38,8 @@ RULES = (
     _gate(
         "--min-overlap SHARE",
         "Rules.min_overlap",
-        "The share of all queries that both sides need to be compared query by query. With less, "
-        "the two values are compared as a whole.",
+        "The smallest share of all queries that both sides must have to be compared query by "
+        "query. Below it, only the two overall values are compared.",
         kind="number",
         least=0,
         most=1,
@@ -48,15 +48,15 @@ RULES = (
     _gate(
         "--family-confidence C",
         "Rules.family_confidence",
-        "Let all rules that have a confidence hold together with this one, such as 0.95.",
+        "The confidence, such as 0.95, with which all rules that have a confidence hold together.",
         kind="number",
     ),
     _gate(
         "--power",
         "",
-        "Give no verdict: show what the rules would see. That is, for each rule, the smallest drop "
-        "that it fails in 80% of nights on these data, its false alarms a year, and which nights "
-        "of --history would have failed. Only -o is written.",
+        "Show what the rules can detect, without a verdict. For each rule, this is the "
+        "smallest drop that it fails in 80% of nights on this data, its false alarms per "
+        "year, and the nights in --history that would have failed. Only -o is written.",
         on="gate",
     ),
 )
@@ -65,24 +65,25 @@ COMPARISON = (
     Option(
         "--baseline NAME",
         "baseline",
-        "The system to compare with, by path or name. By default it is the "
-        "first of 'compare', and the second of 'report'.",
+        "The system to compare with, by path or name. By default, it is the first one in "
+        "'compare' and the second one in 'report'.",
         on="compare report spark",
         short="*",
     ),
     _compare(
         "--all-pairs",
         "all_pairs",
-        "Compare every two systems, not only each with the baseline. One table has all systems and "
-        "metrics, and raised letters after a value name the systems that it is better than.",
+        "Compare every pair of systems, not only each with the baseline. One table has all "
+        "systems and metrics; raised letters after a value name the systems that it is better "
+        "than.",
         on="compare",
         frames=False,
     ),
     _compare(
         "--test TEST",
         "Tests.tests",
-        "A test: t, randomization, bootstrap, bca, wilcoxon, sign or tukey. Repeat for more; the "
-        "first decides.",
+        "A test: t, randomization, bootstrap, bca, wilcoxon, sign or tukey. Repeat for more; "
+        "the first one decides.",
         short="*",
         name="tests",
         kind="texts",
@@ -91,14 +92,14 @@ COMPARISON = (
     _compare(
         "--correction NAME",
         "Tests.correction",
-        "How p-values are corrected over metrics and systems, or pairs of these: holm, "
+        "How to correct p-values for several metrics and systems, or pairs of systems: holm, "
         "bonferroni, bh or none.",
         default="holm",
     ),
     _compare(
         "--confidence LEVEL",
         "confidence Rules.confidence",
-        "The confidence of intervals. The t-test of 'stability' has the level 1 - LEVEL.",
+        "The confidence level of intervals. The t-test of 'stability' has the level 1 - LEVEL.",
         on="compare stability spark",
         kind="number",
         default=0.95,
@@ -114,9 +115,9 @@ COMPARISON = (
     Option(
         "--by COLUMN|FILE",
         "by",
-        "Also show slices; repeat for more. Queries are cut by the values of a column "
-        "of the labels; of all columns of a FILE (with a folder or a suffix in its name) with "
-        "query ids; of label_count, list_length, label_popularity or unpredicted.",
+        "Also show slices of queries; repeat for more. Slice by a column of the labels; by "
+        "all columns of a FILE with query ids, whose name must have a folder or a suffix; or "
+        "by label_count, list_length, label_popularity or unpredicted.",
         on="evaluate compare gate report spark",
         short="compare gate report",
         table="",
@@ -125,8 +126,8 @@ COMPARISON = (
     Option(
         "--sum SUM",
         "sums",
-        "Also show a weighted sum of metrics and slices; repeat for more. It is "
-        "'NAME = 0.3*METRIC[COLUMN=VALUE] + 0.7*METRIC', where a part in [] is one slice of --by.",
+        "Also show a weighted sum of metrics and slices; repeat for more. Write it as 'NAME = "
+        "0.3*METRIC[COLUMN=VALUE] + 0.7*METRIC', where [COLUMN=VALUE] is a slice of --by.",
         on="evaluate spark",
         table="",
         name="sums",
@@ -135,8 +136,8 @@ COMPARISON = (
     _compare(
         "--worst-slices N",
         "worst_slices",
-        "Also list the N slices in which each system lost most. They are of one or two of --by; p "
-        "is corrected over all slices.",
+        "Also list the N slices in which each system lost most. Slices combine one or two of "
+        "the columns of --by, and p-values are corrected over all of them.",
         kind="integer",
         least=0,
         default=0,
@@ -144,9 +145,9 @@ COMPARISON = (
     _compare(
         "--moved N",
         "moved",
-        "Also list the N queries that gained and lost most. 'compare' shows the "
-        "command that explains each (none with --drop-seen, which 'rankmill explain' does not "
-        "have).",
+        "Also list the N queries that gained and lost most. 'compare' also prints the command "
+        "that explains each of them, except with --drop-seen, which 'rankmill explain' does "
+        "not support.",
         on="compare gate spark",
         kind="integer",
         least=0,
@@ -156,23 +157,25 @@ COMPARISON = (
     _compare(
         "--cluster COLUMN",
         "cluster",
-        "Take errors and tests of clusters of queries. Queries with the same value in this column "
-        "of the labels or of a file of --by, such as the sessions of a user, are not independent.",
+        "Compute errors and tests over clusters of queries. Queries with the same value in "
+        "this column of the labels or of a --by file, such as the sessions of a user, are not "
+        "independent.",
         on="compare gate",
         frames=False,
     ),
     _compare(
         "--adjust COLUMN|FILE",
         "adjust",
-        "Narrow intervals by a number that was known of each query before. It may be its value "
-        "last month: a column of the labels, or a FILE with query ids and the numbers.",
+        "Narrow the intervals by a number that was known for each query beforehand, such as "
+        "its value last month. Give a column of the labels, or a FILE with query ids and "
+        "numbers.",
         on="compare gate",
         frames=False,
     ),
     _compare(
         "--replicates N",
         "Tests.replicates",
-        "The random replicates of randomization, bootstrap, bca and tukey.",
+        "The number of random replicates of randomization, bootstrap, bca and tukey.",
         kind="integer",
         least=1,
         default=10_000,
@@ -180,7 +183,7 @@ COMPARISON = (
     _compare(
         "--seed N",
         "Tests.seed seed",
-        "The seed of random numbers: of replicates, and of the halves of 'stability'.",
+        "The seed of random numbers: of replicates, and of the halves in 'stability'.",
         on="compare stability spark",
         kind="integer",
         least=0,
@@ -196,14 +199,14 @@ COMPARISON = (
     _stability(
         "--power P",
         "power",
-        "The probability that the queries needed show a difference.",
+        "The power for which to estimate how many queries are needed.",
         kind="number",
         default=0.8,
     ),
     _stability(
         "--splits N",
         "splits",
-        "How often the queries are halved at random.",
+        "How many times to split the queries into random halves.",
         kind="integer",
         least=1,
         default=100,
@@ -219,10 +222,11 @@ FUSING = (
     _fuse(
         "--method NAME",
         "method",
-        "How lists are fused; by default rrf. By rank: rrf, isr, log-isr, logn-isr, bordafuse, "
-        "condorcet, rbc. By normalised confidence: combsum, combmnz, combanz, combmin, combmax, "
-        "combmed, combgmnz, mixed, wmnz. Trained: mapfuse, posfuse, slidefuse, probfuse, segfuse, "
-        "bayesfuse. 'rankmill docs fusing' has the formulas.",
+        "How to fuse the lists; rrf by default. By rank: rrf, isr, log-isr, logn-isr, "
+        "bordafuse, condorcet, rbc. By normalized confidence: combsum, combmnz, combanz, "
+        "combmin, combmax, combmed, combgmnz, mixed, wmnz. Trained: mapfuse, posfuse, "
+        "slidefuse, probfuse, segfuse, bayesfuse. See 'rankmill docs fusing' for the "
+        "formulas.",
         default="rrf",
         # As in analysis/fuse/methods.py, which loads NumPy. A test holds them equal.
         choices=FUSIONS,
@@ -230,26 +234,26 @@ FUSING = (
     _fuse(
         "--norm NAME",
         "norm",
-        "How confidences are normalised; by default min-max. Others are min-max-inverted, max, "
-        "sum, z-score, rank, borda and none. Methods by rank have none.",
+        "How to normalize confidences; min-max by default. The others are min-max-inverted, "
+        "max, sum, z-score, rank, borda and none. Methods by rank do not normalize.",
         choices=("min-max", "min-max-inverted", "max", "sum", "z-score", "rank", "borda", "none"),
     ),
     _fuse(
         "--train-labels FILE|DIR",
         "train_labels",
-        "Labels of training queries. Trained methods and --optimise take them.",
+        "Labels of training queries. Trained methods and --optimise need them.",
         kind="input",
     ),
     _fuse(
         "--optimise METRIC",
         "optimise",
-        "Choose weights by a metric. It is that over the training queries, and chooses --k and "
-        "--parameter too; what is given stays.",
+        "Choose the weights by a metric. It is computed over the training queries. This also "
+        "chooses --k and --parameter, unless you give them.",
     ),
     _fuse(
         "--tries N",
         "tries",
-        "The largest number of settings to try for --optimise; by default 1000.",
+        "The maximum number of settings that --optimise tries; 1000 by default.",
         kind="integer",
         least=1,
         default=1000,
@@ -258,20 +262,20 @@ FUSING = (
     _fuse(
         "--weights NUMBERS",
         "weights",
-        "A weight for each run, as 2,1; by default all are 1.",
+        "The weight of each run; all 1 by default. Separate them by commas: 2,1.",
     ),
-    _fuse("--k K", "k", "The k of rrf; by default 60.", kind="integer", least=1),
+    _fuse("--k K", "k", "The k of rrf; 60 by default.", kind="integer", least=1),
     _fuse(
         "--parameter NUMBER",
         "parameter",
-        "A number that the method takes, such as phi of rbc. Others are gamma of combgmnz, sigma "
+        "The parameter of the method, such as phi of rbc. Others are gamma of combgmnz, sigma "
         "of logn-isr, segments of probfuse, and window of slidefuse.",
         kind="number",
     ),
     _fuse(
         "--top N",
         "top",
-        "Keep the first N items of each fused list; by default all.",
+        "Keep only the first N items of each list. By default, all are kept.",
         kind="integer",
         least=1,
     ),

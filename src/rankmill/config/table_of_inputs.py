@@ -20,9 +20,9 @@ INPUTS = (
     _column(
         "--query COLUMN",
         "Labels.query Predictions.query",
-        "The column of query ids in both inputs. Several columns make a query, as session,type. "
-        "Where one side has their joined text in a column, '{session}_{type}' makes that text of "
-        "the columns of the other side.",
+        "The column of query ids in both inputs. If several columns identify a query, list "
+        "them: session,type. If one input has them joined in one column of text, give the "
+        "pattern that joins the columns of the other: '{session}_{type}'.",
         short="*",
     ),
     _column(
@@ -52,141 +52,144 @@ INPUTS = (
     _column(
         "--label-query COLUMN",
         "Labels.query",
-        "The column of query ids in the labels, in place of --query.",
+        "The column of query ids in the labels, if it is not that of --query.",
     ),
     _column(
         "--label-item COLUMN",
         "Labels.item",
-        "The column of items in the labels, in place of --item.",
+        "The column of items in the labels, if it is not that of --item.",
     ),
     _column(
         "--labels-as FORMAT",
         "Labels.format",
-        "The format of the labels, where names and content do not tell it. It is parquet, arrow, "
-        "orc, csv, tsv, trec or jsonl; or csv-long (an item in each row), csv-wide (a list in a "
-        "cell), csv-blanks, csv-commas, csv-semicolons, csv-bars (a list parted by these), "
-        "csv-pairs (items and confidences in a cell), and the same for tsv.",
+        "The format of the labels, if it is not detected. One of parquet, arrow, orc, csv, "
+        "tsv, trec or jsonl; or csv-long (one item per row), csv-wide (a list per cell), "
+        "csv-blanks, csv-commas, csv-semicolons, csv-bars (a list per cell, separated by "
+        "these), csv-pairs (items and confidences in a cell), and the same for tsv.",
         frames=False,
     ),
     _column(
         "--predictions-as FORMAT",
         "Predictions.format",
-        "The format of the predictions, as for --labels-as.",
+        "The format of the predictions, if it is not detected. See --labels-as.",
         frames=False,
     ),
     _column(
         "--columns NAMES",
         "Labels.columns Predictions.columns",
-        "The names of the columns of text without a header, as query,item,score.",
+        "The column names of text files without a header, such as query,item,score.",
         frames=False,
     ),
     _column(
         "--label-columns NAMES",
         "Labels.columns",
-        "The names of the columns of the labels, in place of --columns.",
+        "The column names of the labels, if they are not those of --columns.",
         frames=False,
     ),
     _column(
         "--encoding NAME",
         "Labels.encoding Predictions.encoding",
-        "The encoding of text that is not UTF-8, as Python calls it: latin-1, cp1252, utf-16.",
+        "The encoding of text that is not UTF-8, by its Python name: latin-1, cp1252, utf-16.",
         frames=False,
     ),
     _column(
         "--label-encoding NAME",
         "Labels.encoding",
-        "The encoding of the labels, in place of --encoding.",
+        "The encoding of the labels, if it is not that of --encoding.",
         frames=False,
     ),
     _column(
         "--in-order",
         "Predictions.in_order",
-        "The rows of long predictions are in rank order. Neither ranks nor confidences order "
-        "them; gap still reads the confidences.",
+        "Rank long predictions by the order of their rows. Ranks and confidences then do not "
+        "order them; gap still reads the confidences.",
         short="init",
     ),
     _column(
         "--binary",
         "Labels.binary",
-        "Labels are just relevant or not. No gains are read, and every label is relevant.",
+        "Ignore gains: every label is relevant.",
         short="evaluate init",
     ),
     _column(
         "--padding ITEM",
         "Labels.padding Predictions.padding",
-        "An item that is none, such as the -1 with which short lists are filled. It is dropped as"
-        " a null item is.",
+        "An item that only fills up short lists, such as -1. It is dropped, as null items are.",
         frames=False,
     ),
     _column(
         "--subtopic COLUMN",
         "Labels.subtopic",
-        "The column of subtopics in long labels, for metrics such as alpha_ndcg and err_ia. It "
-        "is 'iteration' in TREC's qrels of diversity.",
+        "The column of subtopics in long labels, for metrics such as alpha_ndcg and err_ia. "
+        "In TREC's diversity qrels, it is 'iteration'.",
     ),
     _side(
         "--weight COLUMN",
         "Labels.weight",
-        "The column of the labels that says how much each query counts in the means.",
+        "The column of the labels with the weight of each query in the means.",
     ),
     _beside(
         "--train FILE|DIR",
         "Catalogue.train",
-        "What queries had in training, for novelty, popularity and their kin. Rows of a query and"
-        " an item, or lists, in any format that labels may have. See 'rankmill docs catalogue'.",
+        "What each query had in training, for novelty, popularity and related metrics. It has "
+        "rows of a query and an item, or lists, in any format of labels. See 'rankmill docs "
+        "catalogue'.",
     ),
     _beside(
         "--items FILE|DIR",
         "Catalogue.items",
-        "The catalogue that coverage and gini are over: a table with a column of items. By "
-        "default these are the items of --train, else of --features, else all labels and "
-        "predictions.",
+        "The catalogue for coverage and gini: a table with a column of items. By default, "
+        "these are the items of --train, else of --features, else all labels and predictions.",
     ),
     _beside(
         "--item-group COLUMN",
         "Catalogue.group",
-        "The column of --items with the group of each item, or its groups, such as genres. For "
-        "exposure_parity, miscalibration, ild and epd.",
+        "The column of --items with the group of each item, or its groups, such as genres. "
+        "exposure_parity, miscalibration, ild and epd need it.",
         kind="text",
     ),
     _beside(
         "--features FILE|DIR",
         "Catalogue.features",
-        "The vectors of items, for ild_cosine and epd_cosine. A table with a column of items and "
-        "one of lists of numbers, or several of numbers.",
+        "The vectors of items, for ild_cosine and epd_cosine. A table with a column of items, "
+        "and one column of lists of numbers or several of numbers.",
     ),
     _one(
         "--labels",
         "Labels",
-        "Read it as labels. By default the columns tell: it is labels if it has gains, but "
+        "Read the input as labels. By default, it is read as labels if it has gains, but "
         "neither ranks nor confidences.",
         name="role",
         bare="labels",
     ),
     _one(
-        "--predictions", "Predictions", "Read it as predictions.", name="role", bare="predictions"
+        "--predictions",
+        "Predictions",
+        "Read the input as predictions.",
+        name="role",
+        bare="predictions",
     ),
     _run(
         "--as --labels-as --predictions-as FORMAT",
         "Labels.format Predictions.format",
-        f"The format of the files, if they do not tell it. One of {', '.join(FORMATS)}.",
+        f"The format of the files, if it is not detected. One of {', '.join(FORMATS)}.",
         name="told_format",
         choices=tuple(FORMATS),
     ),
     _run(
         "--columns --label-columns NAMES",
         "Labels.columns Predictions.columns",
-        "The names of columns without a header, as query,item.",
+        "The column names of files without a header. Separate them by commas: query,item.",
     ),
     _run(
         "--encoding --label-encoding NAME",
         "Labels.encoding Predictions.encoding",
-        "The encoding of text that is not UTF-8, as latin-1 or utf-16.",
+        "The encoding of text that is not UTF-8. Examples are latin-1 and utf-16.",
     ),
     _run(
         "--query --label-query COLUMN",
         "Labels.query Predictions.query",
-        "The column of query ids. Several as session,type or '{session}_{type}'.",
+        "The column of query ids. List several as session,type or '{session}_{type}'.",
     ),
     _run("--item --label-item COLUMN", "Labels.item Predictions.item", "The column of items."),
     _run("--score COLUMN", "Predictions.score", "The column of confidences."),
@@ -194,36 +197,36 @@ INPUTS = (
     _run(
         "--in-order",
         "Predictions.in_order",
-        "The rows of long predictions are in rank order, whatever their confidences.",
+        "Rank long predictions by the order of their rows. Their confidences do not matter.",
     ),
     _run(
         "--padding ITEM",
         "Labels.padding Predictions.padding",
-        "An item that is none, such as -1, which is dropped.",
+        "An item that only fills up short lists. It is dropped; an example is -1.",
     ),
-    _check("--query COLUMN", "row_id_column_name", "The column of ids; by default the first one."),
-    _check("--item COLUMN", "item", "The column of items; by default the only other one."),
+    _check("--query COLUMN", "row_id_column_name", "The column of ids; the first one by default."),
+    _check("--item COLUMN", "item", "The column of items; the only other one by default."),
     _check(
         "--score COLUMN",
         "confidence",
-        "The column of confidences of a submission with one item a row, so that ids may repeat.",
+        "The column of confidences, if the submission has one item per row. Ids may then repeat.",
     ),
     _one("--gain COLUMN", "Labels.gain", "The column of graded relevance."),
-    _one("--binary", "Labels.binary", "Labels are just relevant or not."),
+    _one("--binary", "Labels.binary", "Ignore gains: every label is relevant."),
 )
 METRICS = (
     _check(
         "-m --metric METRIC",
         "metric",
-        "What the competition scores by, as map@12 or gap. Its cutoff is the most that a row may "
-        "hold.",
+        "The metric of the competition, such as map@12 or gap. Its cutoff is the maximum "
+        "number of items in a row.",
         required=True,
     ),
     Option(
         "-m --metric METRIC",
         "metrics",
-        "What to compute, as map@5,10,mrr; repeat for more. A set of metrics, such as recsys, and "
-        "@FILE with names stand for several. See 'rankmill metrics'.",
+        "Metrics, such as map@5,10,mrr; repeat for more. A set of metrics, such as recsys, "
+        "and @FILE with names stand for several. See 'rankmill metrics'.",
         on="evaluate compare report spark",
         table="",
         short="*",
@@ -234,7 +237,7 @@ METRICS = (
     Option(
         "-m --metric METRIC",
         "metrics",
-        "A metric without a cutoff, as map; repeat for more. See 'rankmill metrics'.",
+        "A metric without a cutoff, such as map; repeat for more. See 'rankmill metrics'.",
         on="stability",
         short="*",
         name="metrics",
@@ -244,7 +247,7 @@ METRICS = (
     Option(
         "-m --metric METRIC",
         "metrics",
-        "A metric to compute beside those of the rules; repeat for more.",
+        "A metric to compute in addition to those of the rules; repeat for more.",
         on="gate spark",
         name="metrics",
         kind="texts",
@@ -252,7 +255,7 @@ METRICS = (
     Option(
         "-m --metric METRIC",
         "",
-        "Show each run of this metric, as map@12; repeat for more.",
+        "Show each run of this metric, such as map@12; repeat for more.",
         on="history",
         short="*",
         name="metrics",
@@ -261,7 +264,7 @@ METRICS = (
     Option(
         "-m --metric METRIC",
         "metric",
-        "What to show, as map@12.",
+        "The metric to explain, such as map@12.",
         on="explain explain-evaluators",
         short="*",
         required=True,
@@ -269,9 +272,8 @@ METRICS = (
     Option(
         "--define FILE.py",
         "",
-        "Run a file of Python that defines metrics of your own. They then work by name. It runs "
-        "that code, so give only a file that you trust; repeat for more. See 'rankmill docs "
-        "metrics'.",
+        "Run a Python file that defines your own metrics; repeat for more. Give only a file "
+        "that you trust, because its code runs. See 'rankmill docs metrics'.",
         on=f"{SIDES} history metrics",
         table="",
         short="metrics",
@@ -280,12 +282,16 @@ METRICS = (
     Option(
         "--query-id ID",
         "query_id",
-        "The query whose list to show; none for gap.",
+        "The query to explain; leave it out for gap.",
         on="explain",
         short="*",
     ),
     Option(
-        "--elsewhere", "", "List what other libraries call them instead.", on="metrics", short="*"
+        "--elsewhere",
+        "",
+        "List the names of the metrics in other libraries.",
+        on="metrics",
+        short="*",
     ),
     Option("--sets", "", "List the sets of metrics, such as official.", on="metrics", short="*"),
 )
@@ -293,7 +299,7 @@ COUNTING = (
     Option(
         "--as VERSION",
         "",
-        "The version of trec_eval that is stood in for.",
+        "The version of trec_eval to reproduce.",
         on="trec_eval",
         short="*",
         name="version",
@@ -303,7 +309,7 @@ COUNTING = (
     Option(
         "--preset NAME",
         "Semantics.preset",
-        "Count as another evaluator, such as trec_eval. 'rankmill presets' lists all presets.",
+        "Count as another evaluator, such as trec_eval. See 'rankmill presets' for all presets.",
         on=_PRESETS,
         table="semantics",
         short="*",
@@ -312,8 +318,9 @@ COUNTING = (
     Option(
         "--semantics FIELD=CHOICE",
         "Semantics",
-        "Change a choice, as repeated_predictions=drop. Repeat the option to change more of what "
-        "the preset chooses. If a FIELD or CHOICE is unknown, the error message lists all.",
+        "Change a choice of the preset; repeat for more. An example is "
+        "repeated_predictions=drop. If a FIELD or CHOICE is unknown, the error message lists "
+        "all.",
         table="semantics",
         on=_PRESETS,
         short="evaluate",
@@ -323,21 +330,21 @@ COUNTING = (
     Option(
         "--presets NAMES",
         "presets",
-        "Presets between commas; if not given, default and all that have the metric.",
+        "Presets separated by commas; by default, all that have the metric.",
         on="explain-evaluators",
         short="*",
     ),
     _side(
         "--rel N",
         "Semantics.rel",
-        "The least gain that counts as relevant. It is for every metric with a parameter rel: map"
-        " becomes map(rel=N). trec_eval -l.",
+        "The lowest gain that counts as relevant. It applies to every metric with a parameter "
+        "rel: map becomes map(rel=N). It is trec_eval's -l.",
         kind="number",
     ),
     _side(
         "--depth N",
         "Semantics.depth",
-        "Only the first N predictions of each query count. trec_eval -M.",
+        "Count only the first N predictions of each query. It is trec_eval's -M.",
         kind="integer",
         least=1,
         short="stability explain-evaluators",
@@ -345,14 +352,14 @@ COUNTING = (
     _side(
         "--judged-only",
         "Semantics.judged_only",
-        "Drop the predictions that are not among the labels with a gain of 0 or more. Those "
-        "behind move up. trec_eval -J.",
+        "Drop predictions that are not labels with a gain of 0 or more. Those after them move "
+        "up. It is trec_eval's -J.",
     ),
     _column(
         "--gain-function --gain-map [linear|exp|GAIN=WORTH,...]",
         "Semantics.gain_function",
-        "What a gain g of a label is worth in ndcg, dcg and their like. It is g (linear), 2^g - 1"
-        " (exp), or what a map says for every gain, as trec_eval's ndcg.1=3,2=7.",
+        "How ndcg, dcg and related metrics count a gain g. It counts as g (linear), as 2^g - "
+        "1 (exp), or as what a map gives for each gain, as in trec_eval's ndcg.1=3,2=7.",
         default="linear",
         choices=("linear", "exp"),
         pairs=True,
@@ -360,7 +367,7 @@ COUNTING = (
     Option(
         "--drop-seen",
         "Catalogue.drop_seen",
-        "Drop the predictions that their query had in --train. Those behind move up.",
+        "Drop predictions that their query had in --train. Those after them move up.",
         on=f"{_LOCAL} spark",
         table="",
     ),

@@ -40,9 +40,9 @@ OUTPUT = (
     Option(
         "--format FORMAT",
         "",
-        "The format: table, json, csv, markdown or latex. By default the suffix of the -o "
-        "file decides; without a suffix it is table. In csv, a text that begins with "
-        "= + - @ or ' gets a ' in front, so that a spreadsheet does not read it as a formula.",
+        "The format: table, json, csv, markdown or latex. By default, the suffix of the -o "
+        "file decides; without a suffix, it is table. In csv, text that begins with = + - @ "
+        "or ' gets a leading ', so a spreadsheet does not read it as a formula.",
         on=_WRITING,
         short="evaluate compare spark stability explain explain-evaluators history",
         choices=FORMATS,
@@ -68,8 +68,8 @@ OUTPUT = (
     Option(
         "--per-query FILE",
         "",
-        "Also write the values of each query to FILE. Its suffix tells the format: "
-        f"{NAMED}. A .parquet or .arrow file is a baseline for a later 'gate'.",
+        f"Also write the values of each query to FILE. Its suffix sets the format: {NAMED}. A "
+        ".parquet or .arrow file can be the baseline of a later 'gate'.",
         on="evaluate compare gate",
         short="*",
         table="",
@@ -77,43 +77,46 @@ OUTPUT = (
     Option(
         "--per-query DIR",
         "",
-        "Also write the values of each query to DIR, a new folder. It holds Parquet.",
+        "Also write the values of each query to DIR. It is a new folder of Parquet.",
         on="spark",
         short="*",
     ),
     Option(
         "--curve FILE",
         "",
-        "Also write the points of curves to FILE: metrics over their cutoffs (-m map@1..100), "
-        "precision over recall (-m pr), and the curves and bins of auprc, ece and their like. Its "
-        f"suffix tells the format: .json, {NAMED}. --plot draws them.",
+        "Also write the points of curves to FILE. These are metrics over their cutoffs (-m "
+        "map@1..100), precision over recall (-m pr), and the curves and bins of auprc, ece "
+        f"and related metrics. The suffix sets the format: .json, {NAMED}. Use --plot to draw "
+        "them.",
         on="evaluate",
         table="",
     ),
     _gate(
         "--json FILE",
         "",
-        "Also write all numbers to FILE, as JSON. '-' is standard output, if -o names a file.",
+        "Also write all numbers to FILE as JSON. '-' is standard output, if -o names a file.",
         short="*",
     ),
-    _gate("--junit FILE", "", "Also write a test case per rule, as JUnit XML.", short="*"),
+    _gate(
+        "--junit FILE", "", "Also write JUnit XML to FILE. It has a test case per rule.", short="*"
+    ),
     _gate(
         "--markdown FILE",
         "",
-        "Also write a pull request's summary to FILE. '-' appends it to the file that "
+        "Also write a pull request summary to FILE. '-' appends it to the file that "
         "$GITHUB_STEP_SUMMARY names.",
         short="*",
     ),
     _gate(
         "--summary FILE",
         "",
-        "Also write a line for a chat to FILE. It has the verdict, and what broke by how much. '-' "
-        "prints it, in the place of the result unless -o names a file.",
+        "Also write one line for a chat to FILE. It has the verdict, and how far each broken "
+        "rule is off. '-' prints it, instead of the result unless -o names a file.",
     ),
     Option(
         "--plot FILE",
         "",
-        "Also draw a picture to FILE, in .svg, .png or .pdf. The last two need matplotlib: "
+        "Also draw a plot to FILE, as .svg, .png or .pdf. The last two need matplotlib: "
         f"{install('plot')}.",
         on="evaluate compare",
         table="",
@@ -121,7 +124,7 @@ OUTPUT = (
     Option(
         "--plot FILE",
         "",
-        "Also draw a picture to FILE, in .svg, .png or .pdf. The last two need matplotlib: "
+        "Also draw a plot to FILE, as .svg, .png or .pdf. The last two need matplotlib: "
         f"{install('plot')}.",
         on="stability history",
         short="*",
@@ -129,8 +132,8 @@ OUTPUT = (
     Option(
         "--report FILE",
         "",
-        "Also write an HTML page about the run to FILE. It needs nothing else; 'rankmill docs "
-        "report' shows one.",
+        "Also write an HTML report on the run to FILE. It is self-contained; see 'rankmill "
+        "docs report' for a picture.",
         on="evaluate compare gate",
         short="*",
         table="",
@@ -138,15 +141,15 @@ OUTPUT = (
     Option(
         "--leaderboard FILE",
         "",
-        "Also write a page to FILE, in HTML, with the table of all systems, the pairs if they are "
-        "compared, and the slices. In 'compare' it implies --all-pairs.",
+        "Also write an HTML page with the table of all systems to FILE. It also has the "
+        "slices, and the pairs if they are compared. In 'compare', it implies --all-pairs.",
         on="evaluate compare",
         table="",
     ),
     Option(
         "-o --report FILE",
         "",
-        "Write to FILE instead of standard output. On a terminal, FILE has to be named.",
+        "Write to FILE instead of standard output. FILE is required on a terminal.",
         on="report",
         short="*",
         table="",
@@ -154,8 +157,8 @@ OUTPUT = (
     Option(
         "--history DIR",
         "history",
-        "Also record the run in the folder or URL DIR. It becomes a small Parquet file of its own. "
-        "See 'rankmill history'.",
+        "Also record the run in DIR, a folder or URL. Each run is a small Parquet file. See "
+        "'rankmill history'.",
         on="evaluate compare gate spark",
         short="*",
         table="",
@@ -163,7 +166,7 @@ OUTPUT = (
     Option(
         "--history DIR",
         "",
-        "Also show how the metrics went in the runs of a history. Nothing is added to it.",
+        "Also show how the metrics moved over the runs in DIR. Nothing is added to it.",
         on="report",
         short="*",
         table="",
@@ -171,7 +174,7 @@ OUTPUT = (
     Option(
         "--tag KEY=VALUE",
         "",
-        "Give the run a tag in the history and in MLflow, as model=a7; repeat for more.",
+        "Tag the run in the history and in MLflow, such as model=a7; repeat for more.",
         on="evaluate compare gate spark",
         table="",
         name="tags",
@@ -180,8 +183,8 @@ OUTPUT = (
     Option(
         "--mlflow [URI]",
         "",
-        "Also log the run to the MLflow server at URI. By default it is MLFLOW_TRACKING_URI. Put "
-        "the option last, or write --mlflow=URI.",
+        "Also log the run to the MLflow server at URI. By default, it is MLFLOW_TRACKING_URI. "
+        "Put the option last, or write --mlflow=URI.",
         on="evaluate compare gate spark",
         table="",
         bare="",
@@ -189,15 +192,15 @@ OUTPUT = (
     Option(
         "--date DATE",
         "time",
-        "The date of the run in a history, and {date} in FILE.toml, as 2024-05-01. By default it "
-        "is today in UTC.",
+        "The date of the run in a history, and of {date} in FILE.toml, such as 2024-05-01. By "
+        "default, it is today in UTC.",
         on=FILE,
     ),
     Option(
         "--plan",
         "",
-        "Only tell what would be read, in how much memory. On Spark also what would "
-        "be shuffled, and by how many tasks.",
+        "Only show what would be read. The plan includes the memory that it takes; on Spark, "
+        "also what would be shuffled, and in how many tasks.",
         on="evaluate spark",
         short="*",
         name="only_plan",
@@ -205,20 +208,21 @@ OUTPUT = (
     Option(
         "--since TIME",
         "since",
-        "Only runs since a date, as 2026-01-01, or of the last hours, days or weeks, as 30d.",
+        "Only show runs since a date, such as 2026-01-01, or of the last hours, days or "
+        "weeks, such as 30d.",
         on="history",
         short="*",
     ),
-    _prune("--keep AGE", "", "Keep the runs of the last hours, days or weeks, as 365d."),
+    _prune("--keep AGE", "", "Keep the runs of the last hours, days or weeks, such as 365d."),
     _prune("--keep-last N", "", "Keep the N newest runs.", kind="integer", least=1),
-    _prune("--dry-run", "", "Only tell which runs would be removed."),
+    _prune("--dry-run", "", "Only show which runs would be removed."),
     Option("--force", "", "Replace an existing file.", on="init", short="*"),
-    Option("--no-evaluate", "", "Leave out the values of today.", on="init", short="*"),
+    Option("--no-evaluate", "", "Do not compute today's values.", on="init", short="*"),
     Option(
         "--integers [query|item]",
         "integers",
-        "Write these ids of text as integers, to be compared with integers. Repeat for both. By "
-        "default they are strings.",
+        "Write these text ids as integers, to match integers. Repeat for both. By default, "
+        "they are strings.",
         on="convert",
         short="*",
         kind="texts",
@@ -227,14 +231,14 @@ OUTPUT = (
     Option(
         "--html DIR",
         "",
-        "Write all pages as a small site into a folder. It needs no network.",
+        "Write all pages to DIR as a small site with a search box. It works offline.",
         on="docs",
         short="*",
     ),
     Option(
         "--man",
         "",
-        "Print the help of all commands as a page for man, as for man1/rankmill.1.",
+        "Print the help of all commands as a man page, such as man1/rankmill.1.",
         on="docs",
         short="*",
     ),
@@ -245,10 +249,11 @@ RESOURCES = (
     Option(
         "--memory SIZE",
         "memory",
-        "The memory limit for large inputs, as 500MB. If the confidences for gap need "
-        "more, they are read twice. If counts of items or long rows with scattered queries need "
-        "more, they go to disk. If the labels need more and the files are sorted by query, one "
-        "range of queries is held at a time. On Spark it is that of a task.",
+        "The memory limit, such as 500MB. It is for large inputs: if the confidences for gap "
+        "need more, they are read twice. If counts of items or long rows with scattered "
+        "queries need more, they go to disk. If the labels need more and the files are sorted "
+        "by query, one range of queries is held at a time. On Spark, it is the limit of each "
+        "task.",
         on=f"{_LOCAL} spark {_ROWS}",
         short="*",
         table="",
@@ -258,7 +263,7 @@ RESOURCES = (
     Option(
         "--threads N",
         "threads",
-        "How many threads; by default all available CPUs.",
+        "Threads to use; all available CPUs by default.",
         on=f"{_LOCAL} {_ROWS}",
         table="",
         kind="integer",
@@ -269,7 +274,7 @@ RESOURCES = (
     Option(
         "--partitions N",
         "partitions",
-        "The number of partitions that rows are shuffled into. By default it is one for 32 MB of "
+        "The number of partitions to shuffle rows into. By default, it is one per 32 MB of "
         "input, and rows are shuffled only if they must be.",
         on="spark",
         short="*",

@@ -48,8 +48,8 @@ class Alike:
             metric = parse(name.strip().removesuffix(OF_BASELINE))
             if not metric.spec.kernel or metric.needs_judged or metric.summary:
                 raise UsageError(
-                    f"{name} is nothing that two lists come to: take a metric with a mean over "
-                    f"queries that hits alone tell, such as rbo(p=0.9)@10{OF_BASELINE}"
+                    f"{name} cannot be computed for two lists: take a metric with a mean over "
+                    f"queries that depends on hits alone, such as rbo(p=0.9)@10{OF_BASELINE}"
                 )
             check_defined(metric, semantics)
             if semantics.ties_open:

@@ -35,9 +35,9 @@ def convert(
 ) -> dict[str, Any]:
     """Write labels or predictions of any kind as wide Parquet, sorted by query id.
 
-    The file has a row for each query: ``query_id``, ``items`` in rank order, and ``scores`` or
+    The file has one row per query: ``query_id``, ``items`` in rank order, and ``scores`` or
     ``gains`` if the input has them. Integer ids are sorted as numbers, strings as bytes. Evaluating
-    the file gives the same values as the input, to the last bit, and reads least: where labels need
+    the file gives the same values as the input, to the last bit, and is the fastest: if labels need
     more than `memory`, `evaluate` holds one range of ids at a time.
 
     Long predictions are written in the order in which they are evaluated: by rank if there is one,
@@ -51,18 +51,18 @@ def convert(
         The input, as for `evaluate`. Given bare it is labels if it has gains but neither ranks nor
         confidences, and else predictions.
     path : str or path
-        The file to write; its name ends in .parquet. It is written whole or not at all.
+        The file to write; its name ends in .parquet. It is written completely or not at all.
     integers : sequence of {"query", "item"}
-        Which ids of text are written as integers. By default they are strings, as text alone does
-        not tell, and then they can be compared with strings only.
+        Which ids of text are written as integers. By default they are strings, which match only
+        strings.
     threads : int, optional
         The number of threads; by default the number of CPUs.
     memory : int
         A limit in bytes for the rows that are grouped, and another for those that are sorted. If
         they need more, temporary files are used.
     progress : bool or callable, optional
-        True prints rows on standard error. Else a function, called with the number of
-        rows done and the number of all.
+        True prints progress on standard error. A function is called with the number of rows done
+        and their total.
 
     Returns
     -------

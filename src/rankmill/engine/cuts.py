@@ -123,7 +123,8 @@ def _frame_of(table: Any) -> Any:
         )
     if table.name is None:
         raise UsageError(
-            "by is a Series without a name: name it as its slices, as in series.rename('country')"
+            "by is a Series without a name: name it after its slices, as in "
+            "series.rename('country')"
         )
     if table.index.names == [None]:
         if table.index.dtype.kind in "iu":

@@ -41,7 +41,7 @@ def evaluate(
 
     By default, queries without a label are left out of the means, and a query with labels but no
     predictions scores 0. Labels are a set. A repeated prediction counts at its first place. A null
-    item is no prediction: the predictions after it move up. Equal confidences count in gap with
+    item is not a prediction: the predictions after it move up. Equal confidences count in gap with
     the expected value over all their orders. `semantics` changes each of these rules, so the
     result can follow the rules of another library.
 
@@ -49,35 +49,34 @@ def evaluate(
     ----------
     labels, predictions : Labels and Predictions, or what these hold
         `Labels` and `Predictions` say how their data are read, such as the names of columns that
-        are not found by their usual names (user_id, query_id, item_id, items, score, rank, gain
-        and so on). Data whose columns have usual names are taken as they are.
-        A Parquet file, several, a glob, a directory (also Hive-partitioned); or a frame of pandas
-        or Polars, a DuckDB relation, a pyarrow.Table or anything that exports an Arrow stream; or
-        ``{query: [items]}``, ``{query: {item: score or gain}}``, or lists aligned by position
-        (``rankmill docs python`` shows all of them).
-        *Wide*: one row for each query, with a list column of items in rank order and, optionally,
-        a list column of confidences. *Long*: one row for each query and item, optionally with a
-        rank or a confidence. A long list is in the order of its ranks if there are any, else of
-        falling confidence, else of its rows, if no column of numbers is left over. Ids are
-        integers or strings. If one side is a `Ragged` or a list of lists, so must be the other,
-        and list q of both belongs to query q.
+        are not found by their usual names (user_id, query_id, item_id, items, score, rank, gain and
+        so on). Data with usual column names can be given as they are. A Parquet file, several, a
+        glob, a directory (also Hive-partitioned); or a frame of pandas or Polars, a DuckDB
+        relation, a pyarrow.Table or anything that exports an Arrow stream; or ``{query: [items]}``,
+        ``{query: {item: score or gain}}``, or lists aligned by position (``rankmill docs python``
+        shows all of them). *Wide*: one row for each query, with a list column of items in rank
+        order and, optionally, a list column of confidences. *Long*: one row for each query and
+        item, optionally with a rank or a confidence. A long list is sorted by rank if there are
+        ranks, else by descending confidence, else it keeps the order of its rows, if no column of
+        numbers is left over. Ids are integers or strings. If one side is a `Ragged` or a list of
+        lists, so must be the other, and list q of both belongs to query q.
     metrics : str or iterable of str
         Names such as "map@12", "first_hit" or "gap", "map@5,10" for two cutoffs and "map@1..100"
         for a hundred; a set of them, which is "official" (what trec_eval prints), "recsys" or "pr"
         (precision over recall); or "@FILE" for the names in a file. ``rankmill metrics`` prints all
         names, and with ``--sets`` what a set holds.
     semantics : str, Semantics or mapping
-        The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
-        (``rankmill presets`` prints all of them), or a `Semantics` with choices of your own, and
-        with what counts at all. A mapping names only its fields that differ from the default.
+        How to count, where evaluators differ: the name of a preset such as "trec_eval"
+        (``rankmill presets`` prints all of them), or a `Semantics` with your own choices. A mapping
+        names only the fields that differ from the default.
     by : str, table or sequence of these
-        How to cut the queries into slices, in each of which the metrics are computed as well: a
-        column of the labels; a path or a table with query ids, all other columns of which cut; or
-        "label_count", "list_length", "label_popularity" or "unpredicted", as for `compare`. The
-        slices are `Result.by`: what the queries of each come to alone, to the last bit.
+        Slices of the queries, for which the metrics are also computed: a column of the labels; a
+        path or a table with query ids, where every other column makes slices; or "label_count",
+        "list_length", "label_popularity" or "unpredicted", as for `compare`. The slices are in
+        `Result.by`, each with the values that its queries have alone, to the last bit.
     sums : str or iterable of str
         Weighted sums of metrics, each with a name: "total = 0.3*recall@20:micro[type=carts] +
-        0.7*map", where what stands in [] is one slice of `by`. They are `Result.sums`.
+        0.7*map", where [] holds one slice of `by`. They are in `Result.sums`.
     catalogue : Catalogue, optional
         The items that can be shown, and what queries had in training, for metrics such as coverage,
         novelty and ild.
@@ -85,7 +84,7 @@ def evaluate(
         The number of threads; by default the number of CPUs that this process may use. The result
         does not depend on it.
     memory : int
-        A limit in bytes; what the program and the batches being scored take comes on top. If the
+        A limit in bytes, in addition to what the program and the current batches take. If the
         confidences for gap need more, they are read a second time, and those of correct predictions
         go to a temporary file; so do counts of items, and long predictions whose queries are
         scattered. Labels, if `per_query` is False and the row groups of the Parquet files of both
@@ -94,8 +93,8 @@ def evaluate(
     per_query : bool
         Whether the result holds a table with the values of each query.
     progress : bool or callable, optional
-        True prints rows on standard error. Else a function, called with the number of
-        prediction rows done and the number of all.
+        True prints progress on standard error. A function is called with the number of prediction
+        rows done and their total.
 
     Returns
     -------
@@ -121,13 +120,13 @@ def evaluate(
     >>> result["map@12"], result["first_hit"]
     (0.6666666666666666, 0.75)
 
-    A column that has no usual name is named; "recsys" is a set of metrics.
+    Name a column that does not have a usual name. "recsys" is a set of metrics.
 
     >>> labels = Labels(pa.table({"buyer": [7, 8], "items": [[1, 2], [3]]}), query="buyer")
     >>> evaluate(labels, predictions, "recsys")["hit@10"]
     1.0
 
-    Queries are cut into slices by what is known of them.
+    Use `by` to evaluate slices of the queries.
 
     >>> evaluate(labels, predictions, "recall@2", by="label_count").by.to_pylist()[0]["value"]
     1.0
@@ -167,8 +166,8 @@ def evaluate_runs(
     Returns
     -------
     Results
-        A dict with the result of each system, shown as a table. The errors are those of `evaluate`.
-        A UsageError is also raised if `runs` is no mapping.
+        A dict with the result of each system, shown as a table. Errors are as for `evaluate`; a
+        UsageError is also raised if `runs` is not a mapping.
 
     Examples
     --------

@@ -108,8 +108,8 @@ def _trec_ties(predictions: Input, result: Result) -> list[str]:
     if not (tied and predictions.source.format == "TREC run" and result.semantics == DEFAULT):
         return []
     return [
-        f"{plural(tied, 'prediction', 'has', 'have')} a score that another one of their query has: "
-        "they rank as they stand in the file; trec_eval ranks them by document, as its preset does"
+        f"{plural(tied, 'prediction', 'has', 'have')} the same score as another of their query: "
+        "they rank in the order of the file; trec_eval ranks them by document, as its preset does"
     ]
 
 

@@ -33,7 +33,7 @@ class Head(dict[str, Any]):
 
 
 def head(source: Any) -> Head:
-    """Tell how an input is understood; only its first batch is read.
+    """Show how an input is read, from its first batch.
 
     Parameters
     ----------

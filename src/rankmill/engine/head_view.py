@@ -10,7 +10,7 @@ from rankmill.results.provenance import doubt_fact
 from rankmill.show.tables import Column, Facts, Part, Table, View
 from rankmill.version import stamp
 
-_SHAPES = {"wide": "wide: a row a query, with lists", "long": "long: a row an item"}
+_SHAPES = {"wide": "wide: one row per query, with lists", "long": "long: one row per item"}
 _ORDERS = {"rank": "by rank", "score": "by falling score", "rows": "the order of the rows"}
 _BY = {"told": "you named it", "name": "found by its name", "part": "part of the query"}
 

@@ -101,7 +101,7 @@ def _read_weights(labels: Input, index: LabelIndex, name: str, workers: Workers)
         raise InputError(
             f"{source}: query {id_text(index.queries, place)} has the weight "
             f"{'null' if value is None else value} in column {name!r}; expected 0, or a number "
-            f"from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}: mend it, or drop the query"
+            f"from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}: fix it, or drop the query"
         )
     return np.abs(found)  # of -0, which is a 0
 
@@ -153,7 +153,7 @@ def check_width(index: LabelIndex, labels: Input, predictions: Input) -> None:
         raise InputError(
             f"{labels.source.name}: query {id_text(index.queries, query)} has the label "
             f"{id_text(items, place)}, but {predictions.source.name} has the columns 0 to "
-            f"{width - 1}: labels are numbers of columns, and padding such as -1 is told by "
+            f"{width - 1}: labels are numbers of columns, and name padding such as -1 with "
             "Labels(..., padding=-1)"
         )
     listed, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
@@ -161,7 +161,7 @@ def check_width(index: LabelIndex, labels: Input, predictions: Input) -> None:
     if labels.source.width is None and listed == cells and index.audit["repeated_labels"]:
         raise InputError(
             f"{labels.source.name} holds a number for each cell of {predictions.source.name}, and "
-            "repeats labels, so that it looks like gains and not like lists of items: say "
+            "repeats labels, which looks like gains and not like lists of items: use "
             "rankmill.arrays.Matrix(...)"
         )
 

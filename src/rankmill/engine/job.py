@@ -288,7 +288,7 @@ def parse_job(
 
 
 def runs_of(runs: Any) -> dict[str, Predictions]:
-    """Return the predictions of each system; UsageError if it is no mapping of them."""
+    """Return the predictions of each system; UsageError if it is not a mapping of them."""
     if not isinstance(runs, Mapping):
         raise UsageError(
             f"runs is a {type(runs).__name__}; expected a mapping of names to predictions, such as "

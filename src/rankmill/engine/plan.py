@@ -41,12 +41,12 @@ def plan(
     memory: int = MEMORY,
     per_query: bool = True,
 ) -> dict[str, Any]:
-    """Tell what `evaluate` with the same arguments will read and hold; reads only footers.
+    """Show what `evaluate` with the same arguments would read and hold, from file footers only.
 
     The expected peak of memory is the sum of:
 
     - 230 MiB, and 64 MiB for each thread (128 MiB if ids are strings);
-    - 35 bytes for each labelled query, 56 more for its weight, and 8 for each label (16 if it has a
+    - 35 bytes for each labeled query, 56 more for its weight, and 8 for each label (16 if it has a
       gain);
     - for each string in the labels 24 bytes more, or 8 and its bytes in the file if these are more
       than 16;
@@ -56,8 +56,8 @@ def plan(
     - the interactions of `train`, as labels; 24 bytes for each item of `items` and `features`, and
       16 for each number of a vector, half of them while it is read;
     - for metrics over a catalogue, but at most `memory`, on each thread, 48 bytes for each item, 16
-      more for each cutoff, and twice its text: twice as much for coverage_of_labels. Where neither
-      `items` nor `features` tell how many items there are, this is left out.
+      more for each cutoff, and twice its text: twice as much for coverage_of_labels. Without
+      `items` and `features`, the number of items is unknown, and this is left out.
 
     Arrays that grow may take an eighth more. Labels of more than half of `memory` are held in
     ranges if no values of each query are kept and the row groups of both sides are sorted by query

@@ -49,7 +49,9 @@ def plan_view(plan: Mapping[str, Any]) -> View:
 def _counts_text(items: int | None, bytes: int) -> str:
     each = f"{bytes} bytes for each item, and twice its text on each thread"
     if items is None:
-        lacks = "not among the memory expected, as there is no --items to tell how many there are"
+        lacks = (
+            "not included in the expected memory, because their number is unknown without --items"
+        )
         return spoken(f"{each}: {lacks}")
     return f"{each}; {plural(items, 'item')}"
 

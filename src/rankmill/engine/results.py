@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Results(Answer, dict[str, Result]):
-    """The result of each system by its name, of one call of `evaluate_runs`, shown side by side.
+    """The result of each system by name, from one call of `evaluate_runs`, shown side by side.
 
     Parameters
     ----------
     results : mapping of str to Result
     same_queries : bool, optional
-        Whether all have the same queries in the mean, if the results do not tell.
+        Whether all have the same queries in the mean, if that is not known from the results.
     """
 
     def __init__(self, results: Mapping[str, Result], same_queries: bool | None = None) -> None:
@@ -37,7 +37,7 @@ class Results(Answer, dict[str, Result]):
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of."""
+        """Return the object from what `to_dict` returned."""
         version = {name: told[name] for name in stamp() if name in told}
         results = {name: Result.from_dict(version | one) for name, one in told["systems"].items()}
         return cls(results, told["same_queries"])

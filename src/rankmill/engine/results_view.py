@@ -125,7 +125,9 @@ def _note(results: Mapping[str, Result], same_queries: bool | None) -> str:
         return ""
     counts = ", ".join(f"{name} {one.queries:,}" for name, one in results.items())
     if same_queries is None:
-        return spoken(f"perhaps averaged over different queries: {counts}; --per-query tells")
+        return spoken(
+            f"perhaps averaged over different queries: {counts}; use --per-query to find out"
+        )
     return f"averaged over different queries, so that values do not compare: {counts}"
 
 

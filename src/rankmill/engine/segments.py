@@ -120,7 +120,7 @@ def compact(name: str, classes: Classes) -> Classes:
     values, codes = classes
     if UNKNOWN in values:
         raise UsageError(
-            f"{name!r} has the value {UNKNOWN!r}, as queries without one are called: mend it"
+            f"{name!r} has the value {UNKNOWN!r}, as queries without one are called: rename it"
         )
     distinct = [*dict.fromkeys(value for value in values if value is not None), None]
     places = {value: place for place, value in enumerate(distinct)}

@@ -56,7 +56,7 @@ _FIELDS += ["queries", "gap_total", "by", "sums", "slices", "products"]
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What some of the queries add up to; merging is exact, associative and commutative.
+    """The sums over some of the queries; merging is exact, associative and commutative.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class State:
     catalogue : str
         What the catalogue and the training set hold, in a line; "" without both.
     definitions : tuple of str
-        The fingerprints of the metrics that are somebody's own.
+        The fingerprints of users' metrics.
     by : tuple of str
         The names of the ways in which queries are cut into slices.
     sums : tuple of str

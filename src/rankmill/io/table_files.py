@@ -35,8 +35,8 @@ def check_table_name(path: str | Path, more: Sequence[str] = ()) -> None:
     if suffix_of(path) not in _WRITERS:
         place = "standard output" if str(path) == "-" else shown(str(path))
         raise UsageError(
-            f"cannot write a table to {place}: the suffix of a name tells the format; expected "
-            f"a name in {', '.join([*more, NAMED])}"
+            f"cannot write a table to {place}: the suffix sets the format; expected a name that "
+            f"ends in {', '.join([*more, NAMED])}"
         )
 
 

@@ -214,8 +214,8 @@ def repeated_query(queries: Ids, i: int, place: Place, row: int) -> RepeatedQuer
     counted = ", counted from 0" if place.unit == "row" else ""
     return RepeatedQueryError(
         i,
-        f"{place.source}: query {id_text(queries, i)} stands a second time in {place.of(row)}"
-        f"{counted}; expected one row a query, as the items are lists: merge or drop its rows, or "
-        "if several columns make a query, name them all, as --query A,B on the command line, "
-        "query=[...] of Labels and Predictions in Python",
+        f"{place.source}: query {id_text(queries, i)} appears a second time in "
+        f"{place.of(row)}{counted}; expected one row per query, as the items are lists: merge or "
+        "drop its rows, or if several columns make a query, name them all, as --query A,B on the "
+        "command line, query=[...] of Labels and Predictions in Python",
     )

@@ -327,7 +327,7 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
     if weight is not None:
         if place not in WEIGHTED:
             raise UsageError(
-                f"{metric.text} is no mean over queries, so that queries have no weight in it: "
+                f"{metric.text} is not a mean over queries, so queries have no weight in it: "
                 "leave out this metric, or --weight"
             )
         place = WEIGHTED[place]

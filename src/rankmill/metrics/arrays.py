@@ -40,8 +40,8 @@ def average_precision(labels: Lists, predictions: Lists, k: int | None = None) -
     ----------
     labels, predictions : Ragged or list of lists, n lists each
         Item ids, integers or strings on both sides, as `evaluate` takes them: a missing item is
-        left out, and a missing list is empty. Predictions stand in rank order. Large lists are
-        best held as `Ragged`, which need not be gone through item by item.
+        left out, and a missing list is empty. Predictions are in rank order. Use `Ragged` for large
+        lists, which is faster because its items are not Python objects.
     k : int, optional
         The cutoff, 1 or more; all predictions count without one.
 
@@ -55,7 +55,7 @@ def average_precision(labels: Lists, predictions: Lists, k: int | None = None) -
     InputError
         If the numbers of lists differ, integers meet strings, or a list holds no ids.
     UsageError
-        If `k` is not a positive integer, or these are no lists at all.
+        If `k` is not a positive integer, or these are not lists.
 
     References
     ----------
@@ -206,7 +206,7 @@ def ndcg(
     gain: Lists | None = None,
     gain_function: str = "linear",
 ) -> np.ndarray:
-    """Normalised discounted cumulative gain: dcg@k over the dcg@k of the best possible list.
+    """Normalized discounted cumulative gain: dcg@k over the dcg@k of the best possible list.
 
     Parameters, returns, errors and sources are those of `dcg`. The ideal list holds the query's
     labels in descending order of gain.
@@ -263,10 +263,10 @@ def rank_biased_overlap(
 def kendall_tau(lists: Lists, others: Lists, k: int | None = None) -> np.ndarray:
     """Kendall's rank correlation of two ranked lists of each query, over the items of both.
 
-    The pairs of common items that stand in the same order in both, less those that do not, over all
-    of them; 0 without a pair, and -1 where the list of `others` is empty, as `evaluate` has it. `k`
-    cuts `others` alone. The metric "kendall_tau" is the same, with `lists` as labels. Parameters,
-    returns and errors are otherwise those of `rank_biased_overlap`.
+    The pairs of common items in the same order in both, minus the other pairs, over all pairs; 0
+    without a pair, and -1 if the list of `others` is empty, as in `evaluate`. `k` cuts `others`
+    alone. The metric "kendall_tau" is the same, with `lists` as labels. Parameters, returns and
+    errors are otherwise those of `rank_biased_overlap`.
 
     Examples
     --------
@@ -316,9 +316,9 @@ def values_of(
     if len(label_offsets) != len(offsets):
         raise InputError(
             f"{plural(len(label_offsets) - 1, 'list')} of {names[0]} and {len(offsets) - 1} of "
-            f"{names[1]}; expected as many, list q of both for query q"
+            f"{names[1]}; expected the same number, list q of both for query q"
         )
-    if wanted.null_count:  # a missing item is no label
+    if wanted.null_count:  # a missing item is not a label
         keep = validity_of(wanted)
         label_offsets, wanted = drop_values(label_offsets, keep), drop_nulls(wanted)
         gains = None if gains is None else gains[keep]
@@ -363,8 +363,8 @@ def check_types(labels: Any, predictions: Any) -> None:
     """Raise InputError if of two Arrow arrays of items one holds integers and one strings."""
     if is_text_type(labels.type) != is_text_type(predictions.type):
         raise InputError(
-            f"labels are {labels.type} and predictions {predictions.type}, so that none could be "
-            "right; make both integers or both strings"
+            f"labels are {labels.type} and predictions {predictions.type}, so none could match; "
+            "make both integers or both strings"
         )
 
 
@@ -389,7 +389,8 @@ def _gains(gain: Any, label_offsets: np.ndarray) -> np.ndarray:
     offsets, values = _split(gain, "gain", sets=False, ids=False)
     if not np.array_equal(offsets, label_offsets):
         raise InputError(
-            "the lists of gain are not as long as those of labels; expected one gain a label"
+            "the lists of gain do not have the same length as those of labels; expected one gain "
+            "per label"
         )
     try:
         return floats_of(values).astype(np.float64, copy=False)

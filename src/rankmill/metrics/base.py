@@ -126,14 +126,14 @@ class Divisor(NamedTuple):
 
 @dataclass(frozen=True)
 class MetricSpec:
-    """A metric: all that the rest of the package knows of it.
+    """A metric: all that the rest of the package knows about it.
 
     Attributes
     ----------
     name, definition, range, source : str
     kernel : str, callable or None
         The function of ``rankmill.kernels`` (see `kernel_of`) that counts for each query, by
-        its name, or that of a metric of somebody's own (`rankmill.metrics.own`). It is
+        its name, or that of a user's metric (`rankmill.metrics.own`). It is
         called with the hits, the cutoff, the values of the parameters (but for ``rel``) and the
         array to write to. None for a metric over all predictions in one list.
     expected : str or None
@@ -145,18 +145,18 @@ class MetricSpec:
     fields : tuple of str
         The fields of `Choices` that matter to this metric and not to all, as for its divisor.
     chosen : callable, optional
-        What the kernel takes behind the parameters, by the choices of `Choices`.
+        What the kernel takes after the parameters, by the choices of `Choices`.
     cutoff : {"required", "optional", "none"}
         Whether the name takes an ``@k``.
     parameters : tuple of Parameter
-        Those that stand in parentheses behind the name. With ``rel`` the hits and labels are those
+        Those in parentheses after the name. With ``rel`` the hits and labels are those
         of at least that gain.
     at : Parameter, optional
-        The parameter that stands behind the @, in place of a cutoff, as in ``iprec@0.1``.
+        The parameter after the @ instead of a cutoff, as in ``iprec@0.1``.
     aliases : tuple of str
         Other names, in any case.
     cut_names : tuple of str
-        Names that take their cutoff, or `at`, behind an underscore, as P_10.
+        Names that take their cutoff, or `at`, after an underscore, such as P_10.
     needs_judged : bool
         Whether hits and labels are all judged items, at any gain. With ``rel`` their gain is 1 if
         they are relevant, else 0, and those below 0 count as not judged.
@@ -172,20 +172,20 @@ class MetricSpec:
     undefined : callable, optional
         Why the metric has no value under some semantics; "" if it has.
     without_labels : {"scored", "list", "refused"}
-        What a query without labels may come to: the score that semantics give it, or the value of
-        its list; only the latter; or nothing, as the metric has no value there. An input with a
-        query of another kind is refused.
+        The value of a query without labels: the score that semantics give it, or the value of its
+        list; only the latter; or none, because the metric has no value there. An input with a query
+        of another kind is refused.
     counts_empty : bool
         Whether it may have a value other than 0 without a hit, or none.
     ideal : callable, optional
-        The gains of the best list there could be, to stand beside the walk.
+        The gains of the best possible list, shown with the walk.
     better : {"higher", "lower", "neither"}
         Which side is better. All that says "better", "lost" or "best" reads it.
     aggregate : str
         The class that adds the metric up over queries, as ``module.Class`` of ``rankmill.metrics``;
         it is a `rankmill.metrics.aggregate.Aggregate`.
     jackknife : str
-        The class of what it comes to without some of the queries, if they can be left out.
+        The class that computes it without some of the queries, if they can be left out.
     """
 
     name: str
@@ -241,7 +241,7 @@ class MetricSpec:
     def worst(self) -> float:
         """The value of a list without predictions: the worse end of the range, NaN if it has none.
 
-        Such a list is as bad as can be, so that no system gains by losing its predictions.
+        Such a list is the worst possible, so a system never gains by losing predictions.
         """
         end = self.bounds[self.better == "lower"]
         return end if math.isfinite(end) else math.nan
@@ -257,12 +257,12 @@ class MetricSpec:
 
     @property
     def home(self) -> tuple[str, str] | tuple[()]:
-        """The module and name of the function of a metric of somebody's own; else nothing."""
+        """The module and name of the function of a user's metric; otherwise empty."""
         return getattr(self.kernel, "home", ())
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the function of a metric of somebody's own; else ""."""
+        """A hash of the function of a user's metric; otherwise ""."""
         return getattr(self.kernel, "fingerprint", "")
 
     @property
@@ -275,7 +275,7 @@ class MetricSpec:
 class Metric:
     """A metric as asked for: its row, a cutoff or None, the text it was, the parameters given.
 
-    `summary` is what stands behind a colon: what its values come to; "" is their mean.
+    `summary` is the text after a colon: how the values are summarized; "" is their mean.
     """
 
     spec: MetricSpec = field(repr=False)
@@ -306,7 +306,7 @@ class Metric:
 
     @property
     def cut(self) -> float | None:
-        """What stands behind the @: the cutoff, the parameter `at`, or None."""
+        """What follows the @: the cutoff, the parameter `at`, or None."""
         return dict(self.given).get(self.spec.at.name) if self.spec.at else self.k
 
     @property
@@ -317,7 +317,7 @@ class Metric:
 
     @property
     def rel(self) -> float | None:
-        """The least gain that counts as relevant; None for any above 0."""
+        """The lowest gain that counts as relevant; None for any above 0."""
         return dict(self.given).get(REL.name)
 
     @property

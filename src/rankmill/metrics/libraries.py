@@ -200,7 +200,7 @@ REFUSED: dict[str, dict[str, str]] = {
 
 
 def refused_elsewhere(name: str) -> str:
-    """Why a name of these libraries is no metric here, "" if none is called so."""
+    """Why a name of these libraries is not a metric here, "" if none is called so."""
     found = [
         (library, why)
         for library, names in REFUSED.items()

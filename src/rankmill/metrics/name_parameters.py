@@ -29,11 +29,11 @@ def read_parameters(
             name, value = GAIN.name, of
         if not equals or name not in known:
             if typed := parameter_elsewhere(text, name, value):
-                raise UsageError(f"{text!r} has {name}, which is no parameter here: {typed}")
+                raise UsageError(f"{text!r} has {name}, which is not a parameter here: {typed}")
             first = next(iter(spec.parameters), None)
             example = f", such as {first.name}=..." if first and not equals else ""
             raise UsageError(
-                f"{text!r} has {pair.strip()!r}, which is no parameter{example}: {there}"
+                f"{text!r} has {pair.strip()!r}, which is not a parameter{example}: {there}"
             )
         if name in given:
             raise UsageError(f"{text!r} gives {name} twice: leave out one")

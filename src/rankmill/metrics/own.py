@@ -49,7 +49,7 @@ def metric(
     definition: str = "",
     compile: bool = True,
 ) -> Callable[[Function], Function]:
-    """Make a function a metric, which then works by its name as all others do.
+    """Make a function a metric, which then works by name like any other.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ def metric(
         Such as "wins@k", which needs a cutoff; "wins[@k]", whose cutoff may be left out; or "wins",
         which takes none.
     range : (low, high), optional
-        What values may be; any other is an error. ``math.inf`` is no bound.
+        The range of values; any other value is an error. ``math.inf`` means no bound.
     better : {"higher", "lower", "neither"}
-        Without a better side the metric has no drop, so that a gate cannot hold it to one.
+        Without a better side, the metric has no drop, and a gate cannot limit it.
     definition : str, optional
         What ``rankmill metrics`` says; by default the first line of the docstring.
     compile : bool
@@ -80,7 +80,7 @@ def metric(
         - parameters, whose defaults are numbers: ``p=0.8`` is ``wins(p=0.5)@10`` to change it.
 
         A function whose first argument is ``hits`` is of a block of queries instead: it takes
-        ``hits``, ``k``, its parameters and ``out``, to which it writes a value a query.
+        ``hits``, ``k``, its parameters and ``out``, to which it writes one value per query.
 
     Raises
     ------
@@ -99,10 +99,10 @@ def metric(
     """
     found = re.fullmatch(r"([A-Za-z][A-Za-z0-9_-]*)(@k|\[@k\])?", str(name).strip())
     if found is None:
-        raise UsageError(f"{name!r} is no name for a metric; expected one such as 'wins@k'")
+        raise UsageError(f"{name!r} is not a name for a metric; expected one such as 'wins@k'")
     low, high = (-math.inf, math.inf) if range is None else map(float, range)
     if not low < high:
-        raise UsageError(f"the range of {name} is {range!r}; expected (low, high), as (0, 1)")
+        raise UsageError(f"the range of {name} is {range!r}; expected (low, high), such as (0, 1)")
     if better not in ("higher", "lower", "neither"):
         raise UsageError(f"better of {name} is {better!r}; expected higher, lower or neither")
 
@@ -111,7 +111,7 @@ def metric(
         if not inspect.isfunction(plain) or plain.__code__.co_flags & _LATER:
             made = "a generator or coroutine"
             made = made if inspect.isfunction(plain) else f"a {type(plain).__name__}"
-            raise UsageError(f"{name} is made of {made}; expected a function that returns a number")
+            raise UsageError(f"{name} is {made}; expected a function that returns a number")
         taken, parameters = _arguments(found[1], plain)
         if "k" in taken and not found[2] and taken[0] != "hits":
             raise UsageError(f"{name} takes k, and no cutoff: call it '{name}@k' or '{name}[@k]'")

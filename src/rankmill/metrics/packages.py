@@ -44,7 +44,7 @@ def load_file(path: str) -> None:
     name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{path}: it is no file of Python; expected one such as my_metrics.py")
+        raise UsageError(f"{path}: it is not a Python file; expected one such as my_metrics.py")
     folder = os.path.dirname(path)
     sys.path.insert(0, folder)  # as if it were run, so that it finds what lies beside it
     try:

@@ -92,7 +92,7 @@ def parse(text: str, rel: float | None = None) -> Metric:
     """The metric that a name such as "map(rel=2)@12" asks for, in any case.
 
     The text of the metric is what was asked for, its parameters in canonical form. `rel` is given
-    to a metric that takes it and has none in its name; it stands in the text then.
+    to a metric that takes it and has none in its name; the text then includes it.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _parse_summarised(text: str, rel: float | None) -> Metric:
     if not summary:
         return metric
     if not metric.spec.kernel:
-        raise UsageError(f"{metric.text} has no value a query: leave out :{behind}")
+        raise UsageError(f"{metric.text} has no value for each query: leave out :{behind}")
     if summary == MICRO and (metric.spec.divisor is None or metric.spec.counts_empty):
         why = "a list without predictions has a value of its own in it"
         why = "it is divided by nothing" if metric.spec.divisor is None else why
@@ -154,7 +154,7 @@ def _parse(text: str, rel: float | None) -> Metric:
     """The metric without a summary."""
     found = _SHAPE.fullmatch(text)
     if not found and ("(" in text or ")" in text):
-        raise UsageError(f"{text!r} is no name of a metric such as 'map(rel=2)@12'")
+        raise UsageError(f"{text!r} is not the name of a metric, such as 'map(rel=2)@12'")
     name, inner, cutoff = found.groups() if found else (text.strip(), None, None)
     spec, cut = _spec_of(name, text)
     given = read_parameters(spec, inner, text, rel)
@@ -242,7 +242,7 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     from rankmill.metrics.libraries import refused_elsewhere
 
     if why := EVERYWHERE.get(small) or ("" if small in _BY_CUT_NAME else refused_elsewhere(small)):
-        raise UsageError(f"{name} is no metric here: {why}")
+        raise UsageError(f"{name} is not a metric here: {why}")
     if cut_spec := _BY_CUT_NAME.get(small):
         at, example = ("recall or multiple", "0.5") if cut_spec.at else ("cutoff", "10")
         raise UsageError(f"{name} needs a {at}, such as {name}_{example}")

@@ -57,10 +57,10 @@ def read_sums(texts: str | Iterable[str], rel: float | None = None) -> dict[str,
     for text in [texts] if isinstance(texts, str) else texts:
         name, equals, terms = (part.strip() for part in str(text).partition("="))
         if not equals or not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
-            raise UsageError(f"{text!r} is no weighted sum; expected {GRAMMAR}")
+            raise UsageError(f"{text!r} is not a weighted sum; expected {GRAMMAR}")
         if name in found or name.lower() in map(str.lower, NAMES):
             taken = "another sum" if name in found else "a metric"
-            raise UsageError(f"the sum {name!r} is called as {taken}: choose another name")
+            raise UsageError(f"the sum {name!r} has the name of {taken}: choose another name")
         found[name] = _terms(name, terms, rel)
     return found
 
@@ -76,12 +76,12 @@ def _terms(name: str, text: str, rel: float | None) -> list[Term]:
             weight = float(f"{one['sign']}{one['weight'] or 1}")
         except ValueError:
             raise UsageError(
-                f"{one['weight']!r} in the sum {name!r} is no number; expected one such as 0.3"
+                f"{one['weight']!r} in the sum {name!r} is not a number; expected one such as 0.3"
             ) from None
         if abs(weight) > LARGEST:
             raise UsageError(
                 f"the weight {one['weight']} in the sum {name!r} is too large; expected one up to "
-                f"{LARGEST:g}, as 0.3"
+                f"{LARGEST:g}, such as 0.3"
             )
         by, value = (one["by"] or "").strip(), (one["value"] or "").strip()
         terms.append(Term(weight, parse(one["metric"], rel), by, value))

@@ -111,7 +111,7 @@ def pieces_of(text: str) -> list[str]:
         return [text]
     pieces = _COMMA.split(text)
     if len(pieces) > 1 and not all(piece.strip() for piece in pieces):
-        raise UsageError(f"{text!r} has a comma without a metric beside it: leave it out")
+        raise UsageError(f"{text!r} has a comma without a metric next to it: leave it out")
     return pieces
 
 
@@ -147,8 +147,7 @@ def _at(metric: str, cutoff: str, text: str) -> str:
     if cut is None:
         todo = f"write {metric.strip()}@{cutoff}" if metric else "write map@5,10"
         raise UsageError(
-            f"the number {cutoff} in {text!r} stands behind no metric with a cutoff, of which it "
-            f"would be another one: {todo}"
+            f"the number {cutoff} in {text!r} does not follow a metric with a cutoff: {todo}"
         )
     return f"{cut[1]}{cutoff}{cut[2]}"
 
@@ -159,7 +158,7 @@ def _of_file(path: str) -> Iterator[str]:
         with open(path, encoding="utf-8-sig") as file:
             lines = file.read().splitlines()
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         hint = f"; a cutoff stands behind its metric, as in map@{path}" if path.isdigit() else ""
         raise UsageError(
             f"'@{path}' is a file of metrics that cannot be read: {why}{hint}"

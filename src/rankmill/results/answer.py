@@ -38,7 +38,7 @@ class Answer:
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of. What JSON does not hold is left out."""
+        """Return the object from what `to_dict` returned."""
         return read_fields(cls, told)
 
     def to_json(self, indent: int | None = None) -> str:
@@ -47,7 +47,7 @@ class Answer:
         Parameters
         ----------
         indent : int, optional
-            Spaces a level; without it everything is on one line.
+            Spaces per level; without it everything is on one line.
         """
         import json
 
@@ -101,7 +101,7 @@ class Answer:
         return writers.write(self._view(), "latex")
 
     def to_html(self) -> str:
-        """Return the tables as HTML, without colours."""
+        """Return the tables as HTML, without colors."""
         return writers.write(self._view(), "html")
 
     def plot(self, path: str | Path | None = None) -> Picture:
@@ -110,7 +110,7 @@ class Answer:
         Parameters
         ----------
         path : str or Path, optional
-            A file or URL in .svg, .png or .pdf, which is written whole or not at all.
+            A file or URL in .svg, .png or .pdf, which is written completely or not at all.
 
         Returns
         -------

@@ -43,7 +43,7 @@ _SCORE = {
     "skip": "left out of means",
     "zero": "they score 0",
     "one": "they score 1",
-    "scored": "they score what their lists come to",
+    "scored": "they score the value of their lists",
     "error": "an error",
 }
 _REPEATED_LABELS = {
@@ -53,7 +53,7 @@ _REPEATED_LABELS = {
 }
 _REPEATED_ITEMS = {
     "once": "wrong",
-    "drop": "dropped, and those behind move up",
+    "drop": "dropped, and later ones move up",
     "each": "hits again if the first is one",
     "error": "an error",
 }
@@ -82,11 +82,11 @@ def meanings(semantics: Choices, scope: Scope = WHOLE) -> dict[str, str]:
             "predictions that repeat an earlier one of their list: "
             f"{_REPEATED_ITEMS[semantics.repeated_predictions]}"
         ),
-        "null_items": "null items and padding among the predictions, dropped: those behind move up",
+        "null_items": "null items and padding among the predictions, dropped: later ones move up",
         "items_beyond_depth": "predictions beyond the depth, cut off",
-        "unjudged_items": "predictions that are not judged, dropped: those behind move up",
+        "unjudged_items": "predictions that are not judged, dropped: later ones move up",
         "seen_items": "predictions that their query had in training"
-        + (", dropped: those behind move up" if scope.drop_seen else ""),
+        + (", dropped: later ones move up" if scope.drop_seen else ""),
         "unknown_items": "predictions that are not in the catalogue",
         "short_lists": "lists with fewer predictions than the largest cutoff",
         "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",

@@ -32,7 +32,7 @@ def thinned(columns: dict[str, np.ndarray], rows: int | None) -> dict[str, np.nd
 def curve_table(curves: Curves, metric: str, rows: int | None = None) -> pa.Table:
     """Return the curve of a metric, in `rows` rows at most; UsageError if it has none."""
     if metric not in curves:
-        raise UsageError(f"{metric} has no curve; auprc, best_f1, ece and their like have one")
+        raise UsageError(f"{metric} has no curve; auprc, best_f1, ece and related metrics have one")
     rows = None if rows is None else positive(rows, "rows")
     return pa.table(thinned(curves[metric](), rows))
 

@@ -49,7 +49,7 @@ class CountedQueries(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Answer):
-    """The metrics of one evaluation, with their uncertainty and what was counted on the way.
+    """The metrics of one evaluation, with their uncertainty and an audit of what was counted.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Result(Answer):
         Value of each metric, under the name it was asked for by, in the order asked. None where it
         has none: no query counts in the mean, or gap is divided by nothing.
     standard_errors : dict of str to (float or None)
-        Standard error of the mean over queries; None for gap, which is no mean over queries, and
+        Standard error of the mean over queries; None for gap, which is not a mean over queries, and
         where there are fewer than two queries.
     bounds : dict of str to (float, float)
         For each gap metric that has a value the worst and the best one over all orders of tied
@@ -75,9 +75,8 @@ class Result(Answer):
     seconds : float
         Wall time of the evaluation.
     per_query : pyarrow.Table or None
-        A row a query that counts, in the order of the labels, then those not among them by id: its
-        id, then a float64 column for each metric that has a value a query, and "weight" if queries
-        have weights. None if it was not asked for.
+        One row per query that counts, in the order of the labels, then other queries by id: its id,
+        a float64 column for each metric with per-query values, and "weight" if queries have one.
     semantics : Choices
         How it was counted, where evaluators differ.
     counted : CountedQueries or None
@@ -92,18 +91,18 @@ class Result(Answer):
         Which metrics the evaluator of the preset does not have, or has otherwise; and that the ids
         of both inputs may differ, if nothing is in both.
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
-        What ndcg and dcg make of a gain.
+        How ndcg and dcg count a gain.
     lists : dict of str to int
-        Of metrics that are means over lists, such as novelty, over how many. It stands in the place
-        of `queries` for them.
+        The number of lists, for metrics that are means over lists, such as novelty. For them, it
+        replaces `queries`.
     groups : pyarrow.Table or None
-        A row a group of items: what it gets by each metric such as exposure_parity, see
+        One row per group of items, with its values of metrics such as exposure_parity; see
         ``rankmill docs catalogue``. None without such a metric.
     by : pyarrow.Table or None
-        A row a slice and metric, as `evaluate` cuts by `by`: "by", "slice" (null where it is not
-        known), "metric", "value", "standard_error" and "queries". None without slices.
+        One row per slice and metric, as `evaluate` cuts by `by`: "by", "slice" (null where it is
+        not known), "metric", "value", "standard_error" and "queries". None without slices.
     sums : dict of str to WeightedSum
-        The value of each weighted sum, its standard error and its 95 % interval.
+        The value of each weighted sum, its standard error and its 95% interval.
     curves : dict of str to callable
         For each metric that `curve` takes what makes its columns.
 
@@ -187,12 +186,12 @@ class Result(Answer):
         return held if held in self.metrics else None
 
     def curve(self, name: str, rows: int | None = None) -> pa.Table:
-        """Return the curve or the bins that a metric by confidence is made of.
+        """Return the curve or the bins of a metric of confidences.
 
-        For auprc and its like these are the points of precision and recall at the confidences of
-        correct predictions (at most `rows`, at even steps of recall), for ece the bins, for brier
-        and dprime correct and wrong predictions. A KeyError says that the result does not hold the
-        metric, a UsageError that it has no curve.
+        For auprc and related metrics, these are the points of precision and recall at the
+        confidences of correct predictions (at most `rows`, at even steps of recall), for ece the
+        bins, for brier and dprime correct and wrong predictions. A KeyError says that the result
+        does not hold the metric, a UsageError that it has no curve.
         """
         from rankmill.results.curves import curve_table
 
@@ -245,12 +244,14 @@ class Result(Answer):
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of, without other names of metrics and tables of queries."""
+        """Return the object from what `to_dict` returned, without aliases and per-query tables."""
         from rankmill.columns.seal import seal_of_json
 
         own = {name: one for name, one in told.items() if name not in ("seconds", "checksum")}
         if told.get("checksum") != seal_of_json(own):
-            raise InputError("the JSON of a Result was changed, as its checksum tells: score again")
+            raise InputError(
+                "the JSON of a Result does not match its checksum: it was changed; score again"
+            )
         bounds = {name: (one["worst"], one["best"]) for name, one in told["bounds"].items()}
         by = table_of_slices(told["by"]) if "by" in told else None
         found = read_fields(cls, told | {"bounds": bounds, "groups": None, "by": None})
@@ -262,7 +263,7 @@ class Result(Answer):
         return replace(found, groups=pa.Table.from_pylist(told["groups"]))
 
     def to_arrow(self) -> pa.Table:
-        """Return a row a metric: its name, value and standard error, null where there is none.
+        """Return one row per metric: its name, value and standard error, null where there is none.
 
         Returns
         -------

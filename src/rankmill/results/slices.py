@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 REACH = NormalDist().inv_cdf(0.975)
-"""How many standard errors a 95 % interval reaches to each side."""
+"""How many standard errors a 95% interval reaches to each side."""
 UNKNOWN = "(unknown)"
 """The value of a slice of queries for which it is not known."""
 
 
 class WeightedSum(NamedTuple):
-    """The value of a weighted sum of metrics, its standard error and its 95 % interval."""
+    """The value of a weighted sum of metrics, its standard error and its 95% interval."""
 
     value: float
     standard_error: float | None = None

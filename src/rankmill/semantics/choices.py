@@ -15,13 +15,13 @@ CHOICES: dict[str, dict[str, str]] = {
     },
     "repeated_predictions": {
         "once": "a repeat keeps its rank and is wrong",
-        "drop": "a repeat is dropped, and those behind it move up",
+        "drop": "a repeat is dropped, and later predictions move up",
         "each": "a repeat of a label is a hit each time",
         "error": "a repeat is an error",
     },
     "repeated_labels": {
         "set": "labels are a set",
-        "count": "R counts a label as often as it stands there",
+        "count": "R counts a label as often as it is given",
         "error": "a repeated label is an error",
     },
     "order": {
@@ -63,8 +63,8 @@ CHOICES: dict[str, dict[str, str]] = {
         "skip": "a query among the labels that is left without one is left out",
         "zero": "a query among the labels that is left without one scores 0",
         "one": "a query among the labels that is left without one scores 1",
-        "scored": "a query among the labels that is left without one has the value of its list: 0 "
-        "in what counts hits, but num_ret and its like count predictions",
+        "scored": "a query among the labels that is left without one has the value of its list: "
+        "0 in metrics that count hits, but num_ret and similar metrics count predictions",
         "error": "a query among the labels that is left without one is an error",
     },
     "precision_divisor": {
@@ -98,7 +98,7 @@ class Choices:
     """How rankmill counts where evaluators differ. Each field answers one question.
 
     `CHOICES` holds the choices of each field and their meaning; `Semantics`, which users write,
-    tells of each field. UsageError if a field does not have the given choice.
+    describes each field. UsageError if a field does not have the given choice.
 
     Examples
     --------

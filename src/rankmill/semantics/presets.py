@@ -203,8 +203,8 @@ PRESETS: dict[str, Preset] = {
             "ndcg@k": "ndcg_at_k(k=k)",
         },
         "recommenders 1.2.1, evaluation.python_evaluation, run",
-        "Its map(k=k) is map@k with ap_divisor 'labels'. Repeated labels are hits as often as they "
-        "stand there; ndcg_at_k counts users without predictions as 0 and repeats squared.",
+        "Its map(k=k) is map@k with ap_divisor 'labels'. Repeated labels are hits as often as "
+        "they are given; ndcg_at_k counts users without predictions as 0 and repeats squared.",
     ),
     "rectools": Preset(
         Choices(ap_divisor="labels", repeated_predictions="each", ideal_dcg="k"),

@@ -16,15 +16,15 @@ class Scope:
     ----------
     rel : float or None
         The least gain that counts as relevant, for the metrics that have this parameter; None for
-        any above 0. It stands in the names of these metrics too.
+        any above 0. The names of these metrics include it.
     depth : int or None
         Only so many predictions of each query count, the first ones in the order of the semantics.
     judged_only : bool
-        Whether predictions that are not judged are dropped, so that those behind move up. An item
+        Whether to drop predictions that are not judged; later predictions move up. An item
         is judged if it is among the labels of the query with a gain of 0 or more, as in trec_eval.
         Those beyond `depth` are cut off before.
     weight : str or None
-        The column of the labels that tells how much each query counts; None if all count the same.
+        The column of the labels with the weight of each query; None if all count the same.
     drop_seen : bool
         Whether predictions that their query had in training are dropped, before all else.
     """

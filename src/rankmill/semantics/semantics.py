@@ -15,7 +15,7 @@ from rankmill.semantics.presets import preset
 
 @dataclass(frozen=True, repr=False)
 class Semantics:
-    """How to count where evaluators differ: a preset, and what is to be otherwise than there.
+    """How to count where evaluators differ: a preset, and changes to it.
 
     The fields from `ap_divisor` on are the questions on which evaluators differ. A field that is
     not given has the choice of the preset; without a preset, it has the first choice below.
@@ -26,19 +26,20 @@ class Semantics:
     preset : str
         The name of a preset such as "trec_eval"; ``rankmill presets`` prints all of them.
     rel : float, optional
-        The least gain that counts as relevant, for every metric that has the parameter ``rel`` and
+        The lowest gain that counts as relevant, for every metric that has the parameter ``rel`` and
         no value for it in its name; trec_eval's -l. "map" becomes "map(rel=2)" in the result, which
         has it as "map" too. ndcg, dcg, judged and gap do not have the parameter.
     depth : int, optional
-        Only so many predictions of each query count, the first ones in the order of the semantics,
-        for all metrics; trec_eval's -M.
+        How many predictions of each query count, the first ones in the order of the semantics, for
+        all metrics. It is trec_eval's -M.
     judged_only : bool
-        Whether predictions that are not judged are dropped, so that those behind move up;
+        Whether to drop predictions that are not judged; later predictions move up. It is
         trec_eval's -J. An item is judged if it is among the labels with a gain of 0 or more. They
         are dropped after the cut at `depth`.
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
-        What a label of gain g is worth in ndcg, dcg and their like: g, 2**g - 1, or what a map says
-        for every gain above 0, as trec_eval's ndcg.1=3,2=7. `rel` is in units of the gain itself.
+        What a label of gain g is worth in ndcg, dcg and related metrics: g, 2**g - 1, or what a map
+        says for every gain above 0, as trec_eval's ndcg.1=3,2=7. `rel` is in units of the gain
+        itself.
     ap_divisor : {"min_k_labels", "labels", "min_labels_predictions", "hits"}
         The divisor of the sum of precisions in AP: min(k, R), R, min(R, n, k), or the number of
         hits within k. R is the number of labels, n the number of predictions.
@@ -145,7 +146,7 @@ class Semantics:
 
     @classmethod
     def of(cls, given: Counting) -> Semantics:
-        """Return what is given as semantics: the name of a preset, or a mapping of fields, too.
+        """Return a `Semantics`, also from the name of a preset or a mapping of fields.
 
         Raises
         ------

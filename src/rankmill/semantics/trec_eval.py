@@ -34,8 +34,8 @@ TREC_EVAL = {
 TREC_SKIPPED = ("runid", "num_q")
 TREC_OPTIONS = (
     "-c is unpredicted='zero', -l 2 is --rel 2, -M 100 is --depth 100, and -J is --judged-only. "
-    "Its totals of num_ret and its like are num_ret:sum here; that of num_rel under -c counts all "
-    "gains above 0, whatever -l. Where -J leaves a list empty, its iprec_at_recall is not a "
-    "number. utility and num_nonrel_judged_ret are refused here for such a list, and with -c for "
-    "a query without predictions."
+    "Its totals of num_ret and similar metrics are num_ret:sum here; that of num_rel under -c "
+    "counts all gains above 0, whatever -l. Where -J leaves a list empty, its iprec_at_recall is "
+    "not a number. utility and num_nonrel_judged_ret are refused here for such a list, and with "
+    "-c for a query without predictions."
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from rankmill.io.inert_text import csv_cell, markdown_text, visible
+from rankmill.show.heads import meaning
 from rankmill.show.tables import Best, Facts, Part, Table, View
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
@@ -79,7 +80,9 @@ def _html_lines(part: Part) -> list[str]:
     header, *rows = bold_texts(part, shown, "<b>{}</b>")
     sides = ["left" if column.left else "right" for column in part.columns]
     lines = ["<table>", "<thead><tr>"]
-    lines += [f'<th style="text-align: left">{title}</th>' for title in header]
+    for title, column in zip(header, part.columns, strict=True):
+        hover = f' title="{escape(meaning(column.title))}"' if meaning(column.title) else ""
+        lines.append(f'<th style="text-align: left"{hover}>{title}</th>')
     lines += ["</tr></thead>", "<tbody>"]
     for row in rows:
         cells = zip(sides, row, strict=True)

@@ -79,7 +79,7 @@ def _check_parts(parts: Sequence[str]) -> None:
         )
     twice = next((one for place, one in enumerate(parts) if one in parts[:place]), None)
     if twice is not None:
-        raise UsageError(f"the query is made of column {twice!r} twice: name another column")
+        raise UsageError(f"the query uses column {twice!r} twice: name another column")
 
 
 def column_of(query: Query) -> str | None:

@@ -54,7 +54,7 @@ class Given(_Noun):
         Raises
         ------
         UsageError
-            If it is labels in the place of predictions, or the other way round.
+            If it is labels instead of predictions, or the other way round.
         """
         if not isinstance(value, _Noun):
             return cls(value)
@@ -80,7 +80,7 @@ class Given(_Noun):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Labels(Given):
-    """The right items of each query, and how they are read.
+    """The labels of each query, and how to read them.
 
     Parameters
     ----------
@@ -92,28 +92,28 @@ class Labels(Given):
         between. If predictions have one column with their joined text, it is a template of this
         text, such as "{session}_{type}". Results show the joined ids.
     gain : str or Ragged, optional
-        The column of gains (graded relevance); beside a `Ragged` a Ragged with its offsets.
+        The column of gains (graded relevance). For a `Ragged`, a Ragged with the same offsets.
     weight : str, optional
         The column with the weight of each query: 0, or a number from 1e-100 to 1e100. Means are
         then sum(weight * value) / sum(weight), with standard errors that are made for it
-        (``rankmill docs counting``), and the result tells the effective number of queries. gap is
-        no mean over queries and is refused.
+        (``rankmill docs counting``), and the result has the effective number of queries. gap is
+        not a mean over queries and is refused.
     subtopic : str, optional
         The column of long labels that says which subtopic of its query a row is about, for
         metrics such as alpha_ndcg and err_ia; "iteration" for TREC's qrels of diversity. Other
         metrics see an item as relevant if it is to any subtopic.
     binary : bool
-        Whether labels are just relevant or not: no gains are read, and every label is relevant. By
+        Whether to ignore gains, so every label is relevant. By
         default, a RuntimeWarning names columns of numbers that could be gains but have no name by
         which they are found.
     padding : int or str, optional
-        The item that is none, such as the -1 with which FAISS and implicit fill short lists. It is
-        read as a null item: dropped, and counted so in the audit.
+        The item that only fills up short lists, such as the -1 of FAISS and implicit. It is read as
+        a null item: dropped, and counted as such in the audit.
     format : str, optional
-        The format of files, where neither their names nor their content tell it: "parquet",
+        The format of files, if it is not detected from their names and content: "parquet",
         "arrow", "orc", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
         "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn),
-        "csv-blanks", "csv-commas", "csv-semicolons" or "csv-bars" (a list, parted by these).
+        "csv-blanks", "csv-commas", "csv-semicolons" or "csv-bars" (a list, separated by these).
     columns : str or sequence of str, optional
         The names of the columns of text without a header, in order, such as "query,item,gain".
     encoding : str, optional
@@ -153,13 +153,13 @@ class Labels(Given):
         return replace(self, data=Prepared(self.data))
 
     def asked(self, role: Role | None = None, **more: Any) -> InputOptions:
-        """Return what is told of these labels."""
+        """Return the options given for these labels."""
         return super().asked(role, numbers=self.gain, binary=self.binary, **more)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Predictions(Given):
-    """The ranked items of each query, and how they are read.
+    """The ranked items of each query, and how to read them.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class Predictions(Given):
     query, item, padding, format, columns, encoding
         As for `Labels`.
     score : str or Ragged, optional
-        The column of confidences; beside a `Ragged` a Ragged with its offsets.
+        The column of confidences. For a `Ragged`, a Ragged with the same offsets.
     rank : str, optional
         The column of ranks.
     in_order : bool
@@ -188,21 +188,21 @@ class Predictions(Given):
     in_order: bool = False
 
     def asked(self, role: Role | None = None, **more: Any) -> InputOptions:
-        """Return what is told of these predictions."""
+        """Return the options given for these predictions."""
         told = {"numbers": self.score, "rank": self.rank, "in_order": self.in_order}
         return super().asked(role, **told, **more)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Catalogue(_Noun):
-    """The items that can be shown, and what queries had of them in training.
+    """The items that can be recommended, and those that queries had in training.
 
     Parameters
     ----------
     train : optional
         The items that queries had in training, in any form that labels may have; repeated rows are
-        one interaction. novelty, popularity and their kin need it (``rankmill docs catalogue``).
-        The audit counts the predictions that their query had.
+        one interaction. novelty, popularity and related metrics need it (``rankmill docs
+        catalogue``). The audit counts the predictions that their query had.
     items : optional
         The items, which coverage and gini are over: a table or file with a column of items. By
         default it is the items of `train`, else of `features`, else all labels and predictions.
@@ -214,8 +214,7 @@ class Catalogue(_Noun):
         and a column of lists of numbers or several columns of numbers; or {item: vector}. For
         ild_cosine and epd_cosine.
     drop_seen : bool
-        Whether predictions that their query had in `train` are dropped, so that those behind move
-        up.
+        Whether to drop predictions that their query had in `train`; later predictions move up.
 
     Examples
     --------

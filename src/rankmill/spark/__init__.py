@@ -1,4 +1,4 @@
-"""Score, compare and gate DataFrames of Spark, with the same bits as on one machine.
+"""Score, compare and gate Spark DataFrames, with the same results as on one machine.
 
 rankmill has to be installed for the Python of the workers, too. Where that is another Python, set
 ``PYSPARK_PYTHON`` to one that has it before the session starts. On one machine::
@@ -19,7 +19,7 @@ rankmill has to be installed for the Python of the workers, too. Where that is a
     rankmill.spark.gate(labels, new, "map@12 >= 0.1", partitions=2).raise_for_failure()
 
 Spark does not know the size of frames such as these: without ``partitions`` they are shuffled into
-200. Frames that are read from files need no number. ``rankmill docs spark`` tells of clusters.
+200. Frames that are read from files need no number. See ``rankmill docs spark`` for clusters.
 """
 
 from rankmill.spark.estimate import plan, plan_runs

@@ -36,7 +36,7 @@ def plan(
     per_query: bool = False,
     memory: int = MEMORY,
 ) -> dict[str, Any]:
-    """Tell what `evaluate` with the same arguments will move and hold; no job is run.
+    """Show what `evaluate` with the same arguments would move and hold, without running a job.
 
     Sizes are those of files, as Spark's statistics have them, and None where it knows none. Rows in
     memory are taken to need at most four times as much.

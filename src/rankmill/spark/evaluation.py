@@ -208,7 +208,7 @@ def _ties(request: SparkRequest, number: int, state: State) -> list[str]:
         return []
     name = columns.rank if columns.rank is not None else columns.score
     return [
-        f"{plural(tied, 'prediction', 'has', 'have')} the {name} that another one of their "
-        "query has: on Spark they rank by item id, ascending; rankmill.evaluate ranks them as they "
-        "stand in the file"
+        f"{plural(tied, 'prediction', 'has', 'have')} the {name} that another one of their query "
+        "has: on Spark they rank by item id, ascending; rankmill.evaluate ranks them in the "
+        "order of the file"
     ]

@@ -58,7 +58,7 @@ def gate(
     per_query: bool = False,
     memory: int = MEMORY,
 ) -> Verdict:
-    """Evaluate the predictions of a Spark DataFrame, and say whether they keep rules.
+    """Check the predictions of a Spark DataFrame against rules.
 
     Parameters
     ----------

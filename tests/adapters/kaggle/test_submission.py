@@ -251,7 +251,7 @@ def test_participants_see_no_solution(name: str) -> None:
         (pd.DataFrame(), "no 'predictions' among none"),
         (frame(RIGHT)["predictions"], "no 'id' among 'query', 'items'"),
         (frame(RIGHT)[["id", "predictions", "predictions"]], "several columns 'predictions'"),
-        (pd.DataFrame({"id": pd.Series(["\ud800"], dtype=object)}), "is no Unicode text"),
+        (pd.DataFrame({"id": pd.Series(["\ud800"], dtype=object)}), "is not Unicode text"),
         (frame(RIGHT).assign(predictions=[["x"], ["q"], []]), "expected text"),
     ],
 )

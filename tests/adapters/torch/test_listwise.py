@@ -347,8 +347,8 @@ LISTS = Ragged.from_lists(ONE)
         (ONE, [[1, 2]], ["relevance 1 of query 0 is 2", "0 or 1"]),
         (ONE, [[0.5, 1]], ["relevance 0 of query 0 is 0.5", "0 or 1"]),
         (ONE, [[1, math.nan]], ["relevance 1 of query 0 is nan"]),
-        (ONE, [[1]], ["(1, 1)", "(1, 2)", "one relevance a score"]),
-        (LISTS, Ragged([0, 1], [1]), ["relevance (1)", "one relevance a score"]),
+        (ONE, [[1]], ["(1, 1)", "(1, 2)", "one relevance per score"]),
+        (LISTS, Ragged([0, 1], [1]), ["relevance (1)", "one relevance per score"]),
         ([["a"]], [[1]], ["scores are <U1", "numbers"]),
         (
             Ragged.from_lists([["a"]]),
@@ -370,7 +370,7 @@ def test_bad_data(scores, relevance, wanted):
     [
         (([0.5], [1]), ["scores are 1-dimensional", "(queries, items)", "Ragged"]),
         ((ONE, [1]), ["relevance are 1-dimensional"]),
-        (([[0.5], [0.5, 1]], MARK), ["scores are no array", "Ragged"]),
+        (([[0.5], [0.5, 1]], MARK), ["scores are not an array", "Ragged"]),
         ((LISTS, MARK), ["scores are a Ragged and relevance a list", "both"]),
         ((ONE, MARK, 1), ["bins is 1", "2 or more"]),
         ((ONE, MARK, 2.0), ["bins is 2.0", "integer"]),

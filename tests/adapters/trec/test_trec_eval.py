@@ -164,7 +164,7 @@ def test_zscores(print_it: Any, tmp_path: Path) -> None:
         (["-m", "utility.1"], 2, "expected four numbers"),
         (["-m", "ndcg.x=1"], 2, "'x=1' is none of its parameters"),
         (["-m", "prefs_simp"], 2, "prefs_simp is of preferences"),
-        (["-m", "qrels_jg"], 2, "of judgement groups"),
+        (["-m", "qrels_jg"], 2, "of judgment groups"),
         (["-R", "prefs"], 2, "-R prefs is a format that is not read here"),
         (["-l", "x"], 2, "-l is 'x'; expected an integer"),
         (["-D", "3"], 2, "-D 3 shows how trec_eval works inside"),

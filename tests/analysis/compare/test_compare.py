@@ -246,7 +246,7 @@ def test_gap_has_a_value_and_no_test_where_no_query_can_be_left_out():
         assert one.value == 0.5
         assert (one.tests, one.verdict, one.won, one.low) == ({}, None, None, None)
         assert found.pooled == ["gap"]
-        assert "gap is no mean over queries: no interval and no test, because" in repr(found)
+        assert "gap is not a mean over queries: no interval and no test, because" in repr(found)
         assert "not tested" in repr(found)
 
 
@@ -275,7 +275,7 @@ def test_gap_is_compared_by_a_jackknife(tests):
     low, high = of_gap["new"].low, of_gap["new"].high
     assert (of_gap["new"].tests["t"].low, low < of_gap["new"].value < high) == (low, True)
     groups = len(set(groups_of(to_ids(np.arange(90), "query"))))
-    note = f"gap is no mean over queries: its interval is a jackknife over {groups} groups"
+    note = f"gap is not a mean over queries: its interval is a jackknife over {groups} groups"
     assert note in repr(found).replace("\n", " ")
     assert any(note in one for one in json.loads(found.to_json())["notes"])
     table = view_of(found).exact()

@@ -267,7 +267,7 @@ def test_states_of_other_comparisons_do_not_merge():
         one.merge(other)
     with pytest.raises(rankmill.UsageError, match="the state has no rows for Tukey's test"):
         rankmill.parts.compare_state(one, tests="tukey")
-    with pytest.raises(rankmill.UsageError, match="no table of a comparison"):
+    with pytest.raises(rankmill.UsageError, match="not a table of a comparison"):
         rankmill.parts.ComparisonState.from_table(pa.table({"a": [1]}))
     with pytest.raises(rankmill.UsageError, match="label_popularity needs the labels of all"):
         rankmill.parts.compare_part(labels, runs, METRICS, by="label_popularity")

@@ -317,11 +317,11 @@ def test_ids_of_any_type_as_text_or_as_they_are():
             found = explain(labels, predictions, "map", one)
             assert found.value == 0.5
             assert json.dumps(found.to_dict())
-    with pytest.raises(UsageError, match="query id 7 is no text, but the ids in column 'query'"):
+    with pytest.raises(UsageError, match="query id 7 is not text, but the ids in column 'query'"):
         explain(labels, predictions, "map", 7)
     labels = table_of({1: [10]})
     for wrong in ("x", "1.5", 2**64, None.__class__):
-        with pytest.raises(UsageError, match="is no integer of 64 bits"):
+        with pytest.raises(UsageError, match="is not a 64-bit integer"):
             explain(labels, labels, "map", wrong)
 
 
@@ -400,12 +400,12 @@ def test_the_html_table_escapes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("map@3",), "has a value for each query: say which"),
+        (("map@3",), "has a value for each query: choose one"),
         (("gap", 1), "ranks the predictions of all queries: leave out query_id"),
         (("gauc", 1), "summary over all queries, 'micro': type auc"),
         (("mop@3", 1), "unknown metric 'mop@3'"),
         ((["map@3"], 1), "a metric is \\['map@3'\\]"),
-        (("map@3", 1.9), "query id 1.9 is no integer"),
+        (("map@3", 1.9), "query id 1.9 is not a 64-bit integer"),
     ],
 )
 def test_wrong_arguments(arguments, message):
@@ -451,7 +451,9 @@ def test_a_query_that_stands_twice_is_refused_as_by_evaluate(row: int) -> None:
     twice = pa.table({"query_id": queries, "items": [[1], [2], [3], [4]]})
     once = pa.table({"query_id": [7], "items": [[1]]})
     for labels, predictions in ((once, twice), (twice, once)):
-        with pytest.raises(rankmill.InputError, match=f"query 7 stands a second time in row {row}"):
+        with pytest.raises(
+            rankmill.InputError, match=f"query 7 appears a second time in row {row}"
+        ):
             rankmill.explain(labels, predictions, "map", 7)
 
 

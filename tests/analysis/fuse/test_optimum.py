@@ -169,7 +169,7 @@ def test_gains_and_queries_without_a_list_count() -> None:
             {"train_labels": rankmill.Labels("x.parquet", weight="w"), "optimise": "map"},
             "without weights and subtopics",
         ),
-        ({"train_labels": {"z": ["a"]}, "optimise": "map"}, "nothing to optimise"),
+        ({"train_labels": {"z": ["a"]}, "optimise": "map"}, "nothing to optimize"),
     ],
 )
 def test_what_does_not_fit_is_told(options: dict[str, Any], told: str) -> None:

@@ -251,7 +251,7 @@ def test_few_queries_have_no_numbers_that_do_not_exist(count, alone, recwarn):
         ({"metrics": "map@10"}, "'map@10' already has a cutoff"),
         ({"metrics": "P_10"}, "'P_10' already has a cutoff"),
         ({"metrics": ["map", "rprec"]}, "takes no cutoff"),
-        ({"metrics": "gap"}, "gap is no mean over queries"),
+        ({"metrics": "gap"}, "gap is not a mean over queries"),
         ({"metrics": "mpa"}, "unknown metric 'mpa': did you mean map"),
         ({"metrics": []}, "no metric was asked for"),
         ({"metrics": 3}, "expected names"),
@@ -348,7 +348,7 @@ def test_the_command_refuses_what_python_refuses(written, run_cli):
     labels, poor = written["labels"], written["poor"]
     for more, message in (
         (["-m", "map@3"], "already has a cutoff"),
-        (["--cutoffs", "1,x"], "no list of positive integers"),
+        (["--cutoffs", "1,x"], "not a list of positive integers"),
         (["--cutoffs", "0"], "a cutoff is 0"),
         (["--power", "2"], "power is 2"),
     ):

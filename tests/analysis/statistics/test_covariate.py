@@ -113,7 +113,7 @@ def test_a_drop_is_adjusted_and_a_value_is_not(limit):
     assert found.outcomes[1] == plain.outcomes[1]
     assert plain.outcomes[1].baseline == pytest.approx(new.mean(), rel=1e-12)
     assert (
-        "drops over all queries, and the values told with them, are adjusted by before"
+        "drops over all queries, and the values given with them, are adjusted by before"
         in found.notes
     )
     one, other = found.outcomes[0], plain.outcomes[0]

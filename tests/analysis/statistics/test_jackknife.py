@@ -160,7 +160,7 @@ def test_systems_are_compared_by_the_same_groups() -> None:
 def test_a_system_against_itself() -> None:
     values, without = scored(labels(300), RUNS, ["gap@2"])
     found = pooled_difference(values["gap@2"], without["gap@2"], "old", "same", 0.95)
-    # The groups have no spread, so that there is no interval.
+    # The groups have no spread, so there is no interval.
     assert (found.value, found.relative, found.low, found.high) == (0.0, 0.0, None, None)
     assert found.tests["t"] == (1.0, None, None, None, 0)
 

@@ -267,12 +267,12 @@ def test_refused() -> None:
     ) as why:
         rankmill.explain(LABELS, LABELS, "gini", 1)
     tells(why.value, ["explain takes map,", "gap, auprc,", "subtopic_recall"])
-    with pytest.raises(UsageError, match="gini has no value a query: leave out :gm"):
+    with pytest.raises(UsageError, match="gini has no value for each query: leave out :gm"):
         rankmill.evaluate(LABELS, LABELS, "gini:gm")
     weighted = LABELS.append_column("weight", pa.array([1.0, 2.0]))
-    with pytest.raises(UsageError, match="gini is no mean over queries"):
+    with pytest.raises(UsageError, match="gini is not a mean over queries"):
         rankmill.evaluate(rankmill.Labels(weighted, weight="weight"), LABELS, "gini")
-    with pytest.raises(UsageError, match="gini is no mean over queries, and is not part"):
+    with pytest.raises(UsageError, match="gini is not a mean over queries, and cannot be part"):
         rankmill.parts.compare_part(LABELS, {"a": LABELS, "b": LABELS}, ["gini"])
     parts = [rankmill.parts.evaluate_part(LABELS, LABELS, one) for one in ("gini@2", "gini@3")]
     with pytest.raises(UsageError, match="other metrics"):

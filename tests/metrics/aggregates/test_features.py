@@ -390,7 +390,7 @@ def features_of(vectors: Any, kind: Any = None, items: Any = ("a", "b", "c")) ->
         (features_of([None, None, []]), ["holds no vectors in 'v'"]),
         (features_of(["x", "y", "z"], pa.string()), ["'v' holds string", "leave out"]),
         (features_of([["x"]] * 3, pa.list_(pa.string())), ["'v' holds list<", "leave out"]),
-        (pa.table({"item": ["a"]}), ["no column beside 'item'", "vectors"]),
+        (pa.table({"item": ["a"]}), ["no column other than 'item'", "vectors"]),
         (
             features_of([[1]] * 3).append_column("w", pa.array([[1.0]] * 3)),
             ["several columns", "v, w"],

@@ -287,7 +287,7 @@ def test_rows_of_a_long_curve_are_even() -> None:
 def test_compare_says_what_it_lacks() -> None:
     labels, predictions = tables([[(0.5, True)], [(0.25, False)], [(0.75, True)]])
     found = rankmill.compare(labels, {"a": predictions, "b": predictions}, ["brier", "best_f1"])
-    assert any("brier is no mean over queries" in note for note in found.notes)
+    assert any("brier is not a mean over queries" in note for note in found.notes)
 
 
 @pytest.mark.small

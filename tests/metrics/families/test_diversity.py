@@ -121,7 +121,7 @@ def test_explain_is_evaluate(case: tuple[Rows, dict[Any, list[Any]]]) -> None:
 
 @pytest.mark.small
 def test_the_walk_by_hand() -> None:
-    """The item a is about 1 and 2, b about 1 and 3; x is no label."""
+    """The item a is about 1 and 2, b about 1 and 3; x is not a label."""
     labels = table([("q", item, n, 1.0) for item, n in (("a", 1), ("a", 2), ("b", 1), ("b", 3))])
     run = {"q": ["a", "x", "b"]}
     walk = rankmill.explain(

@@ -282,7 +282,7 @@ def test_an_earlier_run_by_query_in_other_formats(dumps, written, suffix):
     assert found.baseline["kind"] == "per-query"
     assert [one.to_dict() for one in found.outcomes] == [one.to_dict() for one in same.outcomes]
     write_table(path, earlier.set_column(1, "map@5", pa.array(np.zeros(QUERIES))))
-    with pytest.raises(InputError, match="as its checksum tells"):
+    with pytest.raises(InputError, match="does not match its checksum"):
         word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
 
 
@@ -290,7 +290,7 @@ def test_an_earlier_run_by_query_in_other_formats(dumps, written, suffix):
 def test_values_of_queries_as_text_are_no_baseline(dumps, written, suffix):
     path = written / f"values{suffix}"
     write_table(path, rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query)
-    with pytest.raises(UsageError, match=r"does not tell how they were counted: .*\.arrow"):
+    with pytest.raises(UsageError, match=r"does not show how they were counted: .*\.arrow"):
         word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
     with pytest.raises(InputError, match="values of queries, which are a baseline for 'rankmill g"):
         rankmill.evaluate(dumps["labels"], path, "map")
@@ -363,7 +363,7 @@ def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
     with pytest.raises(rankmill.UsageError, match=r"has map@5, gap.*, but not ndcg@5"):
         word(dumps, "same", "ndcg@5 drop <= 1%", baseline=str(written / "result.json"))
     bare = pq.read_table(written / "queries.parquet").replace_schema_metadata(None)
-    with pytest.raises(rankmill.UsageError, match="does not tell its counts"):
+    with pytest.raises(rankmill.UsageError, match="does not have its counts"):
         word(dumps, "same", "map@5 drop <= 1%", "queries change <= 1%", baseline=bare)
     rule = "map@5 drop <= 1%"
     for name in ("result.json", "queries.parquet"):
@@ -471,19 +471,19 @@ def test_values_of_other_queries_are_no_baseline(dumps, written):
     [
         ("map@5", "is not understood; expected one such as map@12 >= 0.08"),
         ("map@5 drop >= 1%", "a drop has an upper limit"),
-        ("mapp@5 >= 0", "'mapp@5' is no metric, no count"),
+        ("mapp@5 >= 0", "'mapp@5' is not a metric, a count"),
         ("querys <= 1", "did you mean 'queries'"),
         ("queries drop <= 1%", "only metrics drop"),
         ("map@5 change <= 1%", "only counts have a change"),
         ("queries change <= 5", "a change is in percent"),
-        ("map@5 >= 5%", "no share of anything"),
-        ("queries_labelled <= 5%", "no share of anything"),
+        ("map@5 >= 5%", "not a share of anything"),
+        ("queries_labelled <= 5%", "not a share of anything"),
         ("map@5 <= 5h", "an age has a unit"),
         ("predictions_age <= 5", "an age has a unit"),
         ("gap[country=*] >= 0", "it has no slices"),
         ("queries[country=*] >= 0", "slices and a confidence are for metrics"),
-        ("map@5[country] >= 0", "is no slice"),
-        ("map@5[a=*,b=*,c=*] >= 0", "is no slice"),
+        ("map@5[country] >= 0", "is not a slice"),
+        ("map@5[a=*,b=*,c=*] >= 0", "is not a slice"),
         ("map@5 >= 0 confidence 95", "expected a number from 0.5 to below 1"),
         ("map@5 == 0 confidence 0.9", "a limit to one side"),
         ("map@5 >= 1e400", "larger than any number"),

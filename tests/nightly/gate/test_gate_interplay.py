@@ -177,7 +177,7 @@ def test_an_adjusted_value_is_called_so_and_only_where_there_is_one():
     found = gate(LABELS, lists(some(2)), RULE, baseline=values(some(1)).slice(20), adjust="number")
     one = found.outcomes[0]
     assert f"{one.paired_value:.6g} adjusted over the queries of both" in one.reason
-    assert "drops over all queries, and the values told with them, are adjusted by number" in (
+    assert "drops over all queries, and the values given with them, are adjusted by number" in (
         found.notes
     )
     paired = gate(later, lists(some(2)).slice(20), RULE, baseline=values(some(1)).slice(20))

@@ -104,7 +104,7 @@ def test_every_gate_records_its_slices(tmp_path):
 
 def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
     one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by="kind")
-    asked = "has no hit@1 by country, for which there is the rule .* slices: gate.labels"
+    asked = "has no hit@1 by country, which a rule needs: .* slices: gate.labels"
     with pytest.raises(InputError, match=asked):
         gate(LABELS, dump(2), SLICED, baseline="last", history=tmp_path)
     # A slice that only tonight has is not decided.

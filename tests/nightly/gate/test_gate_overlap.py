@@ -158,7 +158,7 @@ def test_weights_that_an_earlier_run_lacks_are_not_made_up():
     found = flat(gate, labels, new, RULE, **asked).outcomes[0]
     assert (found.baseline, found.word) == (1.0, "regressed")
     asked["baseline"] = bare(earlier.drop(["weight"]))
-    with pytest.raises(rankmill.InputError, match="does not tell its value as a whole"):
+    with pytest.raises(rankmill.InputError, match="does not have its overall value"):
         flat(gate, labels, new, RULE, **asked)
 
 
@@ -221,7 +221,7 @@ def test_values_of_queries_out_of_range_are_an_error():
 def test_a_baseline_without_predictions_is_an_error():
     strangers = pa.table({"user_id": [N + 1], "items": [[1]]})
     semantics = {"unpredicted": "skip"}
-    with pytest.raises(rankmill.InputError, match="does not tell its value as a whole"):
+    with pytest.raises(rankmill.InputError, match="does not have its overall value"):
         gate(LABELS, lists(ALL), RULE, baseline=strangers, semantics=semantics)
     rule = "map@2:median drop <= 5%"
     with pytest.raises(rankmill.InputError, match="the baseline has no value of map@2:median"):

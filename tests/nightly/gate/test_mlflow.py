@@ -134,7 +134,7 @@ def test_a_server_that_is_down_is_told_when_all_is_written(tmp_path: Path, run: 
     ("options", "told"),
     [
         (("--mlflow",), "set MLFLOW_TRACKING_URI"),
-        (("--mlflow", "predictions.parquet"), "put --mlflow behind all files"),
+        (("--mlflow", "predictions.parquet"), "put --mlflow after all files"),
     ],
 )
 def test_an_address_is_needed(options: tuple[str, ...], told: str, run: Any) -> None:

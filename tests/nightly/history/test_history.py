@@ -294,7 +294,7 @@ def test_a_broken_file_is_named(cut: int, tmp_path: Path) -> None:
 
 def test_another_table_is_no_run(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet cannot be read: .* is no run"):
+    with pytest.raises(InputError, match=r"a\.parquet cannot be read: .* is not a run"):
         len(History(tmp_path))
 
 
@@ -665,7 +665,7 @@ def test_since(tmp_path: Path) -> None:
     assert values("25h") == [0.3, 0.4]
     assert values("1w") == [0.1, 0.2, 0.3, 0.4]
     for wrong in ("", "yesterday", "30", "30m", "2026-13-01"):
-        with pytest.raises(UsageError, match="is no time"):
+        with pytest.raises(UsageError, match="is not a time"):
             moment(wrong)
 
 
@@ -747,11 +747,11 @@ def test_the_command_prunes(recorded: Path, run: Any) -> None:
     [
         (("history", "nowhere"), 3, "there is no history nowhere"),
         (("history", "h", "-m", "mpa@3"), 3, "has no mpa@3; it has map@3, gap"),
-        (("history", "h", "--since", "then"), 2, "'then' is no time"),
+        (("history", "h", "--since", "then"), 2, "'then' is not a time"),
         (("history", "labels.parquet"), 3, "labels.parquet is a file"),
         (("evaluate", "labels.parquet", "p", "--history", "labels.parquet"), 2, "is a file"),
         (("evaluate", "labels.parquet", "p", "--history", "no/h"), 2, "there is no folder"),
-        (("evaluate", "labels.parquet", "p", "--history", "h", "--tag", "a"), 2, "no key=value"),
+        (("evaluate", "labels.parquet", "p", "--history", "h", "--tag", "a"), 2, "not KEY=VALUE"),
         (("evaluate", "l", "p", "--history", "h", *["--tag", "a=1"] * 2), 2, "given twice"),
         (("evaluate", "labels.parquet", "p", "--tag", "a=1"), 2, "give --history"),
     ],

@@ -813,7 +813,7 @@ def test_a_page_does_not_flood_a_terminal(files: dict[str, Path]) -> None:
     arguments = ["report", *map(str, (files["labels"], files["new"])), "-m", "map@5"]
     code = "from rankmill.cli import main\nmain({!r})"
     told = " ".join(on_a_terminal(code.format(arguments), 300))
-    assert "name a file, as -o page.html, or say -o - to print it" in told
+    assert "name a file, such as -o page.html, or use -o - to print it" in told
     assert "<html" not in told
     assert "</html>" in " ".join(on_a_terminal(code.format([*arguments, "-o", "-"]), 300))
 

@@ -22,7 +22,7 @@ def scored(labels: Any, predictions: Any, **options: Any) -> float:
 @pytest.mark.parametrize("content", [b'{"q": {"a": 1}, "q": {"b": 1}}', b'{"q": {"a": 1, "a": 0}}'])
 def test_a_name_that_stands_twice_in_json(tmp_path: Path, content: bytes) -> None:
     path = text.write(tmp_path, "labels.json", content)
-    with pytest.raises(InputError, match="stands twice in one object"):
+    with pytest.raises(InputError, match="appears twice in one object"):
         scored(path, {"q": ["a", "b"]})
 
 
@@ -138,7 +138,7 @@ def test_named_columns_of_what_may_be_trec(tmp_path: Path) -> None:
     """The lists of a wide file may look like the documents and relevances of qrels."""
     path = text.write(tmp_path, "labels.tsv", b"q1\t1 2\nq2\t3 4\n")
     lists = {"q1": ["1", "2"], "q2": ["3", "4"]}
-    with pytest.raises(InputError, match="say whether it is tsv or trec"):
+    with pytest.raises(InputError, match="choose tsv or trec"):
         scored(path, lists, label_columns="query,items")
     assert scored(path, lists, label_columns="query,items", labels_as="tsv") == 1
     qrels = text.write(tmp_path, "qrels.tsv", b"q1\t0\t1\t1\n")
@@ -168,7 +168,7 @@ def test_the_name_of_a_column_does_not_tell_whether_it_holds_lists(
     sides = (path, other) if side == "labels" else (other, path)
     with pytest.raises(InputError, match=r"rows repeat a query.*query=\['session', 'OTHER'\]"):
         scored(*sides, in_order=True)
-    with pytest.raises(InputError, match=r"query '1' stands a second time"):
+    with pytest.raises(InputError, match=r"query '1' appears a second time"):
         scored(*sides, in_order=True, labels_as="csv-wide", predictions_as="csv-wide")
     lists = rankmill.evaluate(
         rankmill.Labels(path, query=["session", "type"]),

@@ -252,7 +252,7 @@ def test_tensors_are_taken_as_arrays_are() -> None:
     with pytest.raises(InputError, match=r"a tensor of layout torch.sparse_coo is not read"):
         Matrix(base.to_sparse())
     for other in (base.to(torch.float8_e4m3fn), base.to("meta")):
-        with pytest.raises(InputError, match=r"is no array of NumPy"):
+        with pytest.raises(InputError, match=r"is not a NumPy array"):
             Matrix(other)
 
 
@@ -278,7 +278,7 @@ NAN = np.where(S == 6, np.nan, S)
         (lambda: Matrix(S.astype(object)), InputError, "holds object; expected numbers"),
         (lambda: Matrix(S + 1j), InputError, "holds complex128"),
         (lambda: Matrix([["a"]]), InputError, "expected numbers"),
-        (lambda: Matrix([[1], [1, 2]]), InputError, "not all as long"),
+        (lambda: Matrix([[1], [1, 2]]), InputError, "do not all have the same length"),
         (lambda: Matrix(pa.table({"a": [1]}).to_pandas()), InputError, "give its to_numpy()"),
         (lambda: against([[1]] * 2), InputError, "2 lists of labels and 3 of predictions"),
         (lambda: against(Matrix(S[:, :3])), InputError, "3 columns, and the Matrix of predict"),
@@ -286,7 +286,7 @@ NAN = np.where(S == 6, np.nan, S)
         (lambda: against([[1], [4], [2]]), InputError, "query 1 has the label 4, but"),
         (lambda: against([[1], [0], [-1]]), InputError, "query 2 has the label -1, but"),
         (lambda: against(np.array([1, 2, 9])), InputError, "query 2 has the label 9"),
-        (lambda: against((S > 5).astype(int)), InputError, "say rankmill.arrays.Matrix"),
+        (lambda: against((S > 5).astype(int)), InputError, "use rankmill.arrays.Matrix"),
         (lambda: against([["a"], ["b"], []]), InputError, "cannot be compared"),
         (lambda: against({0: [1]}), UsageError, "have ids: give both as lists"),
         (lambda: against([[1]] * 3, NAN), InputError, "row 1, column 2 is NaN"),

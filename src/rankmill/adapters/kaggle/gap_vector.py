@@ -48,7 +48,7 @@ def GAP_vector(pred: Any, conf: Any, true: Any, return_x: bool = False) -> Any: 
     ------
     InputError
         If the lengths differ, two Series do not have the same index, one side holds integers and
-        the other strings, or a confidence is no number.
+        the other strings, or a confidence is not a number.
     UsageError
         If a table is requested and pandas is not installed.
 
@@ -71,7 +71,7 @@ def GAP_vector(pred: Any, conf: Any, true: Any, return_x: bool = False) -> Any: 
     lengths = [len(found), len(confidence), len(wanted)]
     if len(set(lengths)) > 1:
         raise InputError(
-            "pred, conf and true have {}, {} and {} rows; expected as many".format(*lengths)
+            "pred, conf and true have {}, {} and {} rows; expected the same number".format(*lengths)
         )
     wanted, found = comparable(wanted, found)
     correct = _equal(wanted, found)

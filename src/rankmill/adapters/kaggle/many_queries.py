@@ -36,7 +36,7 @@ def mapk(actual: Any, predicted: Any, k: int = 10) -> float:
     ------
     InputError
         If the numbers of lists differ (the original stops at the end of the shorter one), the
-        arguments are no lists of hashable items, or one holds integers and the other strings.
+        arguments are not lists of hashable items, or one holds integers and the other strings.
     UsageError
         If `k` is not a positive integer.
 

@@ -33,7 +33,7 @@ def apk(actual: Any, predicted: Any, k: int = 10) -> float:
     Raises
     ------
     InputError
-        If one of the two is no list of hashable items.
+        If one of the two is not a list of hashable items.
     UsageError
         If `k` is not a positive integer.
 
@@ -64,7 +64,7 @@ def map_per_image(label: Any, predictions: Any) -> float:
     Raises
     ------
     InputError
-        If `predictions` is no list of items, or `label` is a list.
+        If `predictions` is not a list of items, or `label` is a list.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def average_precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
     Raises
     ------
     InputError
-        If one of the two is no list of hashable items.
+        If one of the two is not a list of hashable items.
     UsageError
         If `k` is not a positive integer.
 
@@ -166,7 +166,7 @@ def recall(gold: Any, retrieved: Any) -> float:
     Raises
     ------
     InputError
-        If one of the two is no list of hashable items.
+        If one of the two is not a list of hashable items.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def average_precision(gold: Any, retrieved: Any, verbose: bool = False) -> float
     Raises
     ------
     InputError
-        If one of the two is no list of hashable items.
+        If one of the two is not a list of hashable items.
 
     Examples
     --------

@@ -39,7 +39,7 @@ try:
 except ImportError:
 
     class ParticipantVisibleError(InputError):  # type: ignore[no-redef]
-        """A submission is wrong; participants may read the message, which tells no label."""
+        """A submission is wrong. The message is safe to show: it contains no labels."""
 
 
 # The formula of benhamner/Metrics: a query without labels scores 0.
@@ -68,10 +68,10 @@ def score(
 ) -> float:
     """Score a submission, as Kaggle calls the function of this name of a metric notebook.
 
-    A cell holds the items of its id between blanks, best first. For gap and other metrics of
-    confidences each item is followed by its confidence. With `confidence` a row holds one item.
+    A cell holds the items of its id, separated by spaces, best first. For gap and other metrics of
+    confidences, each item is followed by its confidence. With `confidence`, a row holds one item.
     MAP@k is that of benhamner/Metrics: an id without a label scores 0, a repeated prediction is
-    wrong, and those behind k do not count. gap counts as for `evaluate`.
+    wrong, and predictions after k do not count. gap counts as for `evaluate`.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ def score(
     item : str, optional
         The column of items; by default the only other column of the solution.
     confidence : str, optional
-        The column of confidences of a submission with one item a row; an id may have several rows.
+        The column of confidences of a submission with one item per row; an id may have several
+        rows.
     semantics : str, Semantics or mapping, optional
         How to count instead, as for `evaluate`.
 
@@ -131,7 +132,7 @@ def check(
     item: str | None = None,
     confidence: str | None = None,
 ) -> SubmissionCheck:
-    """Check a submission strictly: all that is wrong with it, where, and what to do.
+    """Check a submission strictly, and list each problem with its row and what to do.
 
     Parameters are those of `score`; `solution` may be the example of a submission. Without
     `row_id_column_name` the first column of the solution holds ids.

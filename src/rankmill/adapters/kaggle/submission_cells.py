@@ -48,7 +48,7 @@ def read_cells(value: Any, role: Any) -> Cells:
         try:
             value = value.assign(**{name: value[name].map(_as_text) for name in mixed})
         except UnicodeEncodeError as error:
-            raise InputError(f"{error.object!r} is no Unicode text; expected text") from None
+            raise InputError(f"{error.object!r} is not Unicode text; expected text") from None
     source = open_source(value, InputOptions(role=role, format=format), may_be_empty=True)
     with closing(source):
         names = list(next(iter(source.schemas.values())).names)

@@ -22,14 +22,14 @@ PROBLEMS = {
     "column unknown": "leave it out; pandas adds its index as a column unless index=False",
     "id missing": "write the id, or leave the row out",
     "id changed": "keep ids as text: read with dtype=str, and save with no spreadsheet",
-    "id unknown": "leave the row out, or mend its id",
+    "id unknown": "leave the row out, or fix its id",
     "id repeated": "write one row for each id",
     "no prediction": "predict something",
     "broken pair": "write pairs, an item and its confidence",
     "no confidence": "write a finite number",
     "item changed": "keep items as text: read with dtype=str, and save with no spreadsheet",
     "repeated prediction": "write an item once: a repeat counts as wrong",
-    "too many predictions": "leave out those behind the cutoff, which do not count",
+    "too many predictions": "leave out those after the cutoff, which do not count",
     "row missing": "add a row for each id of the solution",
 }
 """What may be wrong -> what to do about it. All of one kind stand together, in this order."""
@@ -175,7 +175,7 @@ def list_problems(
 ) -> Iterator[Problem]:
     """Yield what is wrong with lists; `group` says for each item to which list it belongs.
 
-    `scores` are the confidences, NaN where there is no number, `most` is the cutoff, and `solution`
+    `scores` are the confidences, NaN without a number, `most` is the cutoff, and `solution`
     holds each item of the solution once.
     """
     import numpy as np

@@ -265,8 +265,8 @@ def _checked_lists(scores: Any, relevance: Any) -> _ScoredLists:
     if isinstance(scores, Ragged):
         if not np.array_equal(scores.offsets, relevance.offsets):
             raise InputError(
-                f"the lists of relevance ({len(relevance)}) are not as long as those of scores "
-                f"({len(scores)}); expected one relevance a score"
+                f"the lists of relevance ({len(relevance)}) do not have the same length as those "
+                f"of scores ({len(scores)}); expected one relevance per score"
             )
         offsets = scores.offsets
         flat, marks = scores.values, relevance.values
@@ -276,7 +276,7 @@ def _checked_lists(scores: Any, relevance: Any) -> _ScoredLists:
         if scores.shape != relevance.shape:
             raise InputError(
                 f"relevance is of shape {relevance.shape} and scores of {scores.shape}; expected "
-                "one relevance a score"
+                "one relevance per score"
             )
         offsets = np.arange(len(scores) + 1, dtype=np.int64) * scores.shape[1]
         flat, marks = scores.ravel(), relevance.ravel()
@@ -293,7 +293,7 @@ def _two_dimensional(values: Any, what: str) -> np.ndarray:
     try:
         array = np.asarray(numpy_of(values))
     except ValueError as error:  # raised for lists of different lengths
-        raise UsageError(f"{what} are no array ({error}); expected one, or a Ragged") from None
+        raise UsageError(f"{what} are not an array ({error}); expected one, or a Ragged") from None
     if array.ndim != 2:
         raise UsageError(
             f"{what} are {array.ndim}-dimensional; expected an array of shape (queries, items), "
@@ -325,7 +325,7 @@ def _checked_weights(weights: Any, count: int) -> np.ndarray:
     array = np.asarray(numpy_of(weights))
     if array.shape != (count,) or array.dtype.kind not in "iuf":
         raise InputError(
-            f"weights are {array.dtype} of shape {array.shape}; expected one number a query, "
+            f"weights are {array.dtype} of shape {array.shape}; expected one number per query, "
             f"shape ({count},)"
         )
     array = array.astype(np.float64)

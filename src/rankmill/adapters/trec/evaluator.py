@@ -33,7 +33,7 @@ _NOT_SCORES = "Unable to extract query/object scores."
 
 
 class RelevanceEvaluator:
-    """Evaluate runs under relevance judgements, as ``pytrec_eval.RelevanceEvaluator`` does.
+    """Evaluate runs under relevance judgments, as ``pytrec_eval.RelevanceEvaluator`` does.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class RelevanceEvaluator:
         Measures and sets of trec_eval, such as ``"map"``, ``"ndcg_cut.5,10"``, ``"P_5"``,
         ``"official"``.
     relevance_level : int
-        The least level that is relevant.
+        The lowest level that is relevant.
     judged_docs_only_flag : bool
         Whether documents that are not judged are left out.
 
@@ -171,7 +171,7 @@ def _combined(measures: Iterable[str]) -> list[str]:
 
 
 def compute_aggregated_measure(measure: str, values: list[float]) -> float:
-    """Return what the values of queries come to: a sum, a geometric mean or a mean.
+    """Return the aggregate of the values of queries: a sum, a geometric mean or a mean.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
     Raises
     ------
     AssertionError
-        If a document stands twice under a query, as pytrec_eval has it.
+        If a document appears twice under a query, as pytrec_eval has it.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
     Raises
     ------
     AssertionError
-        If a document stands twice under a query, as pytrec_eval has it.
+        If a document appears twice under a query, as pytrec_eval has it.
 
     Examples
     --------

@@ -96,7 +96,7 @@ _MORE_PREFS = (
     *("avgjg_Rnonrel", "simp_ret", "pair_ret", "avgjg_ret", "avgjg_Rnonrel_ret"),
     *("simp_imp", "pair_imp", "avgjg_imp"),
 )
-# Of preferences and of judgement groups, which are in qrels of other formats.
+# Of preferences and of judgment groups, which are in qrels of other formats.
 OF_OTHER_FILES = {
     "all_prefs": ("runid", "num_q", *(f"prefs_{one}" for one in _PREFS + _MORE_PREFS)),
     "prefs": ("runid", "num_q", *(f"prefs_{one}" for one in _PREFS)),
@@ -137,7 +137,7 @@ def columns_of(asked: Iterable[str], version: int) -> list[MeasureColumn]:
         others = {one for some in OF_OTHER_FILES.values() for one in some[2:]}
         if name in OF_OTHER_FILES or name in others:
             raise UsageError(
-                f"{name} is of preferences or of judgement groups, which are in qrels of other "
+                f"{name} is of preferences or of judgment groups, which are in qrels of other "
                 "formats; trec_eval takes qrels of four columns here: leave it out"
             )
         if (name not in there and name not in NICKNAMES) or (dot and not params):

@@ -78,11 +78,12 @@ def name_of(measure: Any) -> str:
 
 
 class RankmillProvider(Provider):
-    """Computes measures of ir_measures by rankmill, all in one pass over the run.
+    """Computes measures of ir_measures with rankmill, all in one pass over the run.
 
     Values are those of the providers of ir_measures, up to the last bits of sums. Equal scores are
-    ordered as pytrec_eval orders them. `supports` tells which measures it computes. Compat is the
-    same for scores above 0: ir_measures takes documents that a run lacks for ones of score 0.
+    ordered as pytrec_eval orders them. Use `supports` to find out which measures it computes.
+    Compat is the same for scores above 0: ir_measures takes documents that a run lacks for ones of
+    score 0.
 
     Examples
     --------
@@ -105,7 +106,7 @@ class RankmillProvider(Provider):
             return False
 
     def install_instructions(self) -> str:
-        """Return how both are installed."""
+        """Return how to install both."""
         return install("ir_measures")
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> Evaluator:

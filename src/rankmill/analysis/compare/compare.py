@@ -58,36 +58,35 @@ def compare(
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
 ) -> Comparison:
-    """Compare systems with a baseline: differences, intervals, tests, and the queries behind them.
+    """Compare systems with a baseline: differences, intervals, tests, and the queries that changed.
 
     The values of queries are joined by query id. A query counts only if it counts for every system,
     so that all means are over the same queries. Under the default semantics these are all queries
     with labels, and a system without predictions for one of them scores 0 there. Where the
     semantics leave out queries without predictions, a query that any system lacks is left out for
-    all; `Comparison.left_out` tells how many.
+    all; `Comparison.left_out` counts these.
 
     Parameters
     ----------
     labels
-        As for `evaluate`. Or what `evaluate_runs` returned: then nothing is read again, there are
-        no `runs`, and `by` and its like are tables of query ids.
+        As for `evaluate`. Or the results of `evaluate_runs`: then nothing is read again, there are
+        no `runs`, and `by` and similar options are tables of query ids.
     runs : mapping of str to predictions
-        Two systems or more, each with predictions as for `evaluate`.
+        The predictions of two or more systems, each as for `evaluate`.
     metrics : str or iterable of str
-        As for `evaluate`, sets such as "official", "recsys" and "pr" too; of results all that they
-        have.
-        With ":baseline" behind a metric, as in "rbo(p=0.9)@10:baseline", the lists of the baseline
-        are its labels: it tells how alike each system ranks, in `Comparison.alike`.
-        gap is no mean over queries: its intervals and its test are those of a jackknife over groups
-        of queries, which needs `memory` for all predictions.
+        As for `evaluate`, including sets such as "official", "recsys" and "pr". For results, all
+        metrics that they have. With ":baseline" after a metric, as in "rbo(p=0.9)@10:baseline", the
+        lists of the baseline are its labels. `Comparison.alike` then shows how similar the lists of
+        each system are. gap is not a mean over queries: its intervals and its test are those of a
+        jackknife over groups of queries, which needs `memory` for all predictions.
     baseline : str, optional
         The system that all others are compared with; by default the first.
     all_pairs : bool
-        Whether to compare every two systems, and not only each with the baseline. p is then
-        corrected over all pairs and metrics. Slices are still compared with the baseline.
+        Whether to compare every pair of systems, not only each one with the baseline. p-values are
+        then corrected over all pairs and metrics. Slices are still compared with the baseline.
     tests : str, iterable of str, or Tests
         The names of tests, such as "t" and "randomization"; the first one decides the verdict.
-        `Tests` has all of them, how their p-values are corrected, and how often some resample.
+        Use `Tests` to also set the correction and the number of replicates.
     confidence : float
         The confidence of intervals; a difference is shown if its corrected p-value is at most
         1 - `confidence`.
@@ -95,24 +94,25 @@ def compare(
         A difference that does not matter. With it, systems can be shown to be equal within the
         margin.
     by : str, table or sequence of these
-        How to cut the queries into slices, each of which is tested: a column of the labels; a path
-        or a table with query ids, all other columns of which cut (of a pandas Series, the index
-        holds the ids, and the name is that of the slices); or what is known of each query,
-        which is "label_count", "list_length", "label_popularity" or "unpredicted".
+        Slices of the queries, each of which is tested: a column of the labels; a path or a table
+        with query ids, where every other column makes slices (a pandas Series has the ids in its
+        index, and its name is that of the slices); or a property of each query: "label_count",
+        "list_length", "label_popularity" or "unpredicted".
     worst_slices : int
         For each metric and system, how many of the slices with the largest loss to list, among
-        those of each way in `by` and of each two ways. Their p is corrected over all of them.
+        those of each column of `by` and of each two columns. p-values are corrected over all of
+        them.
     moved : int
         For each metric and system, how many of the queries that gained most and of those that lost
         most to list. Among equal differences the smallest ids are listed.
     cluster : str, optional
-        A column of the labels, or of a table of `by`, which then does not cut: queries with the
+        A column of the labels, or of a table of `by`, which then makes no slices: queries with the
         same value, such as the sessions of a user, are not independent. Standard errors and tests
-        are of clusters. A query without a value is a cluster of its own.
+        are computed over clusters. A query without a value is its own cluster.
     adjust : str or table, optional
-        A number that was known of each query before, such as its value last month: a column of the
-        labels, or a path or a table with query ids and the numbers. Differences are adjusted by it
-        (CUPED), which narrows their intervals; slices are not. It takes the test "t".
+        A number that was known for each query beforehand, such as its value last month: a column of
+        the labels, or a path or a table with query ids and the numbers. Differences are adjusted by
+        it (CUPED), which narrows their intervals; slices are not. It takes the test "t".
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
 
@@ -319,8 +319,8 @@ def compare_part(
     for metric in job.metrics:
         if metric.spec.kernel is None:
             raise UsageError(
-                f"{metric.text} is no mean over queries, and is not part of a state: compare all "
-                "queries at once with compare"
+                f"{metric.text} is not a mean over queries, and cannot be part of a state: compare "
+                "all queries at once with compare"
             )
     joined = join_runs(job, given, systems, base, cuts, Reading(threads, progress), catalogue)
     with Workers(threads) as workers:

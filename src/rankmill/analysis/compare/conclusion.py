@@ -50,7 +50,7 @@ def finish(
     ----------
     state, settings, threads
     pooled, pooled_differences
-        The values and differences of metrics that are no mean over queries.
+        The values and differences of metrics that are not means over queries.
     metrics
         All metrics in the order of the request, if there are pooled ones.
     pairs

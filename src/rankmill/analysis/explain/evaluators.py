@@ -63,7 +63,7 @@ def explain_evaluators(
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
 ) -> EvaluatorDifferences:
-    """Score predictions as several evaluators do, and find the causes of the differences.
+    """Score predictions as several evaluators do, and find which choices make the difference.
 
     The base is the first preset that has a value on this data. Every other preset is compared with
     the base: each field in which it differs is changed alone, and all other fields stay as in the
@@ -84,7 +84,7 @@ def explain_evaluators(
         single one is compared with the default. If not given, the default and all presets that
         have the metric are compared.
     semantics : Semantics, optional
-        What counts for all evaluators: its `rel`, `depth`, `judged_only` and `gain_function`. The
+        What applies to all evaluators: its `rel`, `depth`, `judged_only` and `gain_function`. The
         presets make the choices.
     threads, memory
         As for `evaluate`.

@@ -40,7 +40,7 @@ class Change:
         The value less that of the base.
     queries : int or None
         How many queries it touches: their value differs, or they count on one side only. None for
-        gap, which has no value a query.
+        gap, which has no value for each query.
     example : Example or None
         The query whose value changes most, the first of the labels among several; one that does
         not count is taken as 0 for this.
@@ -112,7 +112,7 @@ class EvaluatorDifferences(Answer):
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of."""
+        """Return the object from what `to_dict` returned."""
         wholes = told["changes"]
         fields = {name: one["fields"] for name, one in wholes.items()}
         return read_fields(cls, told | {"wholes": wholes, "fields": fields})

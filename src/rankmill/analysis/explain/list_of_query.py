@@ -33,20 +33,20 @@ def id_of(query: Any, one: Input) -> Ids:
     if is_text_type(kind):
         if not isinstance(query, str | bytes):
             raise UsageError(
-                f"query id {query!r} is no text, but the ids in column {name!r} are: give text"
+                f"query id {query!r} is not text, but the ids in column {name!r} are: give text"
             )
         if isinstance(query, str):
             try:
                 query = query.encode(errors="surrogateescape")  # Python's form of undecoded bytes
             except UnicodeEncodeError:
-                raise UsageError(f"query id {query!r} is no text that UTF-8 can hold") from None
+                raise UsageError(f"query id {query!r} is not valid UTF-8 text") from None
         return to_ids(pa.array([query]), "the query id")
     try:
         number = int(query) if isinstance(query, str | bytes) else index(query)
         return to_ids(np.array([number], np.uint64 if number > 0 else np.int64), "the query id")
     except (TypeError, ValueError, OverflowError):
         raise UsageError(
-            f"query id {query!r} is no integer of 64 bits, but the ids in column {name!r} of "
+            f"query id {query!r} is not a 64-bit integer, but the ids in column {name!r} of "
             f"{one.source.name} are"
         ) from None
 

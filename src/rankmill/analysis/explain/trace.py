@@ -63,7 +63,7 @@ def explain(
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
 ) -> Trace:
-    """Walk down one query's list and show how the value of a metric comes about.
+    """Show how the value of a metric is computed for one query's list, rank by rank.
 
     The value is that of `evaluate`, to the last bit. So is ``total / divisor``, but where equal
     confidences count with an expected value, and for ild, epd and their cosines, which are added up
@@ -76,12 +76,12 @@ def explain(
     metric : str
         One metric, such as "map@12".
     query_id : int or str, optional
-        Which query; an integer may be given as text. With `Ragged` inputs the number of the list.
-        For gap there is none: it ranks all predictions in one list, which has to fit in memory,
-        with about 200 bytes a prediction. Nor is there for other metrics of all predictions, such
-        as auprc and ece: their rows are the curve of precision and recall, or the bins.
-        Means over lists, such as novelty and ild, have a value for each query with predictions;
-        what they need of the catalogue is read.
+        The query; an integer can be given as text. For `Ragged` inputs, the number of the list.
+        Leave it out for gap, which ranks all predictions in one list, which must fit in memory,
+        with about 200 bytes per prediction. Leave it out also for other metrics of all predictions,
+        such as auprc and ece, whose rows are the precision-recall curve or the bins. Means over
+        lists, such as novelty and ild, have a value for each query with predictions; what they need
+        of the catalogue is read.
     rows : int, optional
         How many rows to show; all if not given. Those of a curve are at even steps of recall.
     semantics, catalogue, threads, memory, progress
@@ -132,7 +132,7 @@ def explain(
     if pooled and query_id is not None:
         raise UsageError(f"{metric} ranks the predictions of all queries: leave out --query-id")
     if not pooled and query_id is None:
-        raise UsageError(f"{metric} has a value for each query: say which, with --query-id")
+        raise UsageError(f"{metric} has a value for each query: choose one with --query-id")
     with (
         open_job(job, given, {"": Predictions.of(predictions)}) as (label_input, inputs),
         Workers(threads) as workers,

@@ -26,7 +26,7 @@ _DRAWN = 50
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Trace(Answer):
-    """How a metric came about, rank by rank.
+    """How a metric was computed, rank by rank.
 
     Attributes
     ----------
@@ -40,10 +40,10 @@ class Trace(Answer):
     divisor : float or None
         What the total is divided by; None if by nothing.
     table : pyarrow.Table
-        A row a rank: the prediction, whether it is a hit, and the "term" that it adds to the "sum".
-        A row a group of items for miscalibration.
+        One row per rank: the prediction, whether it is a hit, and the "term" that it adds to the
+        "sum". One row per group of items for miscalibration.
     facts : dict of str to str
-        What else there is to know: title -> text.
+        Further facts: title -> text.
     semantics : Choices
     scope : Scope
         Which labels and predictions counted.
@@ -61,7 +61,7 @@ class Trace(Answer):
 
     @property
     def headline(self) -> str:
-        """The value, and what it is the quotient of, in a line."""
+        """The value and the quotient that gives it, in one line."""
         of = self.metric if self.query is None else f"{self.metric} of query {self.query}"
         if self.value is None:
             why = "there is nothing to divide by" if self.query is None else "it does not count"
@@ -87,7 +87,7 @@ class Trace(Answer):
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of, the table with the types that JSON has."""
+        """Return the object from what `to_dict` returned, with the types of JSON in the table."""
         rows = [{name: _number(name, one) for name, one in row.items()} for row in told["rows"]]
         table = pa.Table.from_pylist(rows) if rows else pa.table({"rank": []})
         return replace(read_fields(cls, told | {"table": None}), table=table)

@@ -59,13 +59,13 @@ def fuse(
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
 ) -> Fused:
-    """Fuse the lists of several runs into one list for each query.
+    """Fuse the lists of several runs into one list per query.
 
-    An item gets a number from each list that it is in, which is a function of its rank or its
-    normalised confidence; the weight of the run multiplies it. The method makes one score of these
-    numbers, such as their sum. A list without the item adds nothing, other than in "bordafuse",
-    "condorcet", "bayesfuse" and norm "borda", and so does a run without the query. Items stand by
-    falling score, and those of equal scores by ascending id: integers as numbers, strings as bytes.
+    Each list gives its items a number, which depends on the rank or the normalized confidence,
+    times the weight of the run. The method combines these numbers into one score per item, such as
+    their sum. A list without the item adds nothing, other than in "bordafuse", "condorcet",
+    "bayesfuse" and norm "borda", and so does a run without the query. Items are sorted by
+    descending score, and equal scores by ascending id: integers as numbers, strings as bytes.
     ``rankmill docs fusing`` has the formulas.
 
     The order of the runs changes no bit, as numbers are added in ascending order. A repeat of an
@@ -76,15 +76,15 @@ def fuse(
     runs : mapping of str to input, or sequence of inputs
         Two or more `Predictions`, or what these hold, as for `evaluate`.
     path : str or path, optional
-        The file to write, whole or not at all: wide Parquet if its name ends in .parquet, a run of
-        TREC if it ends in .run or .trec. Without it a table is returned.
+        The file to write, completely or not at all: wide Parquet if its name ends in .parquet, a
+        run of TREC if it ends in .run or .trec. Without it a table is returned.
     method : str
         By rank: "rrf" (reciprocal rank fusion), "isr", "log-isr", "logn-isr", "bordafuse",
         "condorcet", "rbc". By confidence: "combsum", "combmnz", "combanz", "combmin", "combmax",
         "combmed", "combgmnz", "mixed", "wmnz". Trained: "mapfuse", "posfuse", "slidefuse",
         "probfuse", "bayesfuse" by rank, and "segfuse" by confidence.
     norm : str, optional
-        What stands for a confidence c in a list of n items. "min-max", the default, is
+        How to normalize a confidence c in a list of n items. "min-max", the default, is
         ``(c - min) / (max - min)``, "min-max-inverted" ``(max - c) / (max - min)``, "sum"
         ``(c - min) / sum(c - min)``, "z-score" ``(c - mean) / sd`` with the standard deviation of
         the n confidences; all are 0 if all are equal. "max" is ``c / max``, "rank"
@@ -99,7 +99,7 @@ def fuse(
         The constant of "rrf"; by default 60.
     parameter : float, optional
         The gamma of "combgmnz", the phi of "rbc", the sigma of "logn-isr" (by default 0.01), the
-        segments of "probfuse" (25), the window of "slidefuse" (5 ranks before and behind).
+        segments of "probfuse" (25), the window of "slidefuse" (5 ranks before and after).
     top : int, optional
         Keep only so many items of each fused list.
     optimise : str, optional
@@ -115,8 +115,8 @@ def fuse(
         grouped; beyond it, temporary files are used. Runs that are sorted by query id, as `convert`
         writes them, are streamed.
     progress : bool or callable, optional
-        True prints rows on standard error. Else a function, called with the number of
-        rows done and the number of all.
+        True prints progress on standard error. A function is called with the number of rows done
+        and their total.
 
     Returns
     -------

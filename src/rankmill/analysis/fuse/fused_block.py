@@ -50,9 +50,9 @@ def fuse_block(tables: Sequence[Any], fusion: Fusion, schema: Any) -> FusedBlock
     if bad >= 0:
         query = id_text(to_ids(lists.queries, "queries"), bad)
         raise InputError(
-            f"query {query}: {fusion.method} of its lists is no finite number, as confidences are "
-            "infinite, too large or too close, or none is positive for norm 'max': mend them, or "
-            "fuse by ranks (rrf, or norm 'rank')"
+            f"query {query}: {fusion.method} of its lists is not a finite number, as confidences "
+            "are infinite, too large or too close, or none is positive for norm 'max': fix them, "
+            "or fuse by ranks (rrf, or norm 'rank')"
         )
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     items = lists.items.take(arrow_of(places[: offsets[-1]]))

@@ -64,7 +64,7 @@ class Fused(Answer):
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of, the table with the types that JSON has."""
+        """Return the object from what `to_dict` returned, with the types of JSON in the table."""
         found = read_fields(cls, told)
         if "rows" not in told:
             return found

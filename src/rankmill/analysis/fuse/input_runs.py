@@ -157,6 +157,6 @@ def check_positions(inputs: Mapping[str, Input]) -> None:
             )
         if one.source.positional and one.source.rows != other.source.rows:
             raise InputError(
-                f"{first} has {one.source.rows} lists and {name} has {other.source.rows}; expected "
-                "as many, list q of both for query q"
+                f"{first} has {one.source.rows} lists and {name} has {other.source.rows}; "
+                "expected the same number, list q of both for query q"
             )

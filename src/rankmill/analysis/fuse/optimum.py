@@ -117,7 +117,7 @@ def best_of(
     known = [block for block in blocks if block is not None]
     listed = [runs for _, runs in known if any(run is not None for run in runs)]
     if not listed:
-        raise InputError("no run has a query of the training labels: there is nothing to optimise")
+        raise InputError("no run has a query of the training labels: there is nothing to optimize")
     labels = _joined([block[0] for block in known], schemas[0])
     queries = labels.column(0).combine_chunks()
     sides = random_keys(to_ids(queries, "queries"), SEED) % 2

@@ -65,7 +65,7 @@ def _field(ids: Any, role: str) -> Any:
     if place >= 0:
         shown = ids[place].as_py().decode(errors="backslashreplace")
         raise InputError(
-            f"the {role} id {shown!r} cannot stand in a run of TREC, whose fields are separated by "
+            f"the {role} id {shown!r} cannot be in a TREC run, whose fields are separated by "
             "white space, and whose lines that begin with # are comments: write .parquet"
         )
     return ids

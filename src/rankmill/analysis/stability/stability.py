@@ -49,7 +49,7 @@ def stability(
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
 ) -> Stability:
-    """Tell how far the ranking of systems depends on the cutoff, the metric and the queries.
+    """Show how far the ranking of systems depends on the cutoff, the metric and the queries.
 
     As in `compare`, values are joined by query id, and a query counts only if it counts for every
     system.
@@ -69,10 +69,9 @@ def stability(
     confidence : float
         The confidence of intervals; 1 - `confidence` is the level of the t-test.
     power : float
-        The probability with which the t-test is to show a difference, for the number of queries
-        needed.
+        The power of the t-test for which `Stability.needed` estimates the number of queries.
     splits, seed : int
-        How often the queries are halved at random, and the seed of the halves. Nothing else is
+        How many times to split the queries into random halves, and the seed. Nothing else is
         random, and the only test is the paired t-test of the queries needed: there is no `Tests`.
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
@@ -182,7 +181,7 @@ def _named(metrics: Any, cutoffs: Sequence[int], rel: float | None) -> dict[str,
 
 
 def _check_metric(name: str) -> None:
-    """Raise UsageError if a metric already has a cutoff, takes none, or is no mean over queries."""
+    """Raise UsageError if a metric has a cutoff, takes none, or is not a mean over queries."""
     try:
         metric = parse(name)
     except UsageError as error:
@@ -202,8 +201,8 @@ def _check_metric(name: str) -> None:
         )
     if metric.spec.kernel is None or metric.summary:
         raise UsageError(
-            f"{name} is no mean over queries, so that queries cannot be halved or counted for it: "
-            "leave it out"
+            f"{name} is not a mean over queries, so that queries cannot be halved or counted for "
+            "it: leave it out"
         )
 
 

@@ -51,7 +51,7 @@ class Stability(Answer):
     halves : dict of str to dict of int to Halves
         Metric -> cutoff -> how well random halves of the queries agree.
     needed : dict of str to dict of int to list of Needed
-        Metric -> cutoff -> for each two neighbours in the ranking, from the top, the number of
+        Metric -> cutoff -> for each two neighbors in the ranking, from the top, the number of
         queries needed to tell them apart.
     queries : int
         The number of queries that count for every system. All means are over these.
@@ -97,7 +97,7 @@ class Stability(Answer):
         return self.design.cutoffs
 
     def neighbours(self, metric: str) -> list[tuple[str, str]]:
-        """Return all pairs that are neighbours in the ranking at any cutoff, the largest first."""
+        """Return all pairs that are neighbors in the ranking at any cutoff, the largest first."""
         found: dict[frozenset[str], tuple[str, str]] = {}
         for k in reversed(self.cutoffs):
             for one in self.needed[metric][k]:
@@ -143,7 +143,7 @@ class Stability(Answer):
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of."""
+        """Return the object from what `to_dict` returned."""
         parts: dict[str, dict[str, Any]] = {}
         for metric, of in told["metrics"].items():
             for name, one in of.items():

@@ -1,4 +1,4 @@
-"""The delete-m jackknife for groups of unequal size, for a metric that is no mean over queries."""
+"""The delete-m jackknife for groups of unequal size, for metrics of all predictions."""
 
 import math
 from typing import NamedTuple

@@ -150,7 +150,7 @@ class _Handler(FSSpecHandler):  # type: ignore[misc]
                 size = _asked(lambda: self._info(path)["size"])
         if size is None:
             raise InputError(
-                f"{self.name} cannot be read: the server does not tell its size; download it first"
+                f"{self.name} cannot be read: the server does not send its size; download it first"
             )
         return PythonFile(_Ranges(self.fs, path, self.name, size), mode="r")
 

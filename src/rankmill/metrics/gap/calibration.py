@@ -152,7 +152,7 @@ def _objects(numbers: Iterable[int]) -> np.ndarray:
 def _sums(row: state_rows.Row, name: str) -> np.ndarray:
     texts = state_rows.texts(row, name)
     if not all(text.isdecimal() and len(text) <= MOST_DIGITS for text in texts):
-        raise state_rows.damaged(f"{name} holds what is no sum")
+        raise state_rows.damaged(f"{name} holds something that is not a sum")
     return _objects(map(int, texts))
 
 

@@ -1,8 +1,8 @@
 """What gap comes to without some of the queries: each group of them is left out once.
 
-gap is no mean over queries, so how far chance moves it is found by leaving queries out. Each query
-is in one of `GROUPS` groups by a hash of its id, which depends on nothing else: not on the order of
-rows, the files, the threads or the process.
+gap is not a mean over queries, so how far chance moves it is found by leaving queries out. Each
+query is in one of `GROUPS` groups by a hash of its id, which depends on nothing else: not on the
+order of rows, the files, the threads or the process.
 """
 
 from collections.abc import Mapping, Sequence

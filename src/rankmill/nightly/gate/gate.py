@@ -67,7 +67,7 @@ def gate(
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
 ) -> Verdict:
-    """Evaluate predictions, and say whether they keep rules, also against a baseline.
+    """Check predictions against rules, with or without a baseline.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ def gate(
         against rules without slices, and the baseline is an earlier run.
     rules : str, iterable of str, or Rules
         Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
-        ``rankmill docs gate`` has the grammar. `Rules` also says what holds for all of them, such
-        as what comes of one for which the data do not suffice.
+        ``rankmill docs gate`` has the grammar. Use `Rules` to also set what holds for all rules,
+        such as what to do if the data cannot decide one.
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
         a `Result`, its JSON file, or the .parquet or .arrow file of its values by query; or with a
@@ -94,7 +94,7 @@ def gate(
         As for `compare`. The columns of rules for slices are added to `by`.
     time : datetime, optional
         The time of the run, with its zone, as for `History.record`; by default now. Runs of a
-        history that are later are no baseline.
+        history that are later are not used as a baseline.
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
 

@@ -49,11 +49,12 @@ class Rules:
         The confidence of the intervals of the comparison that comes with the verdict.
     family_confidence : float, optional
         The confidence that all rules with "confidence" hold together, such as 0.95: of nights
-        without a change for the worse, at most 5 % then fail any of them. The rules share this
-        error rate, so that each needs a larger drop to fail. Rules without "confidence" are not
-        covered. By default each rule errs on its own, and ten rules fail more nights than one.
+        without a change for the worse, at most 5% then fail any rule. The rules share this error
+        rate, so a larger drop is needed to fail each of them. Rules without "confidence" are not
+        covered. By default, each rule has its own error rate, and ten rules fail more nights than
+        one.
     undecided : {"warn", "pass", "fail"}
-        What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
+        What to do with a rule that the data cannot decide. "warn" and "pass" let it pass.
     min_overlap : float
         The share of the queries that count on either side that both must have. With fewer, the
         baseline is compared as a whole, and not query by query: its errors and those of the system
@@ -138,7 +139,7 @@ def asked_of(
     baseline, history, time, by, adjust
         As for `gate`.
     opened
-        How a baseline is opened that is no run of a history.
+        How to open a baseline that is not a run of a history.
     """
     asked = given.parsed
     _check(asked, baseline, given.undecided)
@@ -173,7 +174,7 @@ def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
     found = open_baseline(value, metrics)
     if found.told is None:
         raise UsageError(
-            f"the baseline {found.source} does not tell the numbers of an earlier run; expected a "
+            f"the baseline {found.source} does not have the numbers of an earlier run; expected a "
             "Result, its JSON, or a run of a history"
         )
     return replace(found, kind="result", table=None)
@@ -203,7 +204,7 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
         if one.slices and earlier.table is None and not earlier.slices:
             needs = "the values of queries: give predictions or a per-query file"
         elif one.confidence is not None and not one.metric.spec.kernel:
-            needs = "the predictions of the baseline, as it is no mean over queries"
+            needs = "the predictions of the baseline, as it is not a mean over queries"
         else:
             continue
         raise UsageError(

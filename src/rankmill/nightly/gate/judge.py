@@ -91,7 +91,7 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     Raises
     ------
     UsageError
-        If the baseline does not tell what the rule needs, or no query is in its slice.
+        If the baseline does not have what the rule needs, or no query is in its slice.
     InputError
         If the baseline has no value to compare with.
     """
@@ -215,7 +215,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
         if rule.paired and one.base is None and own is not None:
             raise InputError(
                 f"rule {rule.text!r}: the baseline has no value of {metric}, as none of its "
-                "queries counts: is it of other data?"
+                "queries counts: is it from other data?"
             )
         return Sides(one, own)
     shared = shared_of(state)
@@ -238,7 +238,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
         raise InputError(
             f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
             f"{shared.either:,} queries in common, which are too few to compare, and the baseline "
-            "does not tell its value as a whole: is it of other data, or cut off? Give its "
+            "does not have its overall value: is it from other data, or cut off? Give its "
             "predictions, or evaluate it again"
         )
     return Sides(one, own, shared)

@@ -68,7 +68,7 @@ def levelled(
         if not known:
             raise UsageError(
                 "family_confidence is for rules with a confidence, and there is none: write one, "
-                "as in map@12 drop <= 1% confidence 0.95"
+                "such as map@12 drop <= 1% confidence 0.95"
             )
     found = []
     for one in rules:

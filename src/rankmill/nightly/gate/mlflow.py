@@ -33,13 +33,13 @@ def tracking_uri(uri: str) -> str:
     found = uri or os.environ.get("MLFLOW_TRACKING_URI", "")
     if not found:
         raise UsageError(
-            "--mlflow has no address: give that of a tracking server, as "
+            "--mlflow has no address: give that of a tracking server, such as "
             "--mlflow=http://host:5000, or set MLFLOW_TRACKING_URI"
         )
     if uri and not re.match(r"[a-z][a-z0-9+.\-]*://|databricks|uc:", uri):
         raise UsageError(
-            f"--mlflow is {uri!r}; expected the address of a tracking server, as "
-            "--mlflow=http://host:5000; without one, put --mlflow behind all files"
+            f"--mlflow is {uri!r}; expected the address of a tracking server, such as "
+            "--mlflow=http://host:5000; without one, put --mlflow after all files"
         )
     _mlflow()
     return found

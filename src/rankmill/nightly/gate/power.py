@@ -53,7 +53,7 @@ def gate_power(
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
 ) -> GatePower:
-    """Score predictions, and say what the rules of a gate would see and how often they would err.
+    """Show what the rules of a gate can detect, and how often they would fail by chance.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def gate_power(
     Returns
     -------
     GatePower
-        For each rule the smallest drop that it fails in 80% of nights, its false alarms in a year
+        For each rule, the smallest drop that it fails in 80% of nights, its false alarms per year
         of nights, and how many of the last 90 nights of the history would have failed.
 
     Examples

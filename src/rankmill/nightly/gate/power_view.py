@@ -78,7 +78,7 @@ def view_of(found: GatePower) -> View:
         if len(rows) > 1:
             of_all = _alarms(found.alarms), _nights(found.failed, found.nights)
             rows.append(["any of these", "", *of_all])
-        titles = ["rule", "smallest drop", "false alarms a year", "would have failed"]
+        titles = ["rule", "smallest drop", "false alarms per year", "would have failed"]
         shown = len(titles) if found.nights else len(titles) - 1
         return Table([Column(one) for one in titles[:shown]], [row[:shown] for row in rows])
 

@@ -38,7 +38,7 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 
 
 class History(Answer):
-    """The runs of a history, in the order of time. They are read when they are first asked for.
+    """The runs of a history, in order of time. They are read on first use.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class History(Answer):
     Raises
     ------
     UsageError
-        If `since` is no time.
+        If `since` is not a time.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class History(Answer):
         Raises
         ------
         InputError
-            If there is no such folder, or it holds a Parquet file that is no run.
+            If there is no such folder, or it holds a Parquet file that is not a run.
         """
         start, folder = self._start, self._folder
         # One run in two files: they are being joined, or were.
@@ -92,7 +92,7 @@ class History(Answer):
         predictions: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
         time: datetime | None = None,
     ) -> str:
-        """Write a run to the history: one small Parquet file of its own, whole or not at all.
+        """Write a run to the history as a small Parquet file, completely or not at all.
 
         Any number of processes may record at the same time, without a lock.
 
@@ -101,7 +101,7 @@ class History(Answer):
         found : Result, Verdict, Comparison, or mapping of str to Result
             What to record.
         tags : mapping of str to str, optional
-            What to call the run, such as ``{"model": "a7"}``.
+            Tags of the run, such as ``{"model": "a7"}``.
         labels, predictions : str or sequence of str, optional
             The paths that were read, for their sizes, times and checksums; predictions by system if
             there are several. By default they are what `found` names as its inputs.
@@ -116,7 +116,7 @@ class History(Answer):
         Raises
         ------
         UsageError
-            If the file cannot be written, or a tag is no text.
+            If the file cannot be written, or a tag is not text.
 
         Examples
         --------
@@ -151,12 +151,12 @@ class History(Answer):
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of."""
+        """Return the object from what `to_dict` returned."""
         return cls.held(told["history"], [run_of(one) for one in told["runs"]])
 
     @classmethod
     def held(cls, name: str, runs: list[Run]) -> Self:
-        """Return the history of these runs, which no folder is read for."""
+        """Return a history of these runs, without reading a folder."""
         found = cls.__new__(cls)
         found.name = name
         found._place = name
@@ -374,7 +374,7 @@ def moment(text: str, now: datetime | None = None) -> datetime:
         found = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{text!r} is no time; expected a date such as 2026-01-01, or a number of hours, days "
-            "or weeks, as 12h, 30d or 8w"
+            f"{text!r} is not a time; expected a date such as 2026-01-01, or a number of hours, "
+            "days or weeks, such as 12h, 30d or 8w"
         ) from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

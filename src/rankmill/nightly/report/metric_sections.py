@@ -73,8 +73,8 @@ def metrics(subject: Subject) -> Section:
             told = number(one.value), half_width(one.half)
             rows.append([*named, *told, charts.track([dot], scale)])
     start = 0 if single else 1
-    header: list[object] = ["metric", *([] if single else ["system"]), "value", level]
-    header.append(charts.axis(together) if single else "an axis for each metric")
+    header: list[object] = ["metric", *([] if single else ["system"]), "value", f"± {level}"]
+    header.append(charts.axis(together) if single else "one axis per metric")
     last = len(header) - 1
     grid = Grid(header, rows, frozenset({0, start}), last, frozenset({last - 1}))
     title = words.value_words(subject.metrics[0], subject.values[subject.metrics[0]][subject.main])

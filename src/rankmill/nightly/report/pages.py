@@ -134,7 +134,7 @@ def leaderboard_page(found: Comparison | Results, command: str | None = None) ->
     ]
     sections = [
         Section("Leaderboard", "", str(note), [_grid(board)]),
-        Section("Pairs", "Every two systems", "", pairs),
+        Section("Pairs", "Every pair of systems", "", pairs),
     ]
     for title, table in slice_tables(found.baseline, found.others, found.slices, found.settings):
         sections.append(Section("Slices", str(title), "", [_grid(table)]))

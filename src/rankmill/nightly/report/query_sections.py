@@ -65,7 +65,7 @@ def _cutoffs(subject: Subject) -> Iterator[Figure]:
                       for text in (number(of_values[i]), half_width(of_halves[i])))]
             for i, label in enumerate(labels)
         ]  # fmt: skip
-        header = ["cutoff", *(text for one in systems for text in (name(one), "95%"))]
+        header = ["cutoff", *(text for one in systems for text in (name(one), "± 95%"))]
         yield Figure(
             title,
             charts.lines(series, labels, title.plain, told),
@@ -101,7 +101,7 @@ def _distributions(subject: Subject) -> Iterator[Figure]:
             charts.bars(series, below, title.plain, told, apart=True),
             Grid([name(metric), *map(name, systems)], rows),
             legend(subject, systems),
-            "share of the queries by value; those with exactly 0 stand apart",
+            "share of the queries by value; exactly 0 is shown separately",
         )
 
 

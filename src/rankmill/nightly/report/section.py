@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rankmill.nightly.report.text import Html
+from rankmill.show.heads import meaning
 from rankmill.show.marks import Drawing
 
 
@@ -29,6 +30,11 @@ class Grid(NamedTuple):
     left: frozenset[int] = frozenset({0})
     drawn: int | None = None
     wide: frozenset[int] = frozenset()
+
+    @property
+    def hovers(self) -> list[str]:
+        """What the heads mean; names, which are HTML, mean themselves."""
+        return ["" if isinstance(one, Html) else meaning(str(one)) for one in self.header]
 
 
 class Figure(NamedTuple):

@@ -248,7 +248,9 @@ def bins_words(bins: Sequence[Bin]) -> Html:
     if all(one.low >= 0 and one.high <= 1 for one in bins):
         over = sum(one.confidence * one.predictions - one.correct for one in bins) / total
         if gap < 0.02:
-            return say("Confidence tells how often predictions are right, within {}", percent(gap))
+            return say(
+                "Confidence matches how often predictions are right, within {}", percent(gap)
+            )
         way = "too high" if over > 0 else "too low"
         if abs(over) > gap / 2:
             return say("Confidence is {} by {} on average", way, percent(abs(over)))

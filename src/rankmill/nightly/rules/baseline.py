@@ -126,7 +126,7 @@ def _read_json(path: str, metrics: Iterable[str]) -> Mapping[str, Any] | None:
     values = told.get("metrics") if isinstance(told, dict) else None
     if isinstance(values, dict) and (named := [one for one in metrics if one in values]):
         raise InputError(  # and no list of a query called "metrics"
-            f"the baseline {path} has {named[0]} among its metrics, but is no result: give the "
+            f"the baseline {path} has {named[0]} among its metrics, but is not a result: give the "
             "whole file that rankmill evaluate -o wrote"
         )
     return None
@@ -158,8 +158,7 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
     own = {name: one for name, one in told.items() if name not in _UNSEALED}
     if "checksum" in told and told["checksum"] != seal_of_json(own):
         raise InputError(
-            f"{source} is not as rankmill wrote it, as its checksum tells: it is damaged or was "
-            "changed; evaluate again"
+            f"{source} does not match its checksum: it is damaged or was changed; evaluate again"
         )
     return {"metrics": {}, **told}
 
@@ -199,9 +198,9 @@ def _check_text(path: str, line: bytes, metrics: Iterable[str]) -> None:
         words = re.split(r'[,"]', line.decode(errors="replace").strip())
         if any(name in words for name in metrics):
             raise UsageError(
-                f"the baseline {path} holds values of queries as text, which does not tell how "
-                "they were counted: give --per-query a name in .parquet or .arrow on the "
-                "command line, write Result.per_query as .parquet or .arrow in Python"
+                f"the baseline {path} holds values of queries as text, which does not show how "
+                "they were counted: give --per-query a name in .parquet or .arrow on the command "
+                "line, write Result.per_query as .parquet or .arrow in Python"
             )
 
 
@@ -210,9 +209,9 @@ def holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool
     several = [one for one in schema.names if one.endswith(tuple(f":{name}" for name in metrics))]
     if several:
         raise UsageError(
-            f"the baseline {source} is of several systems, as its column {several[0]!r} tells: "
-            "give the values of one, as --per-query of one system on the command line, "
-            "Result.per_query in Python"
+            f"the baseline {source} is of several systems, as column {several[0]!r} shows: give "
+            "the values of one, as --per-query of one system on the command line, Result.per_query "
+            "in Python"
         )
     return PER_QUERY in (schema.metadata or {}) or any(one in schema.names for one in metrics)
 
@@ -223,7 +222,7 @@ def _of_table(table: pa.Table, source: str) -> Baseline:
         read = None if told is None else json.loads(told)
     except ValueError:
         raise InputError(
-            f"{source}: what it tells of its run cannot be read; evaluate it again"
+            f"{source}: what it says about its run cannot be read; evaluate it again"
         ) from None
     twice = next((one for one in table.column_names if table.column_names.count(one) > 1), None)
     if twice is not None:
@@ -237,8 +236,8 @@ def _of_table(table: pa.Table, source: str) -> Baseline:
     found = cut or "does not hold the values that rankmill wrote"
     if sealed is not None and sealed != seal_of_table(table):
         raise InputError(
-            f"{source} {found}, as its checksum tells: the file is damaged or was changed; "
-            "evaluate again"
+            f"{source} {found}, and does not match its checksum: the file is damaged or was "
+            "changed; evaluate again"
         )
     notes = (f"the baseline {cut}",) if cut else ()
     return Baseline("per-query", source, table=table, told=checked, notes=notes)
@@ -276,7 +275,7 @@ def check_alike(baseline: Baseline, job: Job, metrics: Sequence[str]) -> None:
     if lacking and baseline.kind != "predictions":
         raise UsageError(
             f"the baseline {baseline.source} has {', '.join(dict.fromkeys(there))}, but not "
-            f"{', '.join(lacking)}, for which there is a rule: evaluate it again with all metrics"
+            f"{', '.join(lacking)}, which a rule needs: evaluate it again with all metrics"
         )
     if baseline.kind != "predictions":
         _check_values(baseline, metrics)
@@ -289,8 +288,8 @@ def _check_values(baseline: Baseline, metrics: Iterable[str]) -> None:
         value = values.get(metric)
         if value is None and baseline.table is None:
             raise InputError(
-                f"the baseline {baseline.source} has no value of {metric} (null), for which there "
-                "is a rule, as none of its queries counted: evaluate it again"
+                f"the baseline {baseline.source} has no value of {metric} (null), which a rule "
+                "needs, as none of its queries counted: evaluate it again"
             )
         if value is not None:
             check_range(metric, value, value, f"the baseline {baseline.source}")
@@ -321,8 +320,8 @@ def check_gains(baseline: Baseline, result: Result) -> None:
     words = {True: "had gains", False: "were just relevant or not"}
     raise UsageError(
         f"labels {words['gain' in theirs]} in the baseline {baseline.source}, and "
-        f"{words['gain' in mine]} here: evaluate it again, or say --gain or --binary as it "
-        "did"
+        f"{words['gain' in mine]} here: evaluate it again, or use the --gain or --binary that it "
+        "used"
     )
 
 

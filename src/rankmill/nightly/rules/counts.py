@@ -19,7 +19,7 @@ def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None
     Raises
     ------
     UsageError
-        If the baseline does not tell what the rule needs.
+        If the baseline does not have what the rule needs.
     """
     _check_counted(rule, mine, "give it, or leave out the rule")
     value = count_of(rule.subject, mine)
@@ -28,7 +28,7 @@ def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None
     if rule.measure == "change":
         if told is None:
             raise UsageError(
-                f"rule {rule.text!r}: the baseline does not tell its counts; give predictions, "
+                f"rule {rule.text!r}: the baseline does not have its counts; give predictions, "
                 "the JSON of a result, or values by query that rankmill wrote"
             )
         _check_counted(rule, told, "evaluate the baseline with it")
@@ -84,7 +84,7 @@ def count_of(subject: str, told: Mapping[str, Any]) -> int:
     else:
         found = told.get("audit", {}).get("queries_in_both" if subject == "queries" else subject)
     if found is None:
-        raise UsageError(f"the baseline does not tell {subject}: evaluate it again")
+        raise UsageError(f"the baseline does not have {subject}: evaluate it again")
     return int(found)
 
 

@@ -80,8 +80,8 @@ def check_in_both(mine: int, theirs: int, both: int, source: str) -> None:
     """Raise InputError if none of the queries of an earlier run is one of this run."""
     if mine and not both:
         raise InputError(
-            f"{source}: none of its {theirs:,} queries is among the {mine:,} of this run: it is of "
-            "other data"
+            f"{source}: none of its {theirs:,} queries is among the {mine:,} of this run: it is "
+            "from other data"
         )
 
 
@@ -104,8 +104,8 @@ def check_id_types(mine: Any, theirs: Any, source: str) -> None:
     """Raise InputError if the query ids of an earlier run are texts, and those here integers."""
     if is_text_type(mine) != is_text_type(theirs):
         raise InputError(
-            f"{source}: the query ids are {theirs}, but those of the labels are {mine}: it is of "
-            "other data"
+            f"{source}: the query ids are {theirs}, but those of the labels are {mine}: it is "
+            "from other data"
         )
 
 
@@ -117,7 +117,7 @@ def _in_both(mine: pa.Table, table: pa.Table, source: str) -> tuple[Any, np.ndar
     lookup, repeated = look_up(to_ids(table.column(0).combine_chunks(), f"{source}: {there!r}"))
     if repeated >= 0:
         again = table.column(0)[repeated].as_py()
-        raise InputError(f"{source}: query {again!r} has two rows; expected a row a query")
+        raise InputError(f"{source}: query {again!r} has two rows; expected one row per query")
     places = lookup.find(to_ids(mine.column(0).combine_chunks(), "the query ids"))
     rows = np.flatnonzero(places >= 0)
     return pa.array(rows), places[rows]

@@ -78,7 +78,7 @@ class Measurement(NamedTuple):
     difference_error : float or None
         The standard error of the mean of the paired differences; None if they are not paired.
     bounds : tuple of float
-        The range of the metric; infinite where it has none, or is no mean over queries.
+        The range of the metric; infinite where it has none, or is not a mean over queries.
     groups : LeftOut or None
         What the jackknife left out for the system.
     clusters : bool

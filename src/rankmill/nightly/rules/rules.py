@@ -228,7 +228,7 @@ def _kind(subject: str, text: str) -> Kind:
         near = difflib.get_close_matches(subject, [*counts, *AGES], 1)
         hint = f"; did you mean {near[0]!r}?" if near else f": {error}"
         raise UsageError(
-            f"rule {text!r}: {subject!r} is no metric, no count ({', '.join(counts)}) and no age "
+            f"rule {text!r}: {subject!r} is not a metric, a count ({', '.join(counts)}) and no age "
             f"({', '.join(AGES)}){hint}"
         ) from None
     return "metric"
@@ -240,8 +240,8 @@ def _slices(text: str | None, rule: str) -> tuple[tuple[str, str], ...]:
     pairs = [one.partition("=") for one in text.split(",")]
     if len(pairs) > 2 or not all(name.strip() and equals for name, equals, _ in pairs):
         raise UsageError(
-            f"rule {rule!r}: [{text}] is no slice; expected [COLUMN=*], [COLUMN=VALUE], or two of "
-            "them with a comma between"
+            f"rule {rule!r}: [{text}] is not a slice; expected [COLUMN=*], [COLUMN=VALUE], or two "
+            "of them with a comma between"
         )
     found = tuple((name.strip(), value.strip()) for name, _, value in pairs)
     if len({name for name, _ in found}) < len(found):
@@ -272,7 +272,7 @@ def _confidence(text: str | None, rule: str) -> float | None:
 
 
 def _check(rule: Rule, unit: str) -> None:
-    """Raise UsageError if the parts of a rule do not go together."""
+    """Raise UsageError if the parts of a rule do not belong together."""
     wrong = ""
     metric = rule.kind == "metric"
     if not math.isfinite(rule.limit):
@@ -293,13 +293,13 @@ def _check(rule: Rule, unit: str) -> None:
     elif (rule.kind == "age") != (unit in SECONDS):
         wrong = "an age has a unit, min, h or d, and nothing else has"
     elif rule.measure == "value" and rule.relative and metric:
-        wrong = "the value of a metric is no share of anything: write a number, or drop <= 1%"
+        wrong = "the value of a metric is not a share of anything: write a number, or drop <= 1%"
     elif rule.measure == "value" and rule.relative and rule.subject not in _shares():
-        wrong = f"{rule.subject} is no share of anything: write a number, or change <= 10%"
+        wrong = f"{rule.subject} is not a share of anything: write a number, or change <= 10%"
     elif (rule.slices or rule.confidence is not None) and not metric:
         wrong = "slices and a confidence are for metrics"
     elif rule.slices and (not rule.metric.spec.kernel or rule.metric.summary):
-        wrong = f"{rule.subject} is no mean over queries, so that it has no slices"
+        wrong = f"{rule.subject} is not a mean over queries, so that it has no slices"
     elif rule.sequential and rule.least_confidence is None:
         wrong = "a sequential rule has a confidence: write confidence 0.95 sequential"
     elif rule.confidence is not None and rule.operator == "==":

@@ -49,7 +49,7 @@ class Sides(NamedTuple):
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
-    """Return the range of what a metric is a mean of; infinite if it is no mean over queries."""
+    """Return the range of what a metric is a mean of; infinite if it is not a mean over queries."""
     one = parse(metric)
     return one.spec.bounds if one.spec.kernel and not one.summary else NO_BOUNDS
 
@@ -66,7 +66,7 @@ def notes_of_pairs(state: ComparisonState, least: float, adjust: str | None) -> 
         return []
     shared = shared_of(state)
     if shared.suffice(least):
-        told = f"drops over all queries, and the values told with them, are adjusted by {adjust}"
+        told = f"drops over all queries, and the values given with them, are adjusted by {adjust}"
         return [] if adjust is None else [told]
     instead = "" if adjust is None else f", and adjust nothing by {adjust}"
     return [

@@ -80,10 +80,9 @@ def slices_before(
             asked = "".join(f" --by {name!r}" for name in names)
             raise InputError(
                 f"the run {runs[metric].id} of the history {folder.name} has no {metric} by {by}, "
-                f"for which there is the rule {rule.text!r}: record a night with these slices: "
-                f"--rule 'queries > 0' --metric {metric!r}{asked} on the command line, "
-                f"gate(labels, predictions, 'queries > 0', metrics={metric!r}, by={names}) in "
-                "Python"
+                f"which a rule needs: {rule.text!r}: record a night with these slices: --rule "
+                f"'queries > 0' --metric {metric!r}{asked} on the command line, gate(labels, "
+                f"predictions, 'queries > 0', metrics={metric!r}, by={names}) in Python"
             )
         found |= rows
     return found

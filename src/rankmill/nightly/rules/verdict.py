@@ -79,13 +79,13 @@ class RuleOutcome:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Verdict(Answer):
-    """Whether a system keeps its rules.
+    """Whether a system keeps its rules, and why.
 
     Attributes
     ----------
     word : str
-        The worst word of all outcomes: "stale", "bad volume", "bad audit", "regressed" or "not
-        enough data"; "held" if every rule was kept.
+        The most severe word of all outcomes: "stale", "bad volume", "bad audit", "regressed" or
+        "not enough data"; "held" if every rule was kept.
     outcomes : list of RuleOutcome
         In the order of the rules; of a rule for every slice there is one for each slice.
     result : Result
@@ -96,10 +96,10 @@ class Verdict(Answer):
         What the system was compared with: its "kind" ("predictions", "per-query", "result" or
         "history") and "source"; None without a baseline.
     undecided : {"warn", "pass", "fail"}
-        What comes of rules for which the data do not suffice.
+        What to do with rules that the data cannot decide.
     seconds : float
     details : Details or None
-        What a page shows beyond this, if it was asked for; no other form shows it.
+        Additional data for an HTML report, if requested.
     slices : list of SliceValue
         The system in each slice, for the history; no other form shows it.
     """
@@ -128,7 +128,7 @@ class Verdict(Answer):
 
     @property
     def headline(self) -> str:
-        """The word, and how many rules are left open by a system that may pass."""
+        """The word, and how many rules are undecided if the system may pass."""
         left = {one.rule for one in self.outcomes if one.word == UNDECIDED}
         if not left or self.word != HELD:
             return self.word
@@ -149,7 +149,7 @@ class Verdict(Answer):
             raise RegressionError("\n".join(f"{one.word}: {one.reason}" for one in self.failed))
 
     def broken(self, trends: Trends) -> list[str]:
-        """Return what broke by how much, a line each, the worst first; see `broken_words`."""
+        """Return how far each broken rule is off, one line each, the worst first."""
         from rankmill.nightly.rules.breaches import broken_words
 
         return broken_words(self, trends)

@@ -166,11 +166,11 @@ def _sign_of(metric: str) -> int:
         better = parse(metric).better
     except UsageError:
         raise UsageError(
-            f"the history has {metric}, which this version does not know, so that no run is the "
-            "best: name last or median:7"
+            f"the history has {metric}, which this version does not know, so no run is the best: "
+            "name last or median:7"
         ) from None
     if better == "neither":
         raise UsageError(
-            f"neither side of {metric} is better, so that no run is the best: name last or median:7"
+            f"neither side of {metric} is better, so no run is the best: name last or median:7"
         )
     return -1 if better == "lower" else 1

@@ -24,7 +24,7 @@ from rankmill.nightly.runs.runs import (
 
 # The summary of a run is in the last bytes of its file.
 END = 1 << 15
-_MOVE = "it is no run of a history, or is broken: move it elsewhere"
+_MOVE = "it is not a run of a history, or is broken: move it elsewhere"
 # How many requests a store answers at a time.
 REQUESTS = 32
 # The columns of a run that has no summary.
@@ -126,8 +126,7 @@ class Folder(NamedTuple):
                 found = [one.slices for one in self._rows(name) if one.id == run.id]
         except FileNotFoundError:
             raise InputError(
-                f"{self.name.rstrip('/')}/{name} is not there any more; expected the slices of "
-                "this run"
+                f"{self.name.rstrip('/')}/{name} no longer exists; expected the slices of this run"
             ) from None
         return found[0] or {} if found else {}
 

@@ -63,7 +63,7 @@ def format_of(file: File, asked: InputOptions) -> str:
         line = next(line for line in head.data.tobytes().splitlines() if line.strip())
         begins = shown(np.frombuffer(line, np.uint8), 0, len(line))
         raise InputError(
-            f"{file.name}: neither its name nor its first line, {begins}, tells the format: name "
+            f"{file.name}: its name and its first line, {begins}, do not show the format: name "
             "it, such as trec or csv, with --labels-as or --predictions-as"
         )
     if found != "trec" or not asked.columns:
@@ -75,8 +75,8 @@ def format_of(file: File, asked: InputOptions) -> str:
     if tabs + 1 == len(asked.columns):
         raise InputError(
             f"{file.name} looks like TREC's format, of which the columns are known, but "
-            f"{len(asked.columns)} columns are named, and tabs part as many: say whether it is tsv "
-            "or trec, with --labels-as"
+            f"{len(asked.columns)} columns are named, and tabs part as many: choose tsv or trec "
+            "with --labels-as"
         )
     return found
 

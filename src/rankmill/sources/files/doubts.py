@@ -124,7 +124,7 @@ def doubt_quotes(texts: Texts, doubts: Doubts) -> None:
         row = int(first[0])
         what = (
             f"{texts.name} is {texts.shown(row)}, whose quotes are read as part of it, because "
-            "blanks stand before them"
+            "blanks precede them"
         )
         todo = "write no blanks between a delimiter and a quote"
         doubts.add("quotes", texts.place, texts.place.number(row), count, what, todo)

@@ -31,7 +31,7 @@ def check_encoding(name: str | None) -> None:
         known = False
     if not known:
         raise UsageError(
-            f"there is no encoding {name!r}; expected one that Python has, such as latin-1, "
+            f"there is no encoding {name!r}; expected one that Python knows, such as latin-1, "
             "cp1252, utf-16 or shift_jis"
         )
 
@@ -49,7 +49,7 @@ def check_utf8(data: bytearray, size: int, file: str, line: int) -> None:
     zero = data.find(0, 0, size)
     if zero >= 0:
         raise NulError(
-            f"{_spot(data, zero, file, line)} is 0, which no text holds: write the file anew, or "
+            f"{_spot(data, zero, file, line)} is 0, which no text holds: write the file again, or "
             f"name its encoding, such as utf-16-le, {HOW}"
         )
     if data.isascii():
@@ -61,8 +61,8 @@ def check_utf8(data: bytearray, size: int, file: str, line: int) -> None:
     except pa.ArrowInvalid:
         bad = _first_wrong(bytes(data[:size]))
         raise InputError(
-            f"{_spot(data, bad, file, line)} is {data[bad]:#x}, and no UTF-8 there; save the "
-            f"file as UTF-8, or name its encoding, such as latin-1 or cp1252, {HOW}"
+            f"{_spot(data, bad, file, line)} is {data[bad]:#x}, which is not UTF-8; save the file "
+            f"as UTF-8, or name its encoding, such as latin-1 or cp1252, {HOW}"
         ) from None
     finally:
         del text  # what exports a buffer cannot be cut
@@ -145,7 +145,7 @@ class Recoded:
                 before = error.object[: error.start].decode(error.encoding, "ignore")
                 line += before.count("\n")
             raise InputError(
-                f"{self._name}: line {line} holds bytes that are no text in {self._encoding}; "
+                f"{self._name}: line {line} holds bytes that are not text in {self._encoding}; "
                 f"expected that encoding throughout: name another, {HOW}"
             ) from None
         return text

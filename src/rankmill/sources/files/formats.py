@@ -30,7 +30,7 @@ class Format(NamedTuple):
 # What the name of a format adds to csv or tsv -> what the files hold.
 _SHAPES = {
     "": "-separated text, its shape found by its first rows",
-    "long": " with one item a row",
+    "long": " with one item per row",
     "wide": " with a list of items in a cell",
     "pairs": " with items and confidences in a cell",
     **{
@@ -164,8 +164,8 @@ def files_of_one_format(
     if len(by_format) > 1:
         counts = ", ".join(f"{len(files)} of {kind}" for kind, files in by_format.items())
         raise InputError(
-            f"the directory {directory} holds files of several formats: {counts}; say which to "
-            "read, with --labels-as or --predictions-as"
+            f"the directory {directory} holds files of several formats: {counts}; choose one with "
+            "--labels-as or --predictions-as"
         )
     files = [file for of_format in by_format.values() for file in of_format]
     if not files:
@@ -174,6 +174,6 @@ def files_of_one_format(
         raise InputError(
             f"the directory {directory} holds no file of {told or 'a known format'}; expected "
             f"names that end in {', '.join(expected.suffixes)}{more} (those that start with . or "
-            "_ are passed over)"
+            "_ are ignored)"
         )
     return files

@@ -111,7 +111,7 @@ def read_blocks(
     Raises
     ------
     InputError
-        If the file cannot be read or decompressed, changes meanwhile, is no text in UTF-8, or has
+        If the file cannot be read or decompressed, changes meanwhile, is not text in UTF-8, or has
         a row that is too long.
     """
     identity = file.identity()
@@ -259,7 +259,7 @@ def numbers(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Any
         rows = np.flatnonzero(slow & valid)
         try:
             values[rows] = numbers_of(strings(data, starts[rows], ends[rows]).cast(pa.float64()))
-        except pa.ArrowInvalid:  # one is no number, or is written as only Python reads it
+        except pa.ArrowInvalid:  # one is not a number, or is written as only Python reads it
             for i in rows.tolist():
                 value = _float_of(data[starts[i] : ends[i]].tobytes())
                 if value is None:
@@ -277,7 +277,7 @@ def _with_nulls(values: np.ndarray, valid: np.ndarray) -> Any:
 
 
 def _float_of(text: bytes) -> float | None:
-    """The number that a text stands for, as C's strtod reads decimals; None if it is no number."""
+    """The number that a text stands for, as C's strtod reads decimals; None if it is not one."""
     try:
         return None if b"_" in text else float(text)
     except ValueError:

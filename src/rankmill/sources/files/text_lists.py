@@ -105,5 +105,5 @@ def parsed_list(text: str) -> list[Any]:
         if any(a == b == tokenize.STRING for a, b in itertools.pairwise(kinds)):
             raise ValueError("Python joins texts that no comma parts") from None
     if not isinstance(found, list) or not all(isinstance(one, SINGLE) for one in found):
-        raise ValueError("it is no list of single values")
+        raise ValueError("it is not a list of single values")
     return found

@@ -83,8 +83,8 @@ def _check_group(source: Source, group: str, wide: bool) -> None:
             )
     if wide:
         raise InputError(
-            f"{source.name}: the items are in lists, so that {group!r} cannot tell the groups of "
-            "each: give a row an item"
+            f"{source.name}: the items are in lists, so {group!r} cannot give the group of each: "
+            "give one row per item"
         )
 
 

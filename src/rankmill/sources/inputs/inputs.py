@@ -155,7 +155,7 @@ def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
     if not (numbers is None or isinstance(numbers, str | Ragged)):
         raise UsageError(
             f"{kind} is a {type(numbers).__name__}; expected the name of a column, or a Ragged "
-            "beside a Ragged: give other lists as (item, number) pairs"
+            "with a Ragged: give other lists as (item, number) pairs"
         )
     if isinstance(one, Labels) and one.binary and one.gain is not None:
         raise UsageError(
@@ -191,12 +191,12 @@ def check_positions(labels: Source, predictions: Source, role: Role = "predictio
     if labels.positional and labels.rows != predictions.rows:
         raise InputError(
             f"{plural(labels.rows or 0, 'list')} of labels and {predictions.rows} of {role}; "
-            "expected as many, list q of both for query q"
+            "expected the same number, list q of both for query q"
         )
     if None not in (labels.width, predictions.width) and labels.width != predictions.width:
         raise InputError(
             f"{labels.name} has {plural(labels.width or 0, 'column')}, and {predictions.name} "
-            f"{predictions.width}; expected as many, column i of both for item i"
+            f"{predictions.width}; expected the same number, column i of both for item i"
         )
 
 

@@ -84,8 +84,8 @@ def _vector_columns(source: Source, apart: list[str | None]) -> list[str]:
         )
     if not found:
         raise InputError(
-            f"{file}: there is no column beside {apart[0]!r}; expected the vectors of the items: a "
-            "column of lists of numbers, or columns of numbers"
+            f"{file}: there is no column other than {apart[0]!r}; expected the vectors of the "
+            "items: a column of lists of numbers, or columns of numbers"
         )
     return found
 
@@ -121,7 +121,7 @@ def read_features(features: Input, workers: Workers) -> ItemVectors:
     Raises
     ------
     InputError
-        If an item stands in two rows, vectors differ in length, or a number is not finite.
+        If an item is in two rows, vectors differ in length, or a number is not finite.
     """
     source, columns = features.source, features.columns
     total = 0
@@ -223,7 +223,7 @@ def _where(place: Place, row: int) -> str:
 
 
 def _once(parts: list[_Part]) -> Ids:
-    """Return the items of all parts; InputError if one stands in two rows."""
+    """Return the items of all parts; InputError if one is in two rows."""
     items = join_ids([part.items for part in parts])
     groups, first = np.empty((2, len(items.keys)), np.int64)
     count = group_rows(items, SEED, groups, first)

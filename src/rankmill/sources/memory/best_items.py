@@ -28,7 +28,7 @@ def top_k(
 ) -> Predictions:
     """Rank the k items with the highest scores for each query, as predictions for `evaluate`.
 
-    Equal scores stand in the order of the items, lowest number first. With vectors, NumPy's matrix
+    Equal scores keep the order of the items, lowest number first. With vectors, NumPy's matrix
     product gives the scores of a block of queries at a time. Blocks are the same for any number of
     threads, so that the same CPU, NumPy and number of BLAS threads (OPENBLAS_NUM_THREADS) give the
     same bits; others may round the last bit of a score differently.
@@ -58,7 +58,7 @@ def top_k(
     InputError
         If shapes do not fit, a score is NaN, or an item in `seen` does not exist.
     UsageError
-        If `k` is no integer from 1 to the number of items.
+        If `k` is not an integer from 1 to the number of items.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def top_k(
         if vectors.shape[1] != width:
             raise InputError(
                 f"the vectors of queries have {plural(width, 'number')}, and those of items "
-                f"{vectors.shape[1]}; expected as many"
+                f"{vectors.shape[1]}; expected the same number"
             )
         width = vectors.shape[0]
         right = floats_of_rows(vectors, 0, width).T
@@ -114,7 +114,8 @@ def _seen_of(seen: Any, rows: int, width: int) -> Ragged:
     values = lists.values
     if len(lists) != rows:
         raise InputError(
-            f"seen has {plural(len(lists), 'row')}, and there are {rows} queries; expected as many"
+            f"seen has {plural(len(lists), 'row')}, and there are {rows} queries; expected the "
+            "same number"
         )
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
         raise InputError(f"seen holds {lists!r}; expected the numbers of items")

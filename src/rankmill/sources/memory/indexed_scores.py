@@ -18,7 +18,7 @@ EXPECTED = {
 
 
 def from_indexes(preds: Any, target: Any, indexes: Any) -> tuple[Labels, Predictions]:
-    """Make labels and predictions of flat arrays, as the retrieval metrics of torchmetrics take.
+    """Make labels and predictions from flat arrays, as in the retrieval metrics of torchmetrics.
 
     Every place is an item of its own. All of them are judged: a query whose targets are all 0 is
     among the labels without a relevant item, so that the semantics `no_relevant` decide on it.

@@ -54,7 +54,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         ((again, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"the name {again!r} stands twice in one object")
+        raise ValueError(f"the name {again!r} appears twice in one object")
     return found
 
 
@@ -83,7 +83,7 @@ def _typed(found: dict[Any, Any], types: Mapping[str, Any], name: str) -> dict[A
 def _integer(text: Any, name: str) -> Any:
     if isinstance(text, str) and not re.fullmatch(r"0|-?[1-9][0-9]*", text):
         raise InputError(
-            f"{name}: the id {text[:60]!r} is no integer; ids are integers on both sides, or "
+            f"{name}: the id {text[:60]!r} is not an integer; ids are integers on both sides, or "
             "strings on both"
         )
     return int(text)

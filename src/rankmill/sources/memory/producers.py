@@ -36,8 +36,8 @@ def open_reader(value: Any, role: Role) -> Source:
         return open_once(name, pa.RecordBatchReader.from_stream(value))
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
-            f"{name} is no stream of record batches: {error}; expected a table, with a column of "
-            "query ids beside that of items"
+            f"{name} is not a stream of record batches: {error}; expected a table, with a column "
+            "of query ids in addition to that of items"
         ) from None
 
 

@@ -32,8 +32,8 @@ def open_ragged(items: Ragged, asked: InputOptions, name: str | None = None) -> 
     if numbers is not None:
         if not isinstance(numbers, Ragged) or not np.array_equal(numbers.offsets, items.offsets):
             raise InputError(
-                f"{number_column} for Ragged items must be a Ragged with the same offsets, "
-                f"one number an item; found {numbers!r} beside {items!r}"
+                f"{number_column} for Ragged items must be a Ragged with the same offsets, one "
+                f"number per item; found {numbers!r} with {items!r}"
             )
         sides[number_column] = numbers
     kinds = {side: pa.large_list(_value_type(one)) for side, one in sides.items()}

@@ -240,7 +240,7 @@ def column_of(rows: TextRows, place: int, name: str, column: FieldColumn, doubts
     Raises
     ------
     InputError
-        If a text is no number where a number is expected.
+        If a text is not a number where a number is expected.
     """
     texts = Texts(name, rows.place, rows.data, rows.starts[place], rows.ends[place])
     doubt_quotes(texts, doubts)
@@ -269,8 +269,8 @@ def _check_guarded(texts: Texts) -> None:
     if bad >= 0:
         raise texts.error(
             bad,
-            f"the item {texts.shown(bad)} may be one item or a list of several, and no row before "
-            "it tells which; name the format: csv-long or csv-wide, with --labels-as or "
+            f"the item {texts.shown(bad)} may be one item or a list of several, and no earlier "
+            "row shows which; name the format: csv-long or csv-wide, with --labels-as or "
             "--predictions-as",
         )
 

@@ -136,7 +136,7 @@ def _parse(block: TextBlock, schema: Any) -> Any:
         row = re.search(r" in row (\d+)$", what)
         lines = _lines_of(block)
         if row is None or int(row[1]) >= len(lines):
-            raise block.error(0, f"this line or one behind it is broken: {what}") from None
+            raise block.error(0, f"this line or a later one is broken: {what}") from None
         line = int(lines[int(row[1])])
         changed = re.match(r"Column\(/([^/]*)(?:/\[\])?\) changed from (\w+) to ", what)
         if changed is None:

@@ -135,7 +135,7 @@ class Finder:
         more = len(self.schema) - len(listed)
         there = (", ".join(listed) or "none") + (f" and {more} more" if more else "")
         if self.source.format.startswith(("CSV", "TSV")):
-            todo += "; if the first line is no header, "
+            todo += "; if the first line is not a header, "
             todo += {
                 "labels": "name all with --label-columns A,B,...",
                 "predictions": "name all with --columns A,B,... on the command line, "

@@ -58,8 +58,8 @@ def _check_keys(sides: Sequence[Source]) -> None:
     made = [", ".join(one.key.parts) if one.key else "one column" for one in sides]
     template = "_".join(f"{{{part}}}" for part in parts)
     raise UsageError(
-        f"the query ids cannot be compared: those of {sides[0].name} are made of {made[0]}, those "
-        f"of {sides[1].name} of {made[1]}: if both have the columns, say --query {','.join(parts)} "
+        f"the query ids cannot be compared: those of {sides[0].name} consist of {made[0]}, those "
+        f"of {sides[1].name} of {made[1]}: if both have the columns, use --query {','.join(parts)} "
         f"on the command line, query={[*parts]} of both in Python; if one side has a column with "
         "their joined text, name it, and give the other a template for it, as --query or "
         f"--label-query {template!r} on the command line, query={template!r} in Python"
@@ -70,7 +70,7 @@ def check_order(labels: Sequence[str], others: Sequence[str], name: str) -> None
     """Raise UsageError if two keys are made of the same columns in another order."""
     if [*labels] != [*others] and sorted(labels) == sorted(others):
         raise UsageError(
-            f"the query ids of the labels are made of {', '.join(labels)}, those of {name} of "
+            f"the query ids of the labels consist of {', '.join(labels)}, those of {name} of "
             f"{', '.join(others)}: name the columns in the same order, as the first is compared "
             "with the first"
         )

@@ -222,7 +222,7 @@ def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str,
                     told = " and ".join(f"{value} in {part!r}" for part, value in held.items())
                     raise InputError(
                         f"{batch.source}: {batch.place.of(row)}: several columns of the query hold "
-                        f"{one!r}, which stands between them: {told}; so a joined text may be of "
+                        f"{one!r}, which also separates them: {told}; so a joined text may be of "
                         "different queries: change the ids, or give both sides by their columns, "
                         f"as --query {','.join(key.parts)} on the command line, "
                         f"query={[*key.parts]} of both in Python"

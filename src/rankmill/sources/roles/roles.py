@@ -300,7 +300,7 @@ def _unclear_order(
     else:
         ways += [f"if {it} is the rank, say {how('rank', finder.side, one)}" for one in whole[:1]]
         also = f", and choose {given}" if semantics.order != "given" else ""
-        ways.append("if the rows are in rank order, say --in-order" + also)
+        ways.append("if the rows are in rank order, use --in-order" + also)
     missing = "score" if ordered else "rank or score"
     return finder.error(
         f"no column looks like the {missing}, but {named_numbers(unclear)} left over",
@@ -355,8 +355,8 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: b
             )
         if role == "rank" and not kinds.is_integer(value):
             raise InputError(
-                f"{source}: column {name!r} for the rank holds {kind}; expected integers: "
-                f"cast it, or {another}; if the rows are in rank order, say --in-order"
+                f"{source}: column {name!r} for the rank holds {kind}; expected integers: cast it, "
+                f"or {another}; if the rows are in rank order, use --in-order"
             )
         if role in ("score", "gain") and not (
             kinds.is_integer(value)

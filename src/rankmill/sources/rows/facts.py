@@ -47,8 +47,8 @@ def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
     if source.bare:
         asked = " and ".join(f"{_ROLES[kind]} {name!r}" for name, kind in wanted.items())
         raise UsageError(
-            f"{source.name} holds lists of items and no columns, so that there is no {asked}: give "
-            "the labels as a table or a file that has this column"
+            f"{source.name} holds lists of items and no columns, so there is no {asked}: give the "
+            "labels as a table or a file that has this column"
         )
     for file, schema in source.schemas.items():
         for name, kind in wanted.items():
@@ -162,7 +162,7 @@ def _one_a_query(name: str, queries: Ids, table: pa.Table, names: list[str]) -> 
             values = (repr(table.column(one)[i].as_py()) for i in (before, place))
             raise InputError(
                 f"{name}: query {id_text(queries, place)} has {' and '.join(values)} in column "
-                f"{one!r}; expected the same value in all rows of a query: mend its rows"
+                f"{one!r}; expected the same value in all rows of a query: fix its rows"
             )
     taken = table.take(pa.array(first))
     return QueryFacts(take_ids(queries, first), {one: _flat(taken.column(one)) for one in names})

@@ -19,7 +19,7 @@ RUN_BATCH = 1 << 21
 
 
 class RepeatedRowError(InputError):
-    """A query that stands in two rows."""
+    """A query that is in two rows."""
 
 
 def sorted_rows(
@@ -76,8 +76,8 @@ def _sorted(table: Any, name: str) -> Any:
         repeated = ids[pc.index(same, True).as_py()].as_py()
         shown = repeated.decode(errors="backslashreplace") if isinstance(repeated, bytes) else None
         raise RepeatedRowError(
-            f"{name}: query {repeated if shown is None else repr(shown)} stands in two rows; "
-            "expected one row a query, as the items are lists: merge or drop its rows"
+            f"{name}: query {repeated if shown is None else repr(shown)} is in two rows; expected "
+            "one row per query, as the items are lists: merge or drop its rows"
         )
     return table
 

@@ -34,8 +34,8 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
             raise InputError(
                 f"{batch.source}: {batch.place.of(row)} (query {id_text(queries, row)}) has "
                 f"{offsets[row + 1] - offsets[row]} items in {columns.item!r} and "
-                f"{number_offsets[row + 1] - number_offsets[row]} numbers in {name!r}; expected as "
-                "many of both"
+                f"{number_offsets[row + 1] - number_offsets[row]} numbers in {name!r}; expected "
+                "the same number of both"
             )
         numbers = numbers_of_lists(raw, keep, offsets, queries, columns, batch.place)
     nulls = values.null_count

@@ -42,7 +42,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class ComparisonState:
-    """What the queries of a comparison, or of a part of it, add up to.
+    """The sums over the queries of a comparison, or of a part of it.
 
     The sums and the histograms of differences are exact, and merging is associative and
     commutative: any test says the same of merged parts as of the whole.
@@ -154,7 +154,7 @@ class ComparisonState:
             )
         told = (table.schema.metadata or {}).get(_KEY)
         if told is None or not table.schema.equals(_SCHEMA):
-            raise UsageError("this is no table of a comparison; expected one that to_table made")
+            raise UsageError("this is not a table of a comparison; expected one that to_table made")
         try:
             read = json.loads(told)
             state_rows.check_format(read)
@@ -252,7 +252,7 @@ def _sums_of(found: list[dict[str, Any]], job: Mapping[str, Any]) -> Sums:
         metric, system = row["metric"], row["system"]
         of_metric: dict[str, Any] = of_rows if system is None else columns[metric]
         if row["queries"] != queries or (metric if system is None else system) in of_metric:
-            raise state_rows.damaged(f"two rows of {metric} and {system} do not go together")
+            raise state_rows.damaged(f"two rows of {metric} and {system} do not belong together")
         if system is None:
             values = state_rows.numbers(row, "differences")
             of_rows[metric] = values.reshape(queries, len(job["systems"]))

@@ -30,10 +30,10 @@ def with_dependence(cuts: Cuts, settings: Settings, adjust: Any, weight: str | N
     if adjust is not None:
         for what, given in (("weight", weight), ("cluster", name)):
             if given is not None:
-                raise UsageError(f"adjust does not go with {what}: give one of them")
+                raise UsageError(f"adjust cannot be combined with {what}: give one of them")
         wrong = next((one for one in settings.tests if one != "t"), None)
         if wrong is not None:
-            raise UsageError(f"test {wrong!r} does not go with adjust; expected t")
+            raise UsageError(f"test {wrong!r} cannot be combined with adjust; expected t")
         if adjust == "":
             raise UsageError("adjust is empty; expected a column of the labels or a table")
         cuts = cuts._replace(adjust=checked(adjust, "adjust"))
@@ -44,7 +44,7 @@ def with_dependence(cuts: Cuts, settings: Settings, adjust: Any, weight: str | N
             f"cluster is {name!r}; expected a column of the labels or of a table of by"
         )
     if weight is not None:
-        raise UsageError("cluster does not go with weight: give one of them")
+        raise UsageError("cluster cannot be combined with weight: give one of them")
     for test in settings.tests:
         check_clustered(test)
     return cuts._replace(cluster=name)

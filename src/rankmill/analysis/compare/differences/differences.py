@@ -26,7 +26,7 @@ class Estimate(NamedTuple):
 
     All but the value are None where fewer than two queries count. Where all have the same value,
     the interval is what the range of the metric leaves open, and None without such a range. For
-    gap, which is no mean over queries, they are those of a jackknife.
+    gap, which is not a mean over queries, they are those of a jackknife.
     """
 
     value: float | None
@@ -61,7 +61,7 @@ class Difference:
         The mean of the differences of queries over their standard deviation; None where it is 0.
     won, tied, lost : int or None
         The number of queries where the system is better than, the same as and worse than the
-        baseline; None for a metric that is no mean over queries. `won` and `lost` are None where
+        baseline; None for a metric that is not a mean over queries. `won` and `lost` are None where
         neither side is better.
     tests : dict of str to Tested
         By the name of the test, in the order asked for. For gap it is "t" alone, that of the
@@ -186,7 +186,7 @@ class Slice:
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of."""
+        """Return the object from what `to_dict` returned."""
         return read_fields(cls, told | read_by_metric(told["metrics"]))
 
 
@@ -251,7 +251,7 @@ def beaten_of(pairs: Iterable[SystemPair], values: Mapping[str, Iterable[str]]) 
 
 
 def winner_of(baseline: str, differences: Mapping[str, Difference]) -> str | None:
-    """Return the system that is shown to be better than every other, None if none is.
+    """Return the system that is significantly better than every other, or None.
 
     Systems other than the baseline are compared by their intervals: if those of two differences do
     not overlap, the paired difference of the two is not 0 either.

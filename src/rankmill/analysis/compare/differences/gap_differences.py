@@ -118,7 +118,7 @@ def pooled_difference(
 
 
 class PooledMetrics(NamedTuple):
-    """The values and differences of metrics that are no mean over queries, and notes on each."""
+    """The values and differences of metrics that are not means over queries, and notes on each."""
 
     values: dict[str, dict[str, Estimate]]
     differences: Judged
@@ -133,7 +133,7 @@ def pooled(
     confidence: float,
     all_pairs: bool = False,
 ) -> PooledMetrics:
-    """Return the values and differences of metrics that are no mean over queries.
+    """Return the values and differences of metrics that are not means over queries.
 
     `without` holds what `leave_out` found, by metric and system.
     """
@@ -170,4 +170,4 @@ def _note(metric: str, without: Without) -> str:
         few = [name for name, one in known.items() if few_hits([one])]
         if few:
             how += f"; there is none for {', '.join(few)}, which has fewer than {LEAST_HITS} hits"
-    return f"{metric} is no mean over queries: {how}"
+    return f"{metric} is not a mean over queries: {how}"

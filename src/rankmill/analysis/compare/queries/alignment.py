@@ -47,7 +47,7 @@ def check_names(runs: Mapping[Any, Any]) -> None:
     for name in runs:
         if not isinstance(name, str) or _SURROGATE.search(name):
             raise UsageError(
-                f"a system is called {name!r}; expected texts that UTF-8 has as names of systems"
+                f"a system is called {name!r}; expected valid UTF-8 text as the name of a system"
             )
 
 

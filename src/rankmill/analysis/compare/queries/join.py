@@ -75,7 +75,7 @@ class Joined(NamedTuple):
         The slices of the queries that count for all, a way to cut each.
     gain_function : str
     without : dict of str to dict of str
-        What `leave_out` found for metrics that are no mean over queries, by metric and system.
+        What `leave_out` found for metrics that are not means over queries, by metric and system.
     seen : PageNumbers or None
         What was computed aside for a page.
     alike : Alike or None

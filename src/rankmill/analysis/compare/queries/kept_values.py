@@ -41,7 +41,9 @@ def check_alone(runs: Any, semantics: Counting, catalogue: Catalogue | None) -> 
     )
     given = [name for name, one, usual in scoring if one != usual]
     if given:
-        raise UsageError(f"{given[0]} does not go with results, which are scored already: {AGAIN}")
+        raise UsageError(
+            f"{given[0]} cannot be combined with results, which are scored already: {AGAIN}"
+        )
 
 
 def join_results(

@@ -43,8 +43,8 @@ def read_covariate(
         facts = read_table(asked, labels, workers, memory, kind="number")
         if len(facts.columns) > 1:
             raise UsageError(
-                f"the table of adjust has the columns {', '.join(facts.columns)} beside the query "
-                "ids; expected one"
+                f"the table of adjust has the columns {', '.join(facts.columns)} in addition to "
+                "the query ids; expected one"
             )
         ((name, every),) = facts.columns.items()
         column = at_rows(facts, index)[name]

@@ -56,16 +56,16 @@ _OF_TESTS = ("tests", *_OF_MARGIN)
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison(Answer):
-    """Systems side by side over the same queries, and what the differences are worth.
+    """Systems side by side over the same queries, with tests of the differences.
 
     Attributes
     ----------
     baseline : str
         The system that all others are compared with.
     values : dict of str to dict of str to Estimate
-        Metric -> system -> value, the baseline's among them.
+        Metric -> system -> value, including the baseline.
     differences : dict of str to dict of str to Difference
-        Metric -> system -> what it differs by from the baseline; not for the baseline.
+        Metric -> system -> difference from the baseline, for all other systems.
     queries : int
         The number of queries that count for every system. All means are over these.
     effective_queries : float or None
@@ -78,31 +78,31 @@ class Comparison(Answer):
         System -> how many queries have labels, but no predictions of it. The semantics say whether
         they score 0 or are left out.
     slices : list of Slice
-        The queries cut by each way of `by`, tested on their own; the first test decides.
+        The slices of each column of `by`, tested on their own; the first test decides.
     pairs : list of SystemPair
-        Every two systems in each metric, with `all_pairs`; those with the baseline first.
+        Every pair of systems in each metric, with `all_pairs`; pairs with the baseline come first.
     losses : list of Loss
-        The slices of one or two ways in which each system lost most in each metric.
+        The slices by one or two columns in which each system lost most in each metric.
     moved : dict of str to dict of str to list of Moved
         Metric -> system -> the queries that gained most and, ascending, those that lost most.
     per_query : pyarrow.Table or None
         A row for each query that counts for any system: its id, and a column SYSTEM:METRIC for
         each system and metric; null where a query does not count for it. None of merged states.
     alike : dict of str to dict of str to Likeness
-        Metric -> system -> how alike its lists are to those of the baseline.
+        Metric -> system -> how similar its lists are to those of the baseline.
     pooled : list of str
-        The metrics that are no mean over queries, such as gap: `notes` tell how their intervals
-        came to be, their one test is "t", and each system's is over all its own queries.
+        The metrics that are not means over queries, such as gap. `notes` explains their intervals;
+        their only test is "t", and each system is evaluated over all its own queries.
     state : ComparisonState or None
-        What the queries add up to, from which all of this comes; None if it was read from JSON.
+        The sums over queries from which all of this is computed; None if it was read from JSON.
     settings : Settings
     clusters : int or None
         How many clusters the queries come in; None without `cluster`.
     details : Details or None
-        What a page shows beyond this, if it was asked for; no other form shows it.
+        Additional data for an HTML report, if requested.
     semantics, scope, notes, inputs, seconds
         As those of a `Result`; `inputs` has "labels", under "systems" each system by its name, and
-        "train" and its kin if they were given.
+        "train" and so on if they were given.
     """
 
     baseline: str
@@ -141,7 +141,7 @@ class Comparison(Answer):
         return [name for name in self.systems if name != self.baseline]
 
     def winner(self, metric: str) -> str | None:
-        """Return the system that is shown to be better than every other, None if none is.
+        """Return the system that is significantly better than every other, or None.
 
         Without `all_pairs`, systems other than the baseline are compared by their intervals: if
         those of two differences do not overlap, the paired difference of the two is not 0 either.
@@ -197,7 +197,7 @@ class Comparison(Answer):
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
-        """Return what `to_dict` told of, to the last bit; `per_query` and `state` are None."""
+        """Return the object from what `to_dict` returned, without `per_query` and `state`."""
         return read_fields(cls, {"state": None, **told, **read_by_metric(told["metrics"])})
 
     def _view(self) -> View:

@@ -77,7 +77,7 @@ def board_parts(
     sides = sides_of(values)
     table = leaderboard(values, sides, beaten_of(pairs, values))
     note = _note("All pairs compared", whole, slices, settings, pairs)
-    note += " The letters after a value name the systems that it is shown to be better than"
+    note += " The letters after a value name the systems that it is significantly better than"
     note += ", or higher than where neither side is better" * ("neither" in sides.values())
     return [table, f"{note}{'; the best value is marked' if table.marked else ''}."]
 
