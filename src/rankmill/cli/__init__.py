@@ -24,6 +24,7 @@ from rankmill.version import install
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
+    "merge": ("rankmill.cli.merge", "Merge what 'evaluate --state' wrote of parts."),
     "spark": ("rankmill.cli.spark", "Score on Spark, with the same bits."),
     "compare": ("rankmill.cli.compare", "Tell which system is better, and whether it is real."),
     "stability": ("rankmill.cli.stability", "Tell how stable a ranking of systems is."),
@@ -35,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",
-        "Tell which choice of an evaluator moves a metric how far.",
+        "Tell which choice of an evaluator moves a metric.",
     ),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
@@ -214,9 +215,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     invoke_without_command=True,
     help="Score ranked predictions against labels, exactly: Parquet, Arrow, ORC, CSV, TREC, JSON.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="'rankmill COMMAND --help' has options and examples. Codes: 0 done, 1 no ('gate', "
-    "'check', 'selftest'), 2 wrong usage, 3 wrong data, 4 too little memory, 70 a bug, "
-    "130 interrupted.",
+    epilog="'rankmill COMMAND --help' has options and examples, and --help-all its exit codes.",
 )
 @click.option(
     "--version",
