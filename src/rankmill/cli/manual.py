@@ -19,7 +19,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         *("metrics", "catalogue", "confidence", "diversity"),
         *("files", "formats", "config", "changelog"),
     ),
-    "Background": ("which-map", "counting", "memory", "benchmarks"),
+    "Background": ("which-map", "counting", "memory", "scale", "benchmarks"),
 }
 """Kind -> its pages, in the order in which they are listed."""
 TASKS = {
@@ -37,6 +37,7 @@ TASKS = {
     "Evaluate data frames, dicts or arrays": "python",
     "Evaluate files in a bucket": "stores",
     "Evaluate on a cluster": "spark",
+    "Evaluate in parts, by a shell loop, SLURM, Ray or Dask": "parts",
     "Evaluate more data than fits into memory": "memory",
 }
 """What a reader wants to do -> the page about it."""

@@ -154,8 +154,8 @@ def second_pass(
     Returns
     -------
     dict of str to Among
-        The counts for each metric that needs them. Merge them with those of the other parts and
-        give the sum to `State.result`. Their `to_row` makes a row, which `State.read_counts` reads.
+        The counts for each metric that needs them. `State.result` takes those of all parts. Their
+        `to_row` makes a row, which `State.read_counts` reads.
     """
     memory, given = positive(memory, "memory"), Predictions.of(predictions)
     share = None if part is None else Share.read(part)

@@ -36,7 +36,7 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import notes_on
-from rankmill.metrics.gap.gap_counts import Among
+from rankmill.metrics.gap.gap_counts import Among, merged_counts
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, digest
 from rankmill.metrics.registry import parse_all, spellings
@@ -175,14 +175,16 @@ class State:
         return Totals(self.queries, self.gap_total, self.semantics, needs)
 
     def result(
-        self, among: Mapping[str, Among] | None = None, threads: int | None = None
+        self,
+        among: Mapping[str, Among] | Iterable[Mapping[str, Among]] = (),
+        threads: int | None = None,
     ) -> Result:
         """Return the result of all queries.
 
         Parameters
         ----------
-        among : dict of str to counts
-            The counts that `second_pass` made in all parts, merged, for metrics that need them.
+        among : iterable of dict, or dict of str to counts
+            What `second_pass` returned for each part, or that merged by metric.
         threads : int, optional
 
         Raises
@@ -191,13 +193,13 @@ class State:
             If a part is missing; or if a metric needs `among` and it is missing, belongs to
             another state, or does not cover the predictions of every part exactly once.
         """
-        among = among or {}
+        among = merged_counts(among or ())
         check_whole(self.origin)
         missing = [name for name in self.two_passes if name not in among]
         if missing:
             raise UsageError(
                 f"{', '.join(missing)} needs a second pass: second_pass(state, predictions) "
-                "for every part, merged, goes to result()"
+                "for every part goes to result()"
             )
         for name in self.two_passes:
             self._check(name, among[name])

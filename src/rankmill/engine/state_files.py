@@ -111,6 +111,12 @@ def merge_files(paths: Sequence[str]) -> MergedFiles:
             f"{', '.join(paths[:3])}: none of these files holds a state; expected those of "
             "'rankmill evaluate --state', and beside counts of a second pass the merged one"
         )
+    for name, metric, *_ in counted:
+        if metric not in found.two_passes:
+            raise UsageError(
+                f"{name}: it holds a second pass of {metric}, which the state does not have: "
+                f"{', '.join(found.names)}"
+            )
     return MergedFiles(found, _merged_counts(counted))
 
 
@@ -173,8 +179,8 @@ def _narrow(values: list[Any]) -> list[Any]:
     if not all(isinstance(one, np.ndarray) for one in values):
         return values
     every = np.concatenate([np.empty(0, values[0].dtype), *values])
-    if every.dtype.kind == "i" and len(every):
-        kind = np.result_type(*map(np.min_scalar_type, (int(every.min()), int(every.max()))))
+    if every.dtype.kind == "i" and every.min(initial=0) >= 0:
+        kind = np.min_scalar_type(int(every.max(initial=0)))
     else:
         exact = every.dtype == np.float64 and (every == every.astype(np.float32)).all()
         kind = np.dtype(np.float32) if exact else every.dtype

@@ -65,6 +65,10 @@ def divided(source: Source, query: str, share: Share | None, sample: Sample) -> 
     before anything is made of them.
     """
 
+    def see(hashes: np.ndarray) -> None:
+        if not source.positional:  # else each part begins with place 0 again
+            sample.add(hashes)
+
     def of_batch(block: Block) -> Batch:
         batch = batch_of(block)
         column = plain(batch.data.column(query), f"{batch.source}: column {query!r}")
@@ -72,7 +76,7 @@ def divided(source: Source, query: str, share: Share | None, sample: Sample) -> 
             return batch  # the code that reads the ids raises the error
         there = validity_of(column)
         hashes = hash_ids(to_ids(drop_nulls(column), batch.source), SEEDS[0])
-        sample.add(hashes)
+        see(hashes)
         if share is None:
             return batch
         kept = ~there  # a row without an id is an error, whoever reads it
@@ -81,8 +85,7 @@ def divided(source: Source, query: str, share: Share | None, sample: Sample) -> 
 
     def of_lists(lists: Lists) -> Lists:
         hashes = hash_ids(lists.queries, SEEDS[0])
-        if not source.positional:  # else each part begins with 0 again
-            sample.add(hashes)
+        see(hashes)
         if share is None:
             return lists
         rows = np.flatnonzero(_is_in(hashes, share))
