@@ -71,7 +71,7 @@ def test_signatures_are_that_of_evaluate() -> None:
     assert options("plan").keys() == whole.keys() - {"progress"}
     assert options("explain").keys() == whole.keys() - {"per_query"} | {"rows"}
     assert options("explain_evaluators").keys() == whole.keys() - {"per_query", "catalogue"}
-    assert {*options("second_pass")} == {"threads", "memory"}
+    assert {*options("second_pass")} == {"part", "threads", "memory"}
 
 
 @pytest.mark.small
