@@ -94,6 +94,7 @@ class Run:
     seconds: float
     peak_bytes: int
     output: str
+    cpu: float = 0.0
 
 
 @dataclass
@@ -153,7 +154,8 @@ def measured(
             reason = f"stopped after {seconds:.0f} s" if seconds >= limit else told.strip()
             raise FailedError(f"exit code {process.returncode}: {reason}")
         unit = 1 if sys.platform == "darwin" else 1024
-        return Run(seconds, usage.ru_maxrss * unit, output.read().decode())
+        cpu = usage.ru_utime + usage.ru_stime
+        return Run(seconds, usage.ru_maxrss * unit, output.read().decode(), cpu)
 
 
 def bench_folder() -> Path:

@@ -1,8 +1,8 @@
 """Measure how the process ``rankmill evaluate -m map@12`` scales with the number of users.
 
     python benchmarks/scaling.py [--users 1_000_000,10_000_000,100_000_000] [--rounds 3]
-                                 [--orders shuffled,aligned] [--threads 2] [--memory 1GiB]
-                                 [--json FILE] [--svg FILE] [--clean]
+                                 [--orders shuffled,aligned] [--threads 2] [--memory 8GiB]
+                                 [--billion] [--json FILE] [--svg FILE] [--clean]
 
 Dumps of up to BASE users (10 million) come from the generator. A larger dump is made of copies of
 the base dump. Each copy is a file of labels and a file of predictions, with its user ids shifted so
@@ -14,6 +14,10 @@ In "aligned" files both sides are sorted by user, and only as many labels are he
 allows. In "shuffled" files the predictions of each copy are in another order than its labels. The
 script prints a markdown table with the medians of wall time, peak memory and time per million
 users.
+
+With --billion, each size is also evaluated with means, with gap and a median, as a part of PARTS by
+--part, and merged. A second table has CPU time, memory, and the bytes of states, with a row for a
+billion users, as they grow from the smallest size to the largest. ``rankmill docs scale`` has it.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ import math
 import shutil
 import statistics
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -37,6 +42,10 @@ import peers
 
 BASE = 10_000_000
 SIDES = ("labels", "predictions")
+BILLION = 10**9
+PARTS = 8
+MEANS = ("-m", "map@12", "-m", "ndcg@10", "-m", "recall@12")
+POOLED = (*MEANS, "-m", "gap", "-m", "recall@12:median")
 STAMP_KEY = b"rankmill.copy"
 ROOM = 1.1
 BLOCK = 1 << 24
@@ -191,6 +200,82 @@ def files_of(path: Path) -> list[Path]:
     return files_below(path) if path.is_dir() else [path]
 
 
+# ------------------------------------------------------------------ a billion
+
+
+@dataclass
+class Step:
+    """What one process of an evaluation took at one size."""
+
+    users: int
+    name: str
+    cpu: float
+    seconds: float
+    peak_bytes: int
+    written: int = 0
+
+
+def extrapolated(first: Step, last: Step) -> Step:
+    """What a billion users take if the rest grows as it did between two sizes."""
+    times = (BILLION - last.users) / (last.users - first.users)
+
+    def grown(name: str) -> float:
+        one, other = getattr(first, name), getattr(last, name)
+        return float(other + times * max(0, other - one))
+
+    peak, written = int(grown("peak_bytes")), int(grown("written"))
+    return Step(BILLION, last.name, grown("cpu"), grown("seconds"), peak, written)
+
+
+def steps(users: int, order: str, options: argparse.Namespace) -> Iterator[Step]:
+    """Evaluate a size with and without parts, each in a process of its own."""
+    labels, predictions = sources(users, options.base, order)
+    command = peers.evaluate_command(labels, predictions, options.threads)[:6]
+    command += ["--threads", str(options.threads), "--memory", options.memory]
+    share = ["--part", f"1/{PARTS}"]
+    merge = [*command[:3], "merge"]
+    with tempfile.TemporaryDirectory(dir=peers.bench_folder()) as name:
+        states = {one: Path(name) / f"{one}.arrow" for one in ("means", "pooled", "part", "second")}
+        for what, given, state in (
+            ("means", [*command, *MEANS, "--quiet"], None),
+            ("state of means", [*command, *MEANS, "--state"], states["means"]),
+            ("gap, median", [*command, *POOLED, "--quiet"], None),
+            ("state of gap, median", [*command, *POOLED, "--state"], states["pooled"]),
+            (f"means, part of {PARTS}", [*command, *MEANS, *share, "--state"], states["part"]),
+            (
+                "second pass of gap",
+                [*command, *POOLED, "--second", str(states["pooled"]), "--state"],
+                states["second"],
+            ),
+            ("merge", [*merge, str(states["pooled"]), str(states["second"])], None),
+        ):
+            run = peers.measured([*given, *([] if state is None else [str(state)])])
+            written = 0 if state is None else state.stat().st_size
+            print(f"{users:,} {order}, {what}: {run.cpu:.2f} s of CPU", file=sys.stderr)
+            yield Step(users, what, run.cpu, run.seconds, run.peak_bytes, written)
+
+
+def table_of_steps(found: list[Step]) -> list[list[str]]:
+    """A row for each size and step, and for a billion users."""
+    header = ["step", "users", "CPU", "wall", "peak RSS", "state"]
+    lines = [header, ["---", *["---:"] * (len(header) - 1)]]
+    for name in dict.fromkeys(one.name for one in found):
+        measured = [one for one in found if one.name == name]
+        more = [extrapolated(measured[0], measured[-1])] if len(measured) > 1 else []
+        for one in [*measured, *more]:
+            lines.append(
+                [
+                    one.name,
+                    f"{one.users:,}",
+                    f"{one.cpu:,.1f} s",
+                    f"{one.seconds:,.1f} s",
+                    f"{one.peak_bytes / 1e6:,.0f} MB",
+                    f"{one.written / 1e6:,.3f} MB" if one.written else "",
+                ]
+            )
+    return lines
+
+
 # ------------------------------------------------------------------ report
 
 
@@ -250,7 +335,8 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--orders", default=",".join(peers.ORDERS), help="of users (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="of each size (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(%(default)s)")
-    parser.add_argument("--memory", default="1GiB", help="as for rankmill (%(default)s)")
+    parser.add_argument("--memory", default="8GiB", help="as for rankmill (%(default)s)")
+    parser.add_argument("--billion", action="store_true", help="a table of states and parts, too")
     parser.add_argument("--clean", action="store_true", help="delete the copies afterwards")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--svg", type=Path, metavar="FILE")
@@ -276,15 +362,23 @@ def main(arguments: list[str] | None = None) -> int:
         points = [
             measured(users, order, options) for order in options.orders for users in options.users
         ]
+        found = []
+        if options.billion:
+            order = options.orders[0]
+            list(steps(1000, order, options))  # compiles the other kernels
+            found = [step for users in options.users for step in steps(users, order, options)]
     finally:
         if options.clean:
             for order, users in itertools.product(options.orders, options.users):
                 shutil.rmtree(copies_folder(users, options.base, order), ignore_errors=True)
     for line in table(points, options.base):
         print("| " + " | ".join(line) + " |")
+    for line in table_of_steps(found) if found else []:
+        print("| " + " | ".join(line) + " |")
     if options.json:
-        found = [{**asdict(point), "per_million": point.per_million} for point in points]
-        text = {"threads": options.threads, "rounds": options.rounds, "points": found}
+        told = [{**asdict(point), "per_million": point.per_million} for point in points]
+        text = {"threads": options.threads, "rounds": options.rounds, "points": told}
+        text["steps"] = [asdict(step) for step in found]
         options.json.write_text(json.dumps(text, indent=1) + "\n")
     if options.svg:
         options.svg.write_text(drawing(points))

@@ -5,7 +5,8 @@ python benchmarks/spark.py DATA [--rounds 3] [--rivals] [--batches] [--skew] [--
 DATA is a folder of generate.py. --rivals adds RankingMetrics, SQL functions on arrays, and SQL with
 joins and windows; --batches, small Arrow batches; --skew, a query with ten million predictions;
 --placing, the same rows shuffled, with all labels in each task, and in tables of buckets.
-Times are medians, of the clock and of the processors of Spark, its Python and this process.
+Times are medians, of the clock and of the processors of Spark, its Python and this process. The
+bytes that a task shuffles are those that Spark counted, compressed, in the last round.
 """
 
 from __future__ import annotations
@@ -24,16 +25,11 @@ from pyspark.sql import SparkSession, Window, functions
 
 import rankmill
 import rankmill.spark
+from rankmill.engine.cuts import job_of
 from rankmill.spark.exchange.layout import shuffled
 from rankmill.spark.exchange.spark_request import request_of
 
 METRICS = ["map@12", "first_hit@5"]
-OPTIONS: dict[str, Any] = {
-    **dict.fromkeys(("query", "item", "score", "rank", "gain", "label_query", "label_item")),
-    **dict.fromkeys(("rel", "depth", "weight", "partitions")),
-    **dict.fromkeys(("in_order", "binary", "judged_only", "per_query"), False),
-    **{"gain_function": "linear", "semantics": "default", "memory": 1 << 30},
-}
 
 
 def bytes_of(batches: Any) -> Any:
@@ -43,7 +39,9 @@ def bytes_of(batches: Any) -> Any:
 
 def shuffle_alone(labels: Any, predictions: Any, metrics: list[str]) -> Any:
     """The rows that rankmill shuffles, given to Python, which does nothing with them."""
-    request = request_of(labels, {"": predictions}, metrics, OPTIONS)
+    sides = rankmill.Labels(labels), {"": rankmill.Predictions(predictions)}
+    job = job_of(metrics, sides[0], "default", None, (), (), part=True)
+    request = request_of(*sides, job)
     rows = shuffled(request.frames, request.sides, request.partitions)
     return rows.mapInArrow(bytes_of, "bytes long").toArrow()
 
@@ -150,6 +148,13 @@ def processor_seconds() -> float:
     return found / os.sysconf("SC_CLK_TCK")
 
 
+def shuffled_bytes(spark: Any) -> int:
+    """What the executors have written for shuffles so far."""
+    time.sleep(0.5)  # Spark counts behind
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(executors.apply(at).totalShuffleWrite() for at in range(executors.size()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data")
@@ -186,18 +191,22 @@ def main() -> None:
     print(rankmill.evaluate(*paths, [*METRICS, "gap"]).metrics)
     tasks = {name: task for name, task in tasks.items() if arguments.only in name}
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
+    written = dict.fromkeys(tasks, 0)
     for round_ in range(arguments.rounds + 1):  # the first is not counted
         for name, task in tasks.items():
+            before = shuffled_bytes(spark)
             began, used = time.perf_counter(), processor_seconds()
             found = task()
             took = time.perf_counter() - began, processor_seconds() - used
+            written[name] = shuffled_bytes(spark) - before
             if round_:
                 times[name].append(took)
             elif not isinstance(found, pa.Table):
                 print(f"{name}: {found}", flush=True)
     for name, pairs in times.items():
         clock, processors = (statistics.median(each) for each in zip(*pairs, strict=True))
-        print(f"{name}: {clock:.2f} s, processors {processors:.2f} s")
+        moved = f", shuffled {written[name] / 1e6:,.1f} MB" if written[name] else ""
+        print(f"{name}: {clock:.2f} s, processors {processors:.2f} s{moved}")
 
 
 def in_batches(spark: Any, rows: int, task: Callable[[], Any]) -> Callable[[], Any]:

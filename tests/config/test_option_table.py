@@ -53,6 +53,7 @@ def test_rows_are_sound() -> None:
 
 def test_every_option_of_a_file_is_a_key_or_of_one_run() -> None:
     of_one_run = {"date", "format", "output", "only_plan", "partitions"}
+    of_one_run |= {"part", "state", "second"}
     for command in FILE.split():
         for one in rows_of(command):
             apart = one.table == "semantics" or one.name in ("baseline", "per_query")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pickle
 import random
@@ -133,7 +134,10 @@ def test_parts_without_labels_or_predictions_count_as_in_the_whole() -> None:
         split(labels, 1, 2), predictions.slice(0, 0), METRICS
     )
     assert unpredicted.aggregates["recall@4"].total == 0
-    assert state.merge(unpredicted).queries == whole.queries
+    unknown = dataclasses.replace(unpredicted, origin=None)  # else the same queries are refused
+    assert state.merge(unknown).queries == whole.queries
+    with pytest.raises(rankmill.UsageError, match="the predictions of one and the labels of the"):
+        state.merge(unpredicted)
 
 
 @pytest.mark.small
@@ -228,7 +232,7 @@ def test_a_state_is_as_large_after_it_was_looked_at() -> None:
     )
     state.to_row()
     once = len(pickle.dumps(state))
-    assert once < 2000 * 16 + 5000
+    assert once < 2000 * 16 + 2 * 256 * 8 + 5000
     state.result(rankmill.parts.second_pass(state, rankmill.Predictions(table, query="q")))
     assert len(pickle.dumps(state)) == once
     assert pickle.loads(pickle.dumps(state)).fingerprint == state.fingerprint

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import doctest
+import glob
 import os
 import pydoc
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -31,6 +33,8 @@ PAGES = sorted((SOURCE / "docs").glob("*.md"))
 NAMES = [path.stem for path in PAGES]
 ALL = [README, CONTRIBUTING, JOURNEY, *PAGES]
 
+# What starts a cluster is run in a process of its own.
+CLUSTER = re.compile(r"^>>> (?:import|from) (ray|dask)\b", re.M)
 CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -44,9 +48,23 @@ def commands(shown: str) -> Iterator[tuple[str, str]]:
         yield command, output
 
 
+def shell(script: str, **variables: str) -> str:
+    """What a shell prints that runs a script, or what is wrong with it if it fails."""
+    rankmill = f'rankmill() {{ {shlex.quote(sys.executable)} -m rankmill "$@"; }}; set -e\n'
+    given = [shutil.which("bash") or "sh", "-c", rankmill + script]
+    environment = {**os.environ, **variables}
+    ran = subprocess.run(given, capture_output=True, text=True, check=False, env=environment)
+    return ran.stderr if ran.returncode else ran.stdout
+
+
 def output_of(command: str, run_cli: Any) -> str:
     """What a command prints, or what is wrong with it if it fails."""
-    program, *arguments = shlex.split(command)
+    loop = re.fullmatch(r"for i in ([\w ]+); do (.*); done", command)
+    if loop:  # as a shell runs it, in this process
+        each = (loop[2].replace("$i", one) for one in loop[1].split())
+        return "".join(output_of(one, run_cli) for one in each)
+    program, *words = shlex.split(command)
+    arguments = [one for word in words for one in sorted(glob.glob(word)) or [word]]
     if program == "rankmill":
         outcome = run_cli(*arguments)
         return (outcome.stderr if outcome.exit_code else "") or outcome.stdout
@@ -61,7 +79,7 @@ def untrue(text: str, run_cli: Any) -> list[str]:
     wrong: list[str] = []
     checker = doctest.OutputChecker()
     for number, (kind, body) in enumerate(FENCE.findall(text)):
-        if kind == "python":
+        if kind == "python" and not CLUSTER.search(body):
             test = doctest.DocTestParser().get_doctest(body, {}, f"block {number}", None, 0)
             test.globs = names
             runner = doctest.DocTestRunner(checker, False, doctest.ELLIPSIS)
@@ -93,6 +111,37 @@ def test_examples_are_true(path: Path, run_cli: Any) -> None:
     if "RankingMetric" in text:
         pytest.importorskip("torchmetrics")
     assert untrue(text, run_cli) == []
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("library", ["ray", "dask"])
+def test_programs_of_clusters_are_true(library: str, tmp_path: Path) -> None:
+    pytest.importorskip("dask.distributed" if library == "dask" else library)
+    text = (SOURCE / "docs" / "parts.md").read_text("utf-8")
+    blocks = [body for kind, body in FENCE.findall(text) if kind == "python"]
+    own = [at for at, one in enumerate(blocks) if re.findall(CLUSTER, one) == [library]]
+    assert len(own) == 1
+    kept = [one for one in blocks[: own[0]] if not CLUSTER.search(one)] + [blocks[own[0]]]
+    (tmp_path / "program.md").write_text("\n".join(kept))
+    command = [sys.executable, "-m", "doctest", "-o", "ELLIPSIS", "program.md"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_array_job_gives_what_one_process_does(run_cli: Any) -> None:
+    text = (SOURCE / "docs" / "parts.md").read_text("utf-8")
+    blocks = FENCE.findall(text)
+    setup = next(body for kind, body in blocks if kind == "python")
+    assert untrue(f"```python\n{setup}```\n", run_cli) == []
+    (script,) = (body for kind, body in blocks if kind == "text" and "#SBATCH" in body)
+    first, last = map(int, re.findall(r"#SBATCH --array=(\d+)-(\d+)", script)[0])
+    for number in range(first, last + 1):
+        shown = shell(script, SLURM_ARRAY_TASK_ID=str(number))
+        assert shown.startswith(f"part {number} of {last}: ")
+    asked = re.findall(r"-m \S+", script)
+    parts = shell("rankmill merge state-*.arrow --format csv")
+    assert parts == shell(f"rankmill evaluate labels run {' '.join(asked)} --format csv")
 
 
 @pytest.mark.usefixtures("folder")

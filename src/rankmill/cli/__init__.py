@@ -24,6 +24,7 @@ from rankmill.version import install
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
+    "merge": ("rankmill.cli.merge", "Merge the states of all parts into one result."),
     "spark": ("rankmill.cli.spark", "Evaluate, compare and gate on Spark."),
     "compare": (
         "rankmill.cli.compare",
@@ -217,9 +218,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     invoke_without_command=True,
     help="Score ranked predictions against labels, fast and exactly.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Use 'rankmill COMMAND --help' for options and examples. Exit codes: 0 done, 1 failed "
-    "(gate, check, selftest), 2 wrong usage, 3 wrong data, 4 too little memory, 70 a bug, "
-    "130 interrupted.",
+    epilog="Use 'rankmill COMMAND --help' for options and examples, --help-all for exit codes.",
 )
 @click.option(
     "--version",

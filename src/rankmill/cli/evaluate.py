@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
+from rankmill.cli.merge import write_part
 from rankmill.cli.output_checks import catalogue_sources, check_outputs
 from rankmill.cli.page import command_line, page_of, trends_of
 from rankmill.cli.progress_bar import Progress, run
@@ -60,6 +61,9 @@ def command(
     report: str | None,
     leaderboard: str | None,
     only_plan: bool,
+    part: str | None,
+    state: str | None,
+    second: str | None,
     recording: Recording,
     **options: Any,
 ) -> None:
@@ -72,8 +76,23 @@ def command(
     if curve is not None:
         _check_points(curve)
     files = {"per_query": per_query, "curve": curve, "plot": plot, "report": report}
-    files |= {"leaderboard": leaderboard, "history": recording.place}
-    check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
+    files |= {"leaderboard": leaderboard}
+    more = {"history": recording.place, "state": state}
+    inputs = [label_source, *runs.values(), *catalogue_sources(options)]
+    check_outputs(output, [*inputs, *([second] if second else [])], **files, **more)
+    if state is not None:
+        asked = {"o": output, "format": format, "plan": only_plan or None, **files}
+        asked |= {"history": recording.history, "mlflow": recording.mlflow}
+        names = [
+            f"-{'-' * (len(n) > 1)}{n.replace('_', '-')}"
+            for n, one in asked.items()
+            if one is not None
+        ]
+        options |= {"metrics": metrics, "part": part}
+        write_part(label_source, runs, state, second, names, options)
+        return
+    if part or second:
+        raise UsageError(f"--{'part' if part else 'second'} is for --state FILE: name it")
     _check_curves(curve, plot, parsed)
     if report is not None and len(runs) > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")
@@ -87,8 +106,8 @@ def command(
         from rankmill.engine.plan_view import plan_view
 
         del options["by"], options["sums"]
-        asked = face_of(plan_runs, label_source, runs, options)
-        deliver(plan_view(plan_runs(**asked)), chosen, output)
+        given = face_of(plan_runs, label_source, runs, options)
+        deliver(plan_view(plan_runs(**given)), chosen, output)
         return
     recorded: list[tuple[str, Any]] = []
     results: dict[str, Result]

@@ -19,7 +19,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         *("metrics", "catalogue", "confidence", "diversity"),
         *("files", "formats", "config", "changelog"),
     ),
-    "Background": ("which-map", "counting", "memory", "benchmarks"),
+    "Background": ("which-map", "counting", "memory", "scale", "benchmarks"),
 }
 """Kind -> its pages, in the order in which they are listed."""
 TASKS = {
@@ -48,7 +48,7 @@ TASKS = {
     "Evaluate matrices of scores": "arrays",
     "Evaluate files in a bucket": "stores",
     "Evaluate on a cluster": "spark",
-    "Evaluate in several processes or on several machines": "parts",
+    "Evaluate in parts, by a shell loop, SLURM, Ray or Dask": "parts",
     "Evaluate more data than fits into memory": "memory",
     "See how fast rankmill is": "benchmarks",
     "See what is new": "changelog",

@@ -8,7 +8,7 @@ from rankmill.show.writers import FORMATS
 from rankmill.version import install
 
 _LOCAL = "evaluate compare gate report stability explain explain-evaluators"
-_WRITING = "evaluate compare gate spark stability explain explain-evaluators history"
+_WRITING = "evaluate merge compare gate spark stability explain explain-evaluators history"
 _gate = partial(Option, on="gate spark", table="")
 _prune = partial(Option, on="prune", short="*")
 
@@ -44,7 +44,7 @@ OUTPUT = (
         "file decides; without a suffix, it is table. In csv, text that begins with = + - @ "
         "or ' gets a leading ', so a spreadsheet does not read it as a formula.",
         on=_WRITING,
-        short="evaluate compare spark stability explain explain-evaluators history",
+        short="evaluate merge compare spark stability explain explain-evaluators history",
         choices=FORMATS,
     ),
     Option(
@@ -206,6 +206,34 @@ OUTPUT = (
         name="only_plan",
     ),
     Option(
+        "--part I/N",
+        "",
+        "Evaluate the I-th of N parts of the queries, by a hash of their ids. Both inputs are read "
+        "whole. Without it, both inputs are one part.",
+        on="evaluate",
+    ),
+    Option(
+        "--state FILE",
+        "",
+        "Write what the queries of a part add up to to FILE, in .arrow or .parquet, for 'rankmill "
+        "merge'. No result is shown.",
+        on="evaluate",
+    ),
+    Option(
+        "--second FILE",
+        "",
+        "Pass over a part a second time, for gap and the like. FILE is the merged state of the "
+        "first pass.",
+        on="evaluate",
+    ),
+    Option(
+        "--state FILE",
+        "",
+        "Write the merged state to FILE, in .arrow or .parquet, and show no result.",
+        on="merge",
+        short="*",
+    ),
+    Option(
         "--since TIME",
         "since",
         "Only show runs since a date, such as 2026-01-01, or of the last hours, days or "
@@ -264,12 +292,12 @@ RESOURCES = (
         "--threads N",
         "threads",
         "Threads to use; all available CPUs by default.",
-        on=f"{_LOCAL} {_ROWS}",
+        on=f"{_LOCAL} merge {_ROWS}",
         table="",
         kind="integer",
         least=1,
         frames=False,
-        short="evaluate report stability explain explain-evaluators convert fuse",
+        short="evaluate merge report stability explain explain-evaluators convert fuse",
     ),
     Option(
         "--partitions N",
@@ -285,8 +313,8 @@ RESOURCES = (
         "--quiet",
         "",
         "Show errors only: no progress, no warnings.",
-        on=f"{SIDES} init convert head fuse history prune metrics presets docs selftest warmup "
-        "check trec_eval",
+        on=f"{SIDES} merge init convert head fuse history prune metrics presets docs selftest "
+        "warmup check trec_eval",
         table="",
         short="*",
     ),

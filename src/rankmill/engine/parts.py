@@ -9,6 +9,7 @@ from rankmill.engine.cuts import job_of
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, open_job
+from rankmill.engine.origin import SIDES, Origin
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.second_pass import reread_among
 from rankmill.engine.state import State
@@ -18,8 +19,9 @@ from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.inputs.inputs import check_told, open_input
+from rankmill.sources.inputs.inputs import Input, check_told, open_input
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.roles.shares import Sample, Share, divided
 from rankmill.threads import Workers
 
 
@@ -32,6 +34,7 @@ def evaluate_part(
     by: Any = (),
     sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
+    part: str | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
@@ -43,6 +46,10 @@ def evaluate_part(
     labels, predictions, metrics, semantics, by, sums, catalogue, threads, memory, progress
         As for `evaluate`, but both sides may have no rows. `by` is not "label_popularity", which
         needs all labels, and metrics that need a second pass, such as gap, have no slices.
+    part : str, optional
+        "3/8" is the third of eight parts of the queries, by a hash of their ids: both inputs are
+        read whole, and only the rows of this part are evaluated. By default both inputs are the
+        part.
 
     Returns
     -------
@@ -68,9 +75,13 @@ def evaluate_part(
     {'map': 0.5, 'first_hit': 0.75}
     """
     given = Labels.of(labels)
+    share = None if part is None else Share.read(part)
     job = job_of(metrics, given, semantics, catalogue, by, sums, memory=memory, part=True)
     runs = {"": Predictions.of(predictions)}
-    return part_states(job, given, runs, threads, progress, catalogue)[""]
+    samples = {side: Sample() for side in SIDES}
+    state = part_states(job, given, runs, threads, progress, catalogue, share, samples)[""]
+    hashes = {side: sample.hashes for side, sample in samples.items()}
+    return replace(state, origin=Origin.at(share, hashes))
 
 
 def part_states(
@@ -80,6 +91,8 @@ def part_states(
     threads: int | None = None,
     progress: Progress | bool | None = None,
     catalogue: Catalogue | None = None,
+    share: Share | None = None,
+    samples: Mapping[str, Sample] | None = None,
 ) -> dict[str, State]:
     """Do the same as `evaluate_part` for several systems; the labels are read once."""
     check_in_parts(job)
@@ -88,9 +101,18 @@ def part_states(
     with (
         open_job(job, labels, runs, facts) as (label_input, inputs),
         Workers(threads) as workers,
-        closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
     ):
-        return {name: next(tallies).state for name in inputs}
+        if samples is not None:
+            label_input = _divided(label_input, share, samples["labels"])
+            sample = samples["predictions"]
+            inputs = {name: _divided(one, share, sample) for name, one in inputs.items()}
+        held = HeldLabels(label_input)
+        with closing(run(job, held, inputs, workers, told, catalogue)) as tallies:
+            return {name: next(tallies).state for name in inputs}
+
+
+def _divided(one: Input, share: Share | None, sample: Sample) -> Input:
+    return replace(one, source=divided(one.source, one.columns.query, share, sample))
 
 
 def check_in_parts(job: Job) -> None:
@@ -111,7 +133,12 @@ def check_in_parts(job: Job) -> None:
 
 
 def second_pass(
-    state: State, predictions: Any, *, threads: int | None = None, memory: int = MEMORY
+    state: State,
+    predictions: Any,
+    *,
+    part: str | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
 ) -> dict[str, Among]:
     """Count some of the confidences in a second pass, among those of all correct predictions.
 
@@ -121,18 +148,23 @@ def second_pass(
         The merged state of all parts.
     predictions, threads, memory
         As for `evaluate`.
+    part : str, optional
+        As for `evaluate_part`.
 
     Returns
     -------
     dict of str to Among
-        The counts for each metric that needs them. Merge them with those of the other parts and
-        give the sum to `State.result`. Their `to_row` makes a row, which `State.read_counts` reads.
+        The counts for each metric that needs them. `State.result` takes those of all parts. Their
+        `to_row` makes a row, which `State.read_counts` reads.
     """
     memory, given = positive(memory, "memory"), Predictions.of(predictions)
+    share = None if part is None else Share.read(part)
     check_told(given, state.semantics)
     one = open_input(
         given, need_score=True, semantics=state.semantics, may_be_empty=True, memory=memory
     )
     with closing(one.source), Workers(threads) as workers:
+        one = one if share is None else _divided(one, share, Sample())
         among = reread_among(state, one, workers, memory, checksum=True)
-    return {name: replace(one, state=state.counted_among(name)) for name, one in among.items()}
+    counted = among.items()
+    return {name: replace(one, state=state.counted_among(name)) for name, one in counted}

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
 from rankmill.engine.job import Job
+from rankmill.engine.origin import Origin, check_whole, merged_origin
 from rankmill.engine.segments import Key
 from rankmill.engine.slice_values import (
     in_order,
@@ -35,7 +36,7 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import notes_on
-from rankmill.metrics.gap.gap_counts import Among
+from rankmill.metrics.gap.gap_counts import Among, merged_counts
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, digest
 from rankmill.metrics.registry import parse_all, spellings
@@ -48,7 +49,6 @@ from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
 
-Counting = TypeVar("Counting", Choices, Scope)
 # The fields of a row besides those of its audit and its aggregates.
 _FIELDS = ["format", "fingerprint", "metrics", "semantics", "gain_function", "scope", "catalogue"]
 _FIELDS += ["queries", "gap_total", "by", "sums", "slices", "products"]
@@ -86,6 +86,8 @@ class State:
         What the queries of each slice add up to, by the name of what cuts and its value.
     moments : TermProducts
         What the terms of sums add up to together.
+    origin : Origin or None
+        The parts that it covers, as far as that is known.
     """
 
     metrics: tuple[Metric, ...]
@@ -102,6 +104,7 @@ class State:
     sums: tuple[str, ...] = ()
     slices: Mapping[Key, Any] = field(default_factory=dict)
     moments: TermProducts = field(default_factory=TermProducts)
+    origin: Origin | None = None
 
     @classmethod
     def of(cls, job: Job) -> Self:
@@ -123,7 +126,8 @@ class State:
         Raises
         ------
         UsageError
-            If they differ in metrics, semantics, gain function, scope or catalogue.
+            If they differ in metrics, semantics, gain function, scope or catalogue, or hold a
+            query or a part twice.
         """
         compared = ("names", "definitions", "semantics", "gain_function", "scope", "catalogue")
         for name in (*compared, "by", "sums"):
@@ -147,6 +151,7 @@ class State:
             },
             slices=merged(self.slices, other.slices),
             moments=self.moments.merge(other.moments),
+            origin=merged_origin(self.origin, other.origin),
         )
 
     def small(self) -> Self:
@@ -170,28 +175,31 @@ class State:
         return Totals(self.queries, self.gap_total, self.semantics, needs)
 
     def result(
-        self, among: Mapping[str, Among] | None = None, threads: int | None = None
+        self,
+        among: Mapping[str, Among] | Iterable[Mapping[str, Among]] = (),
+        threads: int | None = None,
     ) -> Result:
         """Return the result of all queries.
 
         Parameters
         ----------
-        among : dict of str to counts
-            The counts that `second_pass` made in all parts, merged, for metrics that need them.
+        among : iterable of dict, or dict of str to counts
+            What `second_pass` returned for each part, or that merged by metric.
         threads : int, optional
 
         Raises
         ------
         UsageError
-            If a metric needs `among` and it is missing, belongs to another state, or does not
-            cover the predictions of every part exactly once.
+            If a part is missing; or if a metric needs `among` and it is missing, belongs to
+            another state, or does not cover the predictions of every part exactly once.
         """
-        among = among or {}
+        among = merged_counts(among or ())
+        check_whole(self.origin)
         missing = [name for name in self.two_passes if name not in among]
         if missing:
             raise UsageError(
                 f"{', '.join(missing)} needs a second pass: second_pass(state, predictions) "
-                "for every part, merged, goes to result()"
+                "for every part goes to result()"
             )
         for name in self.two_passes:
             self._check(name, among[name])
@@ -325,6 +333,7 @@ class State:
             "gap_total": self.gap_total,
         }
         row |= packed(self.by, self.sums, self.slices, self.moments)
+        row |= {} if self.origin is None else self.origin.to_row()
         row |= {f"audit.{name}": count for name, count in self.audit.items()}
         for name, one in self.aggregates.items():
             row |= {f"{name}.{key}": value for key, value in one.to_row().items()}
@@ -341,14 +350,14 @@ class State:
         """
         state_rows.check_format(row)
         names = state_rows.texts(row, "metrics")
-        prefixes = tuple(f"{name}." for name in ("audit", *names, *_beside(names)))
+        prefixes = tuple(f"{name}." for name in ("audit", "part", *names, *_beside(names)))
         state_rows.check_seal(row, prefixes, _FIELDS)
-        metrics, scope = parse_all(names), _read(Scope, row, "scope")
+        metrics, scope = parse_all(names), state_rows.choices(Scope, row, "scope")
         left_out = any(f"{one.text}{OF_GROUPS}.complete" in row for one in metrics)
         kinds = kinds_of(metrics, scope.weight, left_out)
         state = cls(
             metrics=tuple(metrics),
-            semantics=_read(Choices, row, "semantics"),
+            semantics=state_rows.choices(Choices, row, "semantics"),
             gain_function=state_rows.text(row, "gain_function"),
             scope=scope,
             catalogue=state_rows.text(row, "catalogue"),
@@ -357,6 +366,7 @@ class State:
             audit={name: state_rows.count(row, f"audit.{name}") for name in audit.FIELDS},
             aggregates={name: kind.from_row(row, f"{name}.") for name, kind in kinds.items()},
             definitions=_own(metrics),
+            origin=Origin.from_row(row),
             **unpacked(row, cls.from_row),
         )
         for aggregate in state.aggregates.values():
@@ -387,11 +397,3 @@ def _beside(names: list[str]) -> list[str]:
     with contextlib.suppress(UsageError):
         return list(kinds_of(parse_all(names), None, False))
     return []
-
-
-def _read(kind: type[Counting], row: Mapping[str, Any], name: str) -> Counting:
-    """Return the rules that a field of a row holds as JSON."""
-    try:
-        return kind(**json.loads(state_rows.text(row, name)))
-    except (TypeError, ValueError) as error:
-        raise state_rows.damaged(f"{name}: {error}") from None

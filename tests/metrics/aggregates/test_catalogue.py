@@ -358,4 +358,5 @@ def test_counts_beyond_memory(kind: str, listed: bool, monkeypatch: pytest.Monke
     part = partial(rankmill.parts.evaluate_part, labels, shown, metrics, catalogue=catalogue)
     state = rankmill.parts.State.from_row(part(memory=1).to_row())
     assert state.result().metrics == whole.metrics
-    assert state.merge(part(memory=1)).to_row().keys() == part().to_row().keys()
+    same, row = replace(part(memory=1), origin=None), part().to_row()
+    assert state.merge(same).to_row().keys() == {k for k in row if not k.startswith("part.")}

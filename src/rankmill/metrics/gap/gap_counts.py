@@ -1,7 +1,7 @@
 """The second pass of gap: counts of all confidences among the correct ones, and GAP from them."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -88,6 +88,15 @@ class Among:
         seen = state_rows.seen(row, prefix="")
         state_rows.at_most(seen.predictions, "at and above", at, above)
         return cls(at, above, seen, state_rows.text(row, "state"))
+
+
+def merged_counts(some: Mapping[str, Among] | Iterable[Mapping[str, Among]]) -> dict[str, Among]:
+    """Return what parts counted, by metric; what is merged already, as it is."""
+    found: dict[str, Among] = {}
+    for part in [some] if isinstance(some, Mapping) else some:
+        for name, one in part.items():
+            found[name] = found[name].merge(one) if name in found else one
+    return found
 
 
 class GapCounter:

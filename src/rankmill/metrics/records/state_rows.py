@@ -1,8 +1,9 @@
 """Reading the fields of the rows that states are saved as; each field is checked."""
 
+import json
 import re
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from rankmill.metrics.records.fingerprints import FORMAT, Seen
 
 Row = Mapping[str, Any]
 SEAL = "row_checksum"
+
+Chosen = TypeVar("Chosen")
 
 
 def damaged(what: str) -> UsageError:
@@ -76,6 +79,14 @@ def text(row: Row, name: str) -> str:
     if not isinstance(value, str):
         raise damaged(f"{name} is {value!r}, not text")
     return value
+
+
+def choices(kind: Callable[..., Chosen], row: Row, name: str) -> Chosen:
+    """Return the rules that a field holds as JSON."""
+    try:
+        return kind(**json.loads(text(row, name)))
+    except (TypeError, ValueError) as error:
+        raise damaged(f"{name}: {error}") from None
 
 
 def texts(row: Row, name: str) -> list[str]:

@@ -1,0 +1,132 @@
+"""`rankmill merge`: what the states of all parts add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankmill.cli.command import table_command
+from rankmill.cli.draw import deliver, emit, format_for
+from rankmill.cli.output_checks import check_outputs
+from rankmill.errors import UsageError, plural
+from rankmill.io import whole_files
+from rankmill.results.result import check_values, view_of
+
+if TYPE_CHECKING:
+    from rankmill.engine.state import State
+
+_HELP = """Merge the states that 'evaluate --state' wrote of all parts, and show the result.
+
+It is the same to the last bit as one evaluation of all parts. A metric over all predictions, such
+as gap, needs a second pass: write the merged STATE with --state, evaluate each part again with
+--second, and merge the merged STATE with the files of the second pass. See 'rankmill docs parts'.
+"""
+_EXAMPLES = """
+rankmill merge state-*.arrow
+rankmill merge state-*.arrow --state merged.arrow
+rankmill merge merged.arrow second-*.arrow -o result.json
+"""
+
+
+@table_command(
+    "merge",
+    [click.Argument(["states"], metavar="STATE...", nargs=-1, required=True)],
+    help=_HELP,
+    examples=_EXAMPLES,
+)
+def command(
+    states: tuple[str, ...],
+    format: str | None,
+    output: str | None,
+    state: str | None,
+    threads: int | None,
+) -> None:
+    """Read all files, refuse what does not fit together, and show or write what they add up to."""
+    from rankmill.engine.origin import check_whole
+    from rankmill.engine.state_files import check_state_name, merge_files, table_of_state
+
+    check_outputs(output, states, state=state)
+    chosen = format_for(format, output)
+    if state is None:
+        found = merge_files(states)
+        if found.waiting:
+            check_whole(found.state.origin)
+            raise UsageError(f"{' and '.join(found.waiting)} {_PASS}")
+        result = found.state.result(found.among, threads)
+        deliver(view_of(result), chosen, output)
+        check_values({"": result})
+        return
+    check_state_name(state)
+    if output is not None or format is not None:
+        raise UsageError("--state writes a state and shows no result: leave out -o and --format")
+    merged = merge_files(states)
+    if merged.among:
+        raise UsageError(
+            "counts of a second pass are no part of a state: leave out --state to see the result, "
+            "or leave out their files"
+        )
+    whole_files.write_files([(state, table_of_state(merged.state))])
+    emit(f"{described(merged.state)}, in {state}\n")
+
+
+_PASS = (
+    "needs a second pass: write the merged state with --state merged.arrow, evaluate each part "
+    "again with --second merged.arrow and a --state of its own, and merge merged.arrow with these"
+)
+
+
+def described(state: State) -> str:
+    """Return what a state covers, in a line."""
+    counted = f"{plural(state.queries, 'query')} count" + "s" * (state.queries == 1)
+    origin = state.origin
+    if origin is None or not origin.of:
+        return counted
+    if not origin.missing:
+        return f"all {origin.of} parts: {counted}"
+    some = len(origin.numbers)
+    part = f"part {origin.numbers[0]}" if some == 1 else f"{some} parts"
+    return f"{part} of {origin.of}: {counted}"
+
+
+def write_part(
+    labels: Any,
+    systems: dict[str, Any],
+    state: str,
+    second: str | None,
+    others: Sequence[str],
+    options: dict[str, Any],
+) -> None:
+    """Evaluate a part, or pass over it a second time, and write what it adds up to.
+
+    `others` are the outputs that were asked for besides.
+    """
+    from rankmill.cli.progress_bar import run
+    from rankmill.config.face import face_of
+    from rankmill.engine import state_files
+    from rankmill.engine.origin import check_whole
+    from rankmill.engine.parts import evaluate_part, second_pass
+
+    state_files.check_state_name(state)
+    if others:
+        raise UsageError(f"--state writes a state and shows no result: leave out {others[0]}")
+    if len(systems) > 1:
+        raise UsageError("--state takes the PREDICTIONS of one system: type a command for each")
+    ((_, predictions),) = systems.items()
+    if second is None:
+        found = run(evaluate_part, labels, predictions, options)
+        whole_files.write_files([(state, state_files.table_of_state(found))])
+        emit(f"{described(found)}, in {state}\n")
+        return
+    given = face_of(evaluate_part, labels, predictions, options)
+    merged = state_files.merge_files([second]).state
+    check_whole(merged.origin)
+    state_files.check_asked(merged, given)
+    if not merged.two_passes:
+        raise UsageError(f"no metric of {second} needs a second pass: 'rankmill merge' has all")
+    more = {name: options[name] for name in ("part", "threads", "memory")}
+    counts = second_pass(merged, given["predictions"], **more)
+    whole_files.write_files([(state, state_files.table_of_counts(counts, options["part"]))])
+    seen = max(one.seen.predictions for one in counts.values())
+    emit(f"second pass: {plural(seen, 'prediction')}, in {state}\n")

@@ -1,0 +1,113 @@
+"""Where a state comes from: which parts of which inputs, so that a wrong mix is refused."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from rankmill.errors import UsageError
+from rankmill.metrics.records import state_rows
+from rankmill.sources.roles.shares import SAMPLED, Share
+
+SIDES = "labels", "predictions"
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The parts that a state covers, and a sample of the queries of both inputs.
+
+    Attributes
+    ----------
+    of : int
+        How many parts the inputs are divided into; 0 if each state has inputs of its own.
+    numbers : tuple of int
+        The parts that are there, ascending, from 1 on.
+    samples : dict of str to ndarray of uint64
+        The smallest hashes of query ids in the labels and in the predictions, ascending: of whole
+        inputs if these are divided, else of the queries of the state.
+    """
+
+    of: int = 0
+    numbers: tuple[int, ...] = ()
+    samples: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, share: Share | None, samples: dict[str, np.ndarray]) -> Self:
+        """Return the origin of one part."""
+        if share is None:
+            return cls(samples=samples)
+        return cls(share.of, (share.number,), samples)
+
+    @property
+    def missing(self) -> list[int]:
+        """The parts that are not there."""
+        return sorted({*range(1, self.of + 1)} - {*self.numbers})
+
+    def merge(self, other: Self) -> Self:
+        """Return the origin of both; UsageError if they cannot be parts of one evaluation."""
+        wrong = self.difference(other)
+        if wrong:
+            raise UsageError(wrong)
+        numbers = tuple(sorted((*self.numbers, *other.numbers)))
+        both = {n: np.union1d(self.samples[n], other.samples[n])[:SAMPLED] for n in SIDES}
+        return type(self)(self.of, numbers, both)
+
+    def difference(self, other: Self) -> str:
+        """Say why two states are no parts of one evaluation; empty if they may be."""
+        if self.of != other.of:
+            one, two = (
+                f"one of {n} parts" if n else "no numbered part" for n in (self.of, other.of)
+            )
+            return f"one is {one}, and the other {two}: divide all in the same way (--part)"
+        twice = sorted({*self.numbers} & {*other.numbers})
+        if twice:
+            return f"both hold part {_listed(twice)} of {self.of}: give each part once"
+        for one in SIDES if self.of else ():
+            if not np.array_equal(self.samples[one], other.samples[one]):
+                return f"they are parts of other {one}: evaluate all parts of the same inputs"
+        for one, two in () if self.of else ((a, b) for a in SIDES for b in SIDES):
+            shared = len(np.intersect1d(self.samples[one], other.samples[two]))
+            if shared:
+                which = (
+                    f"the {one} of one and the {two} of the other" if one != two else f"their {one}"
+                )
+                return (
+                    f"{which} share queries ({shared} of a sample of {SAMPLED}), but no query may "
+                    "be in two parts: split both sides by query, or let --part do it"
+                )
+        return ""
+
+    def to_row(self) -> dict[str, Any]:
+        """Return fields of a flat row."""
+        of_samples = {f"part.{n}": one.view(np.int64) for n, one in self.samples.items()}
+        return {"part.of": self.of, "part.numbers": np.array(self.numbers, np.int64)} | of_samples
+
+    @classmethod
+    def from_row(cls, row: state_rows.Row) -> Self | None:
+        """Return the origin that a row holds; None if it holds none."""
+        if row.get("part.of") is None:
+            return None
+        samples = {n: state_rows.integers(row, f"part.{n}").view(np.uint64) for n in SIDES}
+        numbers = state_rows.counts(row, "part.numbers", least=1).tolist()
+        return cls(state_rows.count(row, "part.of"), tuple(numbers), samples)
+
+
+def check_whole(origin: Origin | None) -> None:
+    """Raise UsageError if it is known that a part is missing."""
+    missing = [] if origin is None else origin.missing
+    if origin is not None and missing:
+        number, several = f"{missing[0]}/{origin.of}", len(missing) > 1
+        raise UsageError(
+            f"part{'s' * several} {_listed(missing)} of {origin.of} {'are' if several else 'is'} "
+            f"missing: evaluate each with --part {number} on the command line, "
+            f"evaluate_part(part={number!r}) in Python"
+        )
+
+
+def merged_origin(one: Origin | None, other: Origin | None) -> Origin | None:
+    """Return the origin of two states; None if it is not known of both."""
+    return None if one is None or other is None else one.merge(other)
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
