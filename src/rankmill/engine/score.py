@@ -36,7 +36,6 @@ Empties = Mapping[Key, Mapping[str, Aggregate]]
 NO_SLICES: Empties = MappingProxyType({})
 
 
-
 @dataclass(frozen=True)
 class Block:
     """What one block of lists comes to, without the lists.

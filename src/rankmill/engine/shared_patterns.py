@@ -1,4 +1,4 @@
-"""Patterns of hits that many blocks share, so that means need each metric of a pattern only once."""
+"""Patterns of hits that many blocks share: each metric of a pattern is computed once."""
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
