@@ -13,6 +13,8 @@ from rankmill.matching.hits import Hits, group_hits, join_patterns
 from rankmill.metrics.aggregates.mean import Mean
 
 METRICS = "map@5,ndcg@5,recall@3,judged@4,bpref,err@5,rbp@5,first_hit,dcg"
+# Lists without predictions count in it, so that each query stands for itself where gains differ.
+COUNTS_EMPTY = ",user_coverage@2"
 
 
 def sides(gains, seed=28, queries=300):
@@ -32,8 +34,8 @@ def batches(table, rows):
     return pa.Table.from_batches(table.to_batches(max_chunksize=rows))
 
 
-def told(labels, predictions, **how):
-    result = rankmill.evaluate(labels, predictions, METRICS, per_query=False, **how).to_dict()
+def told(labels, predictions, metrics=METRICS, **how):
+    result = rankmill.evaluate(labels, predictions, metrics, per_query=False, **how).to_dict()
     return {key: value for key, value in result.items() if key != "seconds"}
 
 
@@ -42,12 +44,13 @@ def told(labels, predictions, **how):
 def test_bits_do_not_depend_on_sharing(monkeypatch, gains, most):
     labels, predictions = sides(gains)
     monkeypatch.setattr(shared_patterns, "WORTH_GROUPING", 100)
-    expected = told(labels, predictions)
+    metrics = METRICS + COUNTS_EMPTY
+    expected = told(labels, predictions, metrics)
     monkeypatch.setattr(shared_patterns, "WORTH_GROUPING", 4)
     monkeypatch.setattr(shared_patterns, "MOST", most)
     for rows in (7, 300):
         for threads in (1, 3):
-            assert told(labels, batches(predictions, rows), threads=threads) == expected
+            assert told(labels, batches(predictions, rows), metrics, threads=threads) == expected
 
 
 def test_each_pattern_is_computed_once(monkeypatch):
@@ -82,7 +85,7 @@ def test_joined_patterns_are_those_of_all_queries(graded):
             label_gains=draw.integers(1, 3, label_offsets[-1]).astype(float)
             if graded
             else np.empty(0),
-            discounts=np.empty(9),
+            discounts=np.empty(queries),
             repeats=0,
         )
 
@@ -116,6 +119,7 @@ def test_joined_patterns_are_those_of_all_queries(graded):
     )
     assert shapes(joined) == shapes(group_hits(every))
     assert joined.counts.sum() == 111
+    assert len(joined.hits.discounts) == 70
 
 
 def test_one_part_is_joined_already():
