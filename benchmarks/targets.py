@@ -5,7 +5,7 @@
 A row is a promise: what is measured, the most that it may be, and the function that measures it.
 Rivals and yardsticks take turns with rankmill in the same run, and medians are compared. Seconds of
 whole processes are measured from outside, so start-up counts. The inputs are made in the cache
-folder if they are missing (2 GB). On two quiet cores a run takes about 20 minutes after that.
+folder if they are missing (3 GB). On two quiet cores that takes 5 minutes, and a run about 10.
 
 `--only` measures the rows with a text in their names; `--scale 0.001` shrinks all inputs, to see
 that the script runs. The exit code is 1 if a promise was not kept.
