@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         dump = cache_folder().parent / f"catalogue-{ids}-{asked.users}"
         settings = Settings(users=asked.users, shuffle=True, strings=strings)
         labels, predictions = cached_dump(dump, settings)
-        for name, cells in beside_map(labels, predictions, RUNS, asked.rounds):
-            print(f"| {ids} | {name} | {cells} |", flush=True)
+        for name, times in beside_map(labels, predictions, RUNS, asked.rounds):
+            print(f"| {ids} | {name} | {times.cells()} |", flush=True)
     return 0
 
 

@@ -141,7 +141,14 @@ def _score_input(
     for together in (False,) if predictions.columns.wide else (True, False):
         tally = Tally(index, job, before)
         scored = map_lists(
-            partial(score_lists, index=index, job=job, empty=tally.empty, empties=tally.empties),
+            partial(
+                score_lists,
+                index=index,
+                job=job,
+                empty=tally.empty,
+                empties=tally.empties,
+                shared=tally.shared,
+            ),
             source,
             predictions.columns,
             workers,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.job import Job
 from rankmill.engine.segments import Key
+from rankmill.engine.shared_patterns import WORTH_GROUPING, SharedPatterns
 from rankmill.engine.slices import moments_of, places_of, update_slices, ways_at
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
@@ -33,9 +34,6 @@ from rankmill.sources.roles.derived_columns import padded_tails
 
 Empties = Mapping[Key, Mapping[str, Aggregate]]
 NO_SLICES: Empties = MappingProxyType({})
-
-# To group queries with gains takes as long as so many metrics of all of them.
-WORTH_GROUPING = 4
 
 
 @dataclass(frozen=True)
@@ -85,11 +83,12 @@ def score_lists(
     job: Job,
     empty: Mapping[str, Aggregate],
     empties: Empties = NO_SLICES,
+    shared: SharedPatterns | None = None,
 ) -> Block:
     """Match the lists with the labels of their queries, and compute every metric.
 
     `empty` are the aggregates of the job, to which no block is added yet, and `empties` those of
-    each slice.
+    each slice. The means of `shared` are not in the block: they are added up there.
     """
     semantics = job.semantics
     lists = arrange(lists, semantics)
@@ -111,7 +110,9 @@ def score_lists(
     whole, judged = whole_block(lists, found, judged, predicted, (index, rows), job)
     ways = ways_at(index, job.cuts.derived, rows, lengths) if job.cuts else []
     weights = index.weights_at(rows)
-    aggregates, values, each = _scored(whole, judged, own, weights, job, empty, bool(ways))
+    if weights is not None or whole.order == "expected":
+        shared = None
+    aggregates, values, each = _scored(whole, judged, own, weights, job, empty, bool(ways), shared)
     shown = None
     if job.alike is not None:
         shown, beside = job.alike.score(lists)
@@ -200,6 +201,7 @@ def _scored(
     job: Job,
     empty: Mapping[str, Aggregate],
     cut: bool,
+    shared: SharedPatterns | None,
 ) -> tuple[dict[str, Aggregate], dict[str, np.ndarray], dict[str, ScoredBlock]]:
     """Each aggregate of a block, the values if kept, and blocks with a value for each query.
 
@@ -223,6 +225,11 @@ def _scored(
             kind = needed is None, apart
             if kind not in matched:
                 matched[kind] = _matched(whole.lists, hits, job, whole.order, apart)
+                if shared is not None and shared.means and not apart:
+                    graded = len(hits.label_gains) > 0
+                    shared.add((needed is not None, graded), cast(Patterns, matched[kind][1]))
+            if shared is not None and name in shared.means:
+                continue
             one, patterns = matched[kind]
             values = _values(one, patterns, whole, asked.metric)
             micro = micro_of(one, asked.metric)

@@ -15,6 +15,7 @@ from rankmill.engine.alike import ShownLists
 from rankmill.engine.job import Job
 from rankmill.engine.score import Block, score_unpredicted
 from rankmill.engine.segments import DERIVED, Key, Known, compact
+from rankmill.engine.shared_patterns import SharedPatterns
 from rankmill.engine.slice_values import merged
 from rankmill.engine.slices import (
     labels_at,
@@ -88,6 +89,7 @@ class Tally:
         self.audit = audit.empty()
         self.counts = Counter[str]()
         self.empty = job.aggregates()
+        self.shared = SharedPatterns(job, self.empty, judged=index.labels.judged is not None)
         self.aggregates = {
             name: one.merge(self.empty[name]) for name, one in self.before.aggregates.items()
         }
@@ -178,6 +180,8 @@ class Tally:
             "empty_label_lists": len(self.has_labels) - labelled,
             "labels": int(self.index.labels.offsets[-1]),
         }
+        for name, mean in self.shared.close().items():
+            self.aggregates[name] = self.aggregates[name].merge(mean)
         before, index, known = self.before, self.index, self.job.catalogue
         needs = {need: need.find_labels(index, known) for need in self.job.needs}
         closing = counted.closing._replace(known=index, needs=needs)

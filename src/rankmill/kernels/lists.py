@@ -60,7 +60,10 @@ def taken_spans(offsets, rows, out_starts, out_ends):
 @kernel
 def taken_values(offsets, values, rows, taken, out_values):
     """Write the values of the lists at `rows`, whose offsets are `taken`."""
-    for q in range(len(rows)):
+    count = len(rows)
+    for q in range(count):
+        if q + AHEAD < count:
+            prefetch(values, offsets[rows[q + AHEAD]])
         if rows[q] >= 0:
             shift = offsets[rows[q]] - taken[q]
             for i in range(taken[q], taken[q + 1]):

@@ -1,11 +1,19 @@
 """Where predictions are right: matching lists with labels, once for every metric."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rankmill.columns.elementary import discounts
-from rankmill.columns.lists import drop_values, lengths_of, take_offsets, take_spans, take_values
+from rankmill.columns.lists import (
+    drop_values,
+    lengths_of,
+    offsets_of,
+    take_offsets,
+    take_spans,
+    take_values,
+)
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_graded, group_patterns
@@ -296,3 +304,29 @@ def group_hits(hits: Hits) -> Patterns:
     if not graded:  # equal gains do not matter where all labels have the same
         distinct = distinct._replace(gains=np.ones(len(distinct.ranks)))
     return Patterns(distinct, counts[:found], groups)
+
+
+def join_patterns(parts: Sequence[Patterns]) -> Patterns:
+    """Group the patterns of parts, all with gains or all without; their queries are not told."""
+    if len(parts) == 1:
+        return parts[0]
+    every = [part.hits for part in parts]
+    graded = len(every[0].label_gains) > 0
+    joined = Hits(
+        offsets=offsets_of(np.concatenate([lengths_of(one.offsets) for one in every])),
+        ranks=np.concatenate([one.ranks for one in every]),
+        gains=np.concatenate([one.gains for one in every]),
+        label_counts=np.concatenate([one.label_counts for one in every]),
+        prediction_counts=np.concatenate([one.prediction_counts for one in every]),
+        label_offsets=every[0].label_offsets,
+        label_gains=np.concatenate([one.label_gains for one in every]),
+        discounts=max((one.discounts for one in every), key=len),
+        repeats=0,
+    )
+    if graded:
+        lengths = np.concatenate([lengths_of(one.label_offsets) for one in every])
+        joined = joined._replace(label_offsets=offsets_of(lengths))
+    patterns = group_hits(joined)
+    counts = np.zeros(len(patterns.counts), np.int64)
+    np.add.at(counts, patterns.of_query, np.concatenate([part.counts for part in parts]))
+    return patterns._replace(counts=counts)

@@ -56,7 +56,11 @@ class Mean(Aggregate):
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the mean with the values of a block; `close` sets the count of queries."""
         assert scored.values is not None
-        return self.merge(replace(self.of(scored.values, scored.counts), count=0))
+        return self.add(scored.values, scored.counts)
+
+    def add(self, values: np.ndarray, counts: np.ndarray | None) -> Self:
+        """Return the mean with values; `close` sets the count of queries."""
+        return self.merge(replace(self.of(values, counts), count=0))
 
     def close(self, closing: Closing) -> Self:
         """Return the mean with its count and its ones; queries never added score 0."""

@@ -1,0 +1,126 @@
+"""Means from patterns that blocks share have the bits of those from each block, and of queries."""
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import rankmill
+from rankmill.engine import shared_patterns
+from rankmill.matching import hits as hits_of
+from rankmill.matching.hits import Hits, group_hits, join_patterns
+from rankmill.metrics.aggregates.mean import Mean
+
+METRICS = "map@5,ndcg@5,recall@3,judged@4,bpref,err@5,rbp@5,first_hit,dcg"
+# Lists without predictions count in it, so that each query stands for itself where gains differ.
+COUNTS_EMPTY = ",user_coverage@2"
+
+
+def sides(gains, seed=28, queries=300):
+    """Labels and predictions of a few items, so that most queries share a pattern."""
+    draw = random.Random(seed)
+    labels = {"query": [], "item": [], "gain": []}
+    for query in range(queries):
+        for item in draw.sample(range(8), draw.randrange(4)):
+            labels["query"].append(query)
+            labels["item"].append(item)
+            labels["gain"].append(draw.choice(gains))
+    lists = [draw.sample(range(8), draw.randrange(6)) for _ in range(queries)]
+    return pa.table(labels), pa.table({"query": range(queries), "items": lists})
+
+
+def batches(table, rows):
+    return pa.Table.from_batches(table.to_batches(max_chunksize=rows))
+
+
+def told(labels, predictions, metrics=METRICS, **how):
+    result = rankmill.evaluate(labels, predictions, metrics, per_query=False, **how).to_dict()
+    return {key: value for key, value in result.items() if key != "seconds"}
+
+
+@pytest.mark.parametrize("gains", [[1.0], [1.0, 2.0], [0.0, 1.0, 3.0], list(np.linspace(0, 3, 99))])
+@pytest.mark.parametrize("most", [1, 20, 1 << 14])
+def test_bits_do_not_depend_on_sharing(monkeypatch, gains, most):
+    labels, predictions = sides(gains)
+    monkeypatch.setattr(shared_patterns, "WORTH_GROUPING", 100)
+    metrics = METRICS + COUNTS_EMPTY
+    expected = told(labels, predictions, metrics)
+    monkeypatch.setattr(shared_patterns, "WORTH_GROUPING", 4)
+    monkeypatch.setattr(shared_patterns, "MOST", most)
+    for rows in (7, 300):
+        for threads in (1, 3):
+            assert told(labels, batches(predictions, rows), metrics, threads=threads) == expected
+
+
+def test_each_pattern_is_computed_once(monkeypatch):
+    labels, predictions = sides([1.0])
+    added = []
+    monkeypatch.setattr(
+        Mean,
+        "add",
+        lambda mean, values, counts, add=Mean.add: added.append(1) or add(mean, values, counts),
+    )
+    told(labels, batches(predictions, 7), threads=1)
+    assert len(added) == len(METRICS.split(","))  # and not for each of 43 blocks
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_joined_patterns_are_those_of_all_queries(graded):
+    draw = np.random.default_rng(28)
+
+    def block(queries):
+        lengths, labels = draw.integers(0, 3, (2, queries))
+        offsets, label_offsets = (np.append(0, np.cumsum(one)) for one in (lengths, labels))
+        ranks = np.concatenate(
+            [np.sort(draw.choice(4, one, replace=False)) + 1 for one in lengths.tolist()]
+        ).astype(np.int64)
+        return Hits(
+            offsets=offsets,
+            ranks=ranks,
+            gains=draw.integers(1, 3, len(ranks)).astype(float) if graded else np.ones(len(ranks)),
+            label_counts=labels,
+            prediction_counts=draw.integers(4, 6, queries),
+            label_offsets=label_offsets,
+            label_gains=draw.integers(1, 3, label_offsets[-1]).astype(float)
+            if graded
+            else np.empty(0),
+            discounts=np.empty(queries),
+            repeats=0,
+        )
+
+    def shapes(patterns):
+        found = {}
+        one = patterns.hits
+        for q, count in enumerate(patterns.counts.tolist()):
+            hits = slice(*one.offsets[q : q + 2])
+            key = (*one.ranks[hits], *one.gains[hits], one.prediction_counts[q])
+            if graded and len(one.ranks[hits]):
+                key += (*one.label_gains[slice(*one.label_offsets[q : q + 2])],)
+            elif not graded:
+                key += (one.label_counts[q],)
+            else:
+                key = ()
+            assert key not in found
+            found[key] = count
+        return found
+
+    blocks = [block(queries) for queries in (40, 1, 70)]
+    joined = join_patterns([group_hits(one) for one in blocks])
+    every = blocks[0]._replace(
+        **{
+            name: np.concatenate([getattr(one, name) for one in blocks])
+            for name in ("ranks", "gains", "label_counts", "prediction_counts", "label_gains")
+        },
+        offsets=np.append(0, np.cumsum(np.concatenate([np.diff(one.offsets) for one in blocks]))),
+        label_offsets=np.append(
+            0, np.cumsum(np.concatenate([np.diff(one.label_offsets) for one in blocks]))
+        ),
+    )
+    assert shapes(joined) == shapes(group_hits(every))
+    assert joined.counts.sum() == 111
+    assert len(joined.hits.discounts) == 70
+
+
+def test_one_part_is_joined_already():
+    assert hits_of.join_patterns(["as it is"]) == "as it is"
