@@ -13,7 +13,6 @@ import pytest
 
 from rankmill.errors import UsageError
 from rankmill.ir_measures import RankmillProvider, name_of, provider
-
 from strategies import some
 
 # What each parameter is given; a measure is asked for with every combination of its own.
