@@ -110,6 +110,8 @@ def test_every_parameter_of_a_measure_has_the_values_of_ir_measures(name: str, s
             continue
         assert ours[one].keys() == expected.keys()
         for query, value in expected.items():
+            if math.isnan(value):  # nNRBP of a query without a relevant document
+                value = 0.0
             assert math.isclose(ours[one][query], value, rel_tol=1e-9, abs_tol=places), (one, query)
 
 
