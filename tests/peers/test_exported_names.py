@@ -99,7 +99,7 @@ def test_what_is_told_is_a_metric_here_or_a_reason() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("PAP", "PAP is no metric here: in rectools, it is the auc among"),
+        ("PAP", "PAP is no metric here: in rectools, it is the auc within"),
         ("RMSE@3", "in recbole, it is the error of predicted ratings"),
         ("prefs_simp", "in trec_eval, it reads files of preferences"),
         ("RetrievalFallOut", "type fallout@10 for that of torchmetrics"),
