@@ -18,7 +18,6 @@ from numba.core.errors import TypingError
 from numba.core.ir import Assign, Const, Expr
 from numba.core.types import Integer
 
-from rankmill.errors import UsageError
 from rankmill.kernels.jit import compile_beside
 
 # Argument of a function -> what it receives for query q.
@@ -90,7 +89,7 @@ def compiled(
 
     Raises
     ------
-    UsageError
+    ArithmeticError
         If it raises integers to powers, shifts them, or multiplies them up with ``*=``: compiled
         integers lose what is beyond 64 bits without a word. Numba's own functions are left alone.
     """
@@ -111,7 +110,7 @@ def compiled(
             compile_beside(loop_over, whole, tuple(map(numba.typeof, arguments)), whose, content)
         except Exception as error:  # numba fails in many ways
             if wide:
-                raise UsageError(wide[0]) from None
+                raise ArithmeticError(wide[0]) from None
             return None, _in_short(error)
     return whole, ""
 
