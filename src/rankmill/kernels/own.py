@@ -95,6 +95,7 @@ def compiled(
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return None, ""
+    wide: list[str] = []
     with global_compiler_lock:
         try:
             plain: Any = function
@@ -104,7 +105,7 @@ def compiled(
                 options = {**function.targetoptions, "locals": function.locals}
             jit: Any = numba.jit
             inner = jit(**options | {"_nrt": True})(plain)
-            wide = [] if isinstance(function, Dispatcher) else _watch_integers(inner)
+            wide = wide if isinstance(function, Dispatcher) else _watch_integers(inner)
             # The loop allocates nothing, and to count references would take most of its time.
             whole = jit(nogil=True, _nrt=False)(loop_over(inner, taken, parameters, content))
             compile_beside(loop_over, whole, tuple(map(numba.typeof, arguments)), whose, content)

@@ -128,6 +128,18 @@ def test_an_evaluator_takes_several_runs_and_any_form() -> None:
 
 
 @pytest.mark.small
+def test_judged_only_drops_what_qrels_lack() -> None:
+    """Of subtopics, too, where ir_measures fails; without a document left, a query has 0."""
+    qrels = [ir_measures.Qrel("q", "a", 1, "1"), ir_measures.Qrel("p", "b", 0, "2")]
+    run = [ir_measures.ScoredDoc("q", name, -place) for place, name in enumerate("xyazb")]
+    measures = [ir_measures.parse_measure(f"P_IA({one})@2") for one in ("", "judged_only=True")]
+    found = [one.value for one in provider.iter_calc(measures, qrels, run) if one.query_id == "q"]
+    assert found == [0.0, 0.5]
+    without = provider.calc_aggregate(measures, qrels, run[:2])
+    assert [*without.values()] == [0.0, 0.0]
+
+
+@pytest.mark.small
 @pytest.mark.parametrize(
     ("measure", "told"),
     [

@@ -193,6 +193,8 @@ class _RankmillEvaluator(Evaluator):
             of_view = rows
             if view.judged_only:
                 of_view = [row for row in rows if (row.query_id, row.doc_id) in self._judged]
+            if not of_view:
+                continue  # queries without a value have that by default
             table = evaluate(
                 self._labels[view],
                 _table(of_view, score=[row.score for row in of_view]),
