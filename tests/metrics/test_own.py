@@ -600,3 +600,37 @@ def test_a_function_of_a_module_is_part_of_the_definition(tmp_path: Path) -> Non
         exec("def value(ranks):\n    return of_mine.helper(np.log2(ranks[0] + 1))", space)
         told.append([*parts_of(space["value"], "", set())])
     assert told[0] == told[2] != told[1]
+
+
+def factorial_of(labels: int) -> int:
+    product = 1
+    for number in range(1, labels + 1):
+        product *= number
+    return product
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled")
+@pytest.mark.parametrize(
+    ("sign", "function"),
+    [
+        (r"\*\*", lambda labels: 2 ** (labels * 35)),
+        (r"\*\*", lambda ranks: 1 / 2 ** ranks[0]),
+        (r"\*\*", lambda labels: labels**3),
+        ("<<", lambda labels: 1 << labels),
+        (r"\*=", factorial_of),
+    ],
+)
+def test_integers_beyond_64_bits_are_an_error(sign: str, function: Any) -> None:
+    """And not 0, which is what compiled code makes of 2**70."""
+    rankmill.metric("growing", better="higher")(function)
+    for _ in range(2):  # nothing wrong is loaded from disk
+        with pytest.raises(
+            UsageError, match=rf"of growing, .*test_own.py, line \d+: {sign} of integers"
+        ):
+            rankmill.evaluate([["a", "b"]], [["a", "b"]], "growing")
+
+
+def test_floats_and_squares_may_grow() -> None:
+    function = lambda labels, ranks: 2.0 ** (labels * 35) + labels**2 + ranks[0] ** 2  # noqa: E731
+    rankmill.metric("grown", better="higher")(function)
+    assert rankmill.evaluate([["a", "b"]], [["a"]], "grown")["grown"] == 2.0**70 + 5

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rankmill import UsageError
+from rankmill.analysis.fuse.methods import ELSEWHERE, METHODS, NORMS, fusion_of
 from rankmill.metrics.elsewhere import exported_names
 from rankmill.metrics.libraries import COMPUTED, REFUSED
 from rankmill.metrics.registry import REGISTRY, parse, parse_all
@@ -99,7 +100,7 @@ def test_what_is_told_is_a_metric_here_or_a_reason() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("PAP", "PAP is not a metric here: in rectools, it is the auc among"),
+        ("PAP", "PAP is not a metric here: in rectools, it is the auc within"),
         ("RMSE@3", "in recbole, it is the error of predicted ratings"),
         ("prefs_simp", "in trec_eval, it reads files of preferences"),
         ("RetrievalFallOut", "type fallout@10 for that of torchmetrics"),
@@ -110,3 +111,21 @@ def test_typing_such_a_name_tells_what_to_do(name: str, told: str) -> None:
     with pytest.raises(UsageError) as error:
         parse(name)
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize(("folder", "known"), [("fusion", METHODS), ("normalization", NORMS)])
+def test_every_fusion_of_ranx_is_here_or_told(folder: str, known: dict[str, object]) -> None:
+    spec = importlib.util.find_spec("ranx")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("ranx is not installed")
+    path = Path(spec.submodule_search_locations[0]) / folder / "__init__.py"
+    compared = [
+        one for one in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(one, ast.Compare)
+    ]
+    named = [ast.literal_eval(one.comparators[0]) for one in compared]
+    names = {name for one in named for name in (one if isinstance(one, set) else [one])} - {None}
+    assert len(names) > 6
+    for name in names - known.keys():
+        assert ELSEWHERE[name].removesuffix(" with weights") in known
+        with pytest.raises(UsageError, match=f"{name}': type {ELSEWHERE[name]};"):
+            fusion_of(2, *((name, None) if folder == "fusion" else ("combsum", name)), *[None] * 4)

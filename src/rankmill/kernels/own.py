@@ -5,6 +5,8 @@ What is compiled checks the bounds of arrays: a function may read the rank of a 
 
 from __future__ import annotations
 
+import operator
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +14,9 @@ import numba
 from numba.core import config
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import TypingError
+from numba.core.ir import Assign, Const, Expr
+from numba.core.types import Integer
 
 from rankmill.kernels.jit import compile_beside
 
@@ -79,11 +84,18 @@ def compiled(
 ) -> tuple[Callable[..., None] | None, str]:
     """The loop over a function, compiled for arguments; or None, and why not.
 
-    Where numba is told to compile nothing, there is no reason to tell. The loop is saved on disk as
+    Where numba is told to compile nothing, there is no reason to give. The loop is saved on disk as
     that of the metric `whose`; `content` tells all that it depends on, or is empty: then it is not.
+
+    Raises
+    ------
+    ArithmeticError
+        If it raises integers to powers, shifts them, or multiplies them up with ``*=``: compiled
+        integers lose what is beyond 64 bits without a word. Numba's own functions are left alone.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return None, ""
+    wide: list[str] = []
     with global_compiler_lock:
         try:
             plain: Any = function
@@ -93,12 +105,60 @@ def compiled(
                 options = {**function.targetoptions, "locals": function.locals}
             jit: Any = numba.jit
             inner = jit(**options | {"_nrt": True})(plain)
+            wide = wide if isinstance(function, Dispatcher) else _watch_integers(inner)
             # The loop allocates nothing, and to count references would take most of its time.
             whole = jit(nogil=True, _nrt=False)(loop_over(inner, taken, parameters, content))
             compile_beside(loop_over, whole, tuple(map(numba.typeof, arguments)), whose, content)
         except Exception as error:  # numba fails in many ways
+            if wide:
+                raise ArithmeticError(wide[0]) from None
             return None, _in_short(error)
     return whole, ""
+
+
+# What takes integers beyond 64 bits, where compiled code is silent and wrong.
+_GROWING = {
+    **dict.fromkeys((operator.pow, operator.ipow), "**"),
+    **dict.fromkeys((operator.lshift, operator.ilshift), "<<"),
+    operator.imul: "*=",
+}
+
+
+def _watch_integers(inner: Any) -> list[str]:
+    """What is wrong with the integers of a function; it is found when the function is compiled."""
+    compile, found = inner.compile, list[str]()
+
+    def watched(types: Any) -> Any:
+        made = compile(types)
+        for version in inner.overloads.values():
+            for one, signature in version.type_annotation.calltypes.items():
+                if not isinstance(one, Expr) or one.op not in ("binop", "inplace_binop"):
+                    continue
+                sign, integers = _GROWING.get(one.fn), isinstance(signature.return_type, Integer)
+                if sign and integers and not _is_square(one, version.type_annotation.blocks):
+                    found.append(
+                        f"{os.path.relpath(one.loc.filename)}, line {one.loc.line}: {sign} of "
+                        "integers is wrong beyond 64 bits: use a float, such as 2.0**rank"
+                    )
+        if found:
+            raise TypingError(found[0])
+        return made
+
+    inner.compile = watched
+    return found
+
+
+def _is_square(one: Any, blocks: Any) -> bool:
+    """Whether a number is raised to a constant of at most 2."""
+    if _GROWING[one.fn] != "**":
+        return False
+    values = (
+        line.value.value
+        for block in blocks.values()
+        for line in block.find_insts(Assign)
+        if line.target.name == one.rhs.name and isinstance(line.value, Const)
+    )
+    return next(values, 3) in (0, 1, 2)
 
 
 def _in_short(error: Exception) -> str:

@@ -3,11 +3,11 @@
 What stands behind a semicolon is what else to choose.
 """
 
-_RATINGS = "it is the error of predicted ratings, and no metric of ranked lists"
-_AMONG = "it knows only the labels that are among the predictions"
-_EXTENDED = "it keeps the values of users apart, as the table of queries does here: type {}"
-_OF_GROUPS = "it compares groups of users or ratings, which slices with --by do"
-_PARITY = "it is the spread over groups of items; exposure_parity and recall_parity take the ratio"
+_RATINGS = "it is the error of predicted ratings, not a metric of ranked lists"
+_AMONG = "it knows only the labels among the predictions"
+_EXTENDED = "it keeps a value for each user, as the table of queries does: type {}"
+_OF_GROUPS = "it compares groups of users or ratings: use --by"
+_PARITY = "it is the spread over groups of items; exposure_parity and recall_parity are ratios"
 
 COMPUTED: dict[str, dict[str, str]] = {
     "ir_measures": {
@@ -56,8 +56,8 @@ COMPUTED: dict[str, dict[str, str]] = {
         **{"Hit": "hit@10", "MRR": "first_hit@10", "MAP": "map@10", "Recall": "recall@10"},
         **{"NDCG": "ndcg@10; --binary", "Precision": "precision@10", "GAUC": "gauc(by=hits)"},
         **{"AUC": "roc_auc", "LogLoss": "log_loss", "AveragePopularity": "popularity@10"},
-        "ItemCoverage": "coverage@10; one item more, its padding",
-        "GiniIndex": "gini(of=N)@10; one item more, its padding",
+        "ItemCoverage": "coverage@10; one more item, for padding",
+        "GiniIndex": "gini(of=N)@10; one more item, for padding",
     },
     "replay": {
         **{"Coverage": "coverage@10", "HitRate": "hit@10", "MAP": "map@10", "MRR": "first_hit@10"},
@@ -69,13 +69,13 @@ COMPUTED: dict[str, dict[str, str]] = {
         **{"Hit": "hit@10", "RecipRank": "first_hit", "ListGini": "gini(of=N)@10"},
         "Precision": "precision@10; --semantics precision_divisor=min_k_predictions",
         "Recall": "recall@10; --semantics recall_divisor=min_k_labels",
-        "rank_biased_overlap": "rbo(p=0.85)@10; lists of 10 items or more",
+        "rank_biased_overlap": "rbo(p=0.85)@10; lists of at least 10 items",
     },
     "elliot": {
         **{"nDCGRendle2020": "ndcg@10; --binary", "Precision": "precision@10", "HR": "hit@10"},
         **{"Recall": "recall@10", "MRR": "first_hit@10", "F1": "f1@10", "DSC": "fbeta@10"},
         **{"NumRetrieved": "num_ret; --depth 10", "EFD": "efd@10", "EPC": "epc@10"},
-        **{"SEntropy": "entropy@10; lists of 10 items or more", "ARP": "popularity@10"},
+        **{"SEntropy": "entropy@10; lists of at least 10 items", "ARP": "popularity@10"},
     },
     "cornac": {
         **{"NDCG": "ndcg@10; --binary", "MRR": "first_hit", "HitRatio": "hit@10", "MAP": "map"},
@@ -91,17 +91,16 @@ REFUSED: dict[str, dict[str, str]] = {
     "ir_measures": {
         "NumQ": "every result has its number of queries, as queries",
         "Accuracy": "it is the mean of auc over the queries with a hit: type auc, which is 0 for "
-        "others",
+        "the others",
     },
     "rectools": {
-        "Accuracy": "it is (N - k - R + 2 hits) / N over a catalogue of N items, nearly 1 whatever "
-        "is shown: type mcc(items=1000)@10",
-        "PartialAUC": "it is the auc down to the k-th miss, with all items that are not listed "
-        "behind; type auc@10",
-        "PAP": "it is the auc among the first R + k, with all items that are not listed behind; "
+        "Accuracy": "it is (N - k - R + 2 hits) / N over a catalogue of N items, nearly 1 for any "
+        "list: type mcc(items=1000)@10",
+        "PartialAUC": "it is the auc up to the k-th miss, with all unlisted items ranked last; "
         "type auc@10",
-        "IntraListDiversity": "its distance is what the user hands over; ild takes that of groups, "
-        "ild_cosine that of vectors",
+        "PAP": "it is the auc within R + k, with all unlisted items ranked last; type auc@10",
+        "IntraListDiversity": "the user supplies its distance; ild takes groups, and ild_cosine "
+        "vectors",
         "Intersection": "it compares the lists of two models, as compare does with "
         "precision@10:baseline",
         "SufficientReco": "it is the mean of min(1, n / k); user_coverage@10 counts full lists",
@@ -110,18 +109,18 @@ REFUSED: dict[str, dict[str, str]] = {
     "recbole": {
         **dict.fromkeys(("MAE", "RMSE"), _RATINGS),
         "ShannonEntropy": "it is entropy@10 in nats, over the number of distinct items shown",
-        "TailPercentage": "its tail is a tenth of all items, of which ties are cut by id; "
-        "tail_share and aplt cut where popularity changes",
+        "TailPercentage": "its tail is a tenth of all items, with ties cut by id; tail_share "
+        "and aplt cut where popularity changes",
     },
     "replay": {
         "CategoricalDiversity": "it is the number of distinct groups among the first k, over k; "
         "ild takes the distances between all pairs",
         "Novelty": "it is the share of the first k that the query did not have in training; the "
-        "audit counts these over all lists, as seen_items",
+        "audit counts them over all lists, as seen_items",
         "Surprisal": "it is novelty@10 over log2 of the number of queries in training",
         "Unexpectedness": "it compares with the lists of another model, as compare does with "
         "precision@10:baseline",
-        "ConfidenceInterval": "every mean has its standard error, and compare its intervals",
+        "ConfidenceInterval": "every mean has a standard error, and compare has intervals",
     },
     "lenskit": {
         **dict.fromkeys(("MAE", "RMSE"), _RATINGS),
@@ -129,31 +128,32 @@ REFUSED: dict[str, dict[str, str]] = {
             ("NDCG", "DCG"), "its first two ranks have the same discount; type ndcg@10"
         ),
         "MeanPopRank": "it is the mean quantile of popularity; type popularity@10",
-        "ExposureGini": "it is gini of exposures by rank-biased weights; type gini(of=N)@10",
-        "least_item_promoted": "it compares a list with the same list before it was ranked again",
-        "entropy": "it is that of the categories of a list; entropy@10 here is that of all items",
-        "rank_biased_entropy": "it is that of the categories of a list, by rank-biased weights",
+        "ExposureGini": "it is the gini of exposures with rank-biased weights; type gini(of=N)@10",
+        "least_item_promoted": "it compares a list with the same list before reranking",
+        "entropy": "it is the entropy of the categories of a list; entropy@10 is that of all items",
+        "rank_biased_entropy": "it is the entropy of the categories of a list, with weights "
+        "that fall by rank",
     },
     "elliot": {
         **dict.fromkeys(("MAE", "MSE", "RMSE"), _RATINGS),
         "nDCG": "its gains are 2^(rating - threshold + 1) - 1: give these as gains for ndcg@10",
-        "MAP": "it is the mean of precision@1 to precision@k; map@10 takes those at hits",
+        "MAP": "it is the mean of precision@1 to precision@k; map@10 takes precision at hits",
         "MAR": "it is the mean of recall@1 to recall@k; type recall@1..10",
-        "AUC": "it takes all items that are not listed as one tie behind the list; type roc_auc",
+        "AUC": "it ranks all unlisted items last, as one tie; type roc_auc",
         **dict.fromkeys(
             ("GAUC", "LAUC"),
-            "it takes all items that are not listed as misses behind the list; type gauc or auc",
+            "it ranks all unlisted items last, as misses; type gauc or auc",
         ),
         "ItemCoverage": "it is a number of items, of which coverage@10 is the share",
         **dict.fromkeys(
             ("UserCoverage", "UserCoverageAtN"),
             "it is a number of users, of which user_coverage@10 is the share",
         ),
-        "Gini": "it is 1 - gini@10: type gini@10, of which the other side is better",
+        "Gini": "it is 1 - gini@10: type gini@10, where lower is better",
         **dict.fromkeys(
             ("APLT", "ACLT"),
-            "its long tail may begin within items of equal popularity; aplt@10 and aclt@10 keep "
-            "these together",
+            "its long tail may start among items of equal popularity, which aplt@10 and aclt@10 "
+            "keep together",
         ),
         "SRecall": "it is the share of the groups of labels that a list has; type recall_parity@10",
         **{
@@ -168,13 +168,14 @@ REFUSED: dict[str, dict[str, str]] = {
         ),
         **dict.fromkeys(
             ("BiasDisparityBR", "BiasDisparityBS", "BiasDisparityBD"),
-            "it compares what groups of users like and get; miscalibration does, list by list",
+            "it compares what groups of users like with what they get; miscalibration does so for "
+            "each list",
         ),
     },
     "cornac": {
         **dict.fromkeys(("MAE", "RMSE", "MSE"), _RATINGS),
-        "NCRR": "it is the sum of 1 / rank over the hits, over that of the best list; ndcg@10 has "
-        "another discount",
+        "NCRR": "it is the sum of 1 / rank over the hits, divided by that of the best list; "
+        "ndcg@10 has another discount",
     },
     "torchmetrics": {
         **dict.fromkeys(

@@ -317,9 +317,13 @@ class OwnKernel:
         names = [one.name for one in self.parameters]
         self.plain_seconds = self.plain_seconds or [0.0]
         if self.compile:
-            how = f"{self.taken} {names}"
-            whose, content = repr((self.name, *self.home)), content_of(self.function, how)
-            found, why = own.compiled(self.function, self.taken, names, arguments, whose, content)
+            whose = repr((self.name, *self.home))
+            content = content_of(self.function, f"{self.taken} {names}")
+            how = self.function, self.taken, names, arguments, whose, content
+            try:
+                found, why = own.compiled(*how)
+            except ArithmeticError as error:
+                raise UsageError(f"the function of {self.name}, {error}") from None
             if found is not None:
                 self.plain_seconds = []
                 return found

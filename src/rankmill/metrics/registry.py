@@ -132,7 +132,7 @@ def _parse_summarised(text: str, rel: float | None) -> Metric:
     text, behind = _WHOLE.fullmatch(text).groups()  # type: ignore[union-attr]
     metric = _parse(text, rel)
     summary = "" if behind is None else read_summary(behind, f"{text}:{behind}")
-    if summarised := SUMMARISED.get(_name_in(text)):
+    if summarised := SUMMARISED.get(_name_in(text).lower()):
         if behind is not None:
             raise UsageError(f"{text} is a {summarised[2]} already: leave out :{behind}")
         return replace(metric, summary=summarised[1])
@@ -223,8 +223,8 @@ def spec_named(text: str) -> MetricSpec:
 
 
 def _name_in(text: str) -> str:
-    """The name without parameters, cutoff and summary, in small letters."""
-    return re.split(r"[(@:]", text)[0].strip().lower()
+    """The name without parameters, cutoff and summary."""
+    return re.split(r"[(@:]", text)[0].strip()
 
 
 def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:

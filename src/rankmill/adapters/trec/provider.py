@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from rankmill.engine.evaluate import evaluate
 from rankmill.errors import UsageError
-from rankmill.metrics.families.diversity import is_of_subtopics
-from rankmill.metrics.registry import parse
+from rankmill.metrics.registry import parse, spec_named
 from rankmill.semantics.presets import preset
 from rankmill.semantics.semantics import Semantics
 from rankmill.sources.nouns import Labels
@@ -31,10 +30,43 @@ _RULES: dict[str, Any] = {
 }
 # What is another number here, or a text, or is the same under another name.
 _RENAMED = {"max_rel": "max", "T": "t"}
+# A cutoff beyond every list.
+_EVERY = 1_000_000_000
+
+
+class _View(NamedTuple):
+    """How a measure reads qrels and run, where its name here does not say so.
+
+    Attributes
+    ----------
+    gains
+        What each level is worth.
+    lowest
+        The level that is worth nothing, if it is not 0.
+    least
+        For measures of subtopics, the least level that counts.
+    judged_only
+        For measures of subtopics, whether documents that the qrels lack are dropped.
+    """
+
+    gains: tuple[tuple[int, float], ...] = ()
+    lowest: int = 0
+    least: int | None = None
+    judged_only: bool = False
+
+    def gain(self, level: int) -> float:
+        """What a level is worth."""
+        if self.least is not None:
+            return float(level >= self.least)
+        worth = dict(self.gains).get(level, level)
+        return max(worth, self.lowest) - self.lowest if self.lowest else worth
 
 
 def name_of(measure: Any) -> str:
-    """Return what a measure of ir_measures is called here, but for its ``gains``.
+    """Return what a measure of ir_measures is called here.
+
+    Its `gains` and `min_rel` are no part of the name, nor are `rel` and `judged_only` of a measure
+    of subtopics: `provider` changes what it reads instead.
 
     Raises
     ------
@@ -49,28 +81,50 @@ def name_of(measure: Any) -> str:
     >>> name_of(ir_measures.parse_measure("nDCG(dcg='exp-log2')@10"))
     'nDCG(gain=exp)@10'
     """
-    given = {name: value for name, value in measure.params.items() if name != "gains"}
-    name = measure.NAME
+    return _read(measure)[0]
+
+
+def _read(measure: Any) -> tuple[str, _View]:
+    """What a measure is called here, and how it reads its inputs."""
+    name, given = measure.NAME, dict(measure.params)
+    gains = tuple((given.pop("gains", None) or {}).items())
+    view = _View(gains, lowest=given.pop("min_rel", 0))
+    if view.lowest:
+        given["max_rel"] -= view.lowest
+    if given.get("dcg") == "log2":
+        del given["dcg"]
     if name == "RBP" and "rel" not in given:
-        raise UsageError("RBP without rel is of graded gains in ir_measures: give a rel")
+        raise UsageError(
+            "RBP without rel is of graded gains, which no provider of ir_measures computes: give "
+            "a rel"
+        )
     if not given.pop("normalize", True):
-        raise UsageError(f"{name}(normalize=False) is not computed: type {name}")
+        name = "rbo"
     if name == "NumRet" and "rel" in given:
         name = "NumRelRet"
     if name == "SetP" and given.pop("relative", False):
         name = "SetRelP"
     if name == "SetF" and given.get("beta", -1) >= 0:  # which is squared already there
         name, given["beta"] = "set_f", math.sqrt(given["beta"])
+    if spec_named(name).gains == "subtopics":
+        if name in ("alpha_DCG", "ERR_IA") and given.get("cutoff") == 1:
+            raise UsageError(
+                f"{name}@1 is not divided in ir_measures, as at other cutoffs: ask for "
+                f"{name.replace('DCG', 'nDCG').replace('ERR', 'nERR')}@1, or evaluate {name}@1 "
+                "with rankmill for the divided value"
+            )
+        least, judged = given.pop("rel", 1), given.pop("judged_only", False)
+        view = view._replace(least=least, judged_only=judged)
     cut = next((given.pop(one) for one in ("cutoff", "recall") if one in given), None)
-    if given.get("min_rel") == 0:
-        del given["min_rel"]
+    if name == "Judged" and cut is None:
+        cut = _EVERY
     given = {one: value for one, value in given.items() if value is not False}
     tried = (given, {_RENAMED.get(one, one): value for one, value in given.items()})
     for last, parameters in enumerate(tried):
         inner = ",".join(f"{one}={value}" for one, value in parameters.items())
         at = "" if cut is None else f"@{cut}"
         try:
-            return parse(f"{name}{f'({inner})' if inner else ''}{at}").text
+            return parse(f"{name}{f'({inner})' if inner else ''}{at}").text, view
         except UsageError:
             if last:
                 raise
@@ -81,9 +135,11 @@ class RankmillProvider(Provider):
     """Computes measures of ir_measures with rankmill, all in one pass over the run.
 
     Values are those of the providers of ir_measures, up to the last bits of sums. Equal scores are
-    ordered as pytrec_eval orders them. Use `supports` to find out which measures it computes.
-    Compat is the same for scores above 0: ir_measures takes documents that a run lacks for ones of
-    score 0.
+    ordered as pytrec_eval orders them. Use `supports` to find out which measures it
+    computes. Compat is the same for scores above 0: ir_measures takes documents that a run lacks for ones of score 0.
+    nNRBP of a query without a relevant document is 0 here, and NaN there.
+    ``judged_only`` of a measure of subtopics, which fails in ir_measures, drops the documents that
+    the qrels lack.
 
     Examples
     --------
@@ -117,13 +173,13 @@ class _RankmillEvaluator(Evaluator):
     def __init__(self, measures: list[Any], qrels: Any) -> None:
         rows = list(ir_measures.util.QrelsConverter(qrels).as_namedtuple_iter())
         super().__init__(measures, {row.query_id for row in rows})
-        # A pass for each map of gains, and for subtopics; the others are all in one.
-        self._passes: dict[tuple[Any, bool], dict[str, Any]] = defaultdict(dict)
+        # A pass for each way to read the qrels and the run.
+        self._passes: dict[_View, list[tuple[str, Any]]] = defaultdict(list)
         for measure in measures:
-            name = name_of(measure)
-            gains = tuple((measure.params.get("gains") or {}).items())
-            self._passes[gains, is_of_subtopics(parse(name))][name] = measure
-        self._labels = {one: _labels(rows, dict(one[0]), one[1]) for one in self._passes}
+            name, view = _read(measure)
+            self._passes[view].append((name, measure))
+        self._labels = {view: _labels(rows, view) for view in self._passes}
+        self._judged = {(row.query_id, row.doc_id) for row in rows}
 
     def _iter_calc(self, run: Any) -> Iterator[Any]:
         rows = [
@@ -133,40 +189,46 @@ class _RankmillEvaluator(Evaluator):
         ]
         if not rows:
             return
-        predictions = pa.table(
-            {
-                "query": pa.array([row.query_id for row in rows], pa.large_string()),
-                "item": pa.array([row.doc_id for row in rows], pa.large_string()),
-                "score": pa.array([row.score for row in rows], pa.float64()),
-            }
-        )
-        for one, measures in self._passes.items():
-            labels, names = self._labels[one], [*measures]
+        for view, measures in self._passes.items():
+            of_view = rows
+            if view.judged_only:
+                of_view = [row for row in rows if (row.query_id, row.doc_id) in self._judged]
+            if not of_view:
+                continue  # queries without a value have that by default
             table = evaluate(
-                labels, predictions, names, semantics=Semantics(**_RULES), per_query=True
+                self._labels[view],
+                _table(of_view, score=[row.score for row in of_view]),
+                [*{name: None for name, _ in measures}],
+                semantics=Semantics(**_RULES),
+                per_query=True,
             ).per_query
             queries = table.column("query").to_pylist()
-            for name, measure in measures.items():
+            for name, measure in measures:
                 for query, value in zip(queries, table.column(name).to_pylist(), strict=True):
                     yield ir_measures.Metric(query_id=query, measure=measure, value=value)
 
 
-def _labels(rows: list[Any], gains: Mapping[int, float], parts: bool) -> Labels:
-    """The qrels, with gains in the place of levels.
+def _labels(rows: list[Any], view: _View) -> Labels:
+    """The qrels, with gains instead of levels.
 
     Without subtopics the last level of a document counts, as in a dict.
     """
-    if not parts:
+    if view.least is None:
         rows = list({(row.query_id, row.doc_id): row for row in rows}.values())
+    table = _table(rows, gain=[view.gain(row.relevance) for row in rows])
+    if view.least is None:
+        return Labels(table)
+    topics = pa.array([row.iteration for row in rows], pa.large_string())
+    return Labels(table.append_column("subtopic", topics), subtopic="subtopic")
+
+
+def _table(rows: list[Any], **numbers: list[float]) -> pa.Table:
+    """The queries and documents of some rows, with a column of numbers."""
     columns = {
         "query": pa.array([row.query_id for row in rows], pa.large_string()),
         "item": pa.array([row.doc_id for row in rows], pa.large_string()),
-        "gain": pa.array([gains.get(row.relevance, row.relevance) for row in rows], pa.float64()),
     }
-    if not parts:
-        return Labels(pa.table(columns))
-    columns["subtopic"] = pa.array([row.iteration for row in rows], pa.large_string())
-    return Labels(pa.table(columns), subtopic="subtopic")
+    return pa.table(columns | {name: pa.array(of, pa.float64()) for name, of in numbers.items()})
 
 
 provider = register(RankmillProvider())

@@ -19,11 +19,10 @@ from rankmill.semantics.choices import CHOICES, Choices
 def check_walk(metric: Metric, order: str) -> None:
     """Raise UsageError if a metric has no walk; nothing else could stand for it."""
     spec = metric.spec
-    if metric.summary:
-        own = SUMMARISED.get(metric.name, ("",))[0] == metric.name
+    own = SUMMARISED.get(metric.name, ("",))[0] == metric.name  # gauc is not the mean of lists
+    if metric.summary and not own:
         raise UsageError(
-            f"{metric.text} has a summary over all queries, {metric.summary!r}: "
-            + ("type auc, which it has of each list" if own else "leave it out")
+            f"{metric.text} has a summary over all queries, {metric.summary!r}: leave it out"
         )
     if metric.judged_only:
         raise UsageError(

@@ -175,6 +175,27 @@ def _subtopics_at(ranked: Ranked) -> np.ndarray:
     return about
 
 
+def _pairs(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    """How many misses within the cutoff are expected below each hit."""
+    within = ranked.rank <= metric.limit
+    misses = int((within & ~ranked.hit).sum())
+    of_run = ranked.size - ranked.hits
+    below = misses - (ranked.rank - ranked.place - ranked.found) - of_run / 2
+    term = np.where(within, ranked.chance * below if misses else ranked.first, 0.0)
+    return {"misses_below": below, "term": term}
+
+
+def _weighted_pairs(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    """The same as shares of all pairs, times the weight of the list."""
+    columns = _pairs(ranked, metric, hits)
+    within = ranked.rank <= metric.limit
+    found = int((within & ranked.hit).sum())
+    misses = int(within.sum()) - found
+    weight = (found if metric.arguments[0] else found + misses) if found and misses else 0
+    sums = weight * (columns["term"].cumsum() / max(1.0, float(found) * misses))
+    return columns | {"term": np.diff(sums, prepend=0.0), "sum": sums}
+
+
 class Walk(NamedTuple):
     """The columns down one list, of which "term" is what each rank adds to the sum of a kernel.
 
@@ -201,6 +222,8 @@ WALKS = {
     "novelty_cascade": Walk(_novelty_cascade),
     "count_subtopics": Walk(_subtopics),
     "count_misses": Walk(_misses, True),
+    "pairs_in_order": Walk(_pairs, True),
+    "weighted_pairs": Walk(_weighted_pairs, True),
 }
 """Kernel -> the walk of all metrics that it counts for."""
 

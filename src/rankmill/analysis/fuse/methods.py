@@ -126,6 +126,14 @@ NORMS = {
 }
 """Name of a normalisation -> what an item gets from a list."""
 
+ELSEWHERE = {
+    **{one: f"comb{one}" for one in ("sum", "mnz", "anz", "min", "max", "med", "gmnz")},
+    **{f"w_{one}": f"{one} with weights" for one in ("bordafuse", "condorcet")},
+    **{"wsum": "combsum with weights", "log_isr": "log-isr", "logn_isr": "logn-isr"},
+    **{"min_max": "min-max", "min_max_inverted": "min-max-inverted", "zmuv": "z-score"},
+}
+"""What ranx calls a method or a normalization -> what to type here."""
+
 OF_RANKS = [fusion.RANK, fusion.BORDA]
 
 DEFAULT_NORM = "min-max"
@@ -211,8 +219,14 @@ class Fusion(NamedTuple):
 def method_of(name: str) -> Method:
     """The row of a method; raises UsageError if there is none."""
     if name not in METHODS:
-        raise UsageError(f"there is no method {name!r}; expected one of {', '.join(METHODS)}")
+        raise _unknown("method", name, METHODS)
     return METHODS[name]
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that is none, which says what ranx's is here."""
+    hint = f": type {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+    return UsageError(f"there is no {what} {name!r}{hint}; expected one of {', '.join(known)}")
 
 
 def fusion_of(
@@ -230,7 +244,7 @@ def fusion_of(
         raise UsageError(f"found {runs} run to fuse; expected two or more")
     row = method_of(method)
     if norm is not None and norm not in NORMS:
-        raise UsageError(f"there is no norm {norm!r}; expected one of {', '.join(NORMS)}")
+        raise _unknown("norm", norm, NORMS)
     if row.part is not None and norm is not None:
         raise UsageError(
             f"{method} fuses ranks, which have no norm: leave out the norm, or choose another "

@@ -10,10 +10,12 @@ from rankmill.metrics.no_value import one_order
 MOFFAT = (
     "Moffat and Zobel, Rank-Biased Precision for Measurement of Retrieval Effectiveness, TOIS 2008"
 )
-PATIENCE = Parameter("p", "the chance to go on to the next prediction", 0.8, low=0, high=1)
+PATIENCE = Parameter("p", "the probability of going on to the next prediction", 0.8, low=0, high=1)
 EAGER = replace(PATIENCE, default=0.9)
-WANTED = Parameter("t", "how much gain is wanted, in units of max", 1.0, low=0, high=1e9)
-FULL = Parameter("max", "the gain that counts as 1, like all above it", 1.0, low=0, high=1e100)
+WANTED = Parameter("t", "the gain that a reader wants, in units of max", 1.0, low=0, high=1e9)
+FULL = Parameter(
+    "max", "the gain that counts as 1, as does any larger gain", 1.0, low=0, high=1e100
+)
 
 
 METRICS = (
@@ -30,8 +32,8 @@ METRICS = (
         name="rbp_residual",
         kernel="rank_biased_residual",
         expected="rank_biased_residual",
-        definition="the weight (1 - p) p^(rank - 1) of all ranks, without end, at which no judged "
-        "item stands within k: how much rbp may rise at most",
+        definition="the weight (1 - p) p^(rank - 1) of all ranks, to infinity, without a judged "
+        "item within k: the most by which rbp could rise",
         range="0 to 1",
         better="lower",
         source=MOFFAT,
@@ -52,8 +54,9 @@ METRICS = (
     MetricSpec(
         name="rbp_resid",
         kernel="unjudged_residual",
-        definition="the weight (1 - p) p^(rank - 1) of all predictions that are not judged, or of "
-        "a gain below 0, and of all ranks behind the list; 0 if all predictions are judged",
+        definition="the weight (1 - p) p^(rank - 1) of all predictions that are unjudged or have "
+        "a gain below 0, and of all ranks after the list; 0 if all predictions are "
+        "judged",
         range="0 to 1",
         better="lower",
         source="Soboroff, trec_eval 10",
@@ -69,7 +72,7 @@ METRICS = (
         name="bpm",
         kernel="until_sated",
         definition="the mean of gain / max over the ranks that are read: up to k, or to the rank "
-        "at which these come to t",
+        "at which they sum to t",
         range="0 to 1",
         source="Zhang et al., Evaluating Web Search with a Bejeweled Player Model, SIGIR 2017, as "
         "cwl_eval computes the static model",
@@ -90,8 +93,9 @@ METRICS = (
     MetricSpec(
         name="inst",
         kernel="adaptive_inverse_squares",
-        definition="mean of gain / max over the first 1,000 ranks; behind rank i the weight falls "
-        "by ((i + t + s - 1) / (i + t + s))^2, where s is t without the gains so far",
+        definition="mean of gain / max over the first 1,000 ranks; after rank i the weight is "
+        "multiplied by ((i + t + s - 1) / (i + t + s))^2, where s is t without the "
+        "gains so far",
         range="0 to 1",
         source="Moffat, Bailey, Scholer and Thomas, INST: An Adaptive Metric for Information "
         "Retrieval Evaluation, ADCS 2015, as cwl_eval computes it",
@@ -103,8 +107,8 @@ METRICS = (
         MetricSpec(
             name=name,
             kernel=kernel,
-            definition="mean of gain / max over the first 1,000 ranks, with weights that fall "
-            f"behind each rank by 1 - gain / max{falls}",
+            definition="mean of gain / max over the first 1,000 ranks, with weights "
+            f"multiplied after each rank by (1 - gain / max){falls}",
             range="0 to 1",
             source="Azzopardi, Mackenzie and Moffat, ERR is not C/W/L, ICTIR 2021, as cwl_eval "
             "computes it",
@@ -114,12 +118,12 @@ METRICS = (
         )
         for name, kernel, falls, parameters in (
             ("nerr8", "stopped_by_gain", "; up to k", (FULL,)),
-            ("nerr9", "stopped_by_rank", " times rank / (rank + 1); up to k", (FULL,)),
-            ("nerr10", "stopped_by_patience", " times p", (EAGER, FULL)),
+            ("nerr9", "stopped_by_rank", " rank / (rank + 1); up to k", (FULL,)),
+            ("nerr10", "stopped_by_patience", " p", (EAGER, FULL)),
             (
                 "nerr11",
                 "stopped_by_want",
-                " times ((rank + 2 t - 1) / (rank + 2 t))^2",
+                " ((rank + 2 t - 1) / (rank + 2 t))^2",
                 (WANTED, FULL),
             ),
         )

@@ -15,8 +15,8 @@ ZHOU += "PNAS 2010"
 ABDOLLAHPOURI = "Abdollahpouri, Burke and Mobasher, Managing Popularity Bias in Recommender "
 ABDOLLAHPOURI += "Systems with Personalized Re-ranking, FLAIRS 2019"
 HEAD = Parameter("head", "the share of interactions that more popular items have", 0.8, 0, 1)
-A = Parameter("a", "how far rare items count more", 0.55, low=0, high=10)
-B = Parameter("b", "what is added to how many queries had an item", 1.5, low=0, high=1e6)
+A = Parameter("a", "how much more rare items count", 0.55, low=0, high=10)
+B = Parameter("b", "what is added to the number of queries that had an item", 1.5, low=0, high=1e6)
 # The number is what is taken off N.
 OF = Parameter("of", "what divides the sum", 1, words=(("N-1", 1), ("N", 0)), low=-1, high=2)
 
@@ -75,7 +75,7 @@ METRICS = (
         name="gini",
         kernel=None,
         definition="sum of (2 j - N - 1) p(j) over the N items of the catalogue by rising p, "
-        "/ (N - 1), of the share p of all places within k that an item takes",
+        "divided by (N - 1), of the share p of all places within k that an item takes",
         range="0 if all items are shown equally often, to 1",
         better="neither",
         source=SHANI,
@@ -109,7 +109,8 @@ METRICS = (
     MetricSpec(
         name="personalization",
         kernel=None,
-        definition="1 - the mean over all pairs of lists of the items that both show within k, / k",
+        definition="1 - the mean over all pairs of lists of the items that both show within k, "
+        "divided by k",
         range="0 if all lists show the same, to 1",
         source=ZHOU,
         cutoff="required",
@@ -146,8 +147,8 @@ METRICS = (
         name="novelty",
         kernel=None,
         definition="mean over the lists of the mean over the items within k of -log2(p), of the "
-        "share p of queries that had the item in training; an item that none had counts as had "
-        "by one",
+        "share p of queries that had the item in training; an item that no query had "
+        "counts as if one had it",
         range="0 and up",
         source=ZHOU,
         aliases=("MeanInvUserFreq", "miuf"),
@@ -168,8 +169,9 @@ METRICS = (
     MetricSpec(
         name="aplt",
         kernel=None,
-        definition="mean over the lists of the share of the items within k that are of the long "
-        "tail: less popular in training than items that have the share head of all interactions",
+        definition="mean over the lists of the share of the items within k in the long tail: "
+        "less popular in training than the items that together have the share head of "
+        "all interactions",
         range="0 to 1",
         better="neither",
         source=f"{ABDOLLAHPOURI}; Elliot: APLT",
@@ -180,7 +182,7 @@ METRICS = (
     MetricSpec(
         name="aclt",
         kernel=None,
-        definition="mean over the lists of the number of items within k of the long tail, as for "
+        definition="mean over the lists of the number of items within k in the long tail, as for "
         "aplt",
         range="0 and up",
         better="neither",
@@ -194,8 +196,8 @@ METRICS = (
             name=name,
             kernel=None,
             definition=f"{meaning}: mean over the lists of queries with labels of the sum over the "
-            f"hits within k of {worth} / log2(rank + 1), / the sum of 1 / log2(rank + 1) over the "
-            "predictions within k",
+            f"hits within k of {worth} / log2(rank + 1), divided by the sum of "
+            "1 / log2(rank + 1) over the predictions within k",
             range=limits,
             source="Vargas and Castells, Rank and Relevance in Novelty and Diversity Metrics for "
             f"Recommender Systems, RecSys 2011; Elliot: {name.upper()}",
@@ -225,7 +227,8 @@ METRICS = (
             aliases=aliases,
             kernel=None,
             definition=f"propensity-scored {what}: sum over the hits within k of {worth}, over all "
-            "queries, / the same of the labels that are worth most; w is 1 + (ln N - 1) (b + 1)^a "
+            "queries, divided by the same sum for the labels that are worth most; w is "
+            "1 + (ln N - 1) (b + 1)^a "
             "(f + b)^-a of an item that f of the N queries of training had",
             range="0 to 1",
             source="Jain, Prabhu and Varma, Extreme Multi-label Loss Functions, KDD 2016, as "
@@ -250,7 +253,7 @@ METRICS = (
         MetricSpec(
             name=f"{group}_share",
             kernel=None,
-            definition=f"share of all places within k that items of the {group} take, {meaning}",
+            definition=f"share of all places within k taken by the {group}: {meaning}",
             range="0 to 1",
             better="neither",
             source="Abdollahpouri et al., User-Centered Evaluation of Popularity Bias in "
@@ -259,17 +262,17 @@ METRICS = (
             aggregate=f"aggregates.list_means.{group.title()}Share",
         )
         for group, meaning in (
-            ("head", "the most popular items with which 20 % of the interactions of training are"),
+            ("head", "the most popular items, with 20% of the interactions of training"),
             ("middle", "the items between head and tail"),
-            ("tail", "the least popular items with which 20 % of the interactions of training are"),
+            ("tail", "the least popular items, with 20% of the interactions of training"),
         )
     ),
     MetricSpec(
         name="exposure_parity",
         kernel=None,
-        definition="the exposure of the groups of --item-group over the number of their items, the "
-        "least over the largest; a place has the exposure 1 / log2(rank + 1), and an item with "
-        "several groups shares it among them",
+        definition="the exposure of the groups of --item-group over the number of their items, "
+        "the smallest / the largest; a place has the exposure 1 / log2(rank + 1), and "
+        "an item with several groups shares it among them",
         range="0 to 1 if all groups are shown alike",
         source=f"{SINGH}: demographic parity",
         undefined=fixed_ranks,
@@ -279,7 +282,7 @@ METRICS = (
         name="treatment_parity",
         kernel=None,
         definition="the exposure of the groups of --item-group, as for exposure_parity, over the "
-        "number of their labels, which stand for what they deserve; the least over the largest",
+        "number of their labels, a measure of merit; the smallest / the largest",
         range="0 to 1 if labels of all groups are worth the same exposure",
         source=f"{SINGH}: disparate treatment ratio",
         aliases=("disparate_treatment_ratio", "dtr"),
@@ -290,7 +293,7 @@ METRICS = (
         name="impact_parity",
         kernel=None,
         definition="the exposure of the hits of the groups of --item-group, as for "
-        "exposure_parity, over the number of their labels; the least over the largest",
+        "exposure_parity, over the number of their labels; the smallest / the largest",
         range="0 to 1 if labels of all groups are found alike",
         source=f"{SINGH}: disparate impact ratio",
         aliases=("disparate_impact_ratio", "dir"),
@@ -301,7 +304,7 @@ METRICS = (
         name="recall_parity",
         kernel=None,
         definition="the share of the labels of the groups of --item-group that are hit within k, "
-        "over all queries; the least over the largest",
+        "over all queries; the smallest / the largest",
         range="0 to 1 if the labels of all groups are found alike",
         source="Hardt, Price and Srebro, Equality of Opportunity in Supervised Learning, NIPS 2016",
         undefined=fixed_ranks,

@@ -14,8 +14,8 @@ METRICS = (
     MetricSpec(
         name="auprc",
         kernel=None,
-        definition="the area below precision over recall, a point a distinct confidence, joined by "
-        "straight lines from recall 0 and precision 1",
+        definition="the area under the curve of precision over recall, one point per distinct "
+        "confidence, joined by straight lines from recall 0 and precision 1",
         range="0 to 1",
         source=f"{_DAVIS}; scikit-learn's auc of precision_recall_curve",
         fields=_TOTAL,
@@ -26,7 +26,7 @@ METRICS = (
     MetricSpec(
         name="auprc_step",
         kernel=None,
-        definition="the sum over distinct confidences of precision × the recall gained, which is "
+        definition="the sum over distinct confidences of precision × the recall gained; equal to "
         "gap with gap_ties 'threshold'",
         range="0 to 1",
         source="scikit-learn's average_precision_score",
@@ -37,8 +37,8 @@ METRICS = (
     MetricSpec(
         name="roc_auc",
         kernel=None,
-        definition="share of the pairs of a correct and another prediction, of any queries, whose "
-        "correct one has more confidence; half of the pairs of equal confidence",
+        definition="share of the pairs of a correct and a wrong prediction, from any queries, in "
+        "which the correct one has more confidence; a tied pair counts half",
         range="0 to 1",
         source="Fawcett, An Introduction to ROC Analysis, Pattern Recognition Letters, 2006; "
         "scikit-learn's roc_auc_score",
@@ -49,7 +49,7 @@ METRICS = (
     MetricSpec(
         name="recall_at_precision",
         kernel=None,
-        definition="the largest recall of a threshold of confidence with at least that precision; "
+        definition="the largest recall at any confidence threshold with at least that precision; "
         "0 if there is none",
         range="0 to 1",
         source=_DISC,
@@ -64,7 +64,7 @@ METRICS = (
     MetricSpec(
         name="precision_at_recall",
         kernel=None,
-        definition="the largest precision of a threshold of confidence with at least that recall; "
+        definition="the largest precision at any confidence threshold with at least that recall; "
         "0 if there is none",
         range="0 to 1",
         source=_DISC,
@@ -77,7 +77,7 @@ METRICS = (
     MetricSpec(
         name="best_f1",
         kernel=None,
-        definition="the largest 2 P R / (P + R) of a threshold of confidence",
+        definition="the largest 2 P R / (P + R) at any confidence threshold",
         range="0 to 1",
         source="van Rijsbergen, Information Retrieval, 1979",
         fields=_TOTAL,
@@ -87,7 +87,7 @@ METRICS = (
     MetricSpec(
         name="best_f1_threshold",
         kernel=None,
-        definition="the highest threshold of confidence with the largest F1",
+        definition="the highest confidence threshold with the largest F1",
         range="that of the confidences",
         better="neither",
         source="van Rijsbergen, Information Retrieval, 1979",
@@ -98,8 +98,8 @@ METRICS = (
     MetricSpec(
         name="ece",
         kernel=None,
-        definition="the mean distance of accuracy and mean confidence of bins of equal width, by "
-        "their predictions; bins hold their upper end",
+        definition="the mean gap between accuracy and mean confidence over bins of equal width, "
+        "weighted by their predictions; a bin includes its upper end",
         range="0 to 1",
         better="lower",
         source="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML "
@@ -143,9 +143,9 @@ METRICS = (
     MetricSpec(
         name="dprime",
         kernel=None,
-        definition="the mean confidence of correct predictions − that of wrong ones, / the root of "
-        "the mean of both variances",
-        range="any; 0 if confidences tell nothing",
+        definition="the mean confidence of correct predictions − that of wrong ones, divided by "
+        "the root of the mean of both variances",
+        range="any; 0 if confidences carry no information",
         source="Green and Swets, Signal Detection Theory and Psychophysics, 1966",
         undefined=cut_ties,
         aliases=("d_prime",),

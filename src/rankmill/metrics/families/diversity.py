@@ -20,7 +20,7 @@ CLARKE_2009 += "Underspecified Queries, ICTIR 2009; ndeval"
 AGRAWAL = "Agrawal et al., Diversifying Search Results, WSDM 2009; ndeval"
 ALPHA = Parameter(
     "alpha",
-    "how much of a subtopic's worth an item takes from those behind it",
+    "how much of its worth a subtopic loses with each item about it",
     0.5,
     0,
     1,
@@ -28,7 +28,7 @@ ALPHA = Parameter(
 )
 
 
-BETA = Parameter("beta", "the chance to go on to the next prediction", 0.5, low=0, high=1)
+BETA = Parameter("beta", "the probability of going on to the next prediction", 0.5, low=0, high=1)
 
 
 def _by(kernel: str, meaning: str) -> Divisor:
@@ -41,11 +41,11 @@ def _by(kernel: str, meaning: str) -> Divisor:
 
 
 BEST = "the list that always takes the label that is worth most"
-LARGEST = "what items of all subtopics at every rank come to"
+LARGEST = "the same sum for items of all subtopics at every rank"
 
 
 def _endless(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    """What items of all subtopics at every rank, without end, come to."""
+    """The same sum for items of all subtopics at every rank, to infinity."""
     alpha, beta = metric.arguments
     return counted("count_all_subtopics", hits, metric.limit) / (1 - (1 - alpha) * beta)
 
@@ -58,9 +58,10 @@ METRICS = (
     MetricSpec(
         name="alpha_ndcg",
         kernel="novelty_discounted",
-        definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the item's "
-        "subtopics / log2(rank + 1), / that of the list that always takes the best label",
-        range="0 to 1, and above where that list is not the best",
+        definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the "
+        "item's subtopics / log2(rank + 1), divided by the same sum for the list that "
+        "always takes the best label next",
+        range="0 to 1, and above if that list is not the best",
         source="Clarke et al., Novelty and Diversity in Information Retrieval Evaluation, SIGIR "
         "2008; ndeval",
         divisor=_by("ideal_novelty_discounted", BEST),
@@ -72,8 +73,9 @@ METRICS = (
     MetricSpec(
         name="err_ia",
         kernel="novelty_cascade",
-        definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the item's "
-        "subtopics / rank, / that of items of all subtopics at each of k ranks",
+        definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the "
+        "item's subtopics / rank, divided by the same sum for k items that each cover "
+        "all subtopics",
         range="0 to 1",
         source=CHAPELLE,
         divisor=_by("largest_novelty_cascade", LARGEST),
@@ -86,7 +88,8 @@ METRICS = (
     MetricSpec(
         name="alpha_dcg",
         kernel="novelty_discounted",
-        definition="the sum of alpha_ndcg, / that of items of all subtopics at each of k ranks",
+        definition="the sum of alpha_ndcg, divided by the same sum for k items that each cover "
+        "all subtopics",
         range="0 to 1",
         source="Clarke et al., SIGIR 2008; ndeval",
         divisor=_by("largest_novelty_discounted", LARGEST),
@@ -99,8 +102,9 @@ METRICS = (
     MetricSpec(
         name="nerr_ia",
         kernel="novelty_cascade",
-        definition="the sum of err_ia, / that of the list that always takes the best label",
-        range="0 to 1, and above where that list is not the best",
+        definition="the sum of err_ia, divided by the same sum for the list that always takes "
+        "the best label next",
+        range="0 to 1, and above if that list is not the best",
         source=CHAPELLE,
         divisor=_by("ideal_novelty_cascade", BEST),
         parameters=(ALPHA,),
@@ -116,7 +120,7 @@ METRICS = (
         range="0 to 1",
         source=CLARKE_2009,
         divisor=Divisor(
-            _endless, "what items of all subtopics at every rank, without end, come to"
+            _endless, "the same sum for items of all subtopics at every rank, to infinity"
         ),
         cutoff="none",
         parameters=(ALPHA, BETA),
@@ -126,8 +130,9 @@ METRICS = (
     MetricSpec(
         name="nnrbp",
         kernel="novelty_biased",
-        definition="the sum of nrbp, / that of the list that always takes the best label",
-        range="0 to 1, and above where that list is not the best",
+        definition="the sum of nrbp, divided by the same sum for the list that always takes the "
+        "best label next",
+        range="0 to 1, and above if that list is not the best",
         source=CLARKE_2009,
         divisor=_by("ideal_novelty_biased", BEST),
         cutoff="none",

@@ -92,8 +92,8 @@ METRICS = (
     MetricSpec(
         name="sdcg",
         kernel="capped_dcg",
-        definition="sum of gain / max / log2(rank + 1) over the hits within k, / that of k hits of "
-        "gain max",
+        definition="sum of gain / max / log2(rank + 1) over the hits within k, divided by the "
+        "same sum for k hits of gain max",
         range="0 to 1",
         source=f"{JARVELIN}, as the NDCG-k of cwl_eval",
         divisor=Divisor(_of_full_hits, "the dcg of k hits of gain 1"),

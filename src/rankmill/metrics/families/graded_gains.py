@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST = Parameter(
     "max",
-    "the largest gain there is, before any gain function; larger ones count as it",
+    "the largest possible gain, before any gain function; larger gains count as this one",
     4,
     0,
     300,
@@ -40,7 +40,7 @@ SAKAI = (
 
 NCU = "Sakai and Robertson, Modelling a User Population for Designing Information Retrieval "
 NCU += "Metrics, EVIA 2008; NTCIREVAL"
-BETA = Parameter("beta", "how much gains count", 1.0, low=0, high=1e9)
+BETA = Parameter("beta", "the weight of gains", 1.0, low=0, high=1e9)
 EITHER = replace(BETA, closed=True)
 
 
@@ -68,8 +68,8 @@ METRICS = (
     MetricSpec(
         name="err",
         kernel="cascade",
-        definition="sum over the hits within k of the chance to stop there / rank; somebody who "
-        "gets to a gain of g stops with the chance (2^g - 1) / 2^max",
+        definition="sum over the hits within k of the chance that a reader stops there / rank; a "
+        "reader who sees a gain of g stops with probability (2^g - 1) / 2^max",
         range="0 to 1",
         source=CHAPELLE,
         parameters=(MOST,),
@@ -88,19 +88,21 @@ METRICS = (
     MetricSpec(
         name="q_measure",
         kernel="blended_ratios",
-        definition="sum over the hits within k of (hits so far + beta gains so far) / (rank + beta "
-        "gains of the best list so far), / min(k, R); without a cutoff / R",
+        definition="sum over the hits within k of (hits so far + beta gains so far) / (rank + "
+        "beta gains of the ideal list so far), divided by min(k, R), or by R without "
+        "a cutoff",
         range="0 to 1",
         source=SAKAI,
         divisor=Divisor(_of_q, "min(k, R)"),
-        parameters=(Parameter("beta", "how much gains count", 1.0, low=0, high=1e9),),
+        parameters=(Parameter("beta", "the weight of gains", 1.0, low=0, high=1e9),),
         aliases=("Q",),
     ),
     MetricSpec(
         name="g",
         kernel="discounted_by_lost_gain",
-        definition="sum of gain / log2(2 + cost of all ranks so far - gains so far), / gains of "
-        "all labels; a rank costs the gain of the best list there, at least 1",
+        definition="sum of gain / log2(2 + cost of all ranks so far - gains so far), divided by "
+        "gains of all labels; the cost of a rank is the gain of the ideal list there, "
+        "at least 1",
         range="0 to 1",
         source="Buckley, trec_eval 9: G",
         divisor=Divisor(_label_gains, "the sum of the gains of all labels"),
@@ -121,7 +123,7 @@ METRICS = (
     MetricSpec(
         name="rndcg",
         kernel="ndcg_at_levels",
-        definition="the mean of ndcg at the ranks where the gain of the best list falls, and at "
+        definition="the mean of ndcg at the ranks where the gain of the ideal list falls, and at "
         "the last rank if n > R + 1, over all labels; 0 if none is relevant",
         range="0 to 1",
         source="Buckley, trec_eval 9: Rndcg",
@@ -135,7 +137,7 @@ METRICS = (
             aliases=aliases,
             kernel=kernel,
             definition=f"{where} of (hits so far + beta gains so far) / (rank + beta gains of the "
-            "best list so far)",
+            "ideal list so far)",
             range="0 to 1",
             source="Sakai, On the Properties of Evaluation Metrics for Finding One Highly Relevant "
             "Document, IPSJ TOD 2007; NTCIREVAL",
@@ -161,14 +163,14 @@ METRICS = (
     MetricSpec(
         name="ncu_rb",
         kernel="ratios_by_gamma",
-        definition="normalised cumulative utility, rank-biased: sum over the hits of gamma^(hits "
-        "before) times the ratio of q_measure, / the sum of gamma^i over R labels; with beta 0 the "
-        "ratio is precision",
+        definition="normalized cumulative utility, rank-biased: sum over the hits of gamma^(hits "
+        "before) times the ratio of q_measure, divided by the sum of gamma^i over R "
+        "labels; with beta 0 the ratio is precision",
         range="0 to 1",
         source=NCU,
         divisor=Divisor(_of_powers, "the sum of gamma^i over the labels"),
         parameters=(
-            Parameter("gamma", "how much less each hit counts than that before", 0.95, 0, 1),
+            Parameter("gamma", "how much each hit counts relative to the one before", 0.95, 0, 1),
             EITHER,
         ),
         undefined=one_order,
@@ -176,8 +178,9 @@ METRICS = (
     MetricSpec(
         name="ncu_gu",
         kernel="ratios_by_gain",
-        definition="normalised cumulative utility, graded-uniform: sum over the hits of gain times "
-        "the ratio of q_measure, / gains of all labels; with beta 0 the ratio is precision",
+        definition="normalized cumulative utility, graded-uniform: sum over the hits of gain "
+        "times the ratio of q_measure, divided by gains of all labels; with beta 0 "
+        "the ratio is precision",
         range="0 to 1",
         source=NCU,
         divisor=Divisor(_label_gains, "the gains of all labels"),

@@ -40,7 +40,7 @@ METRICS = (
         kernel="count_hits",
         expected="count_hits",
         definition="share of the first k (of all, if there are fewer) that are judged, at any "
-        "gain; a query without a relevant item counts as no_relevant says",
+        "gain; no_relevant sets how a query without a relevant item counts",
         range="0 to 1",
         source="MacAvaney, Macdonald and Ounis, Streamlining Evaluation with ir-measures, ECIR "
         "2022: Judged@k",
@@ -53,7 +53,8 @@ METRICS = (
         kernel="bpref",
         expected="bpref",
         definition="sum over the relevant predictions of 1 - min(judged nonrelevant above, R) / "
-        "min(R, N), / R; N labels have a gain of 0 or more and are not relevant",
+        "min(R, N), divided by R; N labels have a gain of 0 or more and are not "
+        "relevant",
         range="0 to 1",
         source="Buckley and Voorhees, Retrieval Evaluation with Incomplete Information, SIGIR "
         "2004, as trec_eval 9 computes it",
@@ -81,8 +82,8 @@ METRICS = (
     MetricSpec(
         name="unj",
         kernel="count_unjudged",
-        definition="predictions within k that are not judged / k; those of a gain below 0 are not "
-        "judged, and a list that is too short has no more of them",
+        definition="unjudged predictions within k / k; a gain below 0 counts as unjudged, an "
+        "empty rank of a short list does not",
         range="0 to 1",
         better="lower",
         source="Soboroff, trec_eval 10",
@@ -113,9 +114,9 @@ METRICS = (
     MetricSpec(
         name="infap",
         kernel="inferred_precisions",
-        definition="sum over the relevant predictions of (1 + pooled above x (relevant above + e) "
-        "/ (judged above + 2 e)) / rank, / R; e is 0.00001, and items with a gain below 0 are "
-        "pooled and not judged",
+        definition="sum over the relevant predictions of (1 + pooled above x (relevant above + "
+        "e) / (judged above + 2 e)) / rank, divided by R; e is 0.00001, and items "
+        "with a gain below 0 are pooled and not judged",
         range="0 to 1",
         source="Yilmaz and Aslam, Estimating Average Precision with Incomplete and Imperfect "
         "Judgments, CIKM 2006, as trec_eval 9 computes it",
@@ -129,8 +130,8 @@ METRICS = (
     MetricSpec(
         name="pair_accuracy",
         kernel="judged_in_order",
-        definition="share of the pairs of judged predictions within k, of unequal gains of 0 or "
-        "more, whose larger gain stands first; 0 without such a pair",
+        definition="share of the pairs of judged predictions within k, with different gains of 0 "
+        "or more, in which the larger gain is ranked first; 0 without such a pair",
         range="0 to 1",
         source="Carterette, Bennett, Chickering and Dumais, Here or There: Preference Judgments "
         "for Relevance, ECIR 2008",

@@ -13,12 +13,13 @@ from rankmill.semantics.choices import Choices
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
 
-P = Parameter("p", "how much less each depth counts than that before", 0.95, low=0, high=1)
+P = Parameter("p", "how much each depth counts relative to the one before", 0.95, low=0, high=1)
 OVERLAP = (
-    "the sum over depths d, up to the longer of labels and list, of p^(d - 1) times the share "
+    "the sum over depths d, up to the length of the longer of labels and list, of "
+    "p^(d - 1) times the share "
 )
-OVERLAP += "of the first d items that are among the first d labels (by falling gain, those of one "
-OVERLAP += "gain in the order of the list)"
+OVERLAP += "of the first d items that are among the first d labels (by descending gain; labels of "
+OVERLAP += "equal gain in the order of the list)"
 
 
 def _of_best(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
@@ -33,18 +34,18 @@ METRICS = (
     MetricSpec(
         name="compat",
         kernel="overlap_with_labels",
-        definition=f"compatibility: {OVERLAP}, / the same of the list of all labels",
+        definition=f"compatibility: {OVERLAP}, divided by the same sum for the list of all labels",
         range="0 to 1",
         source="Clarke, Vtyurina and Smucker, Assessing Top-k Preferences, TOIS 2021",
-        divisor=Divisor(_of_best, "the same of the list of all labels"),
+        divisor=Divisor(_of_best, "the same sum for the list of all labels"),
         parameters=(P,),
         undefined=one_order,
     ),
     MetricSpec(
         name="rbo",
         kernel="overlap_with_labels",
-        definition=f"rank-biased overlap: {OVERLAP}, / the sum of p^(d - 1); with another list as "
-        "labels, whose scores are the gains, it compares two lists",
+        definition=f"rank-biased overlap: {OVERLAP}, divided by the sum of p^(d - 1); to compare "
+        "two lists, give one as labels, with its scores as gains",
         range="0 to 1",
         source="Webber, Moffat and Zobel, A Similarity Measure for Indefinite Rankings, TOIS 2010, "
         "of finite lists",
@@ -55,9 +56,9 @@ METRICS = (
     MetricSpec(
         name="kendall_tau",
         kernel="rank_correlation",
-        definition="over the pairs of hits within k of unequal gains: those whose larger gain "
-        "stands first less the others, / both; 0 without such a pair; with another list as labels, "
-        "as for rbo, over the items of both",
+        definition="of the pairs of hits within k with different gains, (those with the larger "
+        "gain first - the others) / all; 0 without such a pair; to compare two lists, "
+        "give one as labels, as for rbo",
         range="-1 to 1",
         source="Kendall, A New Measure of Rank Correlation, Biometrika 1938",
         aliases=("tau",),

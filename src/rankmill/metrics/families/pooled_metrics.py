@@ -19,8 +19,9 @@ METRICS = (
         name="gap",
         kernel=None,
         definition="sum of P(i) rel(i) over all predictions (each query's first k) by descending "
-        "confidence, / queries with labels; expected over the orders of ties",
-        range="0 to 1 for one label a query",
+        "confidence, divided by the number of queries with labels; the expected "
+        "value over the orders of ties",
+        range="0 to 1 for one label per query",
         source="Perronnin, Liu and Renders, A Family of Contextual Measures of Similarity between "
         "Distributions with Application to Image Retrieval, CVPR 2009",
         fields=("gap_ties", "gap_total"),

@@ -22,7 +22,7 @@ from rankmill.semantics.choices import Choices
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
 
-BETA = Parameter("beta", "how many times as much recall counts", 1.0, low=0, high=1e9)
+BETA = Parameter("beta", "how many times as much recall counts as precision", 1.0, low=0, high=1e9)
 VOORHEES = "Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval, 2005"
 
 
@@ -96,7 +96,8 @@ METRICS = (
         name="map",
         kernel="sum_precisions",
         expected="sum_precisions",
-        definition="sum of P(i) rel(i) over the first k, / min(k, R); without a cutoff / R",
+        definition="sum of P(i) rel(i) over the first k, divided by min(k, R), or by R without a "
+        "cutoff",
         range="0 to 1",
         source=VOORHEES,
         divisor=Divisor(_of_average_precision),
@@ -171,8 +172,7 @@ METRICS = (
         name="fallout",
         kernel="count_misses",
         expected="count_misses",
-        definition="predictions within k that are no hits / all predictions of the list that are "
-        "none; 0 if all are hits",
+        definition="misses within k / misses in the whole list; 0 if all predictions are hits",
         range="0 to 1",
         better="lower",
         source="Swets, Information Retrieval Systems, Science 1963; over the list, as "

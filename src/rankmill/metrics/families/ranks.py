@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 RECALL = Parameter("recall", "the least recall", low=0, high=1, closed=True)
 BY = Parameter(
     "by",
-    "what a list counts by",
+    "what a list is weighted by",
     0,
     words=(("predictions", 0), ("hits", 1)),
     low=-1,
     high=2,
 )
-TIMES = Parameter("times", "how many times R the cutoff is", low=0, high=1e6)
+TIMES = Parameter("times", "the cutoff as a multiple of R", low=0, high=1e6)
 
 
 def _labels(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
@@ -86,7 +86,7 @@ METRICS = (
         name="relative_p",
         kernel="count_hits",
         expected="count_hits",
-        definition="hits within k / min(k, R), precision over the best there could be",
+        definition="hits within k / min(k, R): precision over the best possible",
         range="0 to 1",
         source="trec_eval 9",
         divisor=Divisor(_best_hits, "min(k, R)"),
@@ -98,7 +98,8 @@ METRICS = (
         name="rprec_mult",
         kernel="precision_at_multiple",
         expected="precision_at_multiple",
-        definition="precision at a multiple of R, rounded up as trec_eval does: at times R + 0.9",
+        definition="precision at a multiple of R, rounded as in trec_eval: at times * R + 0.9, "
+        "rounded down",
         range="0 to 1",
         source="trec_eval 9",
         cutoff="none",
@@ -110,7 +111,7 @@ METRICS = (
         name="iprec",
         kernel="precision_at_recall",
         definition="the largest precision at any rank with at least that recall, 0 if there is "
-        "none; how many of R labels a recall is, recall_rounding says",
+        "none; recall_rounding sets how many of R labels a recall is",
         range="0 to 1",
         source=MANNING,
         fields=("recall_rounding",),
@@ -149,8 +150,8 @@ METRICS = (
     MetricSpec(
         name="mean_rank",
         kernel="sum_ranks",
-        definition="the mean rank of the labels; those not found within k count as one behind the "
-        "last rank",
+        definition="the mean rank of the labels; a label not found within k counts as one rank "
+        "after the last",
         range="1 and up",
         better="lower",
         source="Bordes et al., Translating Embeddings for Modeling Multi-relational Data, NIPS "
@@ -164,7 +165,7 @@ METRICS = (
         name="auc",
         kernel="pairs_in_order",
         expected="pairs_in_order",
-        definition="share of the pairs of a hit and another prediction within k whose hit stands "
+        definition="share of the pairs of a hit and a miss within k in which the hit is ranked "
         "first; 1 if all are hits, 0 without a hit",
         range="0 to 1",
         source="Fawcett, An Introduction to ROC Analysis, Pattern Recognition Letters, 2006",
@@ -176,8 +177,8 @@ METRICS = (
         name="gauc",
         kernel="weighted_pairs",
         expected="weighted_pairs",
-        definition="the mean of auc over the lists with a hit and another prediction, each as "
-        "often as it has predictions, or hits",
+        definition="the mean of auc over the lists with a hit and a miss, weighted by their "
+        "predictions or hits",
         range="0 to 1",
         source="Zhu et al., Optimized Cost per Click in Taobao Display Advertising, KDD 2017; by "
         "hits as RecBole computes it",
@@ -189,8 +190,8 @@ METRICS = (
         name="lrap",
         kernel="sum_precisions",
         expected="shared_precisions",
-        definition="mean over the labels of the precision at the rank of the label, 0 if it is not "
-        "found; predictions of equal confidence all have the last of their ranks",
+        definition="mean over the labels of the precision at the rank of the label, 0 if it is "
+        "not found; tied predictions all take the last of their ranks",
         range="0 to 1",
         source="Tsoumakas, Katakis and Vlahavas, Mining Multi-label Data, 2010, as scikit-learn "
         "computes it",
@@ -203,7 +204,7 @@ METRICS = (
     MetricSpec(
         name="bing",
         kernel="discounted_by_misses",
-        definition="sum over the hits of 1 / log2(2 + other predictions above), / R",
+        definition="sum over the hits of 1 / log2(2 + misses above), divided by R",
         range="0 to 1",
         source="Buckley, trec_eval 9: binG",
         divisor=Divisor(_labels, "R"),
