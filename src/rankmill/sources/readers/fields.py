@@ -218,7 +218,8 @@ def scan(block: TextBlock, layout: Layout, fields: list[int]) -> TextRows:
         cut = int(bad[0]) == most - 1  # this line has no end
         raise block.error(int(bad[0]), _what(count, int(bad[1]), layout, cut))
     place = block.place(lines[:count])
-    return TextRows(block.data, starts[:, :count], ends[:, :count], *marks, place, int(bad[2]))
+    found = starts[:, :count], ends[:, :count], marks[0], marks[1]
+    return TextRows(block.data, *found, place, int(bad[2]))
 
 
 def _what(code: int, found: int, layout: Layout, cut: bool) -> str:
