@@ -13,7 +13,7 @@ import pytest
 
 import rankmill
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, plain, slice_ids, take_ids, to_ids
-from rankmill.kernels.identity import home
+from rankmill.kernels.identity import SEED, group_rows, home
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
 from rankmill.matching.lookup import look_up
@@ -55,6 +55,30 @@ def test_a_dictionary_is_written_out_with_offsets_of_64_bits(kind: pa.DataType) 
     assert written.type in (pa.large_string(), pa.large_binary())
     assert written.cast(kind).equals(words.slice(1))
     assert plain(words, "") is words
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("distinct", [1, 40, 3_000])
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64()])
+def test_scattered_rows_are_numbered_in_order_of_first_appearance(
+    kind: pa.DataType, distinct: int
+) -> None:
+    values = np.random.default_rng(distinct).integers(0, distinct, 9_000).tolist()
+    ids = to_ids(pa.array(map(str, values)).cast(kind), "")
+    groups, first = np.empty((2, len(values)), np.int64)
+    numbers: dict[int, int] = {}
+    expected = [numbers.setdefault(value, len(numbers)) for value in values]
+    assert group_rows(ids, SEED, groups, first) == len(numbers)
+    assert groups.tolist() == expected
+    assert [values[i] for i in first[: len(numbers)].tolist()] == list(numbers)
+
+
+@pytest.mark.small
+def test_strings_with_equal_keys_are_grouped_by_their_bytes(equal_keys: None) -> None:
+    values = [*twins(300), *reversed(twins(300))]
+    groups, first = np.empty((2, len(values)), np.int64)
+    assert group_rows(to_ids(pa.array(values), ""), SEED, groups, first) == 300
+    assert groups.tolist() == [*range(300), *reversed(range(300))]
 
 
 @pytest.mark.small

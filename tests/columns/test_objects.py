@@ -294,6 +294,34 @@ def test_pandas_ids() -> None:
         outcome(labels, runs.assign(item=[4.5, 3.0, 1.0, 4.0]), "map")
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        lambda one: np.array(one, np.int16),
+        lambda one: np.array(one, ">i8"),
+        lambda one: np.array(one, np.uint64),
+        lambda one: np.repeat(one, 2)[::2],  # skips some
+        lambda one: np.array(one, np.int32 if one[0] % 2 else np.int64),
+    ],
+)
+def test_cells_of_integer_arrays(cell: Callable[[list[int]], Any]) -> None:
+    labels, runs = [[1, 2, 3], [5], [7, 8]], [[3, 9, 1], [6, 5], [8]]
+
+    def frame(lists: list[list[int]]) -> pd.DataFrame:
+        return pd.DataFrame({"query": range(3), "items": [cell(one) for one in lists]})
+
+    found = rankmill.evaluate(frame(labels), frame(runs), METRICS[:2])
+    expected = rankmill.evaluate(labels, runs, METRICS[:2])
+    assert [found[name] for name in METRICS[:2]] == [expected[name] for name in METRICS[:2]]
+
+
+def test_a_cell_of_integers_in_two_dimensions() -> None:
+    cells = [np.array([1, 2]), np.array([[3], [4]])]
+    frame = pd.DataFrame({"query": [1, 2], "items": pd.Series(cells, dtype=object)})
+    with pytest.raises(InputError, match="row 1 holds an array of 2 dimensions"):
+        rankmill.evaluate(frame, frame, ["map"])
+
+
 def test_series() -> None:
     table = pd.DataFrame({"user": [1, 1, 2], "item": ["a", "b", "c"], "score": [0.5, 0.75, 1.0]})
     lists = table.groupby("user")["item"].apply(list)

@@ -144,7 +144,7 @@ def _of_strings(array: Any) -> Ids:
         array.offset : array.offset + len(array) + 1
     ]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else NO_DATA
-    offsets = raw.astype(np.int64)
+    offsets = raw.astype(np.int64, copy=False)
     ids = Ids(np.empty(len(array), np.uint64), offsets[:-1], offsets[1:], data, STRING)
     if len(raw) <= len(array) or hash_strings(ids.starts, ids.ends, data, SEED, ids.keys) >= 0:
         raise InputError(
@@ -328,7 +328,7 @@ def _copy_strings(
 
 def join_ids(parts: list[Ids]) -> Ids:
     """The ids of all parts, concatenated; the copy holds no bytes except those of these ids."""
-    store = IdStore()
+    store = IdStore(sum(len(part.keys) for part in parts))
     for part in parts:
         store.add(part)
     return store.finish()

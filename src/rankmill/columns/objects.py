@@ -3,14 +3,14 @@
 This is the one way for all that takes Python objects, so that all of it takes the same ones.
 """
 
+import struct
 import uuid
-from array import array as number_array
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
+from itertools import chain, islice
 from numbers import Integral, Real
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ NAN_LIKE = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 SAMPLE = 100
 # Beyond this, not every integer is a float64.
 EXACT = 2.0**53
+# How many numbers are packed at once, which stay in the cache.
+PACKED = 1 << 13
 
 
 def is_missing(value: Any) -> bool:
@@ -239,6 +241,8 @@ def join_cells(
     types = set(map(type, cells))
     if not (sets or types.isdisjoint(SETS)):
         refuse_sets(cells, spot)
+    if types == {np.ndarray} and limit is None and (joined := _join_arrays(cells)):
+        return joined
     if np.ndarray in types:
         with suppress(pa.ArrowException, TypeError, ValueError, OverflowError, IndexError):
             some = cells if limit is None else [cell[:limit] for cell in cells]
@@ -254,6 +258,18 @@ def join_cells(
     return lengths, join_items(cells, int(lengths.sum()))
 
 
+def _join_arrays(cells: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """The lengths of arrays, and all their integers, in half of Arrow's time; None for others."""
+    dtype, *others = set(map(attrgetter("dtype"), cells))
+    if others or dtype.kind not in "iu" or set(map(attrgetter("ndim"), cells)) != {1}:
+        return None
+    try:
+        joined = b"".join(list(cells))
+    except (TypeError, BufferError):  # one is a view that skips some
+        return None
+    return np.fromiter(map(len, cells), np.int64, len(cells)), np.frombuffer(joined, dtype)
+
+
 def join_items(cells: Any, count: int, limit: int | None = None) -> Any:
     """All items of lists, sets or dicts, which are `count`, in the form that is fastest."""
 
@@ -261,23 +277,19 @@ def join_items(cells: Any, count: int, limit: int | None = None) -> Any:
         # Slices are made one at a time: millions of them at once would slow the garbage collector.
         return cells if limit is None else map(itemgetter(slice(limit)), cells)
 
-    first = next((next(iter(cell)) for cell in cells if len(cell)), None)
+    first = next(chain.from_iterable(each()), None)
     joined = None
     if isinstance(first, str):
         joined = _join_texts(each(), count)
     elif type(first) is int:
         joined = _join_integers(each())
-    if joined is not None:
-        return joined
-    flat: list[Any] = []
-    deque(map(flat.extend, each()), maxlen=0)  # runs the map in C
-    return flat
+    return list(chain.from_iterable(each())) if joined is None else joined
 
 
 def _join_texts(cells: Any, count: int) -> Any:
     """Join lists of texts in half of Arrow's time; None if any item is not text."""
     try:
-        data = np.frombuffer("\0".join(map("\0".join, filter(None, cells))).encode(), np.uint8)
+        data = np.frombuffer("\0".join(list(chain.from_iterable(cells))).encode(), np.uint8)
     except (TypeError, UnicodeError):
         return None
     offsets = np.zeros(count + 1, np.int64)
@@ -290,12 +302,19 @@ def _join_texts(cells: Any, count: int) -> Any:
 
 def _join_integers(cells: Any) -> np.ndarray | None:
     """Join lists of integers in half of Arrow's time; None if any item is no integer."""
-    joined = number_array("q")
     try:
-        deque(map(joined.fromlist, cells), maxlen=0)
-    except (TypeError, OverflowError):
+        return pack_numbers(cells, np.int64)
+    except struct.error:
         return None
-    return np.asarray(joined)
+
+
+def pack_numbers(cells: Iterable[Iterable[Any]], dtype: type[np.int64 | np.float64]) -> np.ndarray:
+    """All numbers of lists, in half of Arrow's time, or an error of struct for what is none."""
+    numbers, kind = chain.from_iterable(cells), np.dtype(dtype).char
+    parts = []
+    while part := tuple(islice(numbers, PACKED)):  # a tuple is handed over as it is
+        parts.append(struct.pack(f"{len(part)}{kind}", *part))
+    return np.frombuffer(b"".join(parts), dtype)
 
 
 def list_of(value: Any, name: str, *, sets: bool = False) -> list[Any]:

@@ -1,5 +1,7 @@
 """Finding rows of text that do not fit how their file is read."""
 
+import numpy as np
+
 from rankmill.kernels.jit import helper, kernel
 
 NEWLINE, RETURN, SPACE, TAB, QUOTE = 10, 13, 32, 9, 34
@@ -65,7 +67,7 @@ def rows_with_quote(data, starts, ends, out_first):
 def holds(data, start, end, first, second, third):
     """Return whether some text holds one of three bytes."""
     found = False
-    for i in range(start, end):
+    for i in range(np.uint64(start), np.uint64(end)):  # unsigned: the compiler takes many at once
         found |= (data[i] == first) | (data[i] == second) | (data[i] == third)
     return found
 

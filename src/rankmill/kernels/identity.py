@@ -247,21 +247,35 @@ def group_rows(ids, seed, out_groups, out_first):
     mask = len(slots) - 1
     shift = shift_of(len(slots))
     text = ids.kind == STRING
-    keys = ids.keys
+    keys, starts, data = ids.keys, ids.starts, ids.data
+    rows = len(keys)
+    found = np.empty(rows, np.uint64)  # the keys of the groups, close to each other
     count = 0
-    for row in range(len(keys)):
+    for row in range(rows):
         # Rows of one query often follow each other.
         if row > 0 and keys[row] == keys[row - 1] and (not text or same(ids, row, ids, row - 1)):
             out_groups[row] = out_groups[row - 1]
             continue
+        if row + 4 * AHEAD < rows:
+            prefetch(slots, home(keys[row + 4 * AHEAD], seed, shift))
+            group = max(0, slots[home(keys[row + 3 * AHEAD], seed, shift)])
+            prefetch(found, group)
+            prefetch(out_first, group)
+            if text and count > 0:
+                other = out_first[max(0, slots[home(keys[row + 2 * AHEAD], seed, shift)])]
+                prefetch(starts, other)
+                prefetch(ids.ends, other)
+                other = out_first[max(0, slots[home(keys[row + AHEAD], seed, shift)])]
+                prefetch(data, starts[other])
         slot = home(keys[row], seed, shift)
         while slots[slot] >= 0:
-            other = out_first[slots[slot]]
-            if keys[row] == keys[other] and (not text or same(ids, row, ids, other)):
+            group = slots[slot]
+            if keys[row] == found[group] and (not text or same(ids, row, ids, out_first[group])):
                 break
             slot = (slot + 1) & mask
         if slots[slot] < 0:
             slots[slot] = count
+            found[count] = keys[row]
             out_first[count] = row
             count += 1
         out_groups[row] = slots[slot]
@@ -270,7 +284,7 @@ def group_rows(ids, seed, out_groups, out_first):
             mask = len(slots) - 1
             shift = shift_of(len(slots))
             for group in range(count):
-                slot = home(keys[out_first[group]], seed, shift)
+                slot = home(found[group], seed, shift)
                 while slots[slot] >= 0:
                     slot = (slot + 1) & mask
                 slots[slot] = group

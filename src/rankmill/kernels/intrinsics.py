@@ -33,6 +33,17 @@ def count_ones(context, word):
 
 
 @intrinsic
+def first_marked(context, word):
+    """Return the first byte in memory, from 0, that has a bit set in a uint64, which is not 0."""
+
+    def generate(context, builder, signature, arguments):
+        zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
 def prefetch(context, array, index):
     """Load array[index] into the cache ahead of its use; any index is safe."""
 
@@ -58,10 +69,19 @@ def _count_ones(word):
     return np.uint64(int(word).bit_count())
 
 
+def _first_marked(word):
+    return ((int(word) & -int(word)).bit_length() - 1) >> 3
+
+
 def _prefetch(array, index):
     pass
 
 
-PLAIN = {fold: _fold, count_ones: _count_ones, prefetch: _prefetch}
+PLAIN = {
+    fold: _fold,
+    count_ones: _count_ones,
+    first_marked: _first_marked,
+    prefetch: _prefetch,
+}
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
-    fold, count_ones, prefetch = _fold, _count_ones, _prefetch  # type: ignore[assignment]
+    fold, count_ones, first_marked, prefetch = PLAIN.values()  # type: ignore[assignment]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from rankmill.kernels.identity import word_at
+from rankmill.kernels.intrinsics import first_marked
 from rankmill.kernels.jit import helper, kernel
 
 NEWLINE, RETURN, SPACE, TAB, QUOTE, COMMA = 10, 13, 32, 9, 34, 44
@@ -37,8 +38,9 @@ def next_end(data, position, delimiter):
         word = word_at(data, position)
         x = word ^ delimiters
         y = word ^ NEWLINES
-        if (((x - ONES) & ~x) | ((y - ONES) & ~y)) & TOPS != 0:
-            break
+        marks = (((x - ONES) & ~x) | ((y - ONES) & ~y)) & TOPS
+        if marks != 0:
+            return position + first_marked(marks)
         position += 8
     while position < size and data[position] != delimiter and data[position] != NEWLINE:
         position += 1
@@ -88,7 +90,7 @@ def last_row_end(data, delimiter):
 
 
 @kernel
-def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_doubled, out_lines, out_bad):
+def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_marks, out_lines, out_bad):
     """Write where the wanted fields of each row are; empty lines are no rows.
 
     Parameters
@@ -99,8 +101,9 @@ def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_doubled, o
         The column of the output for each field of a row, or -1.
     out_starts, out_ends : int64[columns, rows]
         The place of each field, without its quotes.
-    out_doubled : bool[columns]
-        Set where a quoted field holds a doubled quote, which stands for one quote.
+    out_marks : bool[2, columns]
+        Set where a quoted field holds a doubled quote, which stands for one quote; and where a
+        field without quotes begins with a blank.
     out_lines : int64[rows]
         The line of each row, counted from 0.
     out_bad : int64[2]
@@ -147,8 +150,11 @@ def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_doubled, o
                     out_bad[0] = line
                     return BAD_QUOTE
                 if doubled and field < fields and wanted[field] >= 0:
-                    out_doubled[wanted[field]] = True
+                    out_marks[0, wanted[field]] = True
             else:
+                indented = position < size and (data[position] == SPACE or data[position] == TAB)
+                if indented and field < fields and wanted[field] >= 0:
+                    out_marks[1, wanted[field]] = True
                 position = next_end(data, position, delimiter)
                 end = position
                 if position >= size or data[position] == NEWLINE:

@@ -82,9 +82,9 @@ def test_fields_are_those_of_the_csv_module(rows: list[list[str]]) -> None:
     csv.writer(written, quoting=csv.QUOTE_ALL).writerows(rows)
     data: np.ndarray = np.frombuffer(written.getvalue().encode(), np.uint8)
     starts, ends = np.empty((2, 2, len(data) + 1), np.int64)
-    doubled, lines = np.zeros(2, np.bool_), np.empty(len(data) + 1, np.int64)
-    bad = np.zeros(2, np.int64)
-    count = scan_delimited(data, ord(","), np.arange(2), starts, ends, doubled, lines, bad)
+    marks, bad = np.zeros((2, 2), np.bool_), np.zeros(2, np.int64)
+    lines = np.empty(len(data) + 1, np.int64)
+    count = scan_delimited(data, ord(","), np.arange(2), starts, ends, marks, lines, bad)
     assert count == len(rows)
     found = [
         [data[starts[c, row] : ends[c, row]].tobytes().decode() for c in range(2)]
@@ -172,3 +172,24 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: Any) 
     monkeypatch.setattr(long, "long_rows", changing)
     with pytest.raises(RankmillError, match="changed while it was read"):
         rankmill.evaluate(labels, str(path), ["map"])
+
+
+# Bytes next to a comma and a line end, and beyond ASCII: what looks at eight at once may take them.
+near = st.text(st.sampled_from("+-a\x0b\x0c\x08é\xac \t"), max_size=20)
+
+
+@pytest.mark.small
+@given(rows=st.lists(st.lists(near, min_size=2, max_size=2), min_size=1, max_size=6))
+def test_fields_without_quotes_are_those_between_delimiters(rows: list[list[str]]) -> None:
+    data = np.frombuffer("".join(f"{a},{b}\n" for a, b in rows).encode(), np.uint8)
+    starts, ends = np.empty((2, 2, len(rows)), np.int64)
+    marks, bad = np.zeros((2, 2), np.bool_), np.zeros(2, np.int64)
+    lines = np.empty(len(rows), np.int64)
+    count = scan_delimited(data, ord(","), np.arange(2), starts, ends, marks, lines, bad)
+    assert count == len(rows)
+    for column in range(2):
+        spans = zip(starts[column].tolist(), ends[column].tolist(), strict=True)
+        found = [data[start:end].tobytes().decode() for start, end in spans]
+        assert found == [row[column] for row in rows]
+        assert marks[1, column] == any(one[:1] in (" ", "\t") and one for one in found)
+    assert not marks[0].any()

@@ -136,7 +136,8 @@ class RankmillProvider(Provider):
 
     Values are those of the providers of ir_measures, up to the last bits of sums. Equal scores are
     ordered as pytrec_eval orders them. Use `supports` to find out which measures it
-    computes. Compat is the same for scores above 0: ir_measures takes documents that a run lacks for ones of score 0.
+    computes. Compat is the same for scores above 0: ir_measures takes documents that a run lacks
+    for ones of score 0.
     nNRBP of a query without a relevant document is 0 here, and NaN there.
     ``judged_only`` of a measure of subtopics, which fails in ir_measures, drops the documents that
     the qrels lack.

@@ -45,11 +45,12 @@ Cut = Callable[[bytearray], int]
 
 
 class TextBlock(NamedTuple):
-    """Whole lines of a file, and the number of the first one, counted from 1."""
+    """Whole lines of a file, the number of the first one, counted from 1, and of line ends."""
 
     data: np.ndarray
     file: str
     first_line: int
+    lines: int
 
     def place(self, lines: np.ndarray) -> Place:
         """The place of rows; `lines` are their lines, counted from 0 in this block."""
@@ -132,10 +133,11 @@ def read_blocks(
                 end = cut(pending)
                 if end:
                     check_utf8(pending, end, file.name, line)
-                    data, pending = pending, pending[end:]
-                    block = TextBlock(np.frombuffer(data, np.uint8, end), file.name, line)
-                    yield block
-                    line += count_lines(block.data)
+                    whole, pending = pending, pending[end:]
+                    data = np.frombuffer(whole, np.uint8, end)
+                    lines = count_lines(data)
+                    yield TextBlock(data, file.name, line, lines)
+                    line += lines
                 elif len(pending) > LONGEST_LINE:
                     raise InputError(
                         f"{file.name}: line {line} or a quoted text in it does not end within "
@@ -149,7 +151,8 @@ def read_blocks(
         ) from None
     if pending:
         check_utf8(pending, len(pending), file.name, line)
-        yield TextBlock(np.frombuffer(pending, np.uint8), file.name, line)
+        data = np.frombuffer(pending, np.uint8)
+        yield TextBlock(data, file.name, line, count_lines(data))
     check_unchanged(file, identity)
 
 
@@ -174,7 +177,7 @@ def sizes_of(
 def read_head(file: File, cut: Cut = last_line_end) -> TextBlock:
     """The first lines of a file; no line if the file is empty."""
     blocks = read_blocks(file, cut, HEAD_BYTES)
-    empty = TextBlock(np.empty(0, np.uint8), file.name, 1)
+    empty = TextBlock(np.empty(0, np.uint8), file.name, 1, 0)
     try:
         return next(blocks, empty)
     finally:

@@ -3,7 +3,6 @@
 import math
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -24,6 +23,7 @@ from rankmill.columns.objects import (
     is_missing,
     join_cells,
     lists_of,
+    pack_numbers,
 )
 from rankmill.errors import InputError
 
@@ -101,21 +101,22 @@ def number_lists(
 ) -> Any:
     """The Arrow lists of some lengths of lists of numbers, which `lists` gives one by one."""
     try:
-        # Arrow and NumPy take twice as long for Python floats.
-        raw = b"".join([_packer(len(one))(*one) for one in lists()])
+        joined = pack_numbers(lists(), np.float64)
     except (struct.error, OverflowError):
         exact = False
     else:
-        joined = np.frombuffer(raw, np.float64)
         exact = not len(joined) or float(abs(joined).max()) < EXACT
     if not exact:  # missing numbers, texts, and integers that a float64 may not hold
         return lists_of(lengths, list(chain.from_iterable(lists())), pa.float64(), spot)
     return pa.LargeListArray.from_arrays(arrow_of(offsets_of(lengths)), arrow_of(joined))
 
 
-@lru_cache(1000)
-def _packer(length: int) -> Callable[..., bytes]:
-    return struct.Struct(f"={length}d").pack
+def count_items(lists: Collection[Any]) -> int:
+    """How many items lists have; what is missing, or no list, counts as empty."""
+    try:
+        return sum(map(len, lists))
+    except TypeError:
+        return sum(len(one) for one in lists if hasattr(one, "__len__"))
 
 
 def mean_length(cells: Sequence[Any]) -> float:

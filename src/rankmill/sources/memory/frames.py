@@ -8,12 +8,18 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type
-from rankmill.columns.objects import LISTS, as_integers
+from rankmill.columns.objects import as_integers
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.input_options import Role
 from rankmill.sources.memory.arrow_table import size_of
-from rankmill.sources.memory.cells import UNREADABLE, column_of, mean_length, type_of_cells
+from rankmill.sources.memory.cells import (
+    UNREADABLE,
+    column_of,
+    count_items,
+    mean_length,
+    type_of_cells,
+)
 from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
 from rankmill.sources.roles.streams import joined, validated
 
@@ -99,9 +105,8 @@ def _open_arrays(arrays: dict[str, Any], role: Role, name: str, rows: int) -> So
         found = {}
         for column in columns:
             if column in objects:
-                cells = objects[column]
-                values = sum(len(one) for one in cells if isinstance(one, LISTS))
-                values = values if is_list_type(schema[column]) else rows
+                lists = is_list_type(schema[column])
+                values = count_items(objects[column]) if lists else rows
                 found[column] = values, 8 * values
             else:
                 found[column] = size_of(arrow(column))

@@ -28,6 +28,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.sources.input_options import Role
 from rankmill.sources.memory.cells import (
     column_of,
+    count_items,
     first_cells,
     is_list_like,
     mean_length,
@@ -178,10 +179,7 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
         return [iter((partial(block, columns, at),)) for at in range(0, len(lists), rows)]
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        try:
-            values = sum(map(len, lists))
-        except TypeError:  # a list is missing, or no list
-            values = sum(len(one) for one in lists if hasattr(one, "__len__"))
+        values = count_items(lists)
         counts = [len(lists) if column == key else values for column in columns]
         return {column: (count, 8 * count) for column, count in zip(columns, counts, strict=True)}
 

@@ -25,7 +25,6 @@ from rankmill.sources.files.folders import folder_columns, whole_schema, with_fo
 from rankmill.sources.files.text_blocks import (
     TextBlock,
     Texts,
-    count_lines,
     integers,
     last_line_end,
     numbers,
@@ -115,6 +114,7 @@ class TextRows(NamedTuple):
     starts: np.ndarray
     ends: np.ndarray
     doubled: np.ndarray
+    indented: np.ndarray
     place: Place
     comments: int
 
@@ -203,14 +203,14 @@ def scan(block: TextBlock, layout: Layout, fields: list[int]) -> TextRows:
     wanted = np.full(layout.fields, -1)
     wanted[fields] = np.arange(len(fields))
     # A row has a delimiter or a line end behind each field, which bounds the rows of many fields.
-    most = min(count_lines(block.data), (len(block.data) + 1) // max(1, layout.fields)) + 1
+    most = min(block.lines, (len(block.data) + 1) // max(1, layout.fields)) + 1
     starts, ends = np.empty((2, len(fields), most), np.int64)
-    doubled = np.zeros(len(fields), np.bool_)
+    marks = np.zeros((2, len(fields)), np.bool_)
     lines = np.empty(most, np.int64)
     bad = np.zeros(3, np.int64)
     if layout.delimiter:
         count = scan_delimited(
-            block.data, layout.delimiter, wanted, starts, ends, doubled, lines, bad
+            block.data, layout.delimiter, wanted, starts, ends, marks, lines, bad
         )
     else:
         count = scan_blanks(block.data, wanted, layout.more, starts, ends, lines, bad)
@@ -218,7 +218,8 @@ def scan(block: TextBlock, layout: Layout, fields: list[int]) -> TextRows:
         cut = int(bad[0]) == most - 1  # this line has no end
         raise block.error(int(bad[0]), _what(count, int(bad[1]), layout, cut))
     place = block.place(lines[:count])
-    return TextRows(block.data, starts[:, :count], ends[:, :count], doubled, place, int(bad[2]))
+    found = starts[:, :count], ends[:, :count], marks[0], marks[1]
+    return TextRows(block.data, *found, place, int(bad[2]))
 
 
 def _what(code: int, found: int, layout: Layout, cut: bool) -> str:
@@ -243,7 +244,8 @@ def column_of(rows: TextRows, place: int, name: str, column: FieldColumn, doubts
         If a text is not a number where a number is expected.
     """
     texts = Texts(name, rows.place, rows.data, rows.starts[place], rows.ends[place])
-    doubt_quotes(texts, doubts)
+    if rows.indented[place]:
+        doubt_quotes(texts, doubts)
     if rows.doubled[place]:
         starts, ends = texts.starts.copy(), texts.ends.copy()
         data = np.empty(int(ends.sum() - starts.sum()), np.uint8)

@@ -96,9 +96,8 @@ def _layout(file: File, kind: str, shape: str, asked: InputOptions, cell: str = 
         again = next(one for one in names if names.count(one) > 1)
         raise InputError(f"{file.name}: line 1: two columns are called {again!r}; rename one")
     sample = _sample(head, header, names, delimiter, asked)
-    rows = count_lines(head.data)
     columns = columns_of(sample, shape, asked, file.name, cell)
-    return Layout(columns, len(names), delimiter, header, rows / max(1, len(head.data)))
+    return Layout(columns, len(names), delimiter, header, head.lines / max(1, len(head.data)))
 
 
 def _first_row_end(head: TextBlock, delimiter: int) -> int:
@@ -130,7 +129,8 @@ def _sample(
 ) -> Cells:
     """The cells of the first rows, by column."""
     skipped = count_lines(head.data[:header])
-    block = TextBlock(head.data[header:], head.file, head.first_line + skipped)
+    data, line = head.data[header:], head.first_line + skipped
+    block = TextBlock(data, head.file, line, head.lines - skipped)
     layout = Layout({}, len(names), delimiter)
     try:
         rows = scan(block, layout, list(range(len(names))))
@@ -287,7 +287,7 @@ def _most(test: Callable[[str], Any], cells: list[str]) -> bool:
 
 
 def _any_separator(cells: list[str]) -> bool:
-    return any(map(_has_separator, cells))
+    return _has_separator("\n".join(cells))
 
 
 def _has_separator(cell: str) -> bool:
@@ -307,6 +307,9 @@ def _are_pairs(cells: list[str]) -> bool:
 
     A confidence may be written as 1 or 0, but lists of items that are integers are no pairs.
     """
+    parted = sum(all(map(_is_fraction, cell.split()[1::2])) for cell in cells)
+    if 20 * parted < 9 * len(cells):  # of which no half of nine tenths of the cells can be
+        return False
     held = [cell for cell in cells if _is_pairs(cell)]
     fractions = sum(all(map(_is_fraction, cell.split()[1::2])) for cell in held)
     return 10 * len(held) > 9 * len(cells) and 2 * fractions >= len(held)
@@ -319,4 +322,4 @@ def _is_pairs(cell: str) -> bool:
 
 
 def _is_fraction(text: str) -> bool:
-    return _is_number(text) and not text.lstrip("-").isdecimal()
+    return not text.lstrip("-").isdecimal() and _is_number(text)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rankmill.errors import InputError, plural
 from rankmill.sources.files.content import COMMENT, RUN
 from rankmill.sources.files.files import File
-from rankmill.sources.files.text_blocks import TextBlock, count_lines, read_head
+from rankmill.sources.files.text_blocks import TextBlock, read_head
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.readers.fields import NUMBER, TEXT, FieldColumn, Layout, open_fields
 from rankmill.sources.roles.source import Source
@@ -86,7 +86,7 @@ def _layout(
             f"{head.file}: line {line}: {plural(count, 'column')}; {asked.role} in TREC's format "
             f"have {expected}: {todo}"
         )
-    density = count_lines(head.data) / max(1, len(head.data))
+    density = head.lines / max(1, len(head.data))
     columns = kinds[count][1]
     if ITERATION in asked.facts and count == 4:
         columns = {**columns, ITERATION: FieldColumn(1, TEXT)}
