@@ -210,7 +210,7 @@ def _between(groups: list[RowGroup], low: Any, high: Any) -> list[RowGroup]:
 def _same_ids(one: Input) -> bool:
     """Return whether ids have one type in all files. If not, all rows are compared (or refused)."""
     return all(
-        len({schema.field(name).type for schema in one.source.schemas.values()}) == 1
+        len({schema.field(name).type for schema in one.source.kinds().values()}) == 1
         for name in (one.columns.query, one.columns.item)
     )
 

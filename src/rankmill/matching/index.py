@@ -211,10 +211,11 @@ class _GrowingLists:
 
 def repeated_query(queries: Ids, i: int, place: Place, row: int) -> RepeatedQueryError:
     """Return the error for query i, which an earlier row already has; it is `row` of its place."""
+    place = place.at(row)
     counted = ", counted from 0" if place.unit == "row" else ""
     return RepeatedQueryError(
         i,
-        f"{place.source}: query {id_text(queries, i)} stands a second time in {place.of(row)}"
+        f"{place.source}: query {id_text(queries, i)} stands a second time in {place.of(0)}"
         f"{counted}; expected one row a query, as the items are lists: merge or drop its rows, or "
         "if several columns make a query, name them all, as --query A,B on the command line, "
         "query=[...] of Labels and Predictions in Python",
