@@ -27,7 +27,7 @@ from rankmill.metrics.sums import Term, read_sums
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.semantics.semantics import Counting, Semantics
-from rankmill.sources.input_options import MEMORY
+from rankmill.sources.input_options import FRUGAL, MEMORY
 from rankmill.sources.inputs.inputs import Input, open_inputs
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.facts import NO_FACTS, Kind
@@ -102,6 +102,11 @@ class Job:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", positive(self.memory, "memory"))
+
+    @property
+    def ahead(self) -> int:
+        """How many pieces of the inputs a thread reads side by side."""
+        return 1 if self.memory < FRUGAL else 2
 
     @property
     def per_query(self) -> list[Metric]:

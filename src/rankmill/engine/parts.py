@@ -87,7 +87,7 @@ def part_states(
     job, told = replace(job, keep_values=False), progress_of(progress)
     with (
         open_job(job, labels, runs, facts) as (label_input, inputs),
-        Workers(threads) as workers,
+        Workers(threads, job.ahead) as workers,
         closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
     ):
         return {name: in_memory(next(tallies).state) for name in inputs}

@@ -31,7 +31,7 @@ from rankmill.sources.files.footers import (
     read_footer,
     row_groups,
 )
-from rankmill.sources.input_options import InputOptions
+from rankmill.sources.input_options import FRUGAL, InputOptions
 from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
 from rankmill.sources.rows.ranges_of_ids import rows_within
 from rankmill.threads import Workers
@@ -40,6 +40,10 @@ FOOTERS_AT_ONCE = 16
 FOOTERS_IN_TURN = 64  # of files on the disk, which a thread reads
 # Small files are read together, but no more than take a fraction of a second.
 FILES_AT_ONCE = 256
+# How many times smaller batches are within little memory; column chunks, which may be large,
+# are then read in pieces.
+FEWER = 4
+IN_PIECES: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 18}
 READ_WHOLE = 1 << 15  # pyarrow takes a third less time for bytes than for a file with so many
 MOST_AT_ONCE = BATCH_ROWS, BATCH_VALUES, BATCH_BYTES
 
@@ -52,6 +56,7 @@ class ParquetPart:
     schema: Any
     folders: dict[str, Any]
     groups: Collection[int]  # the numbers of the row groups to read
+    share: int = 1  # so many times smaller than usual are batches and what is read for them
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
@@ -71,7 +76,8 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
         if kind not in schemas:
             schema = whole_schema(footer.schema.remove_metadata(), of_file)
             schemas[kind] = schemas.setdefault(schema, schema)
-        parts.append(ParquetPart(footer, schemas[kind], of_file, range(len(footer.groups))))
+        groups, share = range(len(footer.groups)), FEWER if asked.memory < FRUGAL else 1
+        parts.append(ParquetPart(footer, schemas[kind], of_file, groups, share))
     return _source(name, parts)
 
 
@@ -180,7 +186,8 @@ def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
             continue
         rows, size, values = rows + its_rows, size + its_bytes, values + group.most_values
         joins = not apart and runs and runs[-1][-1].number == number - 1
-        if joins and rows <= BATCH_ROWS and size <= BATCH_BYTES and values <= BATCH_VALUES:
+        held = [part.share * one for one in (rows, values, size)]
+        if joins and all(map(le, held, (BATCH_ROWS, BATCH_VALUES, BATCH_BYTES))):
             runs[-1].append(group)
         else:
             runs.append([group])
@@ -242,11 +249,14 @@ def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> 
         with (
             _place(part.footer) as place,
             pq.ParquetFile(
-                place, metadata=part.footer.metadata, page_checksum_verification=True
+                place,
+                metadata=part.footer.metadata,
+                page_checksum_verification=True,
+                **(IN_PIECES if part.share > 1 and of_file.filesystem is None else {}),
             ) as file,
         ):
             asked = None
-            for data in _batches(file, part.footer, groups, stored):
+            for data in _batches(file, part, groups, stored):
                 if of_file.filesystem is None:
                     check_unchanged(of_file, part.footer.identity)
                 elif asked is None:
@@ -293,22 +303,25 @@ def _is_utf8(name: bytes) -> bool:
     return True
 
 
-def _batches(file: Any, footer: Footer, groups: list[Group], columns: list[str]) -> Iterator[Any]:
+def _batches(
+    file: Any, part: ParquetPart, groups: list[Group], columns: list[str]
+) -> Iterator[Any]:
     """Yield the record batches of row groups, with about BATCH_VALUES values a column.
 
     Row groups are read one at a time, even if they are joined. If pyarrow read them together, it
     would replace values that are missing in a row group by values of the next one.
     """
     if len(groups) == 1:
-        yield from _group_batches(file, footer, groups[0], columns)
+        yield from _group_batches(file, part, groups[0], columns)
         return
-    batches = [data for group in groups for data in _group_batches(file, footer, group, columns)]
+    batches = [data for group in groups for data in _group_batches(file, part, group, columns)]
     yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
-def _group_batches(file: Any, footer: Footer, group: Group, columns: list[str]) -> Iterator[Any]:
+def _group_batches(file: Any, part: ParquetPart, group: Group, columns: list[str]) -> Iterator[Any]:
     """Yield the batches of one row group; raise InputError if they contradict the footer."""
-    largest = max(1, min(BATCH_ROWS, BATCH_VALUES * group.rows // group.most_values))
+    footer, most = part.footer, BATCH_VALUES * group.rows // group.most_values
+    largest = max(1, min(BATCH_ROWS, most) // part.share)
     batch_rows = -(-group.rows // -(-group.rows // largest))
     if not columns:  # the folder names give all columns
         for start in range(0, group.rows, batch_rows):
