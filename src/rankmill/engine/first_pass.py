@@ -11,7 +11,7 @@ from rankmill.engine.catalogue_inputs import with_catalogue
 from rankmill.engine.cuts import with_ways
 from rankmill.engine.held_labels import HeldLabels, check_labelled, check_width, read_labels
 from rankmill.engine.job import Job
-from rankmill.engine.memory import IdRange, check_room, id_ranges, restrict
+from rankmill.engine.memory import IdRange, bytes_of_all, check_room, id_ranges, restrict
 from rankmill.engine.progress import Progress
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
@@ -67,11 +67,12 @@ def _score_all(
     """Score a system with all labels in memory, or by ranges of ids if the labels do not fit."""
 
     def score(ranges: Sequence[IdRange]) -> Tally:
-        left = check_room(labels.input, predictions, ranges, job.memory)
+        left = check_room(labels.input, predictions, ranges, whole, job.memory)
         how = replace(job, memory=left), labels, predictions, workers, report
         return _score_ranges(*how, [*ranges] or [None])
 
-    ranges = id_ranges(labels.input, predictions, job)
+    whole = bytes_of_all(labels.input)
+    ranges = id_ranges(labels.input, predictions, job, whole)
     if ranges:
         with contextlib.suppress(UnsortedError):
             return score(ranges)
