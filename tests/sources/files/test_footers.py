@@ -200,5 +200,5 @@ def test_fields_that_no_footer_has_yet_are_passed_over(kind: bytes, value: bytes
     number_of_rows = b"\x06\x06\x0e"  # field 3, with its number written in full
     data = np.frombuffer(kind + value + number_of_rows + b"\x00", np.uint8)
     assert parse_footer(data, rows, chunks[0], chunks)
-    assert rows.tolist() == [7, len(data) - 4, len(data) - 1]
+    assert rows.tolist() == [7, len(data) - 4, len(data)]
     assert not parse_footer(data[:-1], rows, chunks[0], chunks)
