@@ -91,7 +91,8 @@ def _footers(files: Sequence[File]) -> list[Footer]:
         return [footer for block in read for footer in block]
 
 
-def _source(name: str, parts: list[ParquetPart]) -> Source:
+def _source(name: str, parts: list[ParquetPart], *, apart: bool = False) -> Source:
+    """The source of files; those that may overlap in their ids are read `apart` in ranges."""
     return Source(
         name=name,
         schemas={part.footer.name: part.schema for part in parts},
@@ -99,7 +100,7 @@ def _source(name: str, parts: list[ParquetPart]) -> Source:
         sizes=lambda columns: {name: _size(parts, name) for name in columns},
         pieces=lambda columns: [
             _read_files(some, columns) if len(some) > 1 else _read_groups(*some[0], columns)
-            for some in _runs_of_files(parts, columns)
+            for some in _runs_of_files(parts, columns, 1 if apart else FILES_AT_ONCE)
         ],
         row_groups=partial(_row_groups, parts),
         within=partial(_within, name, parts),
@@ -124,7 +125,8 @@ def _within(
     chosen: dict[int, set[int]] = {}
     for group in groups:
         chosen.setdefault(group.file, set()).add(group.number)
-    source = _source(name, [replace(parts[i], groups=chosen[i]) for i in sorted(chosen)])
+    chosen_parts = [replace(parts[i], groups=chosen[i]) for i in sorted(chosen)]
+    source = _source(name, chosen_parts, apart=True)
 
     def read(columns: list[str]) -> list[str]:  # the ids tell which rows are within
         return columns if query in columns else [*columns, query]
@@ -201,7 +203,7 @@ def _are_apart(kinds: Iterable[Any]) -> bool:
 
 
 def _runs_of_files(
-    parts: list[ParquetPart], columns: list[str]
+    parts: list[ParquetPart], columns: list[str], most: int
 ) -> list[list[tuple[ParquetPart, list[Group]]]]:
     """The row groups to read of each file; those of small files with one schema are joined.
 
@@ -221,7 +223,7 @@ def _runs_of_files(
             ]
             own = sizes[0] if len(sizes) == 1 else tuple(map(sum, zip(*sizes, strict=True)))
             held = tuple(map(add, held, own))
-            if joined and all(map(le, held, MOST_AT_ONCE)) and len(runs[-1]) < FILES_AT_ONCE:
+            if joined and all(map(le, held, MOST_AT_ONCE)) and len(runs[-1]) < most:
                 runs[-1].append((part, groups))
             else:
                 runs.append([(part, groups)])
