@@ -53,9 +53,12 @@ class Workers:
     threads : int, optional
         The number of threads; by default the number of CPUs. A UsageError is raised if it is not
         positive.
+    ahead : int
+        How many pieces a thread reads side by side; with 1, few batches wait as well.
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, ahead: int = 2) -> None:
+        self._ahead = ahead
         if threads is not None:
             self.threads = thread_count(threads)
         self._begun: ThreadPoolExecutor | None = None
@@ -169,11 +172,12 @@ class Workers:
         """
         for piece in begun:
             self._take_step(piece, work)
-        most = 8 * self.threads
+        most = (8 if self._ahead > 1 else 2) * self.threads
         waiting = sum(len(piece.results) for piece in begun)
         reading = [piece for piece in begun if not piece.ended]
-        # Two pieces a thread: no thread has to wait until this thread submits more work.
-        while unread and len(reading) < 2 * self.threads and max(waiting, len(begun)) < most:
+        # With two pieces a thread, none has to wait until this thread submits more work.
+        pieces = self._ahead * self.threads
+        while unread and len(reading) < pieces and max(waiting, len(begun)) < most:
             begun.append(_Piece(unread.popleft()))
             reading.append(begun[-1])
         for piece in reading:

@@ -357,9 +357,9 @@ def test_bounds_of_ids_are_not_read_where_labels_fit() -> None:
         job, rankmill.Labels(table, item="items"), {"": rankmill.Predictions(table, item="items")}
     ) as (labels, inputs):
         asking = replace(labels, source=replace(labels.source, row_groups=unread))
-        assert id_ranges(asking, inputs[""], job) == []
+        assert id_ranges(asking, inputs[""], job, 1) == []
         with pytest.raises(AssertionError, match="were asked for"):
-            id_ranges(replace(asking, source=replace(asking.source, rows=1 << 40)), inputs[""], job)
+            id_ranges(asking, inputs[""], job, 1 << 40)
 
 
 def test_labels_of_a_range_without_predictions_count(tmp_path: Path, ranges: list[int]) -> None:

@@ -147,7 +147,7 @@ def _steps(direction: int) -> Iterator[Callable[[], object]]:
     yield from (_join_counts, _compare)
     empty = np.zeros((1, 1, CHUNK_FIELDS), np.int64)
     # Parquet files need this one.
-    yield partial(parse_footer, np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)
+    yield partial(parse_footer, np.zeros(1, np.uint8), np.zeros(3, np.int64), empty[0], empty)
 
 
 def _tables() -> Iterator[tuple[Any, Any]]:

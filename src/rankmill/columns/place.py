@@ -18,6 +18,9 @@ class Place(NamedTuple):
         What is numbered: rows from 0, or the lines of a text from 1.
     lines : int64 array or None
         The number of each row if they do not follow each other.
+    files : tuple of (int, Place)
+        For rows of several files: where those of each begin, and their place in it. The other
+        fields are those of the first file.
 
     Examples
     --------
@@ -29,9 +32,19 @@ class Place(NamedTuple):
     first: int = -1
     unit: str = "row"
     lines: np.ndarray | None = None
+    files: "tuple[tuple[int, Place], ...]" = ()
+
+    def at(self, i: int) -> "Place":
+        """The place of the rows from row i on, in the one file that holds this row."""
+        if not self.files:
+            return self.onwards(i)
+        start, place = [one for one in self.files if one[0] <= i][-1]
+        return place.onwards(i - start)
 
     def of(self, i: int) -> str:
         """The place of row i, such as "row 7"; an empty text if it is not known."""
+        if self.files:
+            return self.at(i).of(0)
         return "" if self.first < 0 else f"{self.unit} {self.number(i)}"
 
     def number(self, i: int) -> int:
@@ -40,6 +53,9 @@ class Place(NamedTuple):
 
     def onwards(self, i: int) -> "Place":
         """The place of the rows from row i on."""
+        if self.files:
+            later = [(start - i, place) for start, place in self.files if start > i]
+            return self.at(i)._replace(files=((0, self.at(i)), *later))
         if self.first < 0:
             return self
         lines = None if self.lines is None else self.lines[i:]

@@ -233,7 +233,7 @@ def score_systems(
     told = progress_of(progress)
     with (
         open_job(job, labels, runs, facts) as (label_input, inputs),
-        Workers(threads) as workers,
+        Workers(threads, job.ahead) as workers,
         closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
     ):
         several = len(runs) > 1

@@ -11,12 +11,13 @@ from rankmill.engine.catalogue_inputs import with_catalogue
 from rankmill.engine.cuts import with_ways
 from rankmill.engine.held_labels import HeldLabels, check_labelled, check_width, read_labels
 from rankmill.engine.job import Job
-from rankmill.engine.memory import IdRange, check_room, id_ranges, restrict
+from rankmill.engine.memory import IdRange, bytes_of_all, check_room, id_ranges, restrict
 from rankmill.engine.progress import Progress
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError
+from rankmill.io.overflow import Overflow
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.results import audit
 from rankmill.sources.inputs.inputs import Input, map_lists
@@ -39,7 +40,7 @@ def run(
     """Score the predictions of each system, one after the other; the labels are read only once.
 
     Yields the tally of each system. Its `state` covers all queries. The values of each query are in
-    it if the job keeps them.
+    it if the job keeps them. What it has on disk is gone when the next is asked for, or the end.
     """
     job = with_catalogue(job, catalogue, labels.input, workers)
     known = [one.source.rows for one in inputs.values()]
@@ -53,10 +54,11 @@ def run(
                 told = before + done
                 progress(told, rows)
 
-        tally = _score_all(job, labels, predictions, workers, report)
-        before += tally.rows if predictions.source.rows is None else predictions.source.rows
-        yield tally
-        del tally  # the caller may free its memory before the next system is scored
+        with Overflow(predictions.source.name, "confidences and counts of items") as file:
+            tally = _score_all(replace(job, file=file), labels, predictions, workers, report)
+            before += tally.rows if predictions.source.rows is None else predictions.source.rows
+            yield tally
+            del tally  # the caller may free its memory before the next system is scored
 
 
 def _score_all(
@@ -65,11 +67,12 @@ def _score_all(
     """Score a system with all labels in memory, or by ranges of ids if the labels do not fit."""
 
     def score(ranges: Sequence[IdRange]) -> Tally:
-        left = check_room(labels.input, predictions, ranges, job.memory)
+        left = check_room(labels.input, predictions, ranges, whole, job.memory)
         how = replace(job, memory=left), labels, predictions, workers, report
         return _score_ranges(*how, [*ranges] or [None])
 
-    ranges = id_ranges(labels.input, predictions, job)
+    whole = bytes_of_all(labels.input)
+    ranges = id_ranges(labels.input, predictions, job, whole)
     if ranges:
         with contextlib.suppress(UnsortedError):
             return score(ranges)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from rankmill.errors import UsageError, positive
+from rankmill.io.overflow import Overflow
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.gains import canonical_gain_function, least_gain
 from rankmill.metrics.aggregate import (
@@ -26,7 +27,7 @@ from rankmill.metrics.sums import Term, read_sums
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.semantics.semantics import Counting, Semantics
-from rankmill.sources.input_options import MEMORY
+from rankmill.sources.input_options import FRUGAL, MEMORY
 from rankmill.sources.inputs.inputs import Input, open_inputs
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.facts import NO_FACTS, Kind
@@ -74,6 +75,8 @@ class Job:
         Whether every prediction is kept with its ids for a metric over all predictions.
     part : bool
         Whether this is a part of an evaluation, which may have no labels of its own.
+    file : Overflow or None
+        Where aggregates put what needs more memory; the run that made it closes it.
     """
 
     metrics: tuple[Metric, ...]
@@ -95,9 +98,15 @@ class Job:
     cuts: Any = None
     by: tuple[str, ...] = ()
     sums: tuple[str, ...] = ()
+    file: Overflow | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", positive(self.memory, "memory"))
+
+    @property
+    def ahead(self) -> int:
+        """How many pieces of the inputs a thread reads side by side."""
+        return 1 if self.memory < FRUGAL else 2
 
     @property
     def per_query(self) -> list[Metric]:
@@ -124,7 +133,7 @@ class Job:
     @cached_property
     def needs(self) -> dict[type[Need], AggregateSettings]:
         """What its metrics need, each behind what it needs itself."""
-        more: Any = {"catalogue": self.catalogue, "beside": bool(self.beside)}
+        more: Any = {"catalogue": self.catalogue, "beside": bool(self.beside), "file": self.file}
         users = _users_of_needs((*self.metrics, *self.aside))
         return {
             need: AggregateSettings(some[0], self.semantics, self.memory, users=some, **more)
@@ -205,7 +214,8 @@ class Job:
         more = (memory, self.holds_rows, self.part, self.catalogue)
         every = {one.text: one for one in (*self.metrics, *self.aside)}
         asked = {
-            name: AggregateSettings(metric, self.semantics, *more) for name, metric in every.items()
+            name: AggregateSettings(metric, self.semantics, *more, file=self.file)
+            for name, metric in every.items()
         }
         left_out = [name for name in self.kinds if name.endswith(OF_GROUPS)]
         for name in left_out:

@@ -90,25 +90,34 @@ def bytes_of_vectors(features: Input) -> int:
     return 2 * 8 * sum(count for count, _ in sizes.values())
 
 
-def bytes_at_once(labels: Input, predictions: Input, ranges: Sequence[IdRange]) -> tuple[int, int]:
-    """Return the bytes of the labels that are held at once, and of a list of mean length."""
+def bytes_at_once(
+    labels: Input, predictions: Input, ranges: Sequence[IdRange], whole: int
+) -> tuple[int, int]:
+    """Return the bytes of the labels that are held at once, and of a list of mean length.
+
+    `whole` are the bytes of all labels.
+    """
     held = max((bytes_of_groups(labels, one.labels) for one in ranges), default=0)
     values = 0
     if predictions.source.format and predictions.columns.wide and predictions.source.rows:
         item = predictions.columns.item
         values = predictions.source.sizes([item])[item][0] // predictions.source.rows
-    return held or bytes_of_all(labels), A_LISTED * values
+    return held or whole, A_LISTED * values
 
 
-def check_room(labels: Input, predictions: Input, ranges: Sequence[IdRange], memory: int) -> int:
+def check_room(
+    labels: Input, predictions: Input, ranges: Sequence[IdRange], whole: int, memory: int
+) -> int:
     """Return how many of the bytes allowed are left beside the labels, but a quarter at least.
+
+    `whole` are the bytes of all labels.
 
     Raises
     ------
     ResourceError
         If files need more at once than is allowed.
     """
-    held, a_list = bytes_at_once(labels, predictions, ranges)
+    held, a_list = bytes_at_once(labels, predictions, ranges, whole)
     for one, size, what, todo in (
         (labels, held, "its labels take", ", or hold ranges of them: 'rankmill docs memory'"),
         (predictions, a_list, "a list, which is read as a whole, takes", ""),
@@ -128,8 +137,11 @@ def _shares(job: Job, predictions: Input) -> bool:
     return held or not predictions.columns.wide
 
 
-def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
-    """Return the ranges to evaluate; none if all labels fit or the inputs are not sorted."""
+def id_ranges(labels: Input, predictions: Input, job: Job, whole: int) -> list[IdRange]:
+    """Return the ranges to evaluate; none if all labels fit or the inputs are not sorted.
+
+    `whole` are the bytes of all labels.
+    """
     semantics = job.semantics
     if (
         job.keep_values  # the values take as much memory as the labels
@@ -143,7 +155,7 @@ def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
     ):
         return []
     room = max(LEAST, job.memory // 2 if _shares(job, predictions) else job.memory)
-    if bytes_of_all(labels) <= room:
+    if whole <= room:
         return []  # checked before the bounds of ids, which take a second to read from a big footer
     of_labels = _row_groups(labels)
     total = bytes_of_groups(labels, of_labels)
@@ -210,7 +222,7 @@ def _between(groups: list[RowGroup], low: Any, high: Any) -> list[RowGroup]:
 def _same_ids(one: Input) -> bool:
     """Return whether ids have one type in all files. If not, all rows are compared (or refused)."""
     return all(
-        len({schema.field(name).type for schema in one.source.schemas.values()}) == 1
+        len({schema.field(name).type for schema in one.source.kinds().values()}) == 1
         for name in (one.columns.query, one.columns.item)
     )
 

@@ -100,7 +100,7 @@ def part_states(
     job, told = replace(job, keep_values=False), progress_of(progress)
     with (
         open_job(job, labels, runs, facts) as (label_input, inputs),
-        Workers(threads) as workers,
+        Workers(threads, job.ahead) as workers,
     ):
         if samples is not None:
             label_input = _divided(label_input, share, samples["labels"])
@@ -108,11 +108,18 @@ def part_states(
             inputs = {name: _divided(one, share, sample) for name, one in inputs.items()}
         held = HeldLabels(label_input)
         with closing(run(job, held, inputs, workers, told, catalogue)) as tallies:
-            return {name: next(tallies).state for name in inputs}
+            return {name: in_memory(next(tallies).state) for name in inputs}
 
 
 def _divided(one: Input, share: Share | None, sample: Sample) -> Input:
     return replace(one, source=divided(one.source, one.columns.query, share, sample))
+
+
+def in_memory(state: State) -> State:
+    """Return a state with nothing in the file of the run that made it, which ends."""
+    held = {name: one.in_memory() for name, one in state.aggregates.items()}
+    slices = {key: in_memory(one) for key, one in state.slices.items()}
+    return replace(state, aggregates=held, slices=slices)
 
 
 def check_in_parts(job: Job) -> None:

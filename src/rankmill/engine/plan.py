@@ -130,13 +130,13 @@ def _plan(
     if job.keep_values:
         needed += 8 * (of_labels["rows"] or 0) * len(job.values_kept) * len(inputs)
     more, beside_them, items, text = _beside(catalogue, label_input, memory)
-    extra = least = 0
+    extra, least, whole = 0, 0, bytes_of_all(label_input)
     for name, one in inputs.items():
         held = _needed(job, Sizes(described[name]["values"], items, text, threads, memory))
         if not one.columns.wide:
             held += min(memory, (one.source.rows or described[name]["values"]) * BYTES_A_ROW)
-        ranges = id_ranges(label_input, one, job)
-        at_once = bytes_at_once(label_input, one, ranges)
+        ranges = id_ranges(label_input, one, job, whole)
+        at_once = bytes_at_once(label_input, one, ranges, whole)
         held += at_once[0] + (NOT_GIVEN_BACK if ranges else 0)
         extra, least = max(extra, held), max(least, *at_once)
     none = Sizes(0, 0, 0, threads, memory)

@@ -107,7 +107,7 @@ def _kind(inputs: Sequence[Input], role: str) -> tuple[Any, bool]:
 
 def _number_type(one: Input, name: str) -> Any:
     """The type of confidences or gains: float where all are, which takes half of double."""
-    found = {schema.field(name).type for schema in one.source.schemas.values()}
+    found = {schema.field(name).type for schema in one.source.kinds().values()}
     found = {kind.value_type if is_list_type(kind) else kind for kind in found}
     narrow = all(kinds.is_float32(kind) or kinds.is_float16(kind) for kind in found)
     return pa.float32() if narrow else pa.float64()

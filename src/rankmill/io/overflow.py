@@ -1,12 +1,11 @@
 """Temporary files for what does not fit into memory."""
 
 import tempfile
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any, cast
+from typing import IO, Any, Self, cast
 
 import pyarrow as pa
 
@@ -24,7 +23,8 @@ def temporary_file(name: str) -> IO[bytes]:
 class Overflow:
     """Bytes that do not fit into memory, in a temporary file that is made when it is needed.
 
-    The file has no name if the system allows it, so it disappears however the process ends.
+    Whoever makes it closes it, with a `with` block; any thread may add and read. The file has no
+    name if the system allows it, so it disappears however the process ends.
 
     Parameters
     ----------
@@ -37,51 +37,40 @@ class Overflow:
     def __init__(self, name: str, what: str) -> None:
         self._name, self._what = name, f"{name}: {what}"
         self._file: IO[bytes] | None = None
-        self._end = 0
+        self._end, self._closed, self._lock = 0, False, Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def add(self, data: Any) -> tuple[int, int]:
         """Append a buffer; return what `read` takes. Raises ResourceError if that fails."""
-        self._file = file = self._file or temporary_file(self._name)
-        with on_disk(self._what, ", or allow more memory"):
+        with self._lock, on_disk(self._what, ", or allow more memory"):
+            if self._closed:  # after Ctrl-C, a thread may still be at work
+                raise ValueError("the overflow is closed")
+            self._file = file = self._file or temporary_file(self._name)
             if file.tell() != self._end:  # a seek would flush what was just written
                 file.seek(self._end)
             size = file.write(data)
-        self._end += size
-        return self._end - size, size
+            self._end += size
+            return self._end - size, size
 
     def read(self, place: tuple[int, int]) -> Any:
         """Return a buffer that was added."""
         assert self._file is not None
-        with on_disk(self._what, ", or allow more memory"):
+        with self._lock, on_disk(self._what, ", or allow more memory"):
             self._file.seek(place[0])
             return pa.py_buffer(self._file.read(place[1]))
 
     def close(self) -> None:
         """Remove the file."""
-        if self._file is not None:
-            with suppress(OSError):  # a late write error does no harm: nothing is needed any more
-                self._file.close()
-
-
-class SharedOverflow:
-    """An overflow that several threads use. It disappears with what is in it.
-
-    Another process has one of its own: what is in it travels as rows.
-    """
-
-    what = ""  # is held, for messages
-
-    def __init__(self) -> None:
-        self._file, self._lock = Overflow("predictions", self.what), Lock()
-        weakref.finalize(self, self._file.close)
-
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return type(self), ()
-
-    def read(self, place: tuple[int, int]) -> Any:
-        """Return what stands at a place."""
         with self._lock:
-            return self._file.read(place)
+            self._closed = True
+            if self._file is not None:
+                with suppress(OSError):  # a late write error does no harm: nothing is needed now
+                    self._file.close()
 
 
 @contextmanager

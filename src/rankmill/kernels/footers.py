@@ -33,7 +33,7 @@ def signed(number):
 
 
 @kernel
-def parse_footer(data, out_rows, out_groups, out_chunks):
+def parse_footer(data, out_file, out_groups, out_chunks):
     """Write what a footer says, and return whether the footer is whole.
 
     Each place is checked before its byte is read, and a count is refused if the remaining bytes
@@ -44,8 +44,9 @@ def parse_footer(data, out_rows, out_groups, out_chunks):
     ----------
     data : uint8[n]
         The footer, without its length and the magic bytes.
-    out_rows : int64[1]
-        The number of rows of the file.
+    out_file : int64[3]
+        The number of rows of the file, and where the fields begin and end that say what rows it
+        has: all other fields say what they are.
     out_groups : int64[row groups, 2]
         The number of rows of each row group, and its uncompressed bytes.
     out_chunks : int64[row groups, columns, CHUNK_FIELDS]
@@ -61,6 +62,7 @@ def parse_footer(data, out_rows, out_groups, out_chunks):
     depth = at = 0
     kinds[0] = -1
     field[0] = 0
+    out_file[1:] = size
     while depth >= 0:
         in_list = kinds[depth] >= 0
         if in_list:
@@ -76,6 +78,7 @@ def parse_footer(data, out_rows, out_groups, out_chunks):
             header = np.int64(data[at])
             at += 1
             kind = header & 15
+            begin = at - 1
             if kind == 0:
                 depth -= 1
                 continue
@@ -85,6 +88,11 @@ def parse_footer(data, out_rows, out_groups, out_chunks):
                 if at < 0:
                     return False
                 field[depth] = signed(number)
+            if depth == 0:
+                if 3 <= field[0] <= 4:
+                    out_file[1] = min(out_file[1], begin)
+                elif begin > out_file[1]:
+                    out_file[2] = min(out_file[2], begin)
 
         in_group = depth >= 2 and field[0] == 4
         in_chunk = depth >= 4 and in_group and field[2] == 1
@@ -106,7 +114,7 @@ def parse_footer(data, out_rows, out_groups, out_chunks):
                 return False
             number = signed(number)
             if depth == 0 and field[0] == 3:
-                out_rows[0] = number
+                out_file[0] = number
             elif in_group and depth == 2 and field[2] == 3:
                 out_groups[group, 0] = number
             elif in_group and depth == 2 and field[2] == 2:

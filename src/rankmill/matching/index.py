@@ -211,11 +211,12 @@ class _GrowingLists:
 
 def repeated_query(queries: Ids, i: int, place: Place, row: int) -> RepeatedQueryError:
     """Return the error for query i, which an earlier row already has; it is `row` of its place."""
+    place = place.at(row)
     counted = ", counted from 0" if place.unit == "row" else ""
     return RepeatedQueryError(
         i,
         f"{place.source}: query {id_text(queries, i)} appears a second time in "
-        f"{place.of(row)}{counted}; expected one row per query, as the items are lists: merge or "
+        f"{place.of(0)}{counted}; expected one row per query, as the items are lists: merge or "
         "drop its rows, or if several columns make a query, name them all, as --query A,B on the "
         "command line, query=[...] of Labels and Predictions in Python",
     )

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import UsageError
+from rankmill.io.overflow import Overflow
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits
 from rankmill.matching.index import LabelIndex
@@ -54,6 +55,8 @@ class AggregateSettings(NamedTuple):
         Whether they were given.
     users : tuple of Metric
         The metrics that need it, if it is a need, of which `metric` is the first.
+    file : Overflow or None
+        Where that goes which needs more than `memory`; None if all stays in memory.
     """
 
     metric: Metric
@@ -64,13 +67,11 @@ class AggregateSettings(NamedTuple):
     catalogue: KnownItems | None = None
     beside: bool = False
     users: tuple[Metric, ...] = ()
+    file: Overflow | None = None
 
 
 class Sizes(NamedTuple):
-    """What a plan knows: how many predictions, items and threads there are, and bytes.
-
-    They are those of the texts of items, and those that may be kept.
-    """
+    """What a plan knows: counts, the bytes of the texts of items, and those that may be kept."""
 
     predictions: int
     items: int
@@ -348,10 +349,7 @@ def _with_theirs(needs: Iterable[type[Need]]) -> Iterator[type[Need]]:
 def kinds_of(
     metrics: Sequence[Metric], weight: str | None, jackknife: bool
 ) -> dict[str, type[Aggregate]]:
-    """Return the class of each aggregate of a job, by its name in the state.
-
-    They are those of its metrics, those that a `jackknife` leaves queries out with, and needs.
-    """
+    """Return the class of each aggregate, by its name: of metrics, a `jackknife` and needs."""
     kinds = {one.text: aggregate_of(one, weight) for one in metrics}
     if jackknife:
         pooled = [one for one in metrics if one.spec.jackknife]

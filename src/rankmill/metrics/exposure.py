@@ -68,7 +68,7 @@ class ExposureCounters:
         # What is shown behind the last cutoff is in the catalogue too.
         cutoffs = {one.limit for one in asked.users} | ({NO_CUTOFF} if whole else set())
         hits, labels = any(one.hits for one in kinds), whole or any(one.labels for one in kinds)
-        room = Room(max(1, asked.memory // 2) if asked.memory else None)
+        room = Room(max(1, asked.memory // 2), asked.file if asked.memory else None)
         return cls(tuple(sorted(cutoffs)), hits, labels, asked.catalogue, room)
 
     def add(self, lists: Lists, hits: Hits, repeat: np.ndarray) -> None:

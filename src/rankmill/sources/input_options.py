@@ -10,6 +10,8 @@ from rankmill.errors import UsageError
 # The default memory limit in bytes. If the confidences need more, they are read twice; if scattered
 # rows need more, they are grouped on disk.
 MEMORY = 1 << 31
+# Within less than this, batches are smaller, and fewer of them are read ahead.
+FRUGAL = 1 << 29
 
 Role = Literal["labels", "predictions", "train", "items", "features"]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import rankmill
+from rankmill.io.overflow import Overflow
 from rankmill.metrics.gap import gap as gap_module
 from rankmill.metrics.gap import runs as runs_module
 from rankmill.metrics.gap.distinct import counted
@@ -38,11 +37,11 @@ def test_counts_of_runs_are_those_of_arrays(
     monkeypatch.setattr(runs_module, "STEP", max(16, count // 500))
     every = confidences(kind, count)
     right = every[: count // 2]
-    file = RunsFile()
-    runs = tuple(file.add(counted([part])) for part in np.array_split(right, portions))
-    with Workers(2) as workers:
+    with Workers(2) as workers, Overflow("predictions", "confidences") as overflow:
+        file = RunsFile(overflow)
+        runs = tuple(file.add(counted([part])) for part in np.array_split(right, portions))
         whole = GapCounter(counted([right]), workers)
-        beside = RunsCounter(runs, every.nbytes // portions)
+        beside = RunsCounter(runs, every.nbytes // portions, file)
         for part in np.array_split(every, 20):
             whole.add(part)
             beside.add(part)
@@ -101,10 +100,3 @@ def test_a_share_of_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     scored = lists.append_column("scores", pa.array([[float(q)] for q in range(100)]))
     rankmill.evaluate(lists, scored, "gap", memory=100 * 8 * gap_module.SHARE)
     assert not written
-
-
-def test_another_process_has_a_file_of_its_own() -> None:
-    file = RunsFile()
-    file.add(counted([np.ones(3)]))
-    sent = pickle.loads(pickle.dumps(file))
-    assert sent.add(counted([np.array([0.5, 0.5])])).read(0).counts.tolist() == [2]

@@ -150,7 +150,7 @@ def parse(data: bytes) -> bool:
     shape = 3, 2, CHUNK_FIELDS
     chunks = np.full(shape, -1, np.int64)
     return parse_footer(
-        np.frombuffer(data, np.uint8), np.full(1, -1, np.int64), chunks[0, :, :2].copy(), chunks
+        np.frombuffer(data, np.uint8), np.full(3, -1, np.int64), chunks[0, :, :2].copy(), chunks
     )
 
 
@@ -195,10 +195,10 @@ def test_no_bytes_are_more_than_the_parser_can_bear() -> None:
 )
 def test_fields_that_no_footer_has_yet_are_passed_over(kind: bytes, value: bytes) -> None:
     """In a footer of a later version of the format, the known fields are read."""
-    rows = np.full(1, -1, np.int64)
+    rows = np.full(3, -1, np.int64)
     chunks = np.full((1, 1, CHUNK_FIELDS), -1, np.int64)
     number_of_rows = b"\x06\x06\x0e"  # field 3, with its number written in full
     data = np.frombuffer(kind + value + number_of_rows + b"\x00", np.uint8)
     assert parse_footer(data, rows, chunks[0], chunks)
-    assert rows.tolist() == [7]
+    assert rows.tolist() == [7, len(data) - 4, len(data)]
     assert not parse_footer(data[:-1], rows, chunks[0], chunks)

@@ -86,7 +86,8 @@ class Gap(Aggregate):
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         """Return the aggregate of no prediction."""
-        file = RunsFile() if cls.streamed and asked.memory and not asked.keep_rows else None
+        spills = cls.streamed and asked.memory and not asked.keep_rows
+        file = RunsFile(asked.file) if spills and asked.file else None
         return cls(kept=(), room=asked.memory, keep_rows=asked.keep_rows, file=file)
 
     @classmethod
@@ -165,7 +166,7 @@ class Gap(Aggregate):
         portion = min(PORTION, self.room // SHARE)
         if self.file is not None and self.runs:
             runs = (*self.runs, self.file.add(distinct(self.parts)))
-            return RunsCounter(runs, portion)
+            return RunsCounter(runs, portion, self.file)
         return GapCounter(self.correct, workers, portion)
 
     def fingerprint(self, text: str) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.io.overflow import SharedOverflow
+from rankmill.io.overflow import Overflow
 from rankmill.metrics.gap.distinct import NONE, RANGE, Distinct, counted, joined
 from rankmill.metrics.records.fingerprints import NOTHING, Seen
 
@@ -22,7 +22,7 @@ STEPS = 32
 class SortedRun(NamedTuple):
     """Distinct confidences, ascending, with their counts in a file: where each step of them is."""
 
-    file: "RunsFile"
+    file: Overflow
     heads: np.ndarray
     places: list[tuple[tuple[int, int], tuple[int, int]]]
     total: int
@@ -33,31 +33,32 @@ class SortedRun(NamedTuple):
         return Distinct(np.frombuffer(values, np.float64), np.frombuffer(counts, np.int64))
 
 
-class RunsFile(SharedOverflow):
-    """A temporary file of runs, which several threads write. It disappears with its runs.
+@dataclass(eq=False)
+class RunsFile:
+    """Where several threads write runs.
 
     Attributes
     ----------
+    file : Overflow
     dropped : bool
         Whether some confidences were not kept in memory, so that it is of no use to keep others.
     """
 
-    what = "confidences"
-    dropped = False
+    file: Overflow
+    dropped: bool = False
 
     def add(self, some: Distinct) -> SortedRun:
         """Write a run; raises ResourceError if that fails."""
         values = some.values.astype(np.float64, copy=False)
         starts = range(0, len(values), STEP)
-        with self._lock:
-            places = [
-                (
-                    self._file.add(np.ascontiguousarray(values[start : start + STEP])),
-                    self._file.add(np.ascontiguousarray(some.counts[start : start + STEP])),
-                )
-                for start in starts
-            ]
-        return SortedRun(self, values[::STEP].copy(), places, int(some.counts.sum()))
+        places = [
+            (
+                self.file.add(np.ascontiguousarray(values[start : start + STEP])),
+                self.file.add(np.ascontiguousarray(some.counts[start : start + STEP])),
+            )
+            for start in starts
+        ]
+        return SortedRun(self.file, values[::STEP].copy(), places, int(some.counts.sum()))
 
 
 class _Cursor:
@@ -151,8 +152,8 @@ class RunsAmong:
 class RunsCounter:
     """Counts confidences among correct ones that are in runs, by making runs of them too."""
 
-    def __init__(self, correct: tuple[SortedRun, ...], portion: int) -> None:
-        self._correct, self._portion, self._file = correct, portion, RunsFile()
+    def __init__(self, correct: tuple[SortedRun, ...], portion: int, file: RunsFile) -> None:
+        self._correct, self._portion, self._file = correct, portion, file
         self._waiting: list[np.ndarray] = []
         self._every: list[SortedRun] = []
 

@@ -8,7 +8,7 @@ from rankmill.columns.ids import NO_DATA, NO_PLACES, join_ids, take_ids
 from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids, build_table
 from rankmill.kernels.lists import pack_strings
 from rankmill.metrics.records.item_counts import ItemCounts
-from rankmill.metrics.records.spilled_counts import Room, SpilledCounts
+from rankmill.metrics.records.spilled_counts import Room, SpilledCounts, spilled
 
 # Integers are counted in a table of all numbers between the lowest and the highest if these are at
 # most so many, or this many times as many as all integers that were counted.
@@ -81,7 +81,8 @@ class ItemCounter:
         return items, np.column_stack([counts, self._more(items)])
 
     def _spill(self, items: Ids, counts: np.ndarray) -> None:
-        self._spilled.append(self._room.file.add(*self._widened(items, counts)))
+        assert self._room.file is not None  # else there is any room
+        self._spilled.append(spilled(self._room.file, *self._widened(items, counts)))
 
 
 class _Direct:

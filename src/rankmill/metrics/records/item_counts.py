@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from rankmill.columns.ids import NO_DATA, NO_PLACES, IdStore, join_ids, take_ids, to_ids
 from rankmill.errors import InputError
+from rankmill.io.overflow import Overflow
 from rankmill.kernels.identity import SEED, SIGNED, STRING, UNSIGNED, Ids
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.records.spilled_counts import PARTITIONS, CountsFile, SpilledCounts
+from rankmill.metrics.records.spilled_counts import PARTITIONS, SpilledCounts, spilled
 
 NO_IDS = Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, SIGNED)
 # Integers are joined by a table of all between them if these are at most so many times as many.
@@ -51,9 +52,9 @@ class ItemCounts:
 
     def merge(self, other: Self) -> Self:
         """Return the counts of both. Parts are joined before they take much more room than that."""
-        parts, spilled = (*self.parts, *other.parts), (*self.spilled, *other.spilled)
-        if spilled:
-            return type(self)(self.columns, parts, spilled).in_file(spilled[0].file)
+        parts, in_file = (*self.parts, *other.parts), (*self.spilled, *other.spilled)
+        if in_file:
+            return type(self)(self.columns, parts, in_file).in_file(in_file[0].file)
         sizes = [len(counts) for _, counts in parts]
         found = type(self)(self.columns, parts)
         if sum(sizes) > 2 * max(sizes, default=0) + ROOM:
@@ -69,10 +70,14 @@ class ItemCounts:
             object.__setattr__(self, "parts", (self._join(),))
         return self.parts[0]
 
-    def in_file(self, file: CountsFile) -> Self:
+    def in_file(self, file: Overflow) -> Self:
         """Return the counts with none in memory; those are written to a file."""
-        more = (file.add(*part) for part in self.parts)
+        more = (spilled(file, *part) for part in self.parts)
         return type(self)(self.columns, (), (*self.spilled, *more))
+
+    def in_memory(self) -> Self:
+        """Return the counts with none in a file."""
+        return type(self)(self.columns, (self.joined(),)) if self.spilled else self
 
     def partition(self, number: int) -> Self:
         """Return the counts of one of the partitions of those in files."""

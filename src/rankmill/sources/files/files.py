@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -143,7 +144,12 @@ def _find(path: str, told: str | None) -> Iterator[File]:
 
 
 def _file(path: str, base: Path) -> File:
-    return File(path, path, columns_of(Path(path).parent.relative_to(base).parts))
+    return File(path, path, _columns_between(base, os.path.dirname(path)))
+
+
+@lru_cache(1 << 8)  # thousands of files stand in one folder
+def _columns_between(base: Path, folder: str) -> dict[str, str]:
+    return columns_of(Path(folder).relative_to(base).parts)
 
 
 def columns_of(folders: Sequence[str]) -> dict[str, str]:
@@ -160,9 +166,14 @@ def _fixed(pattern: str) -> Path:
 def _files_of_directory(directory: str, told: str | None) -> list[str]:
     """The files of a directory on the disk, as `files_of_one_format` chooses them."""
     root = Path(directory)
-    found = [
-        (str(path), path.relative_to(root).parts)
-        for path in sorted(root.rglob("*"))
-        if format_of_name(path.name) is not None and path.is_file()
-    ]
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for folder, _, names in os.walk(root):
+        inner = Path(folder)
+        start, parts = str(inner / "_")[:-1], inner.relative_to(root).parts
+        found += [
+            (start + name, (*parts, name))
+            for name in names
+            if format_of_name(name) is not None and os.path.isfile(start + name)
+        ]
+    found.sort(key=lambda one: one[1])
     return files_of_one_format(directory, found, told)

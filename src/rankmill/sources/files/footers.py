@@ -6,7 +6,7 @@ chunks, but it ends the process if the file is broken or encrypted; so rankmill 
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +43,10 @@ WIDTHS = {1: 4, 2: 8, 6: None, 7: None}
 LONGEST_LIST = 1 << 24
 # If a row group has more values a byte than this, they are probably all in one very long list.
 MOST_VALUES_A_BYTE = 1 << 14
-# The end of an object in a store is asked for at once, as most footers are shorter.
-REMOTE_TAIL = 1 << 16
+# Footers may say something else in every file, such as its number of rows for pandas.
+MOST_KNOWN = 64
+# The end of a file is read at once, as most footers are shorter.
+REMOTE_TAIL, LOCAL_TAIL = 1 << 16, 1 << 13
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,10 @@ class Footer:
     file : File
     identity : tuple of int
         The identity of the file before the footer was read.
-    metadata, schema
-        The footer as pyarrow objects, which pyarrow needs to read rows.
+    metadata
+        The footer as pyarrow needs it to read rows; None if pyarrow parses it then.
+    schema
+        The same object for all files of a source whose footers say it in the same bytes.
     rows : int
         The number of rows in the file.
     groups : list of list of int
@@ -69,6 +73,8 @@ class Footer:
         The bytes of the footer.
     opened : pyarrow.NativeFile or None
         The open object of a store, as each opening asks the store for its size; None on the disk.
+    checked : dict
+        What `chunks_of` returned before.
     """
 
     file: File
@@ -80,6 +86,7 @@ class Footer:
     chunks: np.ndarray
     raw: np.ndarray
     opened: Any = None
+    checked: dict[str, list[list[int]]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -112,25 +119,37 @@ class RowGroup(NamedTuple):
     high: Any
 
 
-def read_footer(file: File) -> Footer:
+def read_footer(file: File, known: dict[bytes, tuple[Any, int]] | None = None) -> Footer:
     """Read the footer of a file, and close the file.
+
+    `known` are the schemas, and their numbers of leaf columns, of the footers read before, by all
+    bytes that say them. pyarrow parses a footer with other ones only, which takes most of the time.
 
     Raises
     ------
     InputError
         If the file is not a complete Parquet file, or its row groups contradict its number of rows.
     """
-    path = file.name
+    path, metadata = file.name, None
+    known = {} if known is None else known
     try:
         identity = file.listed or file.identity()
         remote = None if file.filesystem is None else open_ranges(file.filesystem, file.path, path)
         if remote is None:
-            with file.opened() as local:
-                tail = _tail(local, 8)
+            with open(file.path, "rb", buffering=0) as local:
+                tail = _tail(local, LOCAL_TAIL)
         else:
             tail = _tail(remote, REMOTE_TAIL)
-        with pq.ParquetFile(pa.BufferReader(tail)) as opened:
-            metadata, schema = opened.metadata, opened.schema_arrow
+        raw: np.ndarray = np.frombuffer(tail, np.uint8)[: -len(MAGIC) - 4]
+        leaves = next((count for _, count in [*known.values()][-1:]), 0)
+        parsed = _parsed(raw, 1, leaves) if leaves else None
+        nothing: tuple[Any, int] = None, -1
+        schema, of_key = known.get(parsed.key, nothing) if parsed else nothing
+        if parsed is None or of_key != leaves or parsed.error:
+            with pq.ParquetFile(pa.BufferReader(tail)) as opened:
+                metadata, schema = opened.metadata, opened.schema_arrow
+            leaves = metadata.num_columns
+            parsed = _parsed(raw, metadata.num_row_groups, leaves)
     except InputError:  # a store does not give the file
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -141,24 +160,47 @@ def read_footer(file: File) -> Footer:
         raise InputError(
             f"{path} cannot be read as Parquet: {first_line(error)}. Is it a whole Parquet file?"
         ) from None
-    raw: np.ndarray = np.frombuffer(tail, np.uint8)[: -len(MAGIC) - 4]
-    rows = np.full(1, -1, np.int64)
-    groups = np.full((metadata.num_row_groups, 2), -1, np.int64)
-    shape = metadata.num_row_groups, metadata.num_columns, CHUNK_FIELDS
-    whole = shape[0] * shape[1] <= len(raw)  # each column chunk takes more than one byte
-    if whole:
-        chunks = np.full(shape, -1, np.int64)
-        whole = parse_footer(raw, rows, groups, chunks)
-    if not whole or sum(map(_leaves, schema.types)) != metadata.num_columns:
+    if parsed is None or (metadata and sum(map(_leaves, schema.types)) != leaves):
         raise InputError(f"{path} is broken: its footer makes no sense. {REMEDY}")
-    of_file, of_groups = int(rows[0]), groups[:, 0].tolist()
-    if sum(of_groups) != of_file or min(of_groups, default=0) < 0:
-        some = ", ".join(map(str, of_groups[:5])) + (" ..." if len(of_groups) > 5 else "")
-        raise InputError(
-            f"{path} is broken: its footer says {of_file} rows, but those of its "
-            f"{len(of_groups)} row groups ({some}) add up to {sum(of_groups)}. {REMEDY}"
+    if parsed.error:
+        raise InputError(f"{path} is broken: {parsed.error}. {REMEDY}")
+    if len(known) < MOST_KNOWN:
+        schema, _ = known.setdefault(parsed.key, (schema, leaves))
+    rows, groups, chunks = parsed.rows, parsed.groups, parsed.chunks
+    return Footer(file, identity, metadata, schema, rows, groups, chunks, raw, remote)
+
+
+class _Parsed(NamedTuple):
+    """What the bytes of a footer say; `key` is all that does not depend on the rows."""
+
+    rows: int
+    groups: list[list[int]]
+    chunks: np.ndarray
+    key: bytes
+
+    @property
+    def error(self) -> str:
+        """Why the rows cannot be right; empty if they can."""
+        rows = [one[0] for one in self.groups]
+        if sum(rows) == self.rows and min(rows, default=0) >= 0:
+            return ""
+        some = ", ".join(map(str, rows[:5])) + (" ..." if len(rows) > 5 else "")
+        return (
+            f"its footer says {self.rows} rows, but those of its {len(rows)} row groups ({some}) "
+            f"add up to {sum(rows)}"
         )
-    return Footer(file, identity, metadata, schema, of_file, groups.tolist(), chunks, raw, remote)
+
+
+def _parsed(raw: np.ndarray, row_groups: int, leaves: int) -> _Parsed | None:
+    """Parse a footer of so many row groups and columns, or fewer; None if it is no such footer."""
+    if row_groups * leaves > len(raw):  # each column chunk takes more than one byte
+        return None
+    numbers, groups = np.full(3, -1, np.int64), np.full((row_groups, 2), -1, np.int64)
+    chunks = np.full((row_groups, leaves, CHUNK_FIELDS), -1, np.int64)
+    if not parse_footer(raw, numbers, groups, chunks):
+        return None
+    rows, begin, end = numbers.tolist()
+    return _Parsed(rows, groups.tolist(), chunks, bytes(raw[:begin]) + bytes(raw[end:]))
 
 
 def _tail(file: Any, at_once: int) -> bytes:
@@ -212,6 +254,8 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
         or if it could hold one list of that length and has more than MOST_VALUES_A_BYTE values a
         byte.
     """
+    if column in footer.checked:
+        return footer.checked[column]
     place = footer.schema.get_field_index(column)
     is_list = is_list_type(footer.schema.field(place).type)
     chunks: list[list[int]] = footer.chunks[
@@ -239,6 +283,7 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
                 f"{rows} lists of {whole} bytes; a list is read whole, and may hold "
                 f"{LONGEST_LIST} values at most: cut the lists at the ranks that count"
             )
+    footer.checked[column] = chunks
     return chunks
 
 

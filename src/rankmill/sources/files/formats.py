@@ -1,6 +1,7 @@
 """The formats of files: their names, their suffixes, and how the content tells them apart."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rankmill.errors import InputError, UsageError
@@ -96,11 +97,15 @@ def format_of_name(name: str) -> str | None:
     >>> format_of_name("labels.csv.gz"), format_of_name("labels.txt")
     ('csv', None)
     """
-    base = name.lower()
+    return _format_of_suffixes(".".join(["", *name.lower().rsplit(".", 2)[1:]]))
+
+
+@lru_cache(1 << 8)  # thousands of files have the same
+def _format_of_suffixes(end: str) -> str | None:
     for suffix in COMPRESSIONS:
-        base = base.removesuffix(suffix)
+        end = end.removesuffix(suffix)
     for kind, one in FORMATS.items():
-        if base.endswith(one.suffixes):
+        if end.endswith(one.suffixes):
             return kind
     return None
 

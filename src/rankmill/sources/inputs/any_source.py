@@ -177,7 +177,7 @@ def _open_files(files: list[File], name: str, asked: InputOptions) -> Source:
     module = importlib.import_module(f"rankmill.sources.{FORMATS[kind].module}")
     with outside(name):
         source: Source = module.open_files(files, name, replace(asked, format=kind))
-    for file, schema in source.schemas.items():
+    for file, schema in source.kinds().items():
         _check_names(file, schema)
     return _bounded(source)
 

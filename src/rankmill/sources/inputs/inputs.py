@@ -72,7 +72,7 @@ class Input:
 
     def types(self, name: str) -> set[Any]:
         """The Arrow types of a column, over all files; for lists, of their items."""
-        return {value_type(schema.field(name).type) for schema in self.source.schemas.values()}
+        return {value_type(schema.field(name).type) for schema in self.source.kinds().values()}
 
 
 def open_input(

@@ -1,10 +1,12 @@
 """Read Parquet files."""
 
+import itertools
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import add, le
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,12 +31,21 @@ from rankmill.sources.files.footers import (
     read_footer,
     row_groups,
 )
-from rankmill.sources.input_options import InputOptions
+from rankmill.sources.input_options import FRUGAL, InputOptions
 from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
 from rankmill.sources.rows.ranges_of_ids import rows_within
 from rankmill.threads import Workers
 
 FOOTERS_AT_ONCE = 16
+FOOTERS_IN_TURN = 64  # of files on the disk, which a thread reads
+# Small files are read together, but no more than take a fraction of a second.
+FILES_AT_ONCE = 256
+# How many times smaller batches are within little memory; column chunks, which may be large,
+# are then read in pieces.
+FEWER = 4
+IN_PIECES: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 18}
+READ_WHOLE = 1 << 15  # pyarrow takes a third less time for bytes than for a file with so many
+MOST_AT_ONCE = BATCH_ROWS, BATCH_VALUES, BATCH_BYTES
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,7 @@ class ParquetPart:
     schema: Any
     folders: dict[str, Any]
     groups: Collection[int]  # the numbers of the row groups to read
+    share: int = 1  # so many times smaller than usual are batches and what is read for them
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
@@ -57,33 +69,38 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     """
     footers = _footers(files)
     columns = folder_columns(files, [footer.schema for footer in footers])
-    parts = [
-        ParquetPart(
-            footer, whole_schema(footer.schema, of_file), of_file, range(len(footer.groups))
-        )
-        for footer, of_file in zip(footers, columns, strict=True)
-    ]
+    schemas: dict[Any, Any] = {}  # files with the same columns share one
+    parts = []
+    for footer, of_file in zip(footers, columns, strict=True):
+        kind = id(footer.schema), *((name, one.type) for name, one in of_file.items())
+        if kind not in schemas:
+            schema = whole_schema(footer.schema.remove_metadata(), of_file)
+            schemas[kind] = schemas.setdefault(schema, schema)
+        groups, share = range(len(footer.groups)), FEWER if asked.memory < FRUGAL else 1
+        parts.append(ParquetPart(footer, schemas[kind], of_file, groups, share))
     return _source(name, parts)
 
 
 def _footers(files: Sequence[File]) -> list[Footer]:
-    """The footers of files; those in stores are read side by side, as each takes its time."""
-    if len(files) == 1 or files[0].filesystem is None:
-        return [read_footer(file) for file in files]
+    """The footers of files, which are read side by side: in stores each takes its time."""
+    known: dict[bytes, tuple[Any, int]] = {}
+    some = 1 if files[0].filesystem is not None else FOOTERS_IN_TURN
     with Workers(FOOTERS_AT_ONCE) as workers:
-        return list(workers.map(read_footer, files))
+        blocks = (files[start : start + some] for start in range(0, len(files), some))
+        read = workers.map(lambda block: [read_footer(file, known) for file in block], blocks)
+        return [footer for block in read for footer in block]
 
 
-def _source(name: str, parts: list[ParquetPart]) -> Source:
+def _source(name: str, parts: list[ParquetPart], *, apart: bool = False) -> Source:
+    """The source of files; those that may overlap in their ids are read `apart` in ranges."""
     return Source(
         name=name,
         schemas={part.footer.name: part.schema for part in parts},
         rows=sum(part.footer.rows for part in parts),
         sizes=lambda columns: {name: _size(parts, name) for name in columns},
         pieces=lambda columns: [
-            _read_groups(part, groups, columns)
-            for part in parts
-            for groups in _runs_of_groups(part, columns)
+            _read_files(some, columns) if len(some) > 1 else _read_groups(*some[0], columns)
+            for some in _runs_of_files(parts, columns, 1 if apart else FILES_AT_ONCE)
         ],
         row_groups=partial(_row_groups, parts),
         within=partial(_within, name, parts),
@@ -108,7 +125,8 @@ def _within(
     chosen: dict[int, set[int]] = {}
     for group in groups:
         chosen.setdefault(group.file, set()).add(group.number)
-    source = _source(name, [replace(parts[i], groups=chosen[i]) for i in sorted(chosen)])
+    chosen_parts = [replace(parts[i], groups=chosen[i]) for i in sorted(chosen)]
+    source = _source(name, chosen_parts, apart=True)
 
     def read(columns: list[str]) -> list[str]:  # the ids tell which rows are within
         return columns if query in columns else [*columns, query]
@@ -155,9 +173,10 @@ class Group(NamedTuple):
 def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
     """The row groups to read; adjacent small row groups are joined."""
     names = [name for name in columns if name not in part.folders]
-    kinds = [part.schema.field(name).type for name in names]
-    # Lists of dictionary-encoded items are not joined, because Arrow cannot join the dictionaries.
-    apart = any(is_list_type(kind) and is_dictionary(kind.value_type) for kind in kinds)
+    if len(part.footer.groups) == 1 and part.groups and part.footer.rows:  # a small file, mostly
+        counts = {name: chunks_of(part.footer, name)[0][VALUES] for name in names}
+        return [[Group(0, 0, part.footer.rows, counts)]]
+    apart = _are_apart(part.schema.field(name).type for name in names)
     chunks = {name: chunks_of(part.footer, name) for name in names}
     runs: list[list[Group]] = []
     start = rows = size = values = 0
@@ -169,12 +188,59 @@ def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
             continue
         rows, size, values = rows + its_rows, size + its_bytes, values + group.most_values
         joins = not apart and runs and runs[-1][-1].number == number - 1
-        if joins and rows <= BATCH_ROWS and size <= BATCH_BYTES and values <= BATCH_VALUES:
+        held = [part.share * one for one in (rows, values, size)]
+        if joins and all(map(le, held, (BATCH_ROWS, BATCH_VALUES, BATCH_BYTES))):
             runs[-1].append(group)
         else:
             runs.append([group])
             rows, size, values = its_rows, its_bytes, group.most_values
     return runs
+
+
+def _are_apart(kinds: Iterable[Any]) -> bool:
+    """Whether Arrow cannot join columns of these types: lists of dictionary-encoded items."""
+    return any(is_list_type(kind) and is_dictionary(kind.value_type) for kind in kinds)
+
+
+def _runs_of_files(
+    parts: list[ParquetPart], columns: list[str], most: int
+) -> list[list[tuple[ParquetPart, list[Group]]]]:
+    """The row groups to read of each file; those of small files with one schema are joined.
+
+    Only lists are: errors of long rows, which are grouped later, could not name their file.
+    """
+    runs: list[list[tuple[ParquetPart, list[Group]]]] = []
+    schema, joined = None, False
+    held: tuple[int, ...] = ()
+    for part in parts:
+        if part.schema is not schema:
+            kinds = [part.schema.field(name).type for name in columns]
+            joined = any(map(is_list_type, kinds)) and not _are_apart(kinds)
+            schema, held = part.schema, MOST_AT_ONCE
+        for groups in _runs_of_groups(part, columns):
+            sizes = [
+                (one.rows, one.most_values, part.footer.groups[one.number][1]) for one in groups
+            ]
+            own = sizes[0] if len(sizes) == 1 else tuple(map(sum, zip(*sizes, strict=True)))
+            held = tuple(map(add, held, own))
+            if joined and all(map(le, held, MOST_AT_ONCE)) and len(runs[-1]) < most:
+                runs[-1].append((part, groups))
+            else:
+                runs.append([(part, groups)])
+                held = own
+    return runs
+
+
+def _read_files(some: list[tuple[ParquetPart, list[Group]]], columns: list[str]) -> Iterator[Batch]:
+    """Read small files, as one batch."""
+    batches = [one for part, groups in some for one in _read_groups(part, groups, columns)]
+    starts = itertools.accumulate((one.data.num_rows for one in batches), initial=0)
+    files = tuple(zip(starts, (one.place for one in batches), strict=False))
+    place = batches[0].place._replace(files=files)
+    row = 0
+    for data in pa.Table.from_batches([one.data for one in batches]).combine_chunks().to_batches():
+        yield Batch(data, place.onwards(row))
+        row += data.num_rows
 
 
 def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> Iterator[Batch]:
@@ -185,11 +251,14 @@ def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> 
         with (
             _place(part.footer) as place,
             pq.ParquetFile(
-                place, metadata=part.footer.metadata, page_checksum_verification=True
+                place,
+                metadata=part.footer.metadata,
+                page_checksum_verification=True,
+                **(IN_PIECES if part.share > 1 and of_file.filesystem is None else {}),
             ) as file,
         ):
             asked = None
-            for data in _batches(file, part.footer, groups, stored):
+            for data in _batches(file, part, groups, stored):
                 if of_file.filesystem is None:
                     check_unchanged(of_file, part.footer.identity)
                 elif asked is None:
@@ -216,6 +285,9 @@ def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> 
 def _place(footer: Footer) -> Any:
     """What pyarrow reads a file from: its path or, in a store, an open object."""
     file = footer.file
+    if file.filesystem is None and footer.identity[2] <= READ_WHOLE:
+        with open(file.path, "rb", buffering=0) as opened:
+            return nullcontext(pa.BufferReader(opened.read()))
     if file.filesystem is None:
         name = os.fsencode(file.path)
         # pyarrow takes no path that is not UTF-8, which file systems allow.
@@ -233,22 +305,25 @@ def _is_utf8(name: bytes) -> bool:
     return True
 
 
-def _batches(file: Any, footer: Footer, groups: list[Group], columns: list[str]) -> Iterator[Any]:
+def _batches(
+    file: Any, part: ParquetPart, groups: list[Group], columns: list[str]
+) -> Iterator[Any]:
     """Yield the record batches of row groups, with about BATCH_VALUES values a column.
 
     Row groups are read one at a time, even if they are joined. If pyarrow read them together, it
     would replace values that are missing in a row group by values of the next one.
     """
     if len(groups) == 1:
-        yield from _group_batches(file, footer, groups[0], columns)
+        yield from _group_batches(file, part, groups[0], columns)
         return
-    batches = [data for group in groups for data in _group_batches(file, footer, group, columns)]
+    batches = [data for group in groups for data in _group_batches(file, part, group, columns)]
     yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
-def _group_batches(file: Any, footer: Footer, group: Group, columns: list[str]) -> Iterator[Any]:
+def _group_batches(file: Any, part: ParquetPart, group: Group, columns: list[str]) -> Iterator[Any]:
     """Yield the batches of one row group; raise InputError if they contradict the footer."""
-    largest = max(1, min(BATCH_ROWS, BATCH_VALUES * group.rows // group.most_values))
+    footer, most = part.footer, BATCH_VALUES * group.rows // group.most_values
+    largest = max(1, min(BATCH_ROWS, most) // part.share)
     batch_rows = -(-group.rows // -(-group.rows // largest))
     if not columns:  # the folder names give all columns
         for start in range(0, group.rows, batch_rows):

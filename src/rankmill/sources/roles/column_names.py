@@ -50,7 +50,7 @@ class Finder:
     @cached_property
     def _schemas(self) -> list[Any]:
         """The different schemas; thousands of files usually share one."""
-        others = [one for one in self.source.schemas.values() if not one.equals(self.schema)]
+        others = [one for one in self.source.kinds().values() if not one.equals(self.schema)]
         return [self.schema, *others]
 
     def find(

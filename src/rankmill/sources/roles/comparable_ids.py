@@ -31,7 +31,7 @@ def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, 
         for pair in zip(*both, strict=False):
             seen: dict[bool, str] = {}
             for source, name in pair:
-                for file, schema in source.schemas.items():
+                for file, schema in source.kinds().items():
                     value = value_type(schema.field(name).type)
                     if not kinds.is_null(value):
                         where = f"{value} in column {name!r} of {file}"

@@ -35,7 +35,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SIGNED, STRING, Ids
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
-from rankmill.sources.roles.source import Batch, Block, Source, batch_of
+from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
 
 BYTES, TEXT = pa.large_binary(), pa.large_string()
 # What implicit and FAISS put behind the items of a list that is too short.
@@ -175,7 +175,7 @@ def _made(blocks: Iterator[Block], name: str, make: Callable[[Batch], Any]) -> I
 def _batch(block: Block, name: str, make: Callable[[Batch], Any]) -> Batch:
     batch = batch_of(block)
     columns = dict(zip(batch.data.schema.names, batch.data.columns, strict=True))
-    columns[name] = make(batch)
+    columns[name] = of_batch(make, batch)
     return batch._replace(data=pa.record_batch(columns))
 
 

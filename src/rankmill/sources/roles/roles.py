@@ -153,7 +153,7 @@ def _find_columns(
         columns = replace(columns, unordered=source.unordered)
     elif not asked.binary:
         columns = replace(columns, gain=_find_gain(finder, columns, facts))
-    for name, each in source.schemas.items():
+    for name, each in source.kinds().items():
         _check_types(name, each, columns, role, source.typed is not None)
     return columns
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
+from rankmill.errors import InputError
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
 from rankmill.threads import Workers
@@ -34,6 +36,15 @@ class Batch(NamedTuple):
     def source(self) -> str:
         """The file, or what else holds the rows."""
         return self.place.source
+
+    def files(self) -> list[Batch]:
+        """The rows of each file, if they are of several; else nothing."""
+        starts = [start for start, _ in self.place.files]
+        ends = [*starts, self.data.num_rows][1:]
+        return [
+            Batch(self.data.slice(start, end - start), place)
+            for (start, place), end in zip(self.place.files, ends, strict=True)
+        ]
 
 
 Block = Batch | Callable[[], Batch]
@@ -128,6 +139,13 @@ class Source:
         assert self.typed is not None  # the caller knows that it is text
         return replace(self.typed(types), end=self.end, made=self.made)
 
+    def kinds(self) -> dict[str, Any]:
+        """The first file of each schema, and the schema: thousands of files share one object."""
+        first: dict[int, tuple[str, Any]] = {}
+        for one in self.schemas.items():
+            first.setdefault(id(one[1]), one)
+        return dict(first.values())
+
     def shared(self) -> Self:
         """The source for one of several readers, whose `close` ends nothing."""
         return replace(self, end=None)
@@ -143,6 +161,17 @@ def batch_of(block: Block) -> Batch:
     return block if isinstance(block, Batch) else block()
 
 
+def of_batch(work: Callable[[Batch], Value], block: Block) -> Value:
+    """Return work(batch) of a block; what is wrong with several files names the one at fault."""
+    batch = batch_of(block)
+    try:
+        return work(batch)
+    except InputError:
+        for one in batch.files():
+            work(one)
+        raise
+
+
 def read_batches(
     work: Callable[[Batch], Value], source: Source, columns: list[str], workers: Workers
 ) -> Generator[Value, None, None]:
@@ -153,6 +182,6 @@ def read_batches(
     InputError
         At the end, if too many rows of text do not fit how they were read.
     """
-    yield from workers.read(source.pieces(columns), lambda block: work(batch_of(block)))
+    yield from workers.read(source.pieces(columns), partial(of_batch, work))
     if source.doubts is not None:
         source.doubts.check()

@@ -1,6 +1,7 @@
 """Select the rows of a range of query ids from batches that may hold other rows."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.types as kinds
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import plain
 from rankmill.errors import Otherwise
-from rankmill.sources.roles.source import Batch, Block, batch_of
+from rankmill.sources.roles.source import Batch, Block, batch_of, of_batch
 
 
 class UnsortedError(Otherwise):
@@ -26,7 +27,7 @@ def rows_within(blocks: Iterator[Block], query: str, low: Any, high: Any) -> Ite
         If rows with other ids are between these rows.
     """
     for batch in map(batch_of, blocks):
-        ids = plain(batch.data.column(query), f"{batch.source}: column {query!r}")
+        ids = of_batch(partial(_ids, query=query), batch)
         if ids.null_count:  # the code that reads the ids raises the error
             yield batch
             continue
@@ -44,6 +45,10 @@ def rows_within(blocks: Iterator[Block], query: str, low: Any, high: Any) -> Ite
                 raise UnsortedError
             data = batch.data.slice(first, len(rows))
             yield Batch(data, batch.place.onwards(first))
+
+
+def _ids(batch: Batch, query: str) -> Any:
+    return plain(batch.data.column(query), f"{batch.source}: column {query!r}")
 
 
 def _below(ids: Any, bound: Any) -> np.ndarray:
