@@ -116,7 +116,6 @@ INPUTS = (
         "Labels.padding Predictions.padding",
         "An item that is none, such as the -1 with which short lists are filled. It is dropped as"
         " a null item is.",
-        frames=False,
     ),
     _column(
         "--subtopic COLUMN",

@@ -87,7 +87,7 @@ OUTPUT = (
         "Also write the points of curves to FILE: metrics over their cutoffs (-m map@1..100), "
         "precision over recall (-m pr), and the curves and bins of auprc, ece and their like. Its "
         f"suffix tells the format: .json, {NAMED}. --plot draws them.",
-        on="evaluate",
+        on="evaluate spark",
         table="",
     ),
     _gate(
@@ -115,7 +115,7 @@ OUTPUT = (
         "",
         "Also draw a picture to FILE, in .svg, .png or .pdf. The last two need matplotlib: "
         f"{install('plot')}.",
-        on="evaluate compare",
+        on="evaluate compare spark",
         table="",
     ),
     Option(
@@ -136,11 +136,25 @@ OUTPUT = (
         table="",
     ),
     Option(
+        "--report FILE",
+        "",
+        "Also write an HTML page about the run to FILE. It has no lists and no charts of queries.",
+        on="spark",
+        table="",
+    ),
+    Option(
         "--leaderboard FILE",
         "",
-        "Also write a page to FILE, in HTML, with the table of all systems, the pairs if they are "
-        "compared, and the slices. In 'compare' it implies --all-pairs.",
-        on="evaluate compare",
+        "Also write a page to FILE, in HTML, with the table of all systems, and the slices.",
+        on="evaluate spark",
+        table="",
+    ),
+    Option(
+        "--leaderboard FILE",
+        "",
+        "Also write a page to FILE, in HTML, with the table of all systems, all pairs, and the "
+        "slices. It implies --all-pairs.",
+        on="compare",
         table="",
     ),
     Option(
