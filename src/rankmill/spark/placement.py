@@ -64,11 +64,11 @@ def placing_of(request: SparkRequest, number: int) -> Placing:
 def _why_shuffled(request: SparkRequest, number: int) -> str:
     """Return why rows are shuffled, whatever their size is; "" if they need not be."""
     if request.told:
-        return "the number of partitions was told"
+        return "the number of partitions was given"
     if request.training:
-        return "what queries had in training comes to their tasks by query"
+        return "rows of train go to the tasks of their queries"
     if not hasattr(request.frames[0], "_jdf"):
-        return "Spark Connect tells neither sizes nor partitions"
+        return "Spark Connect reports neither sizes nor partitions"
     if not request.sides[number].columns.wide and not together(request, number):
         return "a query of long predictions may be in two partitions"
     return ""

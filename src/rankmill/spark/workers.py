@@ -43,7 +43,7 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
             if one in others:
                 raise UsageError(
                     f"{one} is not on Spark: leave it out, or use rankmill.{name}, which has it, "
-                    "over the same rows in files"
+                    "on the same rows in files"
                 )
         try:
             return function(*args, **options)
@@ -56,7 +56,7 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
                     f"the Python of Spark's workers has no module {lacking[1]!r}: install rankmill "
                     "for it, or set PYSPARK_PYTHON to a Python that has it before the session "
                     "starts: on one machine os.environ['PYSPARK_PYTHON'] = sys.executable; "
-                    "'rankmill docs spark' tells of clusters"
+                    "see 'rankmill docs spark' for clusters"
                 ) from None
             limit = _limit() if _FULL.search(text) else None
             if limit is None:
@@ -64,7 +64,7 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
             raise ResourceError(
                 f"{PYTHON_MEMORY} is {limit}, which is too little for the Python of the executors: "
                 f"set it to {size_text(ADDRESSES)} for each core of an executor and four times the "
-                "rows of a task, which rankmill.spark.plan tells, or leave it out"
+                "rows of a task, as rankmill.spark.plan shows, or leave it out"
             ) from None
 
     return run
