@@ -16,7 +16,7 @@ from repository import ROOT, SOURCE
 
 PAGES = [ROOT / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 # Pages in older words: take a name out when its page is rewritten.
-OLD_WORDS = {"arrays", "drop-ins", "memory", "metrics", "parts", "spark"}
+OLD_WORDS = {"arrays", "drop-ins", "memory", "metrics", "parts"}
 READ = [path for path in PAGES if path.stem not in OLD_WORDS]
 
 # What other languages say in these words, and English does not.
