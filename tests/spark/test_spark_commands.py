@@ -84,19 +84,20 @@ def test_a_file_says_the_same_to_spark(part: str, shop: Path, run: Any) -> None:
 @pytest.mark.parametrize("part", ["evaluate", "gate"])
 def test_the_driver_logs_to_mlflow(part: str, shop: Path, run: Any) -> None:
     mlflow = pytest.importorskip("mlflow", reason="the extra mlflow is not installed")
-    store = (shop / "mlruns").as_uri()
+    pytest.importorskip("alembic", reason="stores of MLflow are in the extra test-mlflow")
+    store = f"sqlite:///{shop}/runs.db"
     for words in (["spark", part], [part]):
         code, _, error = run(*words, shop / "x.toml", "-o", shop / "x.json", f"--mlflow={store}")
         assert code == 0, error
-    there, here = mlflow.MlflowClient(tracking_uri=store).search_runs(["0"])
+    here, there = mlflow.MlflowClient(tracking_uri=store).search_runs(["0"])
     assert here.info.status == there.info.status == "FINISHED"
-    assert here.data.metrics["map_at_3"] > 0
+    assert any(name.endswith("map_at_3") for name in here.data.metrics)
     for name in ("metrics", "params"):
         one, other = (
             {
                 key: value
                 for key, value in getattr(of.data, name).items()
-                if not key.endswith(("seconds", "source", "format", "checksum"))
+                if not key.endswith(("seconds", "source", "format", "files", "checksum"))
             }
             for of in (here, there)
         )
