@@ -1,12 +1,15 @@
 """rankmill on Spark beside the shuffle alone and Spark's own evaluation, warm, in one session.
 
-python benchmarks/spark.py DATA [--rounds 3] [--rivals] [--batches] [--skew] [--placing] [--only X]
+    PYTHONPATH=.venv/spark python benchmarks/spark.py [DATA ...] [--rounds 2] [--whole] [--only X]
+    python benchmarks/spark.py DATA [--batches] [--skew] [--placing]
 
-DATA is a folder of generate.py. --rivals adds RankingMetrics, SQL functions on arrays, and SQL with
-joins and windows; --batches, small Arrow batches; --skew, a query with ten million predictions;
---placing, the same rows shuffled, with all labels in each task, and in tables of buckets.
-Times are medians, of the clock and of the processors of Spark, its Python and this process. The
-bytes that a task shuffles are those that Spark counted, compressed, in the last round.
+DATA are folders of generate.py; without any, dumps of 1M and 10M users are generated, which takes
+all in all some 8 minutes on two quiet cores. Beside the shuffle alone there are RankingMetrics, SQL
+functions on arrays, and SQL with joins and windows, which beyond 2M users takes --whole. --batches
+are small Arrow batches; --skew is a query with ten million predictions; --placing has the same rows
+shuffled, with all labels in each task, and in tables of buckets. Times are medians, of the clock
+and of the processors of Spark, its Python and this process, with the bytes that Spark counted as
+shuffled, compressed. Beyond 2M users there is one round.
 """
 
 from __future__ import annotations
@@ -14,22 +17,27 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession, Window, functions
 
 import rankmill
 import rankmill.spark
-from rankmill.engine.cuts import job_of
-from rankmill.spark.exchange.layout import shuffled
+from rankmill import Labels, Predictions
+from rankmill.engine.job import Job, parse_job
+from rankmill.spark.exchange.layout import to_arrow
 from rankmill.spark.exchange.spark_request import request_of
 
 METRICS = ["map@12", "first_hit@5"]
+LARGE = 2_000_000
 
 
 def bytes_of(batches: Any) -> Any:
@@ -39,11 +47,11 @@ def bytes_of(batches: Any) -> Any:
 
 def shuffle_alone(labels: Any, predictions: Any, metrics: list[str]) -> Any:
     """The rows that rankmill shuffles, given to Python, which does nothing with them."""
-    sides = rankmill.Labels(labels), {"": rankmill.Predictions(predictions)}
-    job = job_of(metrics, sides[0], "default", None, (), (), part=True)
-    request = request_of(*sides, job)
-    rows = shuffled(request.frames, request.sides, request.partitions)
-    return rows.mapInArrow(bytes_of, "bytes long").toArrow()
+    given = Labels(labels)
+    job = Job(*parse_job(metrics, given, "default", None), part=True)
+    request = request_of(given, {"": Predictions(predictions)}, job)
+    rows, _ = request.rows(0, 1)
+    return to_arrow(rows.mapInArrow(bytes_of, "bytes long"))
 
 
 def ranking_metrics(labels: Any, predictions: Any) -> float:
@@ -148,6 +156,41 @@ def processor_seconds() -> float:
     return found / os.sysconf("SC_CLK_TCK")
 
 
+def tasks_of(
+    spark: Any, folder: str, arguments: argparse.Namespace
+) -> dict[str, Callable[[], Any]]:
+    """What is measured over one dump."""
+    paths = [os.path.join(folder, f"{name}.parquet") for name in ("labels", "predictions")]
+    both = [spark.read.parquet(path) for path in paths]
+    if arguments.skew:
+        both = list(skewed(spark, 10_000_000))
+
+    def score(metrics: list[str]) -> Any:
+        return rankmill.spark.evaluate(*both, metrics).metrics
+
+    tasks: dict[str, Callable[[], Any]] = {
+        "the shuffle alone": lambda: shuffle_alone(*both, METRICS),
+        "map@12 and first_hit@5": lambda: score(METRICS),
+        "the shuffle alone, with confidences": lambda: shuffle_alone(*both, ["gap"]),
+        "map@12, first_hit@5 and gap": lambda: score([*METRICS, "gap"]),
+    }
+    if not arguments.skew:
+        tasks["RankingMetrics: map@12"] = lambda: ranking_metrics(*both)
+        tasks["SQL on arrays: map@12"] = lambda: array_functions(*both)
+        if users_in(folder) < LARGE or arguments.whole:
+            tasks["SQL with joins and windows: map@12"] = lambda: windows(*both)
+    if arguments.placing:
+        tasks |= placings(spark, *both, os.path.join(folder, "buckets"))
+    if arguments.batches:
+        for name in ("the shuffle alone", "map@12 and first_hit@5"):
+            tasks[f"{name}, batches of 100"] = in_batches(spark, 100, tasks[name])
+    return {name: task for name, task in tasks.items() if arguments.only in name}
+
+
+def users_in(folder: str) -> int:
+    return int(pq.read_metadata(os.path.join(folder, "predictions.parquet")).num_rows)
+
+
 def shuffled_bytes(spark: Any) -> int:
     """What the executors have written for shuffles so far."""
     time.sleep(0.5)  # Spark counts behind
@@ -155,58 +198,59 @@ def shuffled_bytes(spark: Any) -> int:
     return sum(executors.apply(at).totalShuffleWrite() for at in range(executors.size()))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", metavar="X", default="", help="the tasks with X in their name")
-    for name in ("--rivals", "--batches", "--skew", "--placing"):
-        parser.add_argument(name, action="store_true")
-    arguments = parser.parse_args()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
-    builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
-    spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
-    paths = [os.path.join(arguments.data, f"{name}.parquet") for name in ("labels", "predictions")]
-    both = [spark.read.parquet(path) for path in paths]
-    tasks: dict[str, Callable[[], Any]] = {
-        "shuffle alone": lambda: shuffle_alone(*both, METRICS),
-        "rankmill.spark": lambda: rankmill.spark.evaluate(*both, METRICS).metrics,
-        "shuffle with confidences": lambda: shuffle_alone(*both, ["gap"]),
-        "rankmill.spark, gap too": lambda: (
-            rankmill.spark.evaluate(*both, [*METRICS, "gap"]).metrics
-        ),
-    }
-    if arguments.rivals:
-        tasks["RankingMetrics"] = lambda: ranking_metrics(*both)
-        tasks["SQL on arrays"] = lambda: array_functions(*both)
-        tasks["SQL with joins and windows"] = lambda: windows(*both)
-    if arguments.placing:
-        tasks |= placings(spark, *both, os.path.join(arguments.data, "buckets"))
-    if arguments.batches:
-        for name in ("shuffle alone", "rankmill.spark"):
-            tasks[f"{name}, batches of 100"] = in_batches(spark, 100, tasks[name])
-    if arguments.skew:
-        both = list(skewed(spark, 10_000_000))
-    print(rankmill.evaluate(*paths, [*METRICS, "gap"]).metrics)
-    tasks = {name: task for name, task in tasks.items() if arguments.only in name}
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
-    written = dict.fromkeys(tasks, 0)
-    for round_ in range(arguments.rounds + 1):  # the first is not counted
+def measured(
+    spark: Any, tasks: dict[str, Callable[[], Any]], rounds: int, warm: bool
+) -> dict[str, tuple[float, ...]]:
+    """Median times and shuffled MB in alternating rounds; the first warms up unless `warm`."""
+    times: dict[str, list[tuple[float, ...]]] = {name: [] for name in tasks}
+    for round_ in range(rounds + (not warm)):
         for name, task in tasks.items():
             before = shuffled_bytes(spark)
             began, used = time.perf_counter(), processor_seconds()
             found = task()
             took = time.perf_counter() - began, processor_seconds() - used
-            written[name] = shuffled_bytes(spark) - before
-            if round_:
+            took += ((shuffled_bytes(spark) - before) / 1e6,)
+            if round_ or warm:
                 times[name].append(took)
-            elif not isinstance(found, pa.Table):
-                print(f"{name}: {found}", flush=True)
-    for name, pairs in times.items():
-        clock, processors = (statistics.median(each) for each in zip(*pairs, strict=True))
-        moved = f", shuffled {written[name] / 1e6:,.1f} MB" if written[name] else ""
-        print(f"{name}: {clock:.2f} s, processors {processors:.2f} s{moved}")
+            if not round_ and not isinstance(found, pa.Table):
+                print(f"{name}: {found} ({took[0]:.1f} s)", file=sys.stderr, flush=True)
+    medians = {name: zip(*pairs, strict=True) for name, pairs in times.items()}
+    return {n: tuple(map(statistics.median, each)) for n, each in medians.items()}  # type: ignore[misc]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", nargs="*")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", metavar="X", default="", help="the tasks with X in their name")
+    for name in ("--whole", "--batches", "--skew", "--placing"):
+        parser.add_argument(name, action="store_true")
+    arguments = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    columns: dict[str, dict[str, tuple[float, ...]]] = {}
+    with tempfile.TemporaryDirectory() as place:
+        folders = arguments.data or [os.path.join(place, f"{size}M") for size in (1, 10)]
+        for folder in folders:
+            if not arguments.data:
+                users = os.path.basename(folder).replace("M", "000000")
+                script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "generate.py")
+                subprocess.run([sys.executable, script, folder, "--users", users], check=True)
+            tasks, users_there = tasks_of(spark, folder, arguments), users_in(folder)
+            rounds = arguments.rounds if users_there < LARGE else 1
+            print(f"{users_there:,} users", file=sys.stderr)
+            columns[f"{users_there:,} users"] = measured(spark, tasks, rounds, warm=bool(columns))
+    spark.stop()
+    print("|".join(["", " what ", *(f" {name} " for name in columns), ""]))
+    print("| --- |" + " ---: |" * len(columns))
+    for name in dict.fromkeys(name for of in columns.values() for name in of):
+        cells = [of.get(name) for of in columns.values()]
+        texts = [
+            "" if one is None else "{:.2f} s ({:.1f}), {:,.0f} MB".format(*one) for one in cells
+        ]
+        print(f"| {name} | {' | '.join(texts)} |")
 
 
 def in_batches(spark: Any, rows: int, task: Callable[[], Any]) -> Callable[[], Any]:

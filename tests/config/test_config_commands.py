@@ -199,12 +199,6 @@ def test_a_training_set_in_several_files(shop: Path, run: Any) -> None:
 
 def test_who_would_count_otherwise_refuses_the_file(shop: Path, run: Any) -> None:
     text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\n'
-    (shop / "x.toml").write_text(f'{text}[columns]\npadding = "-1"\n')
-    with pytest.raises(UsageError, match="takes no padding; it would count otherwise"):
-        rankmill.config.read_config("shop/x.toml").arguments(rankmill.spark.evaluate)
-    status, _, error = run("spark", "evaluate", "shop/x.toml")
-    assert status == 2
-    assert "does not drop padding" in error
     systems = text.replace("predictions =", 'baseline = "old.parquet"\npredictions =')
     for name, part in itertools.product(("cluster", "adjust"), ("compare", "gate")):
         (shop / "x.toml").write_text(f'{systems}rules = "map >= 0.1"\n{name} = "country"\n')
@@ -216,7 +210,6 @@ def test_who_would_count_otherwise_refuses_the_file(shop: Path, run: Any) -> Non
 @pytest.mark.parametrize(
     ("part", "option"),
     [
-        ("evaluate", "--report"),
         ("evaluate", "--threads"),
         ("compare", "--all-pairs"),
         ("compare", "--cluster=country"),

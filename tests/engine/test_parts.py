@@ -80,6 +80,18 @@ def test_merged_parts_are_the_whole(dtype: type, semantics: str) -> None:
 
 
 @pytest.mark.small
+def test_padding_in_any_part_is_a_note_of_the_whole() -> None:
+    lists = rankmill.arrays.Ragged.from_lists
+    labels, runs = lists([[1]]), (lists([[1, 2]]), lists([[3, -1]]))
+    parts = [rankmill.parts.evaluate_part(labels, one, "map") for one in runs]
+    rows = [one.to_row() for one in parts]
+    assert [row.pop("audit.padded_lists") for row in rows] == [0, 1]
+    one, other = map(rankmill.parts.State.from_row, (part.to_row() for part in parts))
+    (note,) = one.merge(other).result().notes
+    assert note == rankmill.evaluate(labels, runs[1], "map").notes[0]
+    assert not one.result().notes
+
+
 def test_states_of_other_questions_do_not_merge() -> None:
     labels, predictions = rows(0, 9, np.float64)
     states = [

@@ -409,7 +409,7 @@ def test_what_takes_no_key() -> None:
     with pytest.raises(UsageError, match="query ids of several columns are texts"):
         flat(rankmill.convert, one, "run.parquet", query=BOTH, integers=["query"])
     opened = open_input(rankmill.Labels(one, query=BOTH))
-    with pytest.raises(UsageError, match="on Spark one column holds the query ids"):
+    with pytest.raises(UsageError, match="on Spark, one column must hold the query ids"):
         check_one_query(opened)
 
 

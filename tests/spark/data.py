@@ -10,6 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rankmill.spark.exchange.layout import to_arrow
+
+WORKED = ("seconds", "checksum", "inputs", "baseline", "result", "comparison")
 FIELDS = (
     *("metrics", "standard_errors", "bounds", "queries", "effective_queries", "audit"),
     *("semantics", "scope", "aliases", "notes", "gain_function"),
@@ -42,6 +45,45 @@ def same(one: Any, other: Any) -> None:
     for side in ("labels", "predictions"):
         mine, theirs = ({**each.inputs[side], "source": ""} for each in (one, other))
         assert mine == theirs
+
+
+def same_with(found: Any, whole: Any) -> None:
+    """Check that two results are the same, with their slices and what a catalogue adds."""
+    same(found, whole)
+    assert found.lists == whole.lists
+    assert found.sums == whole.sums
+    assert found.inputs.keys() == whole.inputs.keys()
+    for name in found.inputs:
+        assert found.inputs[name] | {"source": ""} == whole.inputs[name] | {"source": ""}
+    for name in ("groups", "by"):
+        one, other = getattr(found, name), getattr(whole, name)
+        assert one is other is None or one.equals(other), name
+
+
+def alike(found: Any, whole: Any) -> None:
+    """Check that comparisons or verdicts say the same, except for the names of inputs."""
+    one, other = (
+        {name: value for name, value in each.to_dict().items() if name not in WORKED}
+        for each in (found, whole)
+    )
+    assert one == other
+
+
+def same_verdict(found: Any, whole: Any) -> None:
+    """Check that two verdicts are the same, with their results and comparisons."""
+    alike(found, whole)
+    same(found.result, whole.result)
+    assert (found.comparison is None) == (whole.comparison is None)
+    if whole.comparison is not None:
+        alike(found.comparison, whole.comparison)
+
+
+def same_queries(frame: Any, table: pa.Table) -> None:
+    """Check that a DataFrame has the values of queries of a table, in any order."""
+    found = to_arrow(frame)
+    assert found.column_names == table.column_names
+    key = [(found.column_names[0], "ascending")]
+    assert found.sort_by(key).to_pylist() == table.sort_by(key).to_pylist()
 
 
 def tables(kind: str, labels: str, predictions: str, seed: int = 0) -> tuple[pa.Table, pa.Table]:

@@ -30,6 +30,18 @@ SETTINGS = {
     "spark.log.level": "OFF",
 }
 
+# Of a cluster of processes whose tasks are harmed.
+HARMED = {
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    # A slow task is started a second time on another executor.
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.1",
+    "spark.speculation.minTaskRuntime": "100ms",
+}
+
 
 @pytest.fixture(scope="session")
 def start() -> Iterator[Callable[..., Any]]:

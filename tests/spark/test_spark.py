@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import textwrap
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,141 +11,17 @@ import pytest
 
 import rankmill
 import rankmill.spark
-from data import FIELDS, KINDS, frame_of, same, tables
+from data import FIELDS, frame_of, same, same_queries, tables
 from fake_frames import FakeFrame
 from flat import flat
-from rankmill.errors import UsageError as Undefined
-from rankmill.metrics import packages, registry
-from rankmill.metrics.needs import ORDERED_TIES
-from rankmill.metrics.registry import check_defined, parse
-from rankmill.semantics.presets import PRESETS
-from rankmill.spark.exchange.layout import to_arrow
-from strategies import metric_names
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
 
-SHAPES = [(a, b) for a in ("wide", "long") for b in ("wide", "long")]
-
-
-def metrics_of(name: str) -> list[str]:
-    """All metrics that a preset defines, at one cutoff and without one."""
-    semantics = PRESETS[name].semantics
-    found = []
-    for metric in metric_names([3]):
-        try:
-            check_defined(parse(metric), semantics)
-        except Undefined:
-            continue
-        spec = parse(metric).spec
-        if semantics.counts_without_labels and spec.without_labels != "scored":
-            continue  # queries without labels are refused
-        if not (metric.startswith("gap") and semantics.gap_ties in ORDERED_TIES):
-            found.append(metric)
-    return found
-
 
 def frames(spark: Any, *of: pa.Table) -> list[Any]:
     return [frame_of(spark, one) for one in of]
-
-
-@pytest.mark.parametrize("number", range(len(PRESETS)))
-def test_presets_shapes_and_ids_give_the_same_bits(spark: Any, number: int) -> None:
-    name = list(PRESETS)[number]
-    labels, predictions = SHAPES[number % 4]
-    kind = list(KINDS)[number % len(KINDS)]
-    both = tables(kind, labels, predictions, seed=number)
-    semantics = PRESETS[name].semantics
-    if "error" in (semantics.unpredicted, semantics.unlabelled):
-        semantics = replace(semantics, unpredicted="zero", unlabelled="skip")
-    options: dict[str, Any] = {"semantics": semantics}
-    whole = flat(rankmill.evaluate, *both, metrics_of(name), **options)
-    assert len(whole.metrics) > 5
-    found = flat(
-        rankmill.spark.evaluate, *frames(spark, *both), metrics_of(name), partitions=3, **options
-    )
-    same(found, whole)
-
-
-@pytest.mark.parametrize("partitions", [1, 7, pytest.param(64, marks=pytest.mark.long)])
-def test_any_number_of_partitions_gives_the_same_bits(spark: Any, partitions: int) -> None:
-    labels, predictions = tables("integers", "wide", "long")
-    metrics = ["map@3", "gap@2", "gap", "first_hit", "recall@3:micro"]
-    found = rankmill.spark.evaluate(
-        *frames(spark, labels, predictions), metrics, partitions=partitions
-    )
-    same(found, rankmill.evaluate(labels, predictions, metrics))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"weight": "weight", "rel": 2},
-        {"depth": 2, "gain_function": "exp", "binary": False},
-        {"judged_only": True, "binary": True},
-    ],
-    ids=str,
-)
-def test_options_give_the_same_bits(spark: Any, options: dict[str, Any]) -> None:
-    labels, predictions = tables("strings", "long", "wide")
-    metrics = ["map", "ndcg@3", "rprec"]
-    found = flat(rankmill.spark.evaluate, *frames(spark, labels, predictions), metrics, **options)
-    same(found, flat(rankmill.evaluate, labels, predictions, metrics, **options))
-
-
-def test_metrics_of_somebodys_own_travel_to_the_workers(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "own_metrics.py").write_text(OWN)
-    packages.load_file(str(tmp_path / "own_metrics.py"))
-    try:
-        both = tables("integers", "wide", "long")
-        metrics = ["travelled@3", "travelled(scale=2.0)@3", "precision@3"]
-        found = rankmill.spark.evaluate(*frames(spark, *both), metrics, partitions=20)
-        whole = rankmill.evaluate(*both, metrics)
-        same(found, whole)
-        assert found["travelled@3"] == found["precision@3"] > 0
-    finally:
-        for table in (registry.REGISTRY, registry.NAMES, registry._BY_NAME):
-            table.pop("travelled", None)
-
-
-OWN = """
-import rankmill
-
-def count(ranks):
-    return len(ranks)
-
-@rankmill.metric("travelled@k", range=(0, 9), better="higher", compile=False)
-def travelled(ranks, k, scale=1.0):
-    return scale * count(ranks) / k
-"""
-
-
-@pytest.mark.parametrize("shape", ["wide", "long"])
-def test_null_items_and_repeats_are_left_out_of_both_passes(spark: Any, shape: str) -> None:
-    labels = pa.table({"query": [1, 2, 3], "item": [[1], [2, 2], None]})
-    rows = [(1, [None, 1, 1], [0.75, 0.5, 0.25]), (2, [5, None, 2], [0.9, 0.8, 0.7]), (3, [], [])]
-    predictions = pa.table(
-        {
-            "query": [query for query, _, _ in rows],
-            "item": pa.array([items for _, items, _ in rows], pa.list_(pa.int64())),
-            "score": pa.array([scores for _, _, scores in rows], pa.list_(pa.float64())),
-        }
-    )
-    if shape == "long":
-        flat = [
-            {"query": query, "item": item, "score": score}
-            for query, items, scores in rows
-            for item, score in zip(items, scores, strict=True)
-        ]
-        predictions = pa.Table.from_pylist(flat)
-    both = frames(spark, labels, predictions)
-    for semantics in ("default", {"repeated_predictions": "drop"}):
-        found = rankmill.spark.evaluate(*both, ["map", "gap", "gap@1"], semantics=semantics)
-        same(
-            found,
-            rankmill.evaluate(labels, predictions, ["map", "gap", "gap@1"], semantics=semantics),
-        )
 
 
 def test_systems_share_a_shuffle_and_may_have_other_shapes_and_types(spark: Any) -> None:
@@ -164,16 +38,7 @@ def test_systems_share_a_shuffle_and_may_have_other_shapes_and_types(spark: Any)
     assert list(found) == list(whole)
     for name, one in found.items():
         same(one, whole[name])
-        assert_same_queries(one.per_query, whole[name].per_query)
-
-
-def assert_same_queries(frame: Any, table: pa.Table) -> None:
-    found = to_arrow(frame)
-    assert found.column_names == table.column_names
-    key = found.column_names[0]
-    assert sorted(found.to_pylist(), key=lambda row: row[key]) == sorted(
-        table.to_pylist(), key=lambda row: row[key]
-    )
+        same_queries(one.per_query, whole[name].per_query)
 
 
 @pytest.mark.parametrize("semantics", ["default", "sklearn"])
@@ -190,7 +55,7 @@ def test_values_of_queries_are_a_frame_that_nothing_collects(spark: Any, semanti
         **options,
     )
     assert type(found.per_query).__name__ == "DataFrame"
-    assert_same_queries(found.per_query, whole.per_query)
+    same_queries(found.per_query, whole.per_query)
 
 
 def test_equal_confidences_of_long_rows_rank_by_item_whatever_the_order_of_rows(spark: Any) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rankmill
 import rankmill.spark
-from data import frame_of, same, tables
+from data import alike, frame_of, same_with, tables
 from rankmill import Catalogue, Labels
 from rankmill.metrics.aggregate import aggregate_of, needs_of
 from rankmill.metrics.registry import REGISTRY, parse
@@ -63,31 +65,6 @@ def given(session: Any, **tables: Any) -> tuple[Catalogue, Catalogue]:
     return Catalogue(**tables), Catalogue(**kept, **frames)
 
 
-def same_with(found: Any, whole: Any) -> None:
-    """Check what is the same in results with a catalogue."""
-    same(found, whole)
-    assert found.lists == whole.lists
-    assert found.inputs.keys() == whole.inputs.keys()
-    for name in found.inputs:
-        assert found.inputs[name] | {"source": ""} == whole.inputs[name] | {"source": ""}
-    assert (found.groups is None) == (whole.groups is None)
-    assert whole.groups is None or found.groups.equals(whole.groups)
-    assert (found.by is None) == (whole.by is None)
-    assert whole.by is None or found.by.equals(whole.by)
-
-
-def alike(found: Any, whole: Any) -> None:
-    """Check that comparisons or verdicts tell the same, but for the names of inputs."""
-    one, other = (
-        {name: value for name, value in each.to_dict().items() if name not in OWN}
-        for each in (found, whole)
-    )
-    assert one == other
-
-
-OWN = ("seconds", "checksum", "inputs", "baseline", "result", "comparison")
-
-
 def test_every_metric_of_a_catalogue_has_the_same_bits(spark: Any) -> None:
     labels, predictions = tables("strings", "wide", "wide")
     here, there = given(spark, train=TRAIN, items=ITEMS, group="genre", features=FEATURES)
@@ -116,6 +93,16 @@ def test_what_is_left_out_of_a_catalogue_is_taken_from_the_rest(
     # Without a number of partitions, labels go to all tasks if nothing comes by query.
     found = rankmill.spark.evaluate(*frames, metrics, catalogue=there)
     same_with(found, rankmill.evaluate(labels, predictions, metrics, catalogue=here))
+
+
+def test_training_may_be_a_path(spark: Any, tmp_path: Path) -> None:
+    labels, predictions = tables("strings", "wide", "wide")
+    frames = [frame_of(spark, one) for one in (labels, predictions)]
+    path = tmp_path / "train.parquet"
+    pq.write_table(TRAIN, path)
+    here, there = (Catalogue(train=one) for one in (TRAIN, path))
+    found = rankmill.spark.evaluate(*frames, "novelty@3", catalogue=there, partitions=2)
+    same_with(found, rankmill.evaluate(labels, predictions, "novelty@3", catalogue=here))
 
 
 def test_what_was_seen_is_dropped_and_the_values_of_queries_know_it(spark: Any) -> None:
@@ -178,7 +165,8 @@ def test_labels_with_subtopics_have_the_same_bits(spark: Any) -> None:
 @pytest.mark.parametrize(
     ("train", "message"),
     [
-        ("train.parquet", "train cannot be a str; expected a DataFrame of Spark"),
+        (TRAIN, "train cannot be a Table; expected a DataFrame of Spark or a path"),
+        ("no/train.parquet", "no/train.parquet cannot be read by Spark as parquet"),
         ({"query": [1], "item": [2]}, "train: the query ids cannot be compared"),
         ({"query": ["id 1"], "topic": [2]}, "train: .* no column looks like the item"),
         (
@@ -209,5 +197,5 @@ def test_a_plan_tells_that_training_comes_by_query(spark: Any) -> None:
     plain = rankmill.spark.plan(*frames, "map", partitions=3)
     there = given(spark, train=TRAIN, drop_seen=True)[1]
     planned = rankmill.spark.plan(*frames, "map", catalogue=there)
-    assert planned["predictions"]["why"].startswith("what queries had in training")
+    assert planned["predictions"]["why"].startswith("rows of train go")
     assert planned["predictions"]["shuffled"] > plain["predictions"]["shuffled"]

@@ -15,9 +15,11 @@ import pytest
 import rankmill
 import rankmill.spark
 from data import frame_of, same, tables
+from harm import harming
 from rankmill.spark import broadcast, confidence_counts, placement
-from rankmill.spark.exchange import collection, tasks
+from rankmill.spark.exchange import tasks
 from repository import SOURCE
+from spark_sessions import HARMED
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -27,78 +29,13 @@ pytestmark = [
 ]
 
 METRICS = ["map@3", "gap", "gap@2", "first_hit"]
-SETTINGS = {
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": "1",
-    # A slow task is started a second time on another executor.
-    "spark.speculation": "true",
-    "spark.speculation.interval": "50ms",
-    "spark.speculation.multiplier": "1.1",
-    "spark.speculation.quantile": "0.1",
-    "spark.speculation.minTaskRuntime": "100ms",
-}
 
 
 @pytest.fixture(scope="module")
 def cluster(start: Callable[..., Any], master: str) -> Iterator[Any]:
-    session = start(master, **SETTINGS)
+    session = start(master, **HARMED)
     yield session
     session.stop()  # another application can have its processors
-
-
-def harm(flag: str, what: str) -> None:
-    """Do harm to the task that comes first, and to no other."""
-    import os
-    import signal
-    import time
-
-    try:
-        os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return
-    process = os.getpid()
-    if what == "executor":  # the Java process above this one
-        while "java" not in Path(f"/proc/{process}/comm").read_text():
-            stat = Path(f"/proc/{process}/stat").read_text()
-            process = int(stat.rpartition(")")[2].split()[1])
-    if what in ("executor", "python"):
-        os.kill(process, signal.SIGKILL)
-    if what == "exception":
-        raise OSError("the network is gone for a moment")
-    if what == "fetch":  # what this executor has written for others to read
-        for file in Path(os.environ["SPARK_EXECUTOR_DIRS"]).rglob("shuffle_*"):
-            file.unlink()
-        return
-    time.sleep(3)  # so that speculation sees a slow task
-
-
-def harming(monkeypatch: pytest.MonkeyPatch, kind: type, what: str, folder: Path) -> Path:
-    """Do harm in the first task of a kind, in the middle if it gives more than one batch.
-
-    The file that is returned exists afterwards; without it, harm is done again.
-    """
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
-    usual, flag = collection.function_of, folder / "harmed"
-
-    def function_of(task: Any, *known: Any) -> Any:
-        run = usual(task, *known)
-        if not isinstance(task, kind):
-            return run
-
-        def harmed(batches: Any) -> Any:
-            parts = iter(run(iter(list(batches))))
-            first = next(parts)
-            harm(str(flag), what)
-            yield first
-            yield from parts
-
-        return harmed
-
-    for module in (collection, broadcast):
-        monkeypatch.setattr(module, "function_of", function_of)
-    return flag
 
 
 @pytest.fixture
@@ -116,7 +53,7 @@ def test_executors_run_the_python_of_an_archive(
     start: Callable[..., Any], master: str, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
-    session = start(master, **{**SETTINGS, "spark.archives": f"{archive}#environment"})
+    session = start(master, **{**HARMED, "spark.archives": f"{archive}#environment"})
     labels, predictions = tables("strings", "wide", "wide")
     both = [frame_of(session, one) for one in (labels, predictions)]
 

@@ -81,6 +81,48 @@ def test_a_file_says_the_same_to_spark(part: str, shop: Path, run: Any) -> None:
         assert there[2] == here[2]
 
 
+@pytest.mark.parametrize("part", ["evaluate", "gate"])
+def test_the_driver_logs_to_mlflow(part: str, shop: Path, run: Any) -> None:
+    mlflow = pytest.importorskip("mlflow", reason="the extra mlflow is not installed")
+    pytest.importorskip("alembic", reason="stores of MLflow are in the extra test-mlflow")
+    store = f"sqlite:///{shop}/runs.db"
+    for words in (["spark", part], [part]):
+        code, _, error = run(*words, shop / "x.toml", "-o", shop / "x.json", f"--mlflow={store}")
+        assert code == 0, error
+    here, there = mlflow.MlflowClient(tracking_uri=store).search_runs(["0"])
+    assert here.info.status == there.info.status == "FINISHED"
+    assert any(name.endswith("map_at_3") for name in here.data.metrics)
+    for name in ("metrics", "params"):
+        one, other = (
+            {
+                key: value
+                for key, value in getattr(of.data, name).items()
+                if not key.endswith(("seconds", "source", "format", "files", "checksum"))
+            }
+            for of in (here, there)
+        )
+        assert one == other
+    assert here.data.tags["model"] == there.data.tags["model"] == "a7"
+
+
+@pytest.mark.parametrize("part", ["evaluate", "compare", "gate"])
+def test_a_page_is_written_from_what_the_driver_has(part: str, shop: Path, run: Any) -> None:
+    labels, old, new, _ = (shop / one for one in NAMES)
+    plot = [] if part == "gate" else ["--plot", "x.svg"]
+    given: list[Any] = [shop / "x.toml"]
+    if part == "evaluate":
+        given = [labels, new, "-m", "map@1..3", "--curve", "x.csv"]
+    code, _, error = run("spark", part, *given, "--report", "x.html", *plot)
+    assert code == 0, error
+    assert "map@3" in (shop / "x.html").read_text()
+    assert not plot or "<svg" in (shop / "x.svg").read_text()
+    if part == "evaluate":
+        assert (shop / "x.csv").read_text().count("map,") == 3
+        three = [labels, old, new, "-m", "map@3", "--leaderboard", "y.html"]
+        assert run("spark", part, *three)[0] == 0
+        assert "new" in (shop / "y.html").read_text()
+
+
 def test_a_gate_fails_by_its_exit_code_and_writes_all_outputs(shop: Path, run: Any) -> None:
     labels, old, new, values = (shop / f"{one}" for one in NAMES)
     both = [labels, new]

@@ -85,7 +85,8 @@ def test_what_cannot_be_sent_is_told(spark: Any) -> None:
             return labels
 
     both = [spark.createDataFrame(one) for one in tables("integers", "wide", "wide")]
-    message = "locked cannot be sent to the workers, as what its function uses cannot be pickled: "
+    message = "locked cannot be sent to the workers, because something "
+    message += "that its function uses cannot be pickled: "
     with pytest.raises(UsageError, match=message):
         rankmill.spark.evaluate(*both, "locked")
     assert "locked" in registry.REGISTRY

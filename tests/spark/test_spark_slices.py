@@ -61,6 +61,18 @@ def test_columns_and_files_give_the_same_bits(
     assert {row["by"] for row in found.by.to_pylist()} >= {"kind"}
 
 
+@pytest.mark.parametrize("name", ["class", "gain", "rating"])
+def test_columns_of_tables_are_not_those_of_labels(spark: Any, name: str) -> None:
+    labels, predictions = cut("wide", "wide")
+    labels = labels.select(["query", "item"])
+    table = pa.table({"query": labels["query"], name: [i % 3 for i in range(len(labels))]})
+    both = frame(spark, labels), frame(spark, predictions)
+    found = rankmill.spark.evaluate(*both, ["ndcg@3"], by=table, partitions=2)
+    whole = rankmill.evaluate(labels, predictions, ["ndcg@3"], by=table)
+    same(found, whole)
+    assert found.by == whole.by
+
+
 def test_several_systems_weights_and_values_of_queries(spark: Any) -> None:
     labels, predictions = cut("wide", "long")
     runs = {"one": predictions, "two": predictions.slice(0, len(predictions) // 2)}
@@ -115,7 +127,7 @@ def test_tables_that_spark_cannot_cut_by(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="query 'id 1' has 'x' and 'y' in column 'age'"):
         rankmill.spark.evaluate(labels, predictions, "map", by=str(path))
     runs = {"a": predictions, "b": predictions}
-    with pytest.raises(UsageError, match="that of the first system"):
+    with pytest.raises(UsageError, match="the lists of the first system"):
         rankmill.spark.evaluate_runs(labels, runs, "map", by="list_length")
 
 

@@ -19,6 +19,8 @@ from rankmill.semantics.semantics import Semantics
 
 WHOLE = "rankmill.whole"
 """Where it is kept that a help is to show all options."""
+_PAGES = "per_query", "curve", "plot", "report", "leaderboard"
+_FILES = *_PAGES, "state", "json", "junit", "markdown", "summary"
 
 
 class Command(click.Command):
@@ -109,12 +111,16 @@ def _write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str
 
 
 def table_command(
-    name: str, arguments: Sequence[click.Argument] = (), cls: type[Command] = Command, **more: Any
+    name: str,
+    arguments: Sequence[click.Argument] = (),
+    cls: type[Command] = Command,
+    outputs: Callable[..., Any] | None = None,
+    **more: Any,
 ) -> Callable[[Callable[..., None]], Command]:
     """Make a function the command of a name.
 
-    It receives no `output` where -o names standard output, `semantics` in the place of the options
-    of semantics, and `recording` in that of those of a history.
+    It receives no `output` where -o names standard output, `semantics` instead of the options of
+    semantics, and with `outputs`, such as RunOutputs, one of them instead of what is written.
     """
 
     def decorate(function: Callable[..., None]) -> Command:
@@ -123,10 +129,13 @@ def table_command(
                 given["output"] = None  # as without -o
             if "preset" in given:
                 given["semantics"] = _semantics(given.pop("preset"), given.pop("fields"))
-            if "tags" in given:
+            if outputs is not None:
                 time = click.get_current_context().meta.get(TIME)
                 history, tags, mlflow = (given.pop(one) for one in ("history", "tags", "mlflow"))
-                given["recording"] = recording_of(history, tags, mlflow, time)
+                recording = recording_of(history, tags, mlflow, time)
+                files = {one: given.pop(one) for one in _FILES if one in given}
+                told = given.pop("output"), given.pop("format")
+                given["outputs"] = outputs(*told, files, recording)
             function(**given)
 
         return cls(name, callback=called, params=[*arguments], **more)

@@ -10,13 +10,11 @@ import click
 from click.core import ParameterSource
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.explain import command as explain_command
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.output_checks import catalogue_sources, check_outputs
-from rankmill.cli.page import command_line, page_of, trends_of
+from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import Progress
-from rankmill.cli.run_record import Recording
+from rankmill.cli.run_outputs import RunOutputs
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.config.keys import joined
@@ -50,38 +48,27 @@ rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
 """
 
 
-@table_command("compare", cls=FileCommand, help=_HELP, examples=_EXAMPLES)
+@table_command("compare", cls=FileCommand, outputs=RunOutputs, help=_HELP, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],
     metrics: tuple[str, ...],
     baseline: str | None,
-    format: str | None,
-    output: str | None,
-    per_query: str | None,
-    plot: str | None,
-    report: str | None,
-    leaderboard: str | None,
-    recording: Recording,
+    outputs: RunOutputs,
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
     from rankmill.metrics.defaults import DEFAULT_METRICS
     from rankmill.metrics.registry import parse_under
     from rankmill.metrics.texts import split_beside
-    from rankmill.show.pictures import check_picture, rendered
 
     parse_under(split_beside(metrics)[0] or DEFAULT_METRICS, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     check_several(runs)
-    files = {"per_query": per_query, "plot": plot, "report": report, "leaderboard": leaderboard}
-    options["all_pairs"] |= leaderboard is not None
-    inputs = [label_source, *runs.values(), *catalogue_sources(options)]
-    check_outputs(output, inputs, **files, history=recording.place)
-    chosen = format_for(format, output)
-    if plot is not None:
-        check_picture(plot)
+    files = outputs.files
+    options["all_pairs"] |= files["leaderboard"] is not None
+    outputs.check([label_source, *runs.values(), *catalogue_sources(options)])
 
     from rankmill.analysis.compare.compare import compare, compare_in_detail
     from rankmill.analysis.compare.view.comparison import view_of
@@ -90,24 +77,17 @@ def command(
         names = {text: name for name, text in systems.items()}
         options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
         given = face_of(compare, label_source, runs, options | {"metrics": metrics})
-        found = compare_in_detail(**given, details=report is not None)
+        found = compare_in_detail(**given, details=files["report"] is not None)
+    per_query = files["per_query"]
     more = [] if per_query is None else [(per_query, found.per_query)]
-    if plot is not None:
-        more.append((plot, rendered(found.plot(), plot)))
-    if report is not None:
-        trends = trends_of(found, recording.history, recording.time)
-        more.append((report, page_of(found, given, trends)))
-    if leaderboard is not None:
-        from rankmill.nightly.report.pages import leaderboard_page
-
-        more.append((leaderboard, leaderboard_page(found, command_line())))
+    more += outputs.picture(found) + outputs.page(found, given) + outputs.board(found)
     if found.queries:
-        more += recording.record_run(found, label_source, runs)
+        more += outputs.recording.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.
     explaining = None if options["drop_seen"] else _explaining(labels, systems)
-    deliver(view_of(found, explaining), chosen, output, more)
+    outputs.deliver(view_of(found, explaining), more)
     check_queries(found, systems)
-    recording.log_run([output, *files.values()])
+    outputs.log()
 
 
 def check_several(systems: Sized) -> None:

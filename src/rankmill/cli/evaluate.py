@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.merge import write_part
-from rankmill.cli.output_checks import catalogue_sources, check_outputs
-from rankmill.cli.page import command_line, page_of, trends_of
+from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import Progress, run
-from rankmill.cli.run_record import Recording, by_system
+from rankmill.cli.run_outputs import RunOutputs
+from rankmill.cli.run_record import by_system
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.engine.results_view import same_queries, systems_view
@@ -48,23 +47,15 @@ zcat p.jsonl.gz | rankmill evaluate labels.jsonl -
 """
 
 
-@table_command("evaluate", cls=FileCommand, help=_HELP, examples=_EXAMPLES)
+@table_command("evaluate", cls=FileCommand, outputs=RunOutputs, help=_HELP, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],
     metrics: tuple[str, ...],
-    format: str | None,
-    output: str | None,
-    per_query: str | None,
-    curve: str | None,
-    plot: str | None,
-    report: str | None,
-    leaderboard: str | None,
     only_plan: bool,
     part: str | None,
-    state: str | None,
     second: str | None,
-    recording: Recording,
+    outputs: RunOutputs,
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
@@ -73,32 +64,17 @@ def command(
     parsed, _ = parse_under(metrics, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    if curve is not None:
-        _check_points(curve)
-    files = {"per_query": per_query, "curve": curve, "plot": plot, "report": report}
-    files |= {"leaderboard": leaderboard}
-    more = {"history": recording.place, "state": state}
     inputs = [label_source, *runs.values(), *catalogue_sources(options)]
-    check_outputs(output, [*inputs, *([second] if second else [])], **files, **more)
-    if state is not None:
-        asked = {"o": output, "format": format, "plan": only_plan or None, **files}
-        asked |= {"history": recording.history, "mlflow": recording.mlflow}
-        names = [
-            f"-{'-' * (len(n) > 1)}{n.replace('_', '-')}"
-            for n, one in asked.items()
-            if one is not None
-        ]
+    inputs += [second] if second else []
+    if outputs.files["state"] is not None:
+        outputs.check(inputs)
         options |= {"metrics": metrics, "part": part}
-        write_part(label_source, runs, state, second, names, options)
+        write_part(label_source, runs, second, outputs, only_plan, options)
         return
     if part or second:
         raise UsageError(f"--{'part' if part else 'second'} is for --state FILE: name it")
-    _check_curves(curve, plot, parsed)
-    if report is not None and len(runs) > 1:
-        raise UsageError("--report shows one system: 'rankmill report' compares several")
-    if leaderboard is not None and len(runs) < 2:
-        raise UsageError("--leaderboard takes the PREDICTIONS of two systems or more")
-    chosen = format_for(format, output)
+    check_files(outputs, parsed, len(runs), lambda: outputs.check(inputs))
+    per_query = outputs.files["per_query"]
     options |= {"metrics": metrics, "per_query": per_query is not None}
 
     if only_plan:
@@ -106,12 +82,12 @@ def command(
         from rankmill.engine.plan_view import plan_view
 
         del options["by"], options["sums"]
-        given = face_of(plan_runs, label_source, runs, options)
-        deliver(plan_view(plan_runs(**given)), chosen, output)
+        asked = face_of(plan_runs, label_source, runs, options)
+        outputs.deliver(plan_view(plan_runs(**asked)), [])
         return
     recorded: list[tuple[str, Any]] = []
     results: dict[str, Result]
-    if report is None:
+    if outputs.files["report"] is None:
         from rankmill.engine.evaluate import evaluate_runs
 
         results = run(evaluate_runs, label_source, runs, options)
@@ -124,20 +100,36 @@ def command(
             given = face_of(evaluate_in_detail, label_source, runs, options)
             results, details = evaluate_in_detail(**given)
         (only,) = results.values()
-        trends = trends_of(only, recording.history, recording.time)
-        page = page_of(only, given, trends, details)
-        recorded.append((report, page))
-    recorded += _curves(results, curve, plot)
-    if leaderboard is not None:
-        from rankmill.engine.results import Results
-        from rankmill.nightly.report.pages import leaderboard_page
-
-        recorded.append((leaderboard, leaderboard_page(Results(results), command_line())))
+        recorded += outputs.page(only, given, details)
+    recorded += files_of(results, outputs)
     if all(None not in one.metrics.values() for one in results.values()):
-        recorded += recording.record_run(results, label_source, by_system(runs))
-    _deliver(results, chosen, output, per_query, recorded)
+        recorded += outputs.recording.record_run(results, label_source, by_system(runs))
+    _deliver(results, outputs, per_query, recorded)
     check_values(results)
-    recording.log_run([output, per_query, curve, plot, report, leaderboard])
+    outputs.log()
+
+
+def check_files(
+    outputs: RunOutputs, metrics: Sequence[Metric], systems: int, check: Callable[[], None]
+) -> None:
+    """Check all outputs of an evaluation before anything is read, in between with `check`."""
+    curve, report, leaderboard = (outputs.files[one] for one in ("curve", "report", "leaderboard"))
+    if curve is not None:
+        _check_points(curve)
+    check()
+    _check_curves(curve, outputs.files["plot"], metrics)
+    if report is not None and systems > 1:
+        raise UsageError("--report shows one system: 'rankmill report' compares several")
+    if leaderboard is not None and systems < 2:
+        raise UsageError("--leaderboard takes the PREDICTIONS of two systems or more")
+
+
+def files_of(results: dict[str, Result], outputs: RunOutputs) -> list[tuple[str, Any]]:
+    """Return the files of curves and the leaderboard, as far as they are asked for."""
+    from rankmill.engine.results import Results
+
+    files = _curves(results, outputs.files["curve"], outputs.files["plot"])
+    return files + outputs.board(Results(results))
 
 
 def _check_points(path: str) -> None:
@@ -163,11 +155,9 @@ def _check_curves(curve: str | None, plot: str | None, metrics: Sequence[Metric]
         return
     from rankmill.engine.curves import DRAWN, check_drawn, cuts_of
     from rankmill.metrics.aggregate import has_curve
-    from rankmill.show.pictures import check_picture
 
     texts = [one.text for one in metrics]
     if plot is not None:
-        check_picture(plot)
         check_drawn(texts)
     if curve is not None and not cuts_of(texts) and not any(map(has_curve, metrics)):
         raise UsageError(f"--curve is for {DRAWN}: ask for one (-m)")
@@ -191,8 +181,7 @@ def _curves(results: dict[str, Result], curve: str | None, plot: str | None) -> 
 
 def _deliver(
     results: dict[str, Result],
-    format: str,
-    output: str | None,
+    outputs: RunOutputs,
     per_query: str | None,
     tables: list[tuple[str, Any]],
 ) -> None:
@@ -200,7 +189,7 @@ def _deliver(
     if len(results) == 1:
         ((_, only),) = results.items()
         more = [(per_query, only.per_query)] if per_query is not None else []
-        deliver(view_of(only), format, output, [*more, *tables])
+        outputs.deliver(view_of(only), [*more, *tables])
         return
     from rankmill.analysis.compare.queries.alignment import join_per_query
     from rankmill.metrics.registry import sides_of
@@ -209,4 +198,4 @@ def _deliver(
     view = systems_view(
         results, same_queries(results), sides_of(next(iter(results.values())).metrics)
     )
-    deliver(view, format, output, [*more, *tables])
+    outputs.deliver(view, [*more, *tables])

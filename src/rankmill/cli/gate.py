@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -18,9 +18,6 @@ from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
-
-if TYPE_CHECKING:
-    from rankmill.cli.run_record import Recording
 
 _HELP = """Check PREDICTIONS against rules, and exit with 1 if they break one.
 
@@ -48,21 +45,21 @@ EXITS = """
 """
 
 
-@table_command("gate", cls=FileCommand, apart=True, help=_HELP, examples=_EXAMPLES, exits=EXITS)
+@table_command(
+    "gate",
+    cls=FileCommand,
+    outputs=VerdictOutputs,
+    apart=True,
+    help=_HELP,
+    examples=_EXAMPLES,
+    exits=EXITS,
+)
 def command(
     labels: str,
     predictions: str,
     rules: tuple[str, ...],
     baseline: str | None,
-    format: str | None,
-    output: str | None,
-    per_query: str | None,
-    json: str | None,
-    junit: str | None,
-    markdown: str | None,
-    report: str | None,
-    summary: str | None,
-    recording: Recording,
+    outputs: VerdictOutputs,
     power: bool,
     **options: Any,
 ) -> None:
@@ -71,24 +68,21 @@ def command(
     from rankmill.nightly.rules.rules import parse_rules
 
     parse_rules(rules)
-    files = {"json": json, "junit": junit, "markdown": markdown, "summary": summary}
-    outputs = VerdictOutputs(output, format, files, report, recording)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     base = None if baseline is None else source_of(baseline, "--baseline")
     is_file = base is not None and not (isinstance(base, str) and is_choice(base))
     inputs = [*sources, *([base] if base is not None and is_file else [])]
-    outputs.check([*inputs, *catalogue_sources(options)], per_query=per_query)
+    outputs.check([*inputs, *catalogue_sources(options)])
     if power:
-        _check_power({**files, "report": report})
-        _show_power(sources, rules, base, recording, options, outputs.chosen, output)
+        _show_power(sources, rules, base, outputs, options)
         return
     outputs.begin(rules, labels, predictions)
     from rankmill.nightly.gate.gate import gate, gate_in_detail
     from rankmill.sources.nouns import Predictions
 
+    per_query, report = outputs.files["per_query"], outputs.files["report"]
     with Progress() as progress:
-        asked = {"rules": rules, "baseline": base, "history": recording.history, **options}
-        asked |= {"time": recording.time, "progress": progress}
+        asked = outputs.asked(rules, base, options) | {"progress": progress}
         given = face_of(gate, sources[0], sources[1], asked)
         found = gate_in_detail(**given, details=report is not None)
     trends, written = outputs.trends(found), []
@@ -103,28 +97,25 @@ def command(
     outputs.write(found, trends, sources, written)
 
 
-def _check_power(files: dict[str, str | None]) -> None:
-    """Raise UsageError if the command line names an output that only a verdict has."""
-    source = click.get_current_context().get_parameter_source
-    for name, path in files.items():
-        if path is not None and source(name) is ParameterSource.COMMANDLINE:
-            raise UsageError(f"--power gives no verdict: leave out --{name.replace('_', '-')}")
-
-
 def _show_power(
     sources: list[Any],
     rules: tuple[str, ...],
     base: Any,
-    recording: Recording,
+    outputs: VerdictOutputs,
     options: dict[str, Any],
-    chosen: str,
-    output: str | None,
 ) -> None:
-    """Show what the rules see; nothing is judged, and no run is recorded."""
+    """Show what the rules see; nothing is judged, and no run is recorded.
+
+    Raises UsageError if the command line names an output that only a verdict has.
+    """
+    source = click.get_current_context().get_parameter_source
+    for name, path in outputs.files.items():
+        of_verdict = path is not None and name != "per_query"
+        if of_verdict and source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--power gives no verdict: leave out --{name.replace('_', '-')}")
     from rankmill.nightly.gate.power import gate_power
     from rankmill.nightly.gate.power_view import view_of
 
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
-    asked = {"rules": rules, "baseline": base, "history": recording.history, **left}
-    found = run(gate_power, sources[0], sources[1], asked | {"time": recording.time})
-    deliver(view_of(found), chosen, output)
+    found = run(gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
+    deliver(view_of(found), outputs.chosen, outputs.output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +14,7 @@ from rankmill.io import whole_files
 from rankmill.results.result import check_values, view_of
 
 if TYPE_CHECKING:
+    from rankmill.cli.run_outputs import RunOutputs
     from rankmill.engine.state import State
 
 _HELP = """Merge the states that 'evaluate --state' wrote of all parts, and show the result.
@@ -93,24 +93,26 @@ def described(state: State) -> str:
 def write_part(
     labels: Any,
     systems: dict[str, Any],
-    state: str,
     second: str | None,
-    others: Sequence[str],
+    outputs: RunOutputs,
+    only_plan: bool,
     options: dict[str, Any],
 ) -> None:
-    """Evaluate a part, or pass over it a second time, and write what it adds up to.
-
-    `others` are the outputs that were asked for besides.
-    """
+    """Evaluate a part, or pass over it a second time, and write its state."""
     from rankmill.cli.progress_bar import run
     from rankmill.config.face import face_of
     from rankmill.engine import state_files
     from rankmill.engine.origin import check_whole
     from rankmill.engine.parts import evaluate_part, second_pass
 
+    others = {"o": outputs.output, "format": outputs.format, "plan": only_plan or None}
+    others |= outputs.files | {"state": None}
+    others |= {one: getattr(outputs.recording, one) for one in ("history", "mlflow")}
+    for name in (name for name, value in others.items() if value is not None):
+        option = f"-{'-' * (len(name) > 1)}{name.replace('_', '-')}"
+        raise UsageError(f"--state writes a state and shows no result: leave out {option}")
+    state = str(outputs.files["state"])
     state_files.check_state_name(state)
-    if others:
-        raise UsageError(f"--state writes a state and shows no result: leave out {others[0]}")
     if len(systems) > 1:
         raise UsageError("--state takes the PREDICTIONS of one system: type a command for each")
     ((_, predictions),) = systems.items()

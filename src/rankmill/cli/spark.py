@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from typing import Any
 
 import click
 
 from rankmill.cli.command import Command, table_command
-from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.output_checks import check_outputs
-from rankmill.cli.run_record import Recording, by_system
+from rankmill.cli.evaluate import check_files, files_of
+from rankmill.cli.run_outputs import RunOutputs
+from rankmill.cli.run_record import by_system
 from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
 from rankmill.config.face import face_of
 from rankmill.engine.results_view import systems_view
@@ -70,29 +69,25 @@ class _Named(SparkCommand):
         return named.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
 
 
-@table_command("spark", cls=_Named, help=_HELP, examples=_EXAMPLES)
+@table_command("spark", cls=_Named, outputs=RunOutputs, help=_HELP, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],
     metrics: tuple[str, ...],
-    format: str | None,
-    output: str | None,
-    per_query: str | None,
     only_plan: bool,
-    recording: Recording,
+    outputs: RunOutputs,
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
     from rankmill.metrics.registry import parse_under, sides_of
 
-    parse_under(metrics, options["semantics"])
-    given = SparkInputs(labels, systems, options)
-    given.check(per_query, [], partial(check_outputs, output, history=recording.place))
-    chosen = format_for(format, output)
+    parsed, _ = parse_under(metrics, options["semantics"])
+    given, per_query = SparkInputs(labels, systems, options), outputs.files.pop("per_query")
+    check_files(outputs, parsed, len(systems), lambda: given.check(per_query, [], outputs.check))
     options["metrics"] = metrics
 
     from rankmill.spark.evaluation import evaluate_runs
-    from rankmill.spark.session import write
+    from rankmill.spark.exchange.session import write
     from rankmill.spark.systems import values_of_runs
 
     frame, runs = given.frames()
@@ -101,7 +96,7 @@ def command(
         from rankmill.spark.estimate import plan_runs
 
         planned = plan_runs(**face_of(plan_runs, frame, runs, whole))
-        deliver(cluster_plan_view(planned), chosen, output)
+        outputs.deliver(cluster_plan_view(planned), [])
         return
     found = evaluate_runs(**face_of(evaluate_runs, frame, runs, options))
     results = {
@@ -110,17 +105,17 @@ def command(
     }
     if per_query is not None:
         write(values_of_runs(**face_of(values_of_runs, frame, runs, whole)), per_query)
-    recorded: list[tuple[str, Any]] = []
     first = next(iter(results.values()))
+    recorded = files_of(results, outputs) + outputs.page(first, {})
     if all(None not in one.metrics.values() for one in results.values()):
         of_labels, of_runs = given.files
         kept = results if len(results) > 1 else first
-        recorded = recording.record_run(kept, of_labels, by_system(of_runs))
+        recorded += outputs.recording.record_run(kept, of_labels, by_system(of_runs))
     # If predictions decide which queries count, only their values tell whether these are the same.
     same = None if first.semantics.counts_by_predictions else True
     view = view_of(first)
     if len(results) > 1:
         view = systems_view(results, same, sides_of(first.metrics))
-    deliver(view, chosen, output, recorded)
+    outputs.deliver(view, recorded)
     check_values(results)
-    recording.log_run([output])
+    outputs.log()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.compare import check_queries, check_several
-from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.output_checks import check_outputs
-from rankmill.cli.run_record import Recording
+from rankmill.cli.run_outputs import RunOutputs
 from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
 from rankmill.config.face import face_of
 
@@ -26,16 +23,15 @@ spark-submit run.py compare rankmill.toml -o found.json
 """
 
 
-@table_command("spark compare", cls=SparkCommand, help=_HELP, examples=_EXAMPLES)
+@table_command(
+    "spark compare", cls=SparkCommand, outputs=RunOutputs, help=_HELP, examples=_EXAMPLES
+)
 def command(
     labels: str,
     systems: dict[str, str],
     metrics: tuple[str, ...],
     baseline: str | None,
-    format: str | None,
-    output: str | None,
-    per_query: str | None,
-    recording: Recording,
+    outputs: RunOutputs,
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
@@ -43,12 +39,11 @@ def command(
 
     parse_under(metrics, options["semantics"])
     check_several(systems)
-    given = SparkInputs(labels, systems, options)
-    given.check(per_query, [], partial(check_outputs, output, history=recording.place))
-    chosen = format_for(format, output)
+    given, per_query = SparkInputs(labels, systems, options), outputs.files.pop("per_query")
+    given.check(per_query, [], outputs.check)
 
     from rankmill.analysis.compare.view.comparison import view_of
-    from rankmill.spark.session import write
+    from rankmill.spark.exchange.session import write
     from rankmill.spark.systems import compare
 
     frame, runs = given.frames()
@@ -59,7 +54,8 @@ def command(
     found = replace(found, inputs=given.named(found.inputs))
     if per_query is not None:
         write(found.per_query, per_query)
-    recorded = recording.record_run(found, *given.files) if found.queries else []
-    deliver(view_of(found), chosen, output, recorded)
+    more = outputs.picture(found) + outputs.page(found, {})
+    more += outputs.recording.record_run(found, *given.files) if found.queries else []
+    outputs.deliver(view_of(found), more)
     check_queries(found, systems)
-    recording.log_run([output])
+    outputs.log()

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.gate import EXITS
-from rankmill.cli.run_record import Recording
+from rankmill.cli.page import page_of
 from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
 from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.baseline_choice import is_choice
@@ -29,46 +29,45 @@ spark-submit run.py gate rankmill.toml
 
 
 @table_command(
-    "spark gate", cls=SparkCommand, apart=True, help=_HELP, examples=_EXAMPLES, exits=EXITS
+    "spark gate",
+    cls=SparkCommand,
+    outputs=VerdictOutputs,
+    apart=True,
+    help=_HELP,
+    examples=_EXAMPLES,
+    exits=EXITS,
 )
 def command(
     labels: str,
     predictions: str,
     rules: tuple[str, ...],
     baseline: str | None,
-    format: str | None,
-    output: str | None,
-    per_query: str | None,
-    json: str | None,
-    junit: str | None,
-    markdown: str | None,
-    summary: str | None,
-    recording: Recording,
+    outputs: VerdictOutputs,
     **options: Any,
 ) -> None:
     """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
     from rankmill.nightly.rules.rules import parse_rules
 
     parse_rules(rules)
-    files = {"json": json, "junit": junit, "markdown": markdown, "summary": summary}
-    outputs = VerdictOutputs(output, format, files, None, recording)
     given = SparkInputs(labels, {"": predictions}, options)
+    per_query = outputs.files.pop("per_query")
     given.check(per_query, [] if baseline is None else [baseline], outputs.check)
     outputs.begin(rules, labels, predictions)
-    from rankmill.spark.session import write
+    from rankmill.spark.exchange.session import write
     from rankmill.spark.verdicts import gate
 
     frame, runs = given.frames()
     base = baseline if baseline is None or _is_run(baseline) else given.predictions(baseline)
-    asked = {"rules": rules, "baseline": base, "history": recording.history, **options}
-    asked |= {"time": recording.time, "per_query": per_query is not None}
+    asked = outputs.asked(rules, base, options) | {"per_query": per_query is not None}
     found = gate(**face_of(gate, frame, runs[""], asked))
     result = replace(found.result, inputs=given.named(found.result.inputs, predictions))
     found = replace(found, result=result)
     if per_query is not None:
         write(result.per_query, per_query)
     of_labels, of_runs = given.files
-    outputs.write(found, outputs.trends(found), [of_labels, of_runs[""]], [])
+    trends, report = outputs.trends(found), outputs.files["report"]
+    more = [] if report is None else [(report, page_of(found, {}, trends))]
+    outputs.write(found, trends, [of_labels, of_runs[""]], more)
 
 
 def _is_run(baseline: str) -> bool:

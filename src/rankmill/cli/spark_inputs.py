@@ -60,11 +60,6 @@ class SparkInputs:
         self._told = {name: options.pop(name) for name in _TOLD}
         self._options = options
         self._train = options["train"] and joined(options["train"])
-        if options.pop("padding") is not None:
-            raise UsageError(
-                "Spark does not drop padding: replace it by null in the files, or use the command "
-                "of one machine"
-            )
 
     def check(
         self, per_query: str | None, more: Sequence[str], check: Callable[[Sequence[Any]], None]
@@ -87,7 +82,7 @@ class SparkInputs:
 
         What queries had in training becomes one in the options, too. The driver reads all else.
         """
-        from rankmill.spark.session import read, session
+        from rankmill.spark.exchange.session import read, session
 
         spark, told = session(quiet=process.quiet), self._told
         names = told["label_columns"] or told["columns"]
@@ -99,7 +94,7 @@ class SparkInputs:
 
     def predictions(self, text: str) -> Any:
         """Return predictions as a DataFrame."""
-        from rankmill.spark.session import read, session
+        from rankmill.spark.exchange.session import read, session
 
         how = (self._told[name] for name in ("predictions_as", "columns", "encoding"))
         return read(session(quiet=process.quiet), text, *how)

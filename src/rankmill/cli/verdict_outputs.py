@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankmill.cli.draw import deliver, emit, format_for
+from rankmill.cli.draw import deliver, emit
 from rankmill.cli.failed_outputs import Outputs, append
 from rankmill.cli.output_checks import check_outputs
 from rankmill.cli.page import trends_of
+from rankmill.cli.run_outputs import RunOutputs
 from rankmill.cli.run_record import FAILED
 from rankmill.cli.suffixes import STANDARD_OUTPUT
 from rankmill.errors import UsageError
@@ -23,31 +24,20 @@ from rankmill.io.stores.urls import redacted
 from rankmill.io.whole_files import write_files
 
 if TYPE_CHECKING:
-    from rankmill.cli.run_record import Recording
     from rankmill.nightly.rules.breaches import Trends
     from rankmill.nightly.rules.verdict import Verdict
 
 
 @dataclass
-class VerdictOutputs:
-    """What a gate writes, beside the values of queries.
+class VerdictOutputs(RunOutputs):
+    """What a gate writes.
 
     Attributes
     ----------
-    output, format, report : str or None
-        The options of these names.
-    files : dict of str to str or None
-        "json", "junit", "markdown" and "summary".
-    recording : Recording
     step : str or None
         The file that Markdown is appended to, if it is asked for by "-".
     """
 
-    output: str | None
-    format: str | None
-    files: dict[str, str | None]
-    report: str | None
-    recording: Recording
     step: str | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -55,16 +45,10 @@ class VerdictOutputs:
         if self.files["markdown"] == STANDARD_OUTPUT:
             self.step, self.files["markdown"] = _step_summary(), None
 
-    @property
-    def chosen(self) -> str:
-        """The format of the result."""
-        return format_for(self.format, self.output)
-
-    def check(self, inputs: Sequence[str | list[str]], **others: str | None) -> None:
-        """Check the outputs, and `others`, which must not take the place of inputs."""
-        files = self.files | others | ({} if self.step is None else {"markdown": self.step})
-        more = {"report": self.report, "history": self.recording.place}
-        check_outputs(self.output, inputs, **files, **more)
+    def check(self, inputs: Sequence[str | list[str]]) -> None:
+        """Check the outputs, which must not replace inputs."""
+        files = self.files | ({} if self.step is None else {"markdown": self.step})
+        check_outputs(self.output, inputs, **files, history=self.recording.place)
         _check_printed(self.output, self.format, self.files["json"], self.files["summary"])
         _ = self.chosen  # which may be none
 
@@ -74,17 +58,23 @@ class VerdictOutputs:
 
         if self.files["junit"] is not None:
             check_junit()
+        told = {name: self.files[name] for name in (*_TEXTS, "summary", "report")}
         outputs = Outputs(
-            {"o": self.output, **self.files, "report": self.report},
+            {"o": self.output, **told},
             *(self.chosen, self.format is not None, self.step, self.recording, rules),
             {"labels": redacted(labels), "predictions": redacted(predictions)},
             times_opened(),
         )
         click.get_current_context().meta[FAILED] = outputs.fail
 
+    def asked(self, rules: Any, baseline: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of `gate` that are of no input."""
+        of_run = {"history": self.recording.history, "time": self.recording.time}
+        return {"rules": rules, "baseline": baseline, **of_run, **options}
+
     def trends(self, found: Verdict) -> Trends:
         """Return the history, if an output shows it."""
-        shown = self.report is not None or self.files["summary"] is not None
+        shown = self.files["report"] is not None or self.files["summary"] is not None
         return trends_of(found, self.recording.history, self.recording.time) if shown else {}
 
     def write(
@@ -104,9 +94,9 @@ class VerdictOutputs:
         texts |= {name: _content(name, found) for name in _TEXTS if files[name]}
         printed = "".join(text for name, text in texts.items() if files[name] == STANDARD_OUTPUT)
         written: list[tuple[str, Any]] = [
-            (path, texts[name])
-            for name, path in files.items()
-            if path not in (None, STANDARD_OUTPUT)
+            (str(files[name]), text)
+            for name, text in texts.items()
+            if files[name] != STANDARD_OUTPUT
         ]
         written += [*more, *self.recording.record_run(found, *sources)]
         only_line = files["summary"] == STANDARD_OUTPUT and self.output is None
@@ -122,7 +112,7 @@ class VerdictOutputs:
                 emit(printed)
         if self.step is not None:
             append(self.step, markdown_of(found))
-        self.recording.log_run([self.output, *files.values(), *(path for path, _ in more)])
+        self.log()
         click.get_current_context().exit(found.exit_code)
 
 

@@ -115,7 +115,6 @@ INPUTS = (
         "--padding ITEM",
         "Labels.padding Predictions.padding",
         "An item that only fills up short lists, such as -1. It is dropped, as null items are.",
-        frames=False,
     ),
     _column(
         "--subtopic COLUMN",

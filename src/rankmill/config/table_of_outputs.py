@@ -88,7 +88,7 @@ OUTPUT = (
         "map@1..100), precision over recall (-m pr), and the curves and bins of auprc, ece "
         f"and related metrics. The suffix sets the format: .json, {NAMED}. Use --plot to draw "
         "them.",
-        on="evaluate",
+        on="evaluate spark",
         table="",
     ),
     _gate(
@@ -118,7 +118,7 @@ OUTPUT = (
         "",
         "Also draw a plot to FILE, as .svg, .png or .pdf. The last two need matplotlib: "
         f"{install('plot')}.",
-        on="evaluate compare",
+        on="evaluate compare spark",
         table="",
     ),
     Option(
@@ -139,11 +139,25 @@ OUTPUT = (
         table="",
     ),
     Option(
+        "--report FILE",
+        "",
+        "Also write an HTML page about the run to FILE. It has no lists and no charts of queries.",
+        on="spark",
+        table="",
+    ),
+    Option(
         "--leaderboard FILE",
         "",
-        "Also write an HTML page with the table of all systems to FILE. It also has the "
-        "slices, and the pairs if they are compared. In 'compare', it implies --all-pairs.",
-        on="evaluate compare",
+        "Also write an HTML page with the table of all systems, and the slices, to FILE.",
+        on="evaluate spark",
+        table="",
+    ),
+    Option(
+        "--leaderboard FILE",
+        "",
+        "Also write an HTML page with the table of all systems, all pairs, and the slices to "
+        "FILE. It implies --all-pairs.",
+        on="compare",
         table="",
     ),
     Option(

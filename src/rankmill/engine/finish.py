@@ -22,7 +22,6 @@ from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.roles.derived_columns import SAY_PADDING, USUAL_PADDING
 from rankmill.threads import Workers
 
 
@@ -58,11 +57,6 @@ def finish(
     more = nothing_in_common(result, partial(_examples, tally)) + _trec_ties(predictions, result)
     for one in (labels, predictions):
         more += [] if one.source.doubts is None else one.source.doubts.notes()
-    if tally.counts["padded"]:
-        more.append(
-            f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other: if "
-            f"it is padding, say {SAY_PADDING}"
-        )
     more += tally.job.skipped
     result = replace(result, notes=[*result.notes, *more])
     if result.per_query is None:

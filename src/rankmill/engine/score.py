@@ -30,6 +30,7 @@ from rankmill.metrics.no_value import no_value, skipping
 from rankmill.metrics.own import OwnMetricError
 from rankmill.metrics.term_products import TermProducts
 from rankmill.metrics.values import Matched
+from rankmill.results.audit import PADDED
 from rankmill.sources.roles.derived_columns import padded_tails
 
 Empties = Mapping[Key, Mapping[str, Aggregate]]
@@ -137,6 +138,7 @@ def score_lists(
             "short_lists": count_true(both & (found.prediction_counts < job.largest_cutoff)),
             "tied_ranks": lists.tied,
             "predictions": int(lengths.sum()) + lists.repeats,
+            PADDED: padded_tails(lists.offsets, lists.items),
             **dropped,
             **missed,
         },
@@ -144,7 +146,6 @@ def score_lists(
             "unlabelled": count_true(unlabelled),
             "no_relevant": count_true(no_relevant),
             "predicted_labels": int(found.label_counts[both].sum()),
-            "padded": padded_tails(lists.offsets, lists.items),
         },
         slices=update_slices(places, empties, job, each, whole),
         label_pairs={

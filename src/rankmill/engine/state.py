@@ -13,14 +13,7 @@ import numpy as np
 from rankmill.engine.job import Job
 from rankmill.engine.origin import Origin, check_whole, merged_origin
 from rankmill.engine.segments import Key
-from rankmill.engine.slice_values import (
-    in_order,
-    merged,
-    packed,
-    rows_of,
-    sums_of,
-    unpacked,
-)
+from rankmill.engine.slice_values import in_order, merged, packed, rows_of, sums_of, unpacked
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import (
     OF_GROUPS,
@@ -43,10 +36,12 @@ from rankmill.metrics.registry import parse_all, spellings
 from rankmill.metrics.sums import read_sums
 from rankmill.metrics.term_products import TermProducts
 from rankmill.results import audit
+from rankmill.results.audit import PADDED
 from rankmill.results.result import Result
 from rankmill.results.slices import table_of_slices
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
+from rankmill.sources.roles.derived_columns import padding_notes
 from rankmill.threads import Workers
 
 # The fields of a row besides those of its audit and its aggregates.
@@ -113,7 +108,7 @@ class State:
         told = "" if job.catalogue is None else str(job.catalogue)
         kept = job.aggregates()
         more = _own(job.metrics), job.by, job.sums
-        return cls(job.metrics, *how, 0, 0, audit.empty(), kept, told, *more)
+        return cls(job.metrics, *how, 0, 0, audit.add({}, {}), kept, told, *more)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -238,12 +233,12 @@ class State:
             bounds={name: one.bounds for name, one in values.items() if one.bounds is not None},
             queries=self.queries,
             effective_queries=effective[0] if effective else None,
-            audit=audit.add(self.audit, {"tied_confidences": tied}),
+            audit={name: {**self.audit, "tied_confidences": tied}[name] for name in audit.FIELDS},
             semantics=self.semantics,
             scope=self.scope,
             gain_function=self.gain_function,
             aliases=spellings(self.metrics, self.scope.rel),
-            notes=notes_on(self.metrics, self.semantics),
+            notes=notes_on(self.metrics, self.semantics) + padding_notes(self.audit[PADDED]),
             lists={name: one.lists for name, one in values.items() if one.lists is not None},
             groups=table_of_groups([(one, self.aggregates[one.text]) for one in self.metrics]),
             curves={
@@ -352,6 +347,7 @@ class State:
         names = state_rows.texts(row, "metrics")
         prefixes = tuple(f"{name}." for name in ("audit", "part", *names, *_beside(names)))
         state_rows.check_seal(row, prefixes, _FIELDS)
+        row = {f"audit.{PADDED}": 0, **row}  # which states of older versions lack
         metrics, scope = parse_all(names), state_rows.choices(Scope, row, "scope")
         left_out = any(f"{one.text}{OF_GROUPS}.complete" in row for one in metrics)
         kinds = kinds_of(metrics, scope.weight, left_out)
@@ -363,7 +359,7 @@ class State:
             catalogue=state_rows.text(row, "catalogue"),
             queries=state_rows.count(row, "queries"),
             gap_total=state_rows.count(row, "gap_total"),
-            audit={name: state_rows.count(row, f"audit.{name}") for name in audit.FIELDS},
+            audit={one: state_rows.count(row, f"audit.{one}") for one in (*audit.FIELDS, PADDED)},
             aggregates={name: kind.from_row(row, f"{name}.") for name, kind in kinds.items()},
             definitions=_own(metrics),
             origin=Origin.from_row(row),

@@ -33,6 +33,9 @@ FIELDS = (
 )
 """Name of each count, in the order in which results show them; `meanings` says what it counts."""
 
+PADDED = "padded_lists"
+"""A count that travels with those of `FIELDS` and becomes a note of the result."""
+
 HEADLINE = frozenset({"queries_labelled", "queries_predicted", "queries_in_both"})
 """The counts that any input has; the others tell of something that a reader may not expect."""
 
@@ -124,9 +127,10 @@ def empty() -> dict[str, int]:
 def add(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
     """Return the sum of two audits, count by count; a count that one of them lacks is 0 there.
 
-    A count that is not in `FIELDS` is a mistake of the caller and raises KeyError.
+    The sum has `PADDED`, too. Any other count that is not in `FIELDS` is a mistake of the caller
+    and raises KeyError.
     """
-    total = empty()
+    total = empty() | {PADDED: 0}
     for counts in (first, second):
         for name, count in counts.items():
             if count or name not in total:

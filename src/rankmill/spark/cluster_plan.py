@@ -32,7 +32,7 @@ def cluster_plan_view(plan: Mapping[str, Any]) -> View:
         }
         if plan["python_limit"] is not None:
             least = plan["python_memory"]
-            told = "a size is not known" if least is None else f"needs {size_text(least)}"
+            told = "a size is unknown" if least is None else f"needs {size_text(least)}"
             facts[PYTHON_MEMORY] = f"is {plan['python_limit']}, {told}"
         scope = Scope(**plan["scope"])
         facts |= {"scope": str(scope)} if scope != WHOLE else {}
@@ -48,4 +48,4 @@ def cluster_plan_view(plan: Mapping[str, Any]) -> View:
 
 
 def _size(size: int | None) -> str:
-    return "not known, as a size is not" if size is None else f"at most {size_text(size)}"
+    return "unknown, because a size is unknown" if size is None else f"at most {size_text(size)}"

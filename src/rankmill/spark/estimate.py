@@ -14,7 +14,7 @@ from rankmill.spark.placement import Placing, placing_of
 from rankmill.spark.workers import ADDRESSES, PYTHON_MEMORY
 
 # The bytes of Python, numba, pyarrow and the compiled kernels in a task.
-A_TASK = 300 << 20
+A_TASK = 320 << 20
 # A task holds its rows at most so many times: sorted, as they come or joined, and their order. Only
 # where one query has them all are they so many.
 TIMES_HELD = 4

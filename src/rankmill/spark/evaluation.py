@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rankmill.engine.cuts import check_several, job_of
@@ -21,6 +22,7 @@ from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.confidence_counts import counted
+from rankmill.spark.exchange.layout import column
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.known_items import with_known_items
 from rankmill.spark.per_query import per_query_frame
@@ -136,15 +138,19 @@ def _request(
         check_several(job)
         if "list_length" in job.cuts.derived:
             raise UsageError(
-                "by='list_length' is that of the first system, which other tasks of Spark do not "
-                "see: evaluate one system at a time, or use rankmill.evaluate_runs"
+                "by='list_length' uses the lists of the first system, which other tasks of Spark "
+                "cannot see: evaluate one system at a time, or use rankmill.evaluate_runs"
             )
     if job.cuts.tables:
         plain = request_of(labels, runs, replace(job, cuts=None, by=(), sums=()), partitions)
         label_input = plain.inputs[0]
         frame, names = with_columns(labels.data, job.cuts.tables, label_input, job.memory)
         cuts = job.cuts._replace(columns=(*job.cuts.columns, *names), tables=())
-        labels = replace(labels, data=frame)
+        # Columns that are found by their names must not be found in the tables.
+        found = label_input.columns
+        told: dict[str, Any] = {"query": found.query, "item": found.item}
+        told |= {"binary": True} if found.gain is None else {"gain": found.gain}
+        labels = replace(labels, data=frame, **told)
         job = replace(job, cuts=cuts, by=(*cuts.columns, *cuts.derived))
         check_terms(read_sums(job.sums, job.scope.rel), job.by)
     return request_of(labels, runs, job, partitions, job.cuts.facts, catalogue)
@@ -177,7 +183,11 @@ def result_of(
     result = state.result(among)
     result = replace(
         result,
-        notes=[*result.notes, *nothing_in_common(result), *_ties(request, number, state)],
+        notes=[
+            *result.notes,
+            *nothing_in_common(result, partial(_examples, request, number)),
+            *_ties(request, number, state),
+        ],
         inputs={
             "labels": request.inputs[0].described() | {"rows": label_rows},
             "predictions": request.inputs[number].described() | {"rows": rows},
@@ -186,6 +196,15 @@ def result_of(
         per_query=per_query_frame(request, number) if request.job.keep_values else None,
     )
     return result, among
+
+
+def _examples(request: SparkRequest, number: int) -> str:
+    """Return a query id of the labels and one of a system, which have none in common."""
+    ids = []
+    for one in (0, number):
+        query = column(request.frames[one], request.inputs[one].columns.query)
+        ids.append(request.frames[one].select(query).first()[0])
+    return f": the labels have {ids[0]!r}, the predictions {ids[1]!r}"
 
 
 def _check_rows(request: SparkRequest, number: int, state: State, labels: int, rows: int) -> None:
@@ -208,7 +227,7 @@ def _ties(request: SparkRequest, number: int, state: State) -> list[str]:
         return []
     name = columns.rank if columns.rank is not None else columns.score
     return [
-        f"{plural(tied, 'prediction', 'has', 'have')} the {name} that another one of their query "
-        "has: on Spark they rank by item id, ascending; rankmill.evaluate ranks them in the "
+        f"{plural(tied, 'prediction', 'has', 'have')} the same {name} as another prediction of "
+        "the query: on Spark they rank by item id, ascending; rankmill.evaluate ranks them in the "
         "order of the file"
     ]

@@ -175,8 +175,8 @@ def _divided(
     if seen != known:
         raise InputError(
             f"{whole.metric}: the first pass saw {known[0]:,} predictions, {known[1]:,} of them "
-            f"correct, and the last one {seen[0]:,} and {seen[1]:,}: give DataFrames that are the "
-            "same each time, as from a file"
+            f"correct, and the last one {seen[0]:,} and {seen[1]:,}: pass DataFrames with the same "
+            "rows each time, such as those read from files"
         )
     nothing = np.zeros((3, len(correct.values)), np.int64)
     every = sum_less(correct, among, state.semantics, nothing)

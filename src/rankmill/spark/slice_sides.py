@@ -90,8 +90,8 @@ def with_columns(
     for table in tables:
         if is_frame(table):
             raise UsageError(
-                "evaluate on Spark cuts by columns of the labels, and by tables that the driver "
-                "reads: join this DataFrame to the labels, and name its columns in by"
+                "by of evaluate takes columns of the labels, and tables that the driver reads on "
+                "Spark: join this DataFrame to the labels, and name its columns in by"
             )
         sent = _sent(frame.sparkSession, table, labels, memory)
         new = sent.columns[1:]

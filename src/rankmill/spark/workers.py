@@ -43,7 +43,7 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
             if one in others:
                 raise UsageError(
                     f"{one} is not on Spark: leave it out, or use rankmill.{name}, which has it, "
-                    "over the same rows in files"
+                    "on the same rows in files"
                 )
         try:
             return function(*args, **options)

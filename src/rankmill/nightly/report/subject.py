@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from rankmill.analysis.compare.differences.differences import Difference, Estimate, Settings, Slice
 from rankmill.analysis.compare.differences.intervals import interval_of
 from rankmill.analysis.compare.view.comparison import Comparison
@@ -169,7 +171,7 @@ def subject_of(
 
 def _of_result(result: Result, system: str) -> dict[str, dict[str, Histogram]]:
     table = result.per_query
-    if table is None:
+    if not isinstance(table, pa.Table):  # none, or a DataFrame of Spark
         return {}
     return {
         metric: histograms_of({system: table.column(metric).to_numpy()})
@@ -180,7 +182,7 @@ def _of_result(result: Result, system: str) -> dict[str, dict[str, Histogram]]:
 
 def _of_comparison(found: Comparison) -> dict[str, dict[str, Histogram]]:
     table = found.per_query
-    if table is None:
+    if not isinstance(table, pa.Table):
         return {}
     return {
         metric: histograms_of(

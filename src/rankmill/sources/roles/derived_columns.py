@@ -229,6 +229,12 @@ def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str,
                     )
 
 
+def padding_notes(lists: int) -> list[str]:
+    """Return a note if so many lists end in what usually is padding."""
+    what = f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other"
+    return [f"{what}: if it is padding, say {SAY_PADDING}"] if lists else []
+
+
 def _is_utf8(kind: Any) -> bool:
     """Whether a type of texts is one of strings, and not of bytes."""
     if kinds.is_dictionary(kind):

@@ -107,8 +107,8 @@ def _by_value(spec: MetricSpec) -> MetricSpec:
         cloudpickle.dumps(spec)
     except Exception as error:
         raise UsageError(
-            f"{spec.name} cannot be sent to the workers, as what its function uses cannot be "
-            f"pickled: {error}"
+            f"{spec.name} cannot be sent to the workers, because something that its function uses "
+            f"cannot be pickled: {error}"
         ) from error
     return spec
 

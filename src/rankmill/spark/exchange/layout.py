@@ -87,8 +87,8 @@ def check_one_query(one: Input) -> None:
     """Raise UsageError if several columns make the query ids, as rows travel by one."""
     if one.source.key is not None:
         raise UsageError(
-            f"{one.source.name}: on Spark one column holds the query ids: add one with the ids of "
-            f"{', '.join(one.source.key.parts)} by withColumn and concat_ws, and name it (query)"
+            f"{one.source.name}: on Spark, one column must hold the query ids: join "
+            f"{', '.join(one.source.key.parts)} with withColumn and concat_ws, and name it (query)"
         )
 
 
@@ -170,6 +170,22 @@ def column(frame: Any, name: str) -> Any:
     """Return a column of a DataFrame by its name, which may hold dots and backticks."""
     quoted = name.replace("`", "``")
     return frame[f"`{quoted}`"]
+
+
+def unpadded(frame: Any, one: Input) -> Any:
+    """Return a DataFrame with nulls instead of the items that are padding."""
+    from pyspark.sql import functions
+
+    padding, name = one.columns.padding, one.columns.item
+    if padding is None:
+        return frame
+    items = column(frame, name)
+    is_list = one.columns.wide
+
+    def kept(item: Any) -> Any:
+        return functions.when(item.cast("string") != padding, item)
+
+    return frame.withColumn(name, functions.transform(items, kept) if is_list else kept(items))
 
 
 def _nothing(kind: Any) -> Any:

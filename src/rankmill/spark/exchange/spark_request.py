@@ -1,8 +1,10 @@
 """A request, checked on the driver before Spark reads a row."""
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 from rankmill.engine.catalogue_inputs import beside, opened
@@ -20,11 +22,13 @@ from rankmill.spark.exchange.layout import (
     empty_source,
     shuffled,
     sides_of,
+    unpadded,
 )
 from rankmill.spark.exchange.partitions import partition_count, sizes_of
+from rankmill.spark.exchange.session import read
 
 # What is told of files, or that one machine alone does.
-_OF_FILES = "format", "columns", "encoding", "padding"
+_OF_FILES = "format", "columns", "encoding"
 
 OLDEST = (3, 5)
 
@@ -108,6 +112,9 @@ def request_of(
         check_ordered(one)
     named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
     given = Catalogue.of(catalogue)
+    if isinstance(given.train, str | PathLike):
+        train = read(labels.data.sparkSession, os.fspath(given.train), None)
+        given = replace(given, train=train)
     if given.train is not None:
         check_frame(given.train, TRAIN)
         frames.append(given.train)
@@ -117,6 +124,7 @@ def request_of(
     if labels.subtopic is not None:
         sides[0] = _with_subtopics(empty, label_input, frames[0])
     sizes = sizes_of(frames, sides)
+    frames = [unpadded(frame, one) for frame, one in zip(frames, named.values(), strict=True)]
     told = partitions is not None
     if partitions is None:
         partitions = partition_count(labels.data.sparkSession, sizes)
@@ -153,8 +161,8 @@ def check_inputs(labels: Labels, runs: Mapping[str, Predictions]) -> None:
         for name in _OF_FILES:
             if getattr(one, name, None) is not None:
                 raise UsageError(
-                    f"{name} of {one.role} is not for a DataFrame of Spark: leave it out, or use "
-                    "rankmill.evaluate"
+                    f"{name} of {one.role} does not apply to a DataFrame of Spark: leave it out, "
+                    "or use rankmill.evaluate"
                 )
 
 
@@ -162,13 +170,13 @@ def check_frame(frame: Any, what: str) -> None:
     """Raise UsageError if an input is no DataFrame of Spark."""
     if not is_frame(frame):
         raise UsageError(
-            f"{what} cannot be a {type(frame).__name__}; expected a DataFrame of Spark: "
-            "rankmill.evaluate takes all else"
+            f"{what} cannot be a {type(frame).__name__}; expected a DataFrame of Spark"
+            f"{' or a path' * (what == TRAIN)}: rankmill.evaluate takes anything else"
         )
     if frame.isStreaming:
         raise UsageError(
-            f"{what} cannot be a streaming DataFrame, which has no end: use foreachBatch, or write "
-            "it and read what is there with spark.read"
+            f"{what} cannot be a streaming DataFrame, which never ends: use foreachBatch, or write "
+            "it and read it back with spark.read"
         )
     version = frame.sparkSession.version
     if tuple(map(int, version.split(".")[:2])) < OLDEST:

@@ -24,7 +24,7 @@ def session(*, quiet: bool = False) -> Any:
         from pyspark.sql import SparkSession
     except ImportError:
         raise UsageError(
-            f"pyspark is not installed: {install('spark')}; it needs a Java 17 or newer"
+            f"pyspark is not installed: {install('spark')}; it needs Java 17 or later"
         ) from None
     builder = SparkSession.builder.appName("rankmill")
     return builder.config("spark.ui.showConsoleProgress", str(not quiet).lower()).getOrCreate()
@@ -55,7 +55,7 @@ def read(
     kind = told or next((k for end, k in _SUFFIXES.items() if name.endswith(end)), "parquet")
     separator = _SEPARATORS.get(kind)
     if columns is not None and separator is None:
-        raise UsageError(f"{text} is {kind}, which has names of columns: leave out those given")
+        raise UsageError(f"{text} is {kind}, which names its own columns: leave out those given")
     header = "true" if columns is None else "false"
     options = {"header": header, "inferSchema": "true", "sep": separator} if separator else {}
     if encoding is not None:
