@@ -204,6 +204,20 @@ def test_several_systems_and_states(tmp_path: Path, ranges: list[int]) -> None:
     )
 
 
+def test_padding_is_dropped_in_ranges(tmp_path: Path, ranges: list[int]) -> None:
+    rng = np.random.default_rng(11)
+    paths = []
+    for name in ("labels", "predictions"):
+        items = np.sort(rng.integers(-1, 9, (2_000, 4)))[:, ::-1]
+        table = pa.table({"user_id": np.arange(2_000), "items": items.tolist()})
+        paths.append(write(table, tmp_path / name, row_group=100))
+    sides = rankmill.Labels(paths[0], padding=-1), rankmill.Predictions(paths[1], padding=-1)
+    whole = rankmill.evaluate(*sides, ["map@3", "recall"], per_query=False)
+    divided = rankmill.evaluate(*sides, ["map@3", "recall"], per_query=False, memory=50_000)
+    assert ranges[-1] > 1
+    assert divided.metrics == whole.metrics
+
+
 def test_files_that_share_ids_are_sorted_too(tmp_path: Path, ranges: list[int]) -> None:
     """Files split by a hash of the query, each of them sorted, have overlapping row groups."""
     tables = list(map(to_wide, dump(3000, 4)))

@@ -158,12 +158,17 @@ def _with(
         assert source.kept is not None
         return again(source.kept(memory, columns and read(columns)))
 
+    def within(*groups: Any) -> Source:
+        assert source.within is not None
+        return again(source.within(*groups))
+
     return replace(
         source,
         sizes=sizes,
         pieces=pieces,
         typed=source.typed and typed,
         kept=source.kept and kept,
+        within=source.within and within,
     )
 
 
