@@ -49,7 +49,7 @@ def test_another_value_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     words = [line.split()[0] for line in shown.splitlines()]
     assert (code, words) == (1, ["ok", "FAILED", "FAILED", "FAILED", "ok"])
     assert "map@12 is 0.19" in shown
-    assert "expected 0.5: install rankmill" in shown
+    assert "expected 0.5: reinstall rankmill" in shown
 
 
 def test_what_nobody_expects_is_a_line_and_others_follow(

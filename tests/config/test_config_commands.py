@@ -135,7 +135,7 @@ def test_a_file_stands_alone(shop: Path, run: Any) -> None:
     (shop / "x.toml").write_text(GOOD)
     code, _, error = run("evaluate", "shop/x.toml", "shop/predictions.parquet")
     assert code == 2
-    tells(error, ["in the place of LABELS and PREDICTIONS", "shop/predictions.parquet"])
+    tells(error, ["replaces LABELS and PREDICTIONS", "shop/predictions.parquet"])
     code, _, error = run("evaluate", "a", "b", "--date", "2024-05-01")
     assert code == 2
     tells(error, ["--date is that of a run in a history", "or give --history"])

@@ -239,9 +239,9 @@ def test_splits_that_share_queries_do_not_merge() -> None:
 
 @pytest.mark.parametrize("part", ["0/3", "4/3", "3", "1/0", "a/b", "1/2/3", "-1/2", "", 1])
 def test_what_is_no_part(part: Any) -> None:
-    with pytest.raises(rankmill.UsageError, match="is no part; expected I/N"):
+    with pytest.raises(rankmill.UsageError, match="is not a part; expected I/N"):
         evaluate_part(*dump(90), part=part)
-    with pytest.raises(rankmill.UsageError, match="is no part; expected I/N"):
+    with pytest.raises(rankmill.UsageError, match="is not a part; expected I/N"):
         second_pass(evaluate_part(*dump(90), "gap"), dump(90)[1], part=part)
 
 

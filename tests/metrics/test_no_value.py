@@ -148,8 +148,9 @@ def test_a_part_without_queries_has_no_value_and_merges():
     labels, predictions = zero_gains()
     part = rankmill.parts.evaluate_part(rankmill.Labels(labels, gain="gain"), predictions, "map")
     assert part.result().metrics == {"map": None}
+    others = apart()[0].set_column(0, "query", [[3, 4]]), apart()[1]
     full = rankmill.parts.evaluate_part(
-        *(one.slice(0, 1) for one in apart()), "map", semantics=DEFAULT
+        *(one.slice(0, 1) for one in others), "map", semantics=DEFAULT
     )
     assert part.merge(full).result().metrics == {"map": 0.0}
 

@@ -109,7 +109,7 @@ def test_a_comparison_tests_no_summary() -> None:
         ("map:gmean", ["map:gmean", "gm", "p10", "above=0.5"]),
         ("map:p101", ["p101"]),
         ("map:", ["no summary ''"]),
-        ("gap:gm", ["gap", "no value a query"]),
+        ("gap:gm", ["gap", "no value for each query"]),
     ],
 )
 def test_refused(text: str, words: list[str]) -> None:

@@ -197,5 +197,5 @@ def test_a_plan_tells_that_training_comes_by_query(spark: Any) -> None:
     plain = rankmill.spark.plan(*frames, "map", partitions=3)
     there = given(spark, train=TRAIN, drop_seen=True)[1]
     planned = rankmill.spark.plan(*frames, "map", catalogue=there)
-    assert planned["predictions"]["why"].startswith("rows of train go")
+    assert planned["predictions"]["why"].startswith("the training set is shuffled")
     assert planned["predictions"]["shuffled"] > plain["predictions"]["shuffled"]

@@ -313,12 +313,12 @@ def test_a_plan_tells_what_would_move(unsent: Any, tmp_path: Any) -> None:
     assert a["shuffled"] == a["bytes"] + sizes[0]
     assert b["shuffled"] == b["bytes"] == a["bytes"]
     whole = a["shuffled"] + b["shuffled"]
-    assert found["task_memory"] == (300 << 20) + 16 * (whole // 5)
+    assert found["task_memory"] == (320 << 20) + 16 * (whole // 5)
     assert found["driver_memory"] == 8 * sizes[0]
     unsent.conf.unset("spark.sql.autoBroadcastJoinThreshold")
     sent = rankmill.spark.plan(of_labels, one, "map")
     assert (sent["predictions"]["placing"], sent["predictions"]["shuffled"]) == ("broadcast", 0)
-    assert sent["task_memory"] == (300 << 20) + 4 * (4 * sizes[0] + (64 << 20))
+    assert sent["task_memory"] == (320 << 20) + 4 * (4 * sizes[0] + (64 << 20))
     assert sent["driver_memory"] == 8 * sizes[0]
     unknown = unsent.createDataFrame(one.rdd, one.schema)
     assert rankmill.spark.plan(unknown, one, "map")["task_memory"] is None

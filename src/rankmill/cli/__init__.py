@@ -218,7 +218,8 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     invoke_without_command=True,
     help="Score ranked predictions against labels, fast and exactly.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Use 'rankmill COMMAND --help' for options and examples, --help-all for exit codes.",
+    epilog="Exit codes: 0 done, 1 failed (gate, check), 2 usage, 3 data, 4 memory, 70 bug, "
+    "130 interrupted.",
 )
 @click.option(
     "--version",

@@ -50,6 +50,7 @@ TASKS = {
     "Evaluate on a cluster": "spark",
     "Evaluate in parts, by a shell loop, SLURM, Ray or Dask": "parts",
     "Evaluate more data than fits into memory": "memory",
+    "Plan for a billion users": "scale",
     "See how fast rankmill is": "benchmarks",
     "See what is new": "changelog",
 }

@@ -64,8 +64,8 @@ def command(
     merged = merge_files(states)
     if merged.among:
         raise UsageError(
-            "counts of a second pass are no part of a state: leave out --state to see the result, "
-            "or leave out their files"
+            "counts of a second pass do not belong in a state: leave out --state to see the "
+            "result, or leave out their files"
         )
     whole_files.write_files([(state, table_of_state(merged.state))])
     emit(f"{described(merged.state)}, in {state}\n")

@@ -229,15 +229,15 @@ OUTPUT = (
     Option(
         "--state FILE",
         "",
-        "Write what the queries of a part add up to to FILE, in .arrow or .parquet, for 'rankmill "
-        "merge'. No result is shown.",
+        "Write the state of a part, which 'rankmill merge' adds up, to FILE, in .arrow or "
+        ".parquet. No result is shown.",
         on="evaluate",
     ),
     Option(
         "--second FILE",
         "",
-        "Pass over a part a second time, for gap and the like. FILE is the merged state of the "
-        "first pass.",
+        "Read a part a second time, which gap and similar metrics need. FILE is the merged state "
+        "of the first pass.",
         on="evaluate",
     ),
     Option(

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
-from itertools import starmap
+from itertools import pairwise, starmap
 from operator import call
 from typing import Any
 
@@ -179,5 +180,8 @@ def clean_lists(lists: Lists, job: Job) -> tuple[Lists, LabelLists, dict[str, in
         )
         worths = with_worths(cleaned, job.gain_function)
     except InputError as error:
+        starts = [start for start, _ in lists.place.files]
+        for start, end in pairwise([*starts, lists.rows]):
+            clean_lists(replace(lists.slice(start, end), place=lists.place.at(start)), job)
         raise InputError(f"{lists.place.source}: {error}") from None
     return lists, worths, dropped | {"null_labels": lists.nulls}

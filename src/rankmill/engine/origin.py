@@ -58,7 +58,7 @@ class Origin:
             one, two = (
                 f"one of {n} parts" if n else "no numbered part" for n in (self.of, other.of)
             )
-            return f"one is {one}, and the other {two}: divide all in the same way (--part)"
+            return f"one is {one}, and the other {two}: divide all in the same way"
         twice = sorted({*self.numbers} & {*other.numbers})
         if twice:
             return f"both hold part {_listed(twice)} of {self.of}: give each part once"
@@ -73,7 +73,7 @@ class Origin:
                 )
                 return (
                     f"{which} share queries ({shared} of a sample of {SAMPLED}), but no query may "
-                    "be in two parts: split both sides by query, or let --part do it"
+                    "be in two parts: split both sides by query"
                 )
         return ""
 

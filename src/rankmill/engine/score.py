@@ -310,7 +310,7 @@ def _values(
         if failed.row < 0:
             which = "a block of queries, and of none of them alone"
         raise InputError(
-            f"{block.lists.place.source}: {metric.text} of {which}: {failed.what}"
+            f"{block.lists.place.at(row).source}: {metric.text} of {which}: {failed.what}"
         ) from failed.__cause__
 
 
@@ -332,7 +332,7 @@ def _check_values(
         what, todo = f"no label with a gain of {metric.rel:g} or more", "choose a smaller rel"
     else:
         what, todo = "no label", skipping("no_relevant")
-    raise no_value(metric, lists.place.source, id_text(lists.queries, row), what, todo)
+    raise no_value(metric, lists.place.at(row).source, id_text(lists.queries, row), what, todo)
 
 
 def _matched(
@@ -356,9 +356,9 @@ def _refuse(lists: Lists, queries: np.ndarray, choice: str, what: str, field: st
     """Raise InputError if one of the queries is there and should not be."""
     if choice == "error" and queries.any():
         row = int(queries.argmax())
-        where = lists.place.of(row)
-        where = f" in {where}" if where else ""
+        at = lists.place.at(row)
+        where = f" in {at.of(0)}" if at.of(0) else ""
         raise InputError(
-            f"{lists.place.source}: query {id_text(lists.queries, row)}{where} has predictions but "
+            f"{at.source}: query {id_text(lists.queries, row)}{where} has predictions but "
             f"{what}, and {field} is 'error': drop it, or choose 'skip' or 'zero'"
         )

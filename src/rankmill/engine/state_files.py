@@ -109,7 +109,7 @@ def merge_files(paths: Sequence[str]) -> MergedFiles:
     if found is None:
         raise UsageError(
             f"{', '.join(paths[:3])}: none of these files holds a state; expected those of "
-            "'rankmill evaluate --state', and beside counts of a second pass the merged one"
+            "'rankmill evaluate --state', and the merged state if there are counts of a second pass"
         )
     for name, metric, *_ in counted:
         if metric not in found.two_passes:
@@ -158,8 +158,8 @@ def _merged_counts(counted: Sequence[tuple[str, str, str, Among]]) -> dict[str, 
         missing = [f"{n}/{of}" for n in range(1, of + 1) if Share(n, of) not in shares]
         if missing:
             raise UsageError(
-                f"the second pass of part {', '.join(missing[:10])} is missing: evaluate it with "
-                "--second, and merge all"
+                f"the second pass of part {', '.join(missing[:10])} is missing: make it as "
+                "that of the other parts, and merge all"
             )
     return {metric: among for metric, (_, among) in found.items()}
 

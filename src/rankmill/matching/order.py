@@ -89,7 +89,8 @@ def text_of(ids: Ids) -> Any:
 
 def _repeated(lists: Lists, place: int, semantics: Choices) -> InputError:
     row = int(np.searchsorted(lists.offsets, place, side="right")) - 1
-    where = lists.place.of(row)
+    at = lists.place.at(row)
+    where = at.of(0)
     where += ", " if where else ""
     why = (
         "repeated_predictions is 'error'"
@@ -97,7 +98,7 @@ def _repeated(lists: Lists, place: int, semantics: Choices) -> InputError:
         else f"a repeat leaves open what order {semantics.order!r} means"
     )
     return InputError(
-        f"{lists.place.source}: {where}query {id_text(lists.queries, row)} predicts item "
+        f"{at.source}: {where}query {id_text(lists.queries, row)} predicts item "
         f"{id_text(lists.items, place)} a second time, but {why}: drop the repeats, or choose "
         "repeated_predictions 'drop' or 'each'"
     )

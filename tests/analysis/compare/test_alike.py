@@ -130,9 +130,9 @@ def test_queries_have_weights() -> None:
 def test_what_cannot_be_asked_is_refused() -> None:
     labels, runs = {1: [1]}, {"a": {1: [1]}, "b": {1: [2]}}
     for metric, semantics, why in [
-        ("gap:baseline", "default", "nothing that two lists come to"),
-        ("bpref:baseline", "default", "nothing that two lists come to"),
-        ("map@3:median:baseline", "default", "nothing that two lists come to"),
+        ("gap:baseline", "default", "cannot be computed for two lists"),
+        ("bpref:baseline", "default", "cannot be computed for two lists"),
+        ("map@3:median:baseline", "default", "cannot be computed for two lists"),
         ("rbo:baseline", {"order": "worst"}, "no known worst order"),
         ("recall@1:baseline", {"order": "worst"}, "one order of equal confidences"),
     ]:

@@ -141,8 +141,8 @@ def of_runs(**options: Any) -> Results:
         ),
         (of_runs, {"cluster": "session"}, "'session'"),
         (of_runs, {"adjust": "before"}, "'before'"),
-        (of_runs, {"runs": RUNS}, "runs does not go"),
-        (of_runs, {"semantics": "trec_eval"}, "semantics does not go"),
+        (of_runs, {"runs": RUNS}, "runs cannot be combined"),
+        (of_runs, {"semantics": "trec_eval"}, "semantics cannot be combined"),
         (
             of_runs,
             {"metrics": "mrr"},

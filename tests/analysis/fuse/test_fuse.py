@@ -525,7 +525,7 @@ def test_usage_errors(runs: Any, options: dict[str, Any], wanted: list[str]) -> 
         (
             {"q": [("a", 5e-324), ("b", 0.0), ("c", 0.0)]},
             {"method": "combsum", "norm": "z-score"},
-            ["'q'", "no finite number"],
+            ["'q'", "not a finite number"],
         ),
         (pa.table({"q": ["q", "q"], "items": [["a"], ["b"]]}), {"query": "q"}, ["two rows"]),
     ],

@@ -25,9 +25,9 @@ from rankmill.columns.ids import ids_to_arrow, to_ids
 from rankmill.kernels.identity import SIGNED, Ids
 from rankmill.metrics.aggregates.exposure_values import Entropy, Gini
 from rankmill.metrics.exposure import Exposure, ExposureCounters
+from rankmill.metrics.records import item_counter
 from rankmill.metrics.records.item_counter import NO_RANKS, NO_REPEATS, ItemCounter
 from rankmill.metrics.records.item_counts import ItemCounts
-from rankmill.metrics.records.spilled_counts import CountsFile
 from sealed_rows import resealed
 from strategies import examples, some
 
@@ -326,9 +326,11 @@ def test_counts_beyond_memory(kind: str, listed: bool, monkeypatch: pytest.Monke
     monkeypatch.setattr("rankmill.metrics.records.item_counter.LEAST", 4)
     monkeypatch.setattr("rankmill.metrics.records.item_counter.SMALLEST", 4)
     written: list[int] = []
-    add = CountsFile.add
+    spill = item_counter.spilled
     monkeypatch.setattr(
-        CountsFile, "add", lambda file, *some: written.append(len(some[1])) or add(file, *some)
+        item_counter,
+        "spilled",
+        lambda file, items, counts: written.append(len(counts)) or spill(file, items, counts),
     )
     name, arrow = KINDS[kind]
     numbers = np.random.default_rng(3).zipf(1.3, 3000) % 70

@@ -147,6 +147,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, change: Any, batch
     source = open_paths([str(path)], InputOptions())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", ROW_GROUP)
+        patch.setattr("rankmill.sources.readers.parquet.MOST_AT_ONCE", (0, 0, 0))
         pieces = source.pieces(["items"])
     assert len(pieces) == 10
     given = [next(piece) for piece in pieces[:batches]]

@@ -131,7 +131,7 @@ def lengthen(path: Path) -> None:
     [
         (put("user_id", 2, None), "row 2 has no query id"),
         (put("scores", 1, [0.5] * 7), "row 1 .* numbers in 'scores'"),
-        (put("user_id", 3, 0), "query 0 stands a second time in row 3"),
+        (put("user_id", 3, 0), "query 0 appears a second time in row 3"),
         (put("user_id", 3, 10**6), None),
         (rewrite(lambda columns: columns.update(items=columns["items"][::-1])), "row ."),
         (cut, "whole Parquet file"),
@@ -165,6 +165,26 @@ def test_labels_name_their_file(tmp_path: Path) -> None:
     put("user_id", 4, 7)(folder / "part-011.parquet")
     with pytest.raises(InputError, match=r"part-011.parquet: query 7 .* in row 4"):
         rankmill.evaluate(str(folder), predictions, METRICS)
+
+
+@pytest.mark.parametrize(
+    ("semantics", "column", "value", "said"),
+    [
+        ({"repeated_labels": "error"}, "items", [3, 3], "query 57 has label 3 a second time"),
+        ({"repeated_predictions": "error"}, "items", [3, 3], "row 2, query 57 predicts item 3 a"),
+        ({"unlabelled": "error"}, "user_id", 10**6, "query 1000000 in row 2 has predictions but"),
+    ],
+)
+def test_what_semantics_refuse_names_its_file(
+    tmp_path: Path, semantics: Any, column: str, value: Any, said: str
+) -> None:
+    given: list[Any] = [table.select(["user_id", "items"]) for table in sides()]
+    at = int("repeated_labels" not in semantics)
+    folder = written(tmp_path / "p", given[at])
+    put(column, 2, value)(folder / "part-011.parquet")
+    given[at] = str(folder)
+    with pytest.raises(InputError, match=f"part-011.parquet: {said}"):
+        rankmill.evaluate(*given, "map@3", semantics={"preset": "default", **semantics})
 
 
 def test_what_is_made_of_columns_names_their_file(tmp_path: Path) -> None:

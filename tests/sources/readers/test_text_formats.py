@@ -155,7 +155,7 @@ def test_a_note_offers_the_ties_of_trec_eval(tmp_path: Path) -> None:
     run = text.write(tmp_path, "p.run", b"1 Q0 a 1 0.5 t\n1 Q0 b 2 0.5 t\n1 Q0 c 3 0.25 t\n")
     result = rankmill.evaluate(labels, run, ["mrr"])
     assert result["mrr"] == 1
-    assert result.notes[0].startswith("2 predictions have a score that another")
+    assert result.notes[0].startswith("2 predictions have the same score as another")
     result = rankmill.evaluate(labels, run, ["mrr"], semantics="trec_eval")
     assert (result["mrr"], result.notes) == (0.5, [])
 

@@ -130,7 +130,7 @@ def _lists(given: Mapping[str, Mapping[str, Any]], kind: Any, not_ids: str, not_
     for found in given.values():
         numbers.extend(found.values())
     items = join_items(given.values(), len(numbers))
-    if isinstance(items, list) and not all(isinstance(one, str) for one in items):
+    if not isinstance(items, pa.Array) and not all(isinstance(one, str) for one in items):
         raise TypeError(not_ids)
     if not all(issubclass(one, kind) for one in set(map(type, numbers))):
         raise TypeError(not_kind)

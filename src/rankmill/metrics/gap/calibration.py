@@ -258,8 +258,8 @@ def confidences_of(
         row = int(np.searchsorted(lists.offsets, place, side="right")) - 1
         wanted = "one from 0 to 1, a probability" if probabilities else "a finite one"
         raise InputError(
-            f"{lists.place.source}: query {id_text(lists.queries, row)} has the confidence "
-            f"{lists.confidences[place]}, and {asked.metric.text} needs {wanted}: rescale the "
-            "confidences, or leave this metric out"
+            f"{lists.place.at(row).source}: query {id_text(lists.queries, row)} has the "
+            f"confidence {lists.confidences[place]}, and {asked.metric.text} needs {wanted}: "
+            "rescale the confidences, or leave this metric out"
         )
     return every, correct_of_hits(lists.offsets, scored.hits, lists.confidences, limit)

@@ -219,7 +219,8 @@ def _other_length(place: Place, row: int, found: int, wanted: int) -> InputError
 
 
 def _where(place: Place, row: int) -> str:
-    return ": ".join(filter(None, [place.source, place.of(row)]))
+    at = place.at(row)
+    return ": ".join(filter(None, [at.source, at.of(0)]))
 
 
 def _once(parts: list[_Part]) -> Ids:

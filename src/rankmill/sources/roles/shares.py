@@ -37,7 +37,7 @@ class Share(NamedTuple):
         number, of = (int(found[1]), int(found[2])) if found else (0, 0)
         if not 1 <= number <= of:
             raise UsageError(
-                f"{str(text)!r} is no part; expected I/N with I from 1 to N, such as 3/8"
+                f"{str(text)!r} is not a part; expected I/N with I from 1 to N, such as 3/8"
             )
         return cls(number, of)
 
