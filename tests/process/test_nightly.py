@@ -34,7 +34,7 @@ def block(start: str) -> str:
 
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder as the examples have it: inputs, rules, and the command in the PATH and in a venv."""
+    """A folder as the examples have it: inputs, rules, and the command in PATH and a venv."""
     queries = range(100)
     labels = pa.table({"user_id": queries, "items": [[1]] * 100})
     pq.write_table(labels, tmp_path / "labels.parquet")
