@@ -7,8 +7,9 @@ Rivals and yardsticks take turns with rankmill in the same run, and medians are 
 whole processes are measured from outside, so start-up counts. The inputs are made in the cache
 folder if they are missing (3 GB). On two quiet cores that takes 5 minutes, and a run about 10.
 
-`--only` measures the rows with a text in their names; `--scale 0.001` shrinks all inputs, to see
-that the script runs. The exit code is 1 if a promise was not kept.
+With TREC_EVAL=PATH in the environment, that trec_eval is raced, too. `--only` measures the rows
+with a text in their names; `--scale 0.001` shrinks all inputs, to see that the script runs. The
+exit code is 1 if a promise was not kept.
 """
 
 from __future__ import annotations
