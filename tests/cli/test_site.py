@@ -83,8 +83,8 @@ def test_pages_are_escaped(tmp_path: Path) -> None:
     [
         ("missing/site", "cannot write to missing/site: No such file or directory"),
         ("file", "cannot write to file"),
-        ("s3://bucket/site", "--html got the URL s3://bucket/site"),
-        ("", "--html got an empty name"),
+        ("s3://bucket/site", "--html is the URL s3://bucket/site"),
+        ("", "--html is empty"),
     ],
 )
 def test_a_folder_that_cannot_be_written_is_wrong_usage(

@@ -225,7 +225,8 @@ def test_options_of_one_machine_are_refused_by_name_on_spark(
     assert status == 2
     name = option.partition("=")[0]
     assert error.startswith(
-        f"error: {name} is not on Spark: leave it out, or use 'rankmill {part}', which reads"
+        f"error: {name} is not supported on Spark: leave it out, or use 'rankmill {part}', "
+        "which reads"
     )
 
 

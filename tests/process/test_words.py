@@ -45,7 +45,7 @@ TICS = [
     r"\bin (?:the place|that) of\b",  # instead of
     r"\bstands? (?:a second|above|at|before|below|between|in|there|twice|under)\b",
     r"\bbehind\b",  # after
-    r"\bbeside\b",  # next to, with
+    r"\b[Bb]eside\b",  # next to, with
     r"\bpassed over\b",  # ignored, skipped
     r"\bso that (?:an?|each|neither|no|none|one)\b",  # so
     r"(?<!there\s)(?<!There\s)\b(?:is|are) no\b(?! (?:longer|more)\b)",  # is not a

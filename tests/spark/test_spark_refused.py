@@ -29,7 +29,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
     ],
 )
 def test_options_of_one_machine_are_refused_by_name(function: str, option: str) -> None:
-    wanted = f"^{option} is not on Spark: leave it out, or use rankmill.{function}, which has it"
+    wanted = f"^{option} is not supported on Spark: leave it out, or use rankmill.{function}, "
+    wanted += "which has it"
     with pytest.raises(rankmill.UsageError, match=wanted):
         getattr(rankmill.spark, function)(None, None, "map", **{option: "country"})
     with pytest.raises(TypeError, match="unexpected keyword argument 'optoin'"):

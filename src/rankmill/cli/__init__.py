@@ -49,7 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "trec_eval": ("rankmill.cli.trec_eval", "Print what trec_eval prints, with the same flags."),
     "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one per query."),
     "selftest": ("rankmill.cli.selftest", "Check that this installation works."),
-    "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
+    "warmup": ("rankmill.cli.warmup", "Compile all kernels, so later runs start right away."),
 }
 """Name -> (module with the click command as `command`, line of help). One row adds a command."""
 _GROUPS = {

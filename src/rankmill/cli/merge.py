@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rankmill.cli.run_outputs import RunOutputs
     from rankmill.engine.state import State
 
-_HELP = """Merge the states that 'evaluate --state' wrote of all parts, and show the result.
+_HELP = """Merge the states that 'evaluate --state' wrote for all parts, and show the result.
 
 It is the same to the last bit as one evaluation of all parts. A metric over all predictions, such
 as gap, needs a second pass: write the merged STATE with --state, evaluate each part again with

@@ -34,7 +34,7 @@ and --semantics change divisors, the order of ties, and which queries count.
     "metrics",
     [click.Argument(["name"], required=False, shell_complete=complete_metrics)],
     help="""List the metrics: name, aliases, parameters, definition, range, better side and source.
-    Give a NAME, such as ndcg, to show only that metric.""",
+Give a NAME, such as ndcg, to show only that metric.""",
 )
 def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
     """List the metrics: name, aliases, parameters, definition, range, better side and source.

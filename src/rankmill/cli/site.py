@@ -33,11 +33,11 @@ def write_site(folder: str, pages: Mapping[str, str]) -> None:
         If the folder is a URL, or cannot be written to.
     """
     if not folder:
-        raise UsageError("--html got an empty name: name a folder, which is made if it is missing")
+        raise UsageError("--html is empty; expected a folder, which is created if it is missing")
     if is_url(folder):
         raise UsageError(
-            f"--html got the URL {folder}, and writes to a folder on this machine: name one, and "
-            "copy it there"
+            f"--html is the URL {folder}; expected a folder on this machine: name one, and copy "
+            "it to the URL"
         )
     from rankmill.nightly.report.pages import sheet, templates_in
 

@@ -36,8 +36,8 @@ class SparkCommand(FileCommand):
             flag = word.partition("=")[0]
             if flag.startswith("--") and flag in there - here:
                 raise click.UsageError(
-                    f"{flag} is not on Spark: leave it out, or use 'rankmill {part}', which reads "
-                    "the same files on one machine",
+                    f"{flag} is not supported on Spark: leave it out, or use 'rankmill {part}', "
+                    "which reads the same files on one machine",
                     ctx,
                 )
         return super().parse_args(ctx, args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 
-_HELP = """Compile all kernels and store them, so that later runs start at once.
+_HELP = """Compile all kernels and store them, so later runs start right away.
 
 Without this, the first evaluations of large inputs take a few seconds longer, because they compile
 the kernels that they need; small inputs run as plain Python until then. Run this command once when

@@ -52,5 +52,5 @@ def read_choice(text: str) -> Choice:
     """
     found = _CHOICES.fullmatch(text)
     if found is None or found.lastgroup is None:
-        raise UsageError(f"the baseline {text!r} is none that a history has; expected {EXPECTED}")
+        raise UsageError(f"a history has no baseline {text!r}; expected {EXPECTED}")
     return Choice(found.lastgroup, found[found.lastgroup])

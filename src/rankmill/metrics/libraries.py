@@ -144,10 +144,10 @@ REFUSED: dict[str, dict[str, str]] = {
             ("GAUC", "LAUC"),
             "it ranks all unlisted items last, as misses; type gauc or auc",
         ),
-        "ItemCoverage": "it is a number of items, of which coverage@10 is the share",
+        "ItemCoverage": "it is a number of items; coverage@10 is their share",
         **dict.fromkeys(
             ("UserCoverage", "UserCoverageAtN"),
-            "it is a number of users, of which user_coverage@10 is the share",
+            "it is a number of users; user_coverage@10 is their share",
         ),
         "Gini": "it is 1 - gini@10: type gini@10, where lower is better",
         **dict.fromkeys(

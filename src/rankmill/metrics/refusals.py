@@ -31,7 +31,7 @@ EVERYWHERE = {
     "shown; in Elliot it is entropy@10 where all lists are of one length: type entropy@10, in bits",
     "catalogcoverage": "in RecTools it is a number of items, unless normalize is set, which is "
     "coverage@k",
-    "usercoverage": "in Elliot it is a number of users, of which user_coverage@k is the share",
+    "usercoverage": "in Elliot it is a number of users; user_coverage@k is their share",
 }
 
 _OVER_QUERIES = "without the preset, auc is the mean over queries"

@@ -24,8 +24,8 @@ HEADS = {
     r"from confidence": "the lowest confidence of these predictions",
     r"from .+": "the difference from this system or preset",
     r".+% interval": "the confidence interval of the value or difference before it",
-    r"p( .+)?": "the probability of such a difference between equal systems, corrected for several "
-    "comparisons as in parentheses",
+    r"p( .+)?": "how likely a difference at least this large is between equal systems; the "
+    "correction for multiple comparisons is in parentheses",
     r"relative": "the difference divided by the value of the baseline",
     r"change": "the difference from the baseline, or from the run before",
     r"d": "Cohen's d: the mean difference divided by its standard deviation over queries",

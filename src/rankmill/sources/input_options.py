@@ -59,8 +59,9 @@ def key_of(query: Query, names: Collection[str]) -> Key | None:
             texts, parts = tuple(pieces[::2]), tuple(pieces[1::2])
             if not all(texts[1:-1]):
                 raise UsageError(
-                    f"the template {query!r} has columns with nothing between them, so that 1 and "
-                    "23 would be 12 and 3: put a text between them, as in '{session}_{type}'"
+                    f"the template {query!r} has columns with nothing between them, so 1 and 23 "
+                    "would be the same as 12 and 3: put a text between them, as in "
+                    "'{session}_{type}'"
                 )
             _check_parts(parts)
             name = "".join(pieces)

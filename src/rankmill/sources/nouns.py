@@ -251,7 +251,7 @@ class Catalogue(_Noun):
         """
         if self.drop_seen:
             raise UsageError(
-                "drop_seen is for evaluate, and not for a walk down one list: leave it out, or "
+                "explain does not support drop_seen: leave it out, or "
                 "drop the predictions that were seen in training before"
             )
         return Catalogue()

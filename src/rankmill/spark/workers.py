@@ -42,8 +42,8 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
         for one in others and inspect.signature(public(name)).parameters:
             if one in others:
                 raise UsageError(
-                    f"{one} is not on Spark: leave it out, or use rankmill.{name}, which has it, "
-                    "on the same rows in files"
+                    f"{one} is not supported on Spark: leave it out, or use rankmill.{name}, which "
+                    "has it, on the same rows in files"
                 )
         try:
             return function(*args, **options)

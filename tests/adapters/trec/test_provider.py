@@ -26,7 +26,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {
 # What is refused, by a word of the reason.
 REFUSED = {
     **{"Accuracy": "type auc", "NumQ": "number of queries"},
-    **dict.fromkeys(("ERR_IA@1", "alpha_DCG@1"), "is not divided"),
+    **dict.fromkeys(("ERR_IA@1", "alpha_DCG@1"), "does not divide"),
     **dict.fromkeys(("NRBP", "nNRBP"), "'2.0'; expected a number above 0 and below 1"),
     "RBP": "give a rel",
 }

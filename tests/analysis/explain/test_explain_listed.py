@@ -130,7 +130,10 @@ def test_each_metric_over_lists_has_a_walk_or_is_refused(name: str) -> None:
         side = {1: ["a"]}
         with pytest.raises(UsageError) as why:
             rankmill.explain(side, side, metric.text, 1)
-        tells(why.value, [f"{metric.text} has no walk yet: it is of all lists", "popularity, "])
+        tells(
+            why.value,
+            [f"explain does not support {metric.text}: it is of all lists", "popularity, "],
+        )
 
 
 # ------------------------------------------------------------------ known answers
@@ -264,7 +267,7 @@ def test_what_is_missing_is_told() -> None:
         with pytest.raises(UsageError) as why:
             rankmill.explain(LABELS, PREDICTIONS, metric, 1)
         tells(why.value, wanted)
-    with pytest.raises(UsageError, match="drop_seen is for evaluate"):
+    with pytest.raises(UsageError, match="explain does not support drop_seen"):
         walked("novelty", drop_seen=True)
 
 

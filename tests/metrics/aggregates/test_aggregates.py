@@ -81,5 +81,5 @@ def test_it_merges_and_travels() -> None:
 
 
 def test_what_it_lacks_is_told() -> None:
-    with pytest.raises(rankmill.UsageError, match="distinct has no walk yet"):
+    with pytest.raises(rankmill.UsageError, match="explain does not support distinct"):
         rankmill.explain(LABELS, PREDICTIONS, "distinct", 1)

@@ -263,7 +263,7 @@ def test_refused() -> None:
     with pytest.raises(UsageError, match="personalization needs a cutoff"):
         rankmill.evaluate(LABELS, LABELS, "personalization")
     with pytest.raises(
-        UsageError, match="gini has no walk yet: it is of all lists together"
+        UsageError, match="explain does not support gini: it is of all lists together"
     ) as why:
         rankmill.explain(LABELS, LABELS, "gini", 1)
     tells(why.value, ["explain takes map,", "gap, auprc,", "subtopic_recall"])

@@ -278,7 +278,7 @@ def test_explain_drops_nothing() -> None:
         ).value
         == 1.0
     )
-    with pytest.raises(UsageError, match="drop_seen is for evaluate"):
+    with pytest.raises(UsageError, match="explain does not support drop_seen"):
         rankmill.explain(
             labels, predictions, "map", 1, catalogue=rankmill.Catalogue(train=train, drop_seen=True)
         )

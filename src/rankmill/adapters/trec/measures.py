@@ -137,8 +137,8 @@ def columns_of(asked: Iterable[str], version: int) -> list[MeasureColumn]:
         others = {one for some in OF_OTHER_FILES.values() for one in some[2:]}
         if name in OF_OTHER_FILES or name in others:
             raise UsageError(
-                f"{name} is of preferences or of judgment groups, which are in qrels of other "
-                "formats; trec_eval takes qrels of four columns here: leave it out"
+                f"{name} needs preferences or judgment groups, which are in qrels of other "
+                "formats; this trec_eval reads qrels of four columns: leave it out"
             )
         if (name not in there and name not in NICKNAMES) or (dot and not params):
             raise UsageError(
@@ -188,7 +188,9 @@ def _pairs(name: str, text: str | None) -> tuple[tuple[float, ...], tuple[tuple[
             persistence = number
         elif not level.isdecimal() or len(level) > 18 or name.startswith("rbp"):
             what = "p=0.8" if name.startswith("rbp") else "a level and its gain, as in 1=3"
-            raise UsageError(f"{name}.{text}: {pair!r} is none of its parameters; expected {what}")
+            raise UsageError(
+                f"{name}.{text}: {pair!r} is not one of its parameters; expected {what}"
+            )
         else:
             gains.setdefault(int(level), number)
     return ((persistence,) if name.startswith("rbp") else ()), tuple(gains.items())

@@ -95,7 +95,7 @@ def _read(measure: Any) -> tuple[str, _View]:
         del given["dcg"]
     if name == "RBP" and "rel" not in given:
         raise UsageError(
-            "RBP without rel is of graded gains, which no provider of ir_measures computes: give "
+            "RBP without rel uses graded gains, which no provider of ir_measures computes: give "
             "a rel"
         )
     if not given.pop("normalize", True):
@@ -109,7 +109,7 @@ def _read(measure: Any) -> tuple[str, _View]:
     if spec_named(name).gains == "subtopics":
         if name in ("alpha_DCG", "ERR_IA") and given.get("cutoff") == 1:
             raise UsageError(
-                f"{name}@1 is not divided in ir_measures, as at other cutoffs: ask for "
+                f"ir_measures does not divide {name}@1 as it does at other cutoffs: ask for "
                 f"{name.replace('DCG', 'nDCG').replace('ERR', 'nERR')}@1, or evaluate {name}@1 "
                 "with rankmill for the divided value"
             )

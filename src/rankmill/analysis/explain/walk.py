@@ -35,13 +35,13 @@ def check_walk(metric: Metric, order: str) -> None:
             where = "it is of all lists together, and no list has a value of its own"
         names = [name for name, one in REGISTRY.items() if _is_explained(parse(one.example))]
         raise UsageError(
-            f"{metric.text} has no walk yet: {where}. explain takes {', '.join(names)}"
+            f"explain does not support {metric.text}: {where}. explain takes {', '.join(names)}"
         )
     found = walk_of(metric)
     if order == "expected" and found is not None and not found.tied:
         raise UsageError(
-            f"{metric.text} has no walk yet under order 'expected': choose another order; evaluate "
-            "has its value for each query"
+            f"explain does not support {metric.text} under order 'expected': choose another order; "
+            "evaluate has its value for each query"
         )
 
 

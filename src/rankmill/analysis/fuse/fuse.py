@@ -245,11 +245,11 @@ def _rates(sides: Sequence[InputRun], fusion: Fusion, workers: Workers) -> HitRa
     rates = _read(sides, work, workers, lambda blocks: reduce(HitRates.merge, blocks))
     if not rates.queries:
         raise InputError(
-            "no query of the training labels has a label: nothing can be learned of it"
+            "no query of the training labels has a label: nothing can be learned from them"
         )
     if not rates.lists.any():
         raise InputError(
-            "no run has a list of a query of the training labels: nothing can be learned of it"
+            "no run has a list of a query of the training labels: nothing can be learned from them"
         )
     return rates
 

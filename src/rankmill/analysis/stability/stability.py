@@ -197,11 +197,11 @@ def _check_metric(name: str) -> None:
             )
     if metric.spec.cutoff == "none":
         raise UsageError(
-            f"{name} takes no cutoff, so that it cannot be compared over cutoffs: leave it out"
+            f"{name} takes no cutoff, so it cannot be compared over cutoffs: leave it out"
         )
     if metric.spec.kernel is None or metric.summary:
         raise UsageError(
-            f"{name} is not a mean over queries, so that queries cannot be halved or counted for "
+            f"{name} is not a mean over queries, so queries cannot be halved or counted for "
             "it: leave it out"
         )
 

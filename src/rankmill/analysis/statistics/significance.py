@@ -147,7 +147,7 @@ def check_clustered(name: str) -> None:
     """Raise UsageError if a test does not take queries in clusters."""
     if name not in CLUSTERED:
         raise UsageError(
-            f"test {name!r} takes queries for independent, and not in clusters; expected one of "
+            f"test {name!r} assumes independent queries and takes no clusters; expected one of "
             f"{', '.join(CLUSTERED)}, or no cluster"
         )
 

@@ -197,5 +197,5 @@ class _Ranges(io.RawIOBase):
                 "for; download the file first"
             )
         if len(data) < end - start:
-            raise OSError(f"{len(data)} bytes came, of {end - start} asked for")
+            raise OSError(f"received {len(data)} of {end - start} bytes")
         return data

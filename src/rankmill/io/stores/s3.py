@@ -31,7 +31,7 @@ def open_s3(root: Url) -> Any:
         unknown = ", ".join(sorted(given.keys() - set(_PARAMETERS)))
         raise UsageError(
             f"the URL of the bucket {root.host} has the parameters {unknown}; expected "
-            f"{', '.join(_PARAMETERS)} at most, as in s3://BUCKET/PATH?region=eu-west-1"
+            f"only {', '.join(_PARAMETERS)}, as in s3://BUCKET/PATH?region=eu-west-1"
         )
     endpoint = given.get("endpoint_override")
     endpoint = endpoint or _first_of("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")

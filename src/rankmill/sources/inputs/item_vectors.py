@@ -79,8 +79,8 @@ def _vector_columns(source: Source, apart: list[str | None]) -> list[str]:
                 )
     if len(lists) > 1:
         raise InputError(
-            f"{file}: several columns hold lists of numbers: {', '.join(lists)}: leave all but "
-            "that of the vectors out"
+            f"{file}: several columns hold lists of numbers: {', '.join(lists)}: leave out "
+            "all but that of the vectors"
         )
     if not found:
         raise InputError(

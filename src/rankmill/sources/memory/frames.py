@@ -69,7 +69,7 @@ def _open_arrays(arrays: dict[str, Any], role: Role, name: str, rows: int) -> So
         try:
             return _arrow_of(arrays[column])
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise InputError(f"{name}: column {column!r} is nothing for Arrow: {error}") from None
+            raise InputError(f"{name}: Arrow cannot read column {column!r}: {error}") from None
 
     def block(columns: list[str], start: int, end: int, plain: Any) -> Batch:
         place = Place(name, start)

@@ -96,7 +96,7 @@ def _opened(file: File) -> tuple[Identity, Any, Blocks | None]:
             )
         if compression_of(file.name):
             raise InputError(
-                f"{file.name} is a compressed Arrow file, which has to be read in any order: "
+                f"{file.name} is a compressed Arrow file, whose batches cannot be found: "
                 "decompress it first"
             )
         blocks = read_blocks(raw)
