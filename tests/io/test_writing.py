@@ -283,7 +283,11 @@ if during == "after":
     kill()
 """
     ended = subprocess.run(
-        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True
+        [sys.executable, "-c", code, str(folder)],
+        capture_output=True,
+        text=True,
+        # Below nohup, the tests themselves ignore this signal.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     return ended.returncode, ended.stderr, {one.name: one.read_text() for one in folder.iterdir()}
 
