@@ -225,7 +225,7 @@ class State:
         values = self.values(among, workers)
         slices = self._sliced(of_slices, workers)
         sums = read_sums(self.sums, self.scope.rel)
-        tied = max((one.tied for one in values.values()), default=0)
+        tied = int(max((one.tied for one in values.values()), default=0))
         effective = [one.effective for one in values.values() if one.effective is not None]
         return Result(
             metrics={name: one.value for name, one in values.items()},
