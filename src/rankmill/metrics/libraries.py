@@ -83,8 +83,12 @@ COMPUTED: dict[str, dict[str, str]] = {
     },
     "torchmetrics": {
         **{"RetrievalMAP": "map", "RetrievalMRR": "first_hit", "RetrievalHitRate": "hit@10"},
-        **{"RetrievalPrecision": "precision@10", "RetrievalFallOut": "fallout@10"},
-        **{"RetrievalAUROC": "auc", "RetrievalPrecisionRecallCurve": "precision@1..10"},
+        **{
+            "RetrievalPrecision": "precision@10",
+            "RetrievalPrecisionRecallCurve": "precision@1..10",
+        },
+        "RetrievalFallOut": "fallout@10; both kinds of items in each query",
+        "RetrievalAUROC": "auc; both kinds of items in each query",
     },
 }
 REFUSED: dict[str, dict[str, str]] = {
