@@ -103,7 +103,7 @@ def test_what_is_told_is_a_metric_here_or_a_reason() -> None:
         ("PAP", "PAP is not a metric here: in rectools, it is the auc within"),
         ("RMSE@3", "in recbole, it is the error of predicted ratings"),
         ("prefs_simp", "in trec_eval, it reads files of preferences"),
-        ("RetrievalFallOut", "type fallout@10 for that of torchmetrics"),
+        ("RetrievalFallOut", "type fallout@10 with both kinds of items in each query for that"),
         ("AveragePopularity", "type popularity@10 for that of recbole"),
     ],
 )
