@@ -60,3 +60,19 @@ class Place(NamedTuple):
             return self
         lines = None if self.lines is None else self.lines[i:]
         return self._replace(first=self.first + i, lines=lines)
+
+    def take(self, rows: np.ndarray) -> "Place":
+        """The place of some of the rows, which ascend."""
+        if not len(rows) or (self.first < 0 and not self.files):
+            return self
+        if self.files:
+            starts = [start for start, _ in self.files]
+            ends = [*np.searchsorted(rows, starts).tolist(), len(rows)]
+            files = tuple(
+                (begin, place.take(rows[begin:end] - start))
+                for (start, place), begin, end in zip(self.files, ends[:-1], ends[1:], strict=True)
+                if begin < end
+            )
+            return files[0][1]._replace(files=files)
+        lines = self.first + rows if self.lines is None else self.lines[rows]
+        return self._replace(first=int(lines[0]), lines=lines)

@@ -248,3 +248,22 @@ def test_places_of_rows_of_several_files() -> None:
         later = whole.onwards(start)
         assert later.source == named[start][0]
         assert [(later.at(i).source, later.of(i)) for i in range(6 - start)] == named[start:]
+    for rows in ([1, 3, 5], [4], [0, 2, 3]):
+        some = whole.take(np.array(rows))
+        assert [(some.at(i).source, some.of(i)) for i in range(len(rows))] == [
+            named[row] for row in rows
+        ]
+
+
+def test_a_part_of_small_files_names_the_file_at_fault(tmp_path: Path) -> None:
+    labels, predictions = sides()
+    folder = written(tmp_path / "p", predictions)
+    put("scores", 1, [0.5] * 7)(folder / "part-027.parquet")
+    said = set()
+    for number in (1, 2):
+        try:
+            rankmill.parts.evaluate_part(labels, str(folder), METRICS[:2], part=f"{number}/2")
+        except InputError as error:
+            said.add(str(error))
+    (message,) = said
+    assert "part-027.parquet: row 1 " in message

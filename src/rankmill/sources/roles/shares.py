@@ -15,7 +15,6 @@ from rankmill.columns.buffers import arrow_of, validity_of
 from rankmill.columns.checksum import SEEDS, hash_ids
 from rankmill.columns.ids import drop_nulls, id_type, is_id_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
-from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import UsageError
 from rankmill.sources.roles.source import Batch, Block, Source, batch_of
@@ -89,8 +88,7 @@ def divided(source: Source, query: str, share: Share | None, sample: Sample) -> 
         if share is None:
             return lists
         rows = np.flatnonzero(_is_in(hashes, share))
-        place = _place(lists.place, rows)
-        return replace(lists.take(rows), place=place, rows=len(rows))
+        return replace(lists.take(rows), place=lists.place.take(rows), rows=len(rows))
 
     def pieces(columns: list[str]) -> Sequence[Iterator[Block]]:
         names = list(dict.fromkeys([*columns, query]))
@@ -124,14 +122,7 @@ def _rows(batch: Batch, rows: np.ndarray) -> Batch:
         return batch
     columns = [_without_views(one) for one in batch.data.columns]
     data = pa.RecordBatch.from_arrays(columns, names=batch.data.schema.names)
-    return Batch(data.take(arrow_of(rows)), _place(batch.place, rows))
-
-
-def _place(place: Place, rows: np.ndarray) -> Place:
-    if place.first < 0 or not len(rows):
-        return place
-    lines = place.first + rows if place.lines is None else place.lines[rows]
-    return place._replace(first=int(lines[0]), lines=lines)
+    return Batch(data.take(arrow_of(rows)), batch.place.take(rows))
 
 
 def _without_views(column: Any) -> Any:
