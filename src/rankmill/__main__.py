@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
-from rankmill.signals import end_on_signals
+from rankmill.io.signals import end_on_signals
 
 __all__ = ["run"]
 

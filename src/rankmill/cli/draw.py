@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankmill import signals
 from rankmill.cli.process import is_terminal
 from rankmill.cli.suffixes import FORMAT_OF_SUFFIX, check_suffix
+from rankmill.io import signals
 from rankmill.io import whole_files as writing
 from rankmill.io.inert_text import visible
 from rankmill.io.table_files import suffix_of

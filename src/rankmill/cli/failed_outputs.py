@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rankmill import signals
 from rankmill.cli.draw import emit
 from rankmill.cli.page import command_line
 from rankmill.cli.suffixes import STANDARD_OUTPUT
 from rankmill.errors import UsageError, is_shortage
+from rankmill.io import signals
 from rankmill.io.stores.read_paths import times_opened
 from rankmill.io.whole_files import write_files
 from rankmill.show.writers import write

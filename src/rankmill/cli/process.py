@@ -13,8 +13,8 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from rankmill import signals
 from rankmill.errors import RankmillError, ResourceError, UsageError, shortage
+from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
 from rankmill.io.stores.urls import redacted
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
-from rankmill.homes import public
+from rankmill.package import public
 
 _ROWS = "Labels", "Predictions"
 # Flat option -> the fields of nouns that it becomes, where a function has no parameter of its name.

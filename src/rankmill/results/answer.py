@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.errors import UsageError, outside
+from rankmill.package import check_stamp, stamp
 from rankmill.results.plain import plain, read_fields
 from rankmill.show import writers
 from rankmill.show.tables import View
-from rankmill.version import check_stamp, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rankmill.errors import InputError
+from rankmill.package import stamp
 from rankmill.results import audit as audit_counts
 from rankmill.results.answer import Answer
 from rankmill.results.late_field import WhenAsked
@@ -14,11 +15,10 @@ from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import described, rules_of
 from rankmill.results.slices import WeightedSum, exact_rows, slice_parts, table_of_slices
 from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.metric_names import canonical
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.show.metric_names import canonical
 from rankmill.show.tables import Cell, Column, Facts, Kind, Part, Table, View
 from rankmill.show.writers import plain_text
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import shown
 from rankmill.io.whole_files import write_files
+from rankmill.package import install
 from rankmill.show.marks import (
     COLOURS,
     SIZE,
@@ -26,7 +27,6 @@ from rankmill.show.marks import (
     rules,
     tag,
 )
-from rankmill.version import install
 
 SUFFIXES = (".svg", ".png", ".pdf")
 _ABREAST = 3  # panels beside each other

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, Self
 from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.refusals import told_under
 from rankmill.metrics.registry import parse
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Cell, Column, Facts, Part, Table, View, decimals_of
-from rankmill.version import stamp
 
 _LEGEND = "(R labels and n predictions of a query, k the cutoff)"
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.types as types
 
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import read_fields
 from rankmill.results.provenance import rules_of
@@ -16,7 +17,6 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Column, Facts, Kind, Part, Table, View
 from rankmill.show.writers import html_text, plain_text
-from rankmill.version import stamp
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
 _INFINITE = ("inf", "-inf", "nan")

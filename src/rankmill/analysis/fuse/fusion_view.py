@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.errors import UsageError, plural
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import read_fields
 from rankmill.show.tables import Column, Facts, Part, Table, View
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,13 +11,13 @@ from rankmill.analysis.stability.halves import Halves
 from rankmill.analysis.statistics.agreement import Correlation
 from rankmill.analysis.statistics.sample_size import Needed
 from rankmill.errors import plural
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
     from rankmill.show.pictures import Picture

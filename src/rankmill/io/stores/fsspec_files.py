@@ -14,7 +14,7 @@ from pyarrow.fs import FileInfo, FileType, FSSpecHandler, PyFileSystem
 
 from rankmill.errors import InputError, RankmillError, UsageError
 from rankmill.io.stores.failures import failure, is_missing, is_refused, reading
-from rankmill.version import install
+from rankmill.package import install
 
 Value = TypeVar("Value")
 

@@ -41,7 +41,6 @@ from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.threads import Workers
 
 # The clocks of two machines may differ by so many seconds.
 CLOCKS_DIFFER = 60.0
@@ -183,7 +182,7 @@ def gate_in_detail(
     ages = ages_of(asked, given.data, candidate.data, now)
     reading = Reading(threads, progress)
     joined = joined_of(asked, job, given, candidate, catalogue, reading, details=details)
-    with Workers(threads) as workers:
+    with reading.workers() as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
         paired = BASELINE in joined.results
         comparison = comparison_of(joined, state, settings, workers) if paired else None
@@ -194,7 +193,9 @@ def gate_in_detail(
                 values = estimates(state.whole, settings.confidence)
                 told = state.whole.clusters.positive, settings.cluster
                 shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
-        alone = alone_of(joined, state, asked, workers)
+        alone = {}
+        if any(state.left_out.values()):  # then each side has queries of its own
+            alone = joined.states_alone(workers, crossed=asked.crossed)
     results = joined.results | {CANDIDATE: sealed(joined.results[CANDIDATE])}
     evidence = evidence_of(asked, results, joined.without, state, ages, alone)
     found = verdict_of(asked, evidence, comparison)
@@ -221,15 +222,6 @@ def joined_of(
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
     return joined
-
-
-def alone_of(
-    joined: Joined, state: ComparisonState, asked: CheckedGate, workers: Workers
-) -> dict[str, ComparisonState]:
-    """Return what a system and a paired baseline add up to alone, if they have other queries."""
-    if BASELINE not in joined.results or not any(state.left_out.values()):
-        return {}
-    return joined.states_alone(workers, crossed=asked.crossed)
 
 
 def _of_result(

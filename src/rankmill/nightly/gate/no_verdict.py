@@ -14,8 +14,8 @@ from rankmill.nightly.history.record import sealed_table, utf8
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.earlier_runs import NO_VERDICT
 from rankmill.nightly.runs.runs import CountingRules, Run, new_name
+from rankmill.package import __version__
 from rankmill.show.tables import Cell, Column, Facts, Table, View
-from rankmill.version import __version__
 
 
 class NoVerdict(NamedTuple):

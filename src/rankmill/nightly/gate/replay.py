@@ -20,7 +20,7 @@ from rankmill.nightly.runs.earlier_runs import Candidate, choose, tries_of_a_nig
 from rankmill.nightly.runs.folder import Folder
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
 from rankmill.nightly.runs.runs import Run, SliceKey
-from rankmill.show.metric_names import canonical
+from rankmill.semantics.metric_names import canonical
 
 NIGHTS = 90
 """So many of the newest nights are looked at."""

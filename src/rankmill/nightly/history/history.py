@@ -25,10 +25,10 @@ from rankmill.nightly.runs.folder import open_folder
 from rankmill.nightly.runs.other_inputs import heeded
 from rankmill.nightly.runs.runs import RecordedMetric, Run, run_of, time_of_name, told_of
 from rankmill.nightly.runs.trends import Trend, TrendPoint, otherwise, these
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
-from rankmill.show.metric_names import canonical
+from rankmill.semantics.metric_names import canonical
 from rankmill.show.tables import View
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
     from rankmill.nightly.history.record import Found

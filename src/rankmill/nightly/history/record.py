@@ -156,7 +156,7 @@ def run_table(
     time: datetime | None = None,
 ) -> pa.Table:
     """Return the rows of a run; the parameters are those of `History.record`."""
-    from rankmill.version import __version__
+    from rankmill.package import __version__
 
     time = datetime.now(UTC) if time is None else time
     if time.tzinfo is None:

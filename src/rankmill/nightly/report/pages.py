@@ -387,7 +387,7 @@ def _how(subject: Subject) -> Section:
 def _how_section(
     facts: Sequence[tuple[Any, Any]], command: str | None, verb: str = "Counted"
 ) -> Section:
-    from rankmill.version import __version__
+    from rankmill.package import __version__
 
     parts = [FactList([*facts, ("rankmill", __version__)])]
     if command:

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.compare.queries.alignment import Aligned
+from rankmill.analysis.compare.queries.alignment import Aligned, rows_in_both
 from rankmill.analysis.compare.queries.join import Joined
-from rankmill.columns.ids import is_text_type, to_ids
+from rankmill.columns.ids import is_text_type
 from rankmill.errors import InputError
-from rankmill.matching.lookup import look_up
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, Baseline, check_range
 from rankmill.results.result import WEIGHT, Result
 from rankmill.sources.roles.comparable_ids import check_order
@@ -114,13 +113,11 @@ def _in_both(mine: pa.Table, table: pa.Table, source: str) -> tuple[Any, np.ndar
     check_id_types(mine.schema.field(0).type, table.schema.field(0).type, source)
     here, there = mine.column_names[0], table.column_names[0]
     check_order(here.split(","), there.split(","), source)
-    lookup, repeated = look_up(to_ids(table.column(0).combine_chunks(), f"{source}: {there!r}"))
+    rows, places, repeated = rows_in_both(mine.column(0), table.column(0), f"{source}: {there!r}")
     if repeated >= 0:
         again = table.column(0)[repeated].as_py()
         raise InputError(f"{source}: query {again!r} has two rows; expected one row per query")
-    places = lookup.find(to_ids(mine.column(0).combine_chunks(), "the query ids"))
-    rows = np.flatnonzero(places >= 0)
-    return pa.array(rows), places[rows]
+    return pa.array(rows), places
 
 
 def _floats(table: pa.Table, names: list[str], source: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, shown_outcomes
+from rankmill.package import install
 from rankmill.show.writers import write
-from rankmill.version import install
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
 

@@ -13,7 +13,7 @@ from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import Folder
 from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
 from rankmill.results.slices import UNKNOWN
-from rankmill.show.metric_names import canonical
+from rankmill.semantics.metric_names import canonical
 
 Value = tuple[str | None, ...]
 

@@ -10,12 +10,12 @@ from rankmill.analysis.compare.view.details import Details
 from rankmill.errors import RegressionError, UsageError
 from rankmill.nightly.rules.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
 from rankmill.nightly.rules.slice_values import SliceValue
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain
 from rankmill.results.provenance import described, rules_of
 from rankmill.results.result import Result
 from rankmill.show.tables import Bad, Cell, Column, Facts, Part, Table, View
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rankmill.nightly.runs.trends import NAMED, Recorded, Trend
+from rankmill.package import stamp
 from rankmill.show.tables import Cell, Column, Part, Table, View
-from rankmill.version import stamp
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 # So many of the last runs are drawn.

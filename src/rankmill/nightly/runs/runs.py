@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from rankmill.columns.seal import DIGITS, seal_of
 from rankmill.errors import InputError
+from rankmill.package import FORMAT, check_stamp
 from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.metric_names import canonical
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.show.metric_names import canonical
-from rankmill.version import FORMAT, check_stamp
 
 SUMMARY = b"rankmill run"
 """The key of the summary in a footer."""

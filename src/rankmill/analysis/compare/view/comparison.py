@@ -34,6 +34,7 @@ from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.errors import plural
 from rankmill.metrics.registry import parse
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import facts_of, rules_of
@@ -41,7 +42,6 @@ from rankmill.results.slices import UNKNOWN
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa

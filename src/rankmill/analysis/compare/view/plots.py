@@ -24,10 +24,10 @@ from rankmill.analysis.compare.differences.slice_tables import slice_text
 from rankmill.analysis.compare.differences.sums import Sums, SystemColumn
 from rankmill.analysis.statistics.paired_differences import Paired
 from rankmill.io.inert_text import brief
+from rankmill.semantics.metric_names import side_text
 from rankmill.show import charts
 from rankmill.show.charts import CLASSES, ROW, Dot, Ends, Series
 from rankmill.show.marks import Drawing, Text
-from rankmill.show.metric_names import side_text
 from rankmill.show.pictures import Key, Panel, Picture, compose
 from rankmill.show.scales import scale_of, scale_of_counts, tick_texts
 from rankmill.show.value_lines import picture_of_lines
