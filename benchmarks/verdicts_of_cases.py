@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 import rankmill
-from rankmill.analysis.compare.differences.few_queries import LEAST_RESAMPLED
+from rankmill.analysis.compare.conclusion import LEAST_RESAMPLED
 from rankmill.analysis.statistics.clusters import ClusteredPaired
 from rankmill.analysis.statistics.covariate import fit_of
 from rankmill.analysis.statistics.significance import run_test

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 import rankmill
 from browser import browser
-from rankmill.cli.page import trends_of
+from rankmill.cli.run_outputs import trends_of
 from rankmill.nightly.gate.gate import gate_in_detail
 from rankmill.nightly.history.record import record
 from rankmill.nightly.report import lists_of, page

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rankmill.cli.output_checks import FORMAT_OF_SUFFIX, check_suffix
 from rankmill.cli.process import is_terminal
-from rankmill.cli.suffixes import FORMAT_OF_SUFFIX, check_suffix
 from rankmill.io import signals
 from rankmill.io import whole_files as writing
 from rankmill.io.inert_text import visible
 from rankmill.io.table_files import suffix_of
-from rankmill.show.heads import legend
-from rankmill.show.tables import Bad, Best, Facts, Part, Table, View
+from rankmill.show.tables import Bad, Best, Facts, Part, Table, View, legend
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import click
 from rankmill.cli.command import Command
 from rankmill.cli.run_record import TIME
 from rankmill.config.config import Config, read_config
+from rankmill.config.document import parse_date
 from rankmill.config.given_inputs import system_names
 from rankmill.config.keys import joined
-from rankmill.config.placeholders import parse_date
 from rankmill.errors import RankmillError
 
 # Where the file is kept between the parsing of the command line and the run.

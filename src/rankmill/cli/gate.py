@@ -12,8 +12,8 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
-from rankmill.cli.page import page_of
 from rankmill.cli.progress_bar import Progress, run
+from rankmill.cli.run_outputs import page_of
 from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of

@@ -87,7 +87,7 @@ def command(
     ]
     more = []
     if plot is not None:
-        from rankmill.nightly.runs.history_plot import plot_trends
+        from rankmill.nightly.runs.history_view import plot_trends
 
         more.append((plot, rendered(plot_trends(trends), plot)))
     deliver(view_of(found, trends, runs=bool(metrics)), chosen, output, more)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from rankmill.io.inert_text import csv_cell, markdown_text, visible
-from rankmill.show.heads import meaning
-from rankmill.show.tables import Best, Facts, Part, Table, View
+from rankmill.show.tables import Best, Facts, Part, Table, View, meaning
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 """What commands offer; "html" is for notebooks."""

@@ -33,10 +33,10 @@ from rankmill.errors import InputError, UsageError
 from rankmill.nightly.history.history import History, moment, prune
 from rankmill.nightly.history.record import SCHEMA, record
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict
-from rankmill.nightly.runs.drift import RATE, drift
 from rankmill.nightly.runs.folder import END, open_folder
 from rankmill.nightly.runs.history_view import sparkline
 from rankmill.nightly.runs.runs import SUMMARY, read_summary, rules_text, seal_of_row
+from rankmill.nightly.runs.trends import RATE, drift
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import Scope
@@ -820,7 +820,7 @@ def test_a_history_in_a_store(tmp_path: Path, run: Any) -> None:
 
 
 def test_a_picture_shows_each_metric_over_time(recorded: Path, tmp_path: Path, run: Any) -> None:
-    from rankmill.nightly.runs.history_plot import plot_trends
+    from rankmill.nightly.runs.history_view import plot_trends
 
     later = datetime.now(UTC) + timedelta(days=1)
     record(Verdict("regressed", [], made(0.1, "map@3")), recorded, time=later)

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.analysis.statistics.paired_differences import Paired, paired_of
-from rankmill.analysis.statistics.weighted_differences import WeightedPaired
+from rankmill.analysis.statistics.paired_differences import Paired, WeightedPaired, paired_of
 from rankmill.metrics.aggregates.mean import UNIT
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 

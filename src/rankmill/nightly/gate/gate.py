@@ -10,8 +10,8 @@ from typing import Any
 
 from rankmill.analysis.compare.compare import comparison_of
 from rankmill.analysis.compare.comparison_request import settings_of
+from rankmill.analysis.compare.conclusion import few_notes
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.few_queries import few_notes
 from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.sums import Sums

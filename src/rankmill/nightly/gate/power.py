@@ -25,8 +25,7 @@ from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.measurements import Measurement, freedom_and_error
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.other_inputs import beside_of
-from rankmill.nightly.runs.runs import rules_text
+from rankmill.nightly.runs.runs import beside_of, rules_text
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 from rankmill.config.baseline_choice import read_choice
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.metrics.texts import split_names
-from rankmill.nightly.runs.drift import Drift, drift
 from rankmill.nightly.runs.earlier_runs import (
     HELD,
     NO_VERDICT,
@@ -22,9 +21,8 @@ from rankmill.nightly.runs.earlier_runs import (
     tries_of_a_night,
 )
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.other_inputs import heeded
-from rankmill.nightly.runs.runs import RecordedMetric, Run, run_of, time_of_name, told_of
-from rankmill.nightly.runs.trends import Trend, TrendPoint, otherwise, these
+from rankmill.nightly.runs.runs import RecordedMetric, Run, heeded, run_of, time_of_name, told_of
+from rankmill.nightly.runs.trends import Drift, Trend, TrendPoint, drift, otherwise, these
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.semantics.metric_names import canonical
@@ -164,7 +162,7 @@ class History(Answer):
         return found
 
     def _picture(self) -> Picture:
-        from rankmill.nightly.runs.history_plot import plot_trends
+        from rankmill.nightly.runs.history_view import plot_trends
 
         return plot_trends(self._trends())
 

@@ -19,12 +19,12 @@ from rankmill.io.stores.urls import is_url, join, local_path
 from rankmill.io.whole_files import check_target, write_files
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.nightly.runs.fingerprint import Fingerprint, fingerprint
-from rankmill.nightly.runs.other_inputs import beside_of
 from rankmill.nightly.runs.runs import (
     SUMMARY,
     CountingRules,
     RecordedMetric,
     Run,
+    beside_of,
     new_name,
     seal_of_row,
     summary_text,

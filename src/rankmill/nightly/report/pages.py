@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankmill.analysis.compare.differences.differences import beaten_of
-from rankmill.analysis.compare.differences.slice_tables import pair_tables, slice_tables
 from rankmill.analysis.compare.view.comparison import Comparison, leaderboard_parts
 from rankmill.analysis.compare.view.details import Details
+from rankmill.analysis.compare.view.tables import pair_tables, slice_tables
 from rankmill.analysis.explain.side_by_side import Listed
 from rankmill.engine.results import Results
 from rankmill.engine.results_view import board_of, facts_of_systems, slice_boards
@@ -21,19 +21,21 @@ from rankmill.errors import plural
 from rankmill.io.inert_text import visible
 from rankmill.metrics.registry import sides_of
 from rankmill.nightly.report import metric_sections, query_sections, words
-from rankmill.nightly.report.audit_words import SUSPECT, audit_title, findings
-from rankmill.nightly.report.rule_sections import ruled_slices
+from rankmill.nightly.report.rule_sections import SUSPECT, audit_title, findings, ruled_slices
 from rankmill.nightly.report.section import (
     FactList,
     Finding,
     Finds,
     Folded,
     Grid,
+    Html,
     Section,
     kind_of,
+    listed,
+    name,
+    say,
 )
 from rankmill.nightly.report.subject import Run, Subject, subject_of
-from rankmill.nightly.report.text import Html, listed, name, say
 from rankmill.results.provenance import beside, described, semantics_text
 from rankmill.results.slices import slice_parts
 from rankmill.semantics.choices import DEFAULT

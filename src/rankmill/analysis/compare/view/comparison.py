@@ -22,14 +22,16 @@ from rankmill.analysis.compare.differences.differences import (
     read_by_metric,
     winner_of,
 )
-from rankmill.analysis.compare.differences.slice_tables import (
+from rankmill.analysis.compare.view.tables import (
     Explain,
+    board_parts,
     loss_tables,
     moved_tables,
     pair_tables,
+    paper_parts,
     slice_tables,
+    tests_of,
 )
-from rankmill.analysis.compare.view.paper import board_parts, paper_parts, tests_of
 from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.errors import plural
