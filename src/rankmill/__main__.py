@@ -1,7 +1,5 @@
 """The entry point of `python -m rankmill` and of the `rankmill` command."""
 
-from __future__ import annotations
-
 import gc
 import os
 

@@ -3,8 +3,6 @@
 Public names are those of the modules that define them, which are loaded on first use.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -13,7 +13,6 @@ import rankmill
 from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.nightly.history.record import record
-from rankmill.results.result import view_of
 from rankmill.show.writers import plain_text
 from shown import view_all
 
@@ -76,7 +75,7 @@ def test_what_was_read_is_told() -> None:
     assert "query = user_id, item = item_id" in told
     results = flat(rankmill.evaluate_runs, LABELS, runs, "ild", **asked)
     assert "group = genre" in plain_text(view_all(results).screen())
-    assert "group = genre" in plain_text(view_of(result).screen())
+    assert "group = genre" in plain_text(result._view().screen())
 
 
 @pytest.mark.small

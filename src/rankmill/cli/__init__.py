@@ -1,7 +1,5 @@
 """The `rankmill` command: finds the command asked for, and turns every error into a message."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

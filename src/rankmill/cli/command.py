@@ -1,7 +1,5 @@
 """The click commands: their options are rows of the table, and so are their helps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

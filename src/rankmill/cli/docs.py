@@ -1,7 +1,5 @@
 """`rankmill docs`: the pages about rankmill, which are Markdown files of the package."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

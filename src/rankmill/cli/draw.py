@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rich.table import Table as Drawing
     from rich.text import Text
 
+    from rankmill.results.answer import Answer
+
 # A column is not made narrower than this for others to stand beside it.
 _NARROW = 24
 RED = "bold red"
@@ -46,15 +48,16 @@ def format_for(chosen: str | None, output: str | None, tables: tuple[str, ...] =
 
 
 def deliver(
-    view: View,
+    found: Answer | View,
     format: str,
     output: str | None,
     more: Sequence[tuple[str, str | bytes | pa.Table | None]] = (),
 ) -> None:
-    """Write a view to the file `output`, else print it; with it texts, pictures and tables.
+    """Write what was found to the file `output`, else print it; with it texts, pictures and tables.
 
     All files are written, or none. What is printed is printed once they are.
     """
+    view = found if isinstance(found, View) else found._view()
     drawn = output is None and format == "table" and is_terminal(sys.stdout)
     text = "" if drawn else write(view, format)
     writing.write_files([*([] if output is None else [(output, text)]), *more])

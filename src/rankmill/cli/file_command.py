@@ -1,7 +1,5 @@
 """The commands that take a FILE.toml in the place of their inputs and options."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`rankmill history`: the trend of recorded runs; `rankmill history prune` removes old ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`rankmill init`: write a first rankmill.toml for the files that it is shown."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

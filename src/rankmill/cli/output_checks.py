@@ -1,7 +1,5 @@
 """Check the outputs of a command: their names say what they hold, and none replaces an input."""
 
-from __future__ import annotations
-
 import fnmatch
 import glob
 import itertools

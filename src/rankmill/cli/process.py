@@ -1,7 +1,5 @@
 """The process of a command: its standard streams, its warnings, and how it ends."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,7 +1,5 @@
 """`rankmill report`: a page about a system, and how it differs from others."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

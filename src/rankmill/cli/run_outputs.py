@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rankmill.analysis.compare.view.details import Details
     from rankmill.cli.run_record import Recording
     from rankmill.nightly.rules.breaches import Trends
+    from rankmill.results.answer import Answer
     from rankmill.show.tables import View
 
 
@@ -171,9 +172,9 @@ class RunOutputs:
 
         return [(path, rendered(found.plot(), path))]
 
-    def deliver(self, view: View, more: Sequence[tuple[str, Any]]) -> None:
-        """Show the result, and write all other files with it or none."""
-        deliver(view, self.chosen, self.output, more)
+    def deliver(self, found: Answer | View, more: Sequence[tuple[str, Any]]) -> None:
+        """Show what was found, and write all other files with it or none."""
+        deliver(found, self.chosen, self.output, more)
 
     def log(self) -> None:
         """Send the recorded run to MLflow, with the files; at the very end."""

@@ -1,7 +1,5 @@
 """`rankmill selftest`: whether an installation computes what it should, and keeps its kernels."""
 
-from __future__ import annotations
-
 import platform
 import tempfile
 from collections.abc import Callable

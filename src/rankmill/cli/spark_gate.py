@@ -1,7 +1,5 @@
 """`rankmill spark gate`: stop a system that does not keep its rules, where rows are on Spark."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What the commands on Spark have in common: the inputs, and what they refuse."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

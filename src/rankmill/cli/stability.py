@@ -1,7 +1,5 @@
 """`rankmill stability`: does a ranking of systems depend on the cutoff, the metric, the queries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
@@ -56,12 +54,11 @@ def command(
         check_picture(plot)
 
     from rankmill.analysis.stability.stability import stability
-    from rankmill.analysis.stability.stability_view import view_of
 
     runs = dict(zip(system_names(predictions), sources, strict=True))
     found = run(stability, label_source, runs, options | {"metrics": metrics})
     more = [] if plot is None else [(plot, rendered(found.plot(), plot))]
-    deliver(view_of(found), chosen, output, more)
+    deliver(found, chosen, output, more)
     if not found.queries:
         raise InputError(
             f"{', '.join(map(redacted, predictions))}: no query counts for every system under "

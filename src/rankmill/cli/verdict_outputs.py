@@ -203,7 +203,6 @@ class VerdictOutputs(RunOutputs):
         """Write all outputs or none, `more` among them, and exit with the verdict."""
         from rankmill.nightly.rules.reports import lines, summary_line
         from rankmill.nightly.rules.reports import markdown as markdown_of
-        from rankmill.nightly.rules.verdict import view_of
 
         files, chosen = self.files, self.chosen
         texts = {"summary": summary_line(found, trends)} if files["summary"] is not None else {}
@@ -223,7 +222,7 @@ class VerdictOutputs(RunOutputs):
             if only_line:
                 write_files(written)
             else:
-                deliver(view_of(found), chosen, self.output, written)
+                deliver(found, chosen, self.output, written)
             if printed:
                 emit(printed)
         if self.step is not None:

@@ -1,7 +1,5 @@
 """rankmill.toml: a file of options, for Python and for the commands that take it."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

@@ -1,7 +1,5 @@
 """A TOML document: its values with the texts filled in, and errors that name file and key."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import re

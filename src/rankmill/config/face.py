@@ -1,7 +1,5 @@
 """What flat options, of a command line or a file, become: the arguments of a function."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace

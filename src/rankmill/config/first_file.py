@@ -1,7 +1,5 @@
 """The text of a first rankmill.toml, for what was found in the files that it names."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

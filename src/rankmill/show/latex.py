@@ -1,7 +1,5 @@
 """Tables as LaTeX with the rules of booktabs, in a file that a paper takes in where it wants it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

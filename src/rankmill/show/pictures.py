@@ -3,8 +3,6 @@
 SVG needs nothing but this package. PNG and PDF come from matplotlib, which is an extra.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -4,8 +4,6 @@ A new output is one function that builds a `View`; `rankmill.show.writers` and t
 the rest.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence

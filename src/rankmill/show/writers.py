@@ -3,8 +3,6 @@
 Ids and names are data: each writer makes them visible, and none lets them act.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from rankmill.io.inert_text import csv_cell, markdown_text, visible

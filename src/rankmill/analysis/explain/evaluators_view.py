@@ -118,14 +118,9 @@ class EvaluatorDifferences(Answer):
         return read_fields(cls, told | {"wholes": wholes, "fields": fields})
 
     def _view(self) -> View:
-        return view_of(self)
-
-
-def view_of(found: EvaluatorDifferences) -> View:
-    """Return what is shown of a comparison of semantics."""
-    return View(
-        lambda: _parts(found), lambda: [_table(found)], lambda: _exact(found), found.to_dict
-    )
+        return View(
+            lambda: _parts(self), lambda: [_table(self)], lambda: _exact(self), self.to_dict
+        )
 
 
 def _parts(found: EvaluatorDifferences) -> list[Part]:

@@ -1,7 +1,5 @@
 """Trace: how a metric came about, rank by rank, and how that reads as text."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -112,21 +110,15 @@ class Trace(Answer):
         return html_text(_page(self, _DRAWN))
 
     def _view(self) -> View:
-        return view_of(self)
+        def screen() -> list[Part]:
+            facts = self.facts | rules_of(self.semantics, self.scope)
+            return [_shown(self.table), "", Facts((facts | {"value": self.headline}).items())]
 
+        def exact() -> Table:
+            columns = [Column(name) for name in self.table.column_names]
+            return Table(columns, [list(row.values()) for row in self.rows()])
 
-def view_of(found: Trace) -> View:
-    """Return what is shown of a trace: all its rows are."""
-
-    def screen() -> list[Part]:
-        facts = found.facts | rules_of(found.semantics, found.scope)
-        return [_shown(found.table), "", Facts((facts | {"value": found.headline}).items())]
-
-    def exact() -> Table:
-        columns = [Column(name) for name in found.table.column_names]
-        return Table(columns, [list(row.values()) for row in found.rows()])
-
-    return View(screen, lambda: _page(found, found.table.num_rows), exact, found.to_dict)
+        return View(screen, lambda: _page(self, self.table.num_rows), exact, self.to_dict)
 
 
 def _page(found: Trace, most: int) -> list[Part]:

@@ -157,25 +157,19 @@ class Stability(Answer):
         return read_fields(cls, told | empty | parts | {"ranks": ranks, "design": told["settings"]})
 
     def _view(self) -> View:
-        return view_of(self)
+        def blocks() -> list[list[Part]]:
+            several = len(self.systems) > 1
+            sections = [_agreement, _halves, _needed] if several else []
+            tables = [part for section in (_values, *sections) for part in section(self)]
+            return [*tables, _notes(self)]
 
+        def screen() -> list[Part]:
+            return [part for block in blocks() if block for part in (*block, "")] + [_facts(self)]
 
-def view_of(found: Stability) -> View:
-    """Return what is shown: values, agreement of rankings, halves, and queries needed."""
+        def page() -> list[Part]:
+            return [part for block in blocks() for part in block]
 
-    def blocks() -> list[list[Part]]:
-        several = len(found.systems) > 1
-        sections = [_agreement, _halves, _needed] if several else []
-        tables = [part for section in (_values, *sections) for part in section(found)]
-        return [*tables, _notes(found)]
-
-    def screen() -> list[Part]:
-        return [part for block in blocks() if block for part in (*block, "")] + [_facts(found)]
-
-    def page() -> list[Part]:
-        return [part for block in blocks() for part in block]
-
-    return View(screen, page, lambda: _exact(found), found.to_dict)
+        return View(screen, page, lambda: _exact(self), self.to_dict)
 
 
 def _table(found: Stability, title: str, kind: Kind, rows: list[list[Cell]]) -> Table:

@@ -92,19 +92,9 @@ class ClusteredPaired(WeightedPaired):
         return self.queries.cohen_d
 
     @property
-    def won(self) -> int:
-        """The number of queries on which the system has a larger value than the baseline."""
-        return self.queries.won
-
-    @property
-    def tied(self) -> int:
-        """The number of queries without a difference."""
-        return self.queries.tied
-
-    @property
-    def lost(self) -> int:
-        """The number of queries on which the system has a smaller value than the baseline."""
-        return self.queries.lost
+    def alone(self) -> Paired:
+        """The differences of queries, and not those of clusters."""
+        return self.queries
 
     @cached_property
     def jackknife(self) -> np.ndarray:

@@ -241,19 +241,24 @@ class WeightedPaired:
         return self.products.all_zero
 
     @property
+    def alone(self) -> Paired:
+        """The differences whose signs say which queries are won, tied and lost."""
+        return self.products
+
+    @property
     def won(self) -> int:
         """The number of queries on which the system has a larger value than the baseline."""
-        return self.products.won
+        return self.alone.won
 
     @property
     def tied(self) -> int:
         """The number of queries without a difference."""
-        return self.products.tied
+        return self.alone.tied
 
     @property
     def lost(self) -> int:
         """The number of queries on which the system has a smaller value than the baseline."""
-        return self.products.lost
+        return self.alone.lost
 
 
 AnyPaired = Paired | WeightedPaired

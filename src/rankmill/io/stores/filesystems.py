@@ -1,7 +1,5 @@
 """The file system of a URL: pyarrow's where it has one, else that of fsspec."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress

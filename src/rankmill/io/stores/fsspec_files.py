@@ -1,7 +1,5 @@
 """Files of fsspec's file systems, read by ranges, with retries and a limit."""
 
-from __future__ import annotations
-
 import io
 import time
 import zlib

@@ -1,7 +1,5 @@
 """A night without a verdict: why, in every form that a verdict has."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """gate_power() says what the rules of a gate would see on these data, and how often they err."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the rules of a gate would have said of the nights of a history."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Sections about metrics and how they changed: against the baseline, by slice, over the history."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from rankmill.analysis.compare.differences.differences import (

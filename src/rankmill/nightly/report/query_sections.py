@@ -1,7 +1,5 @@
 """Sections that tell where to look: cutoffs, distributions, ranks, confidences and queries."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise

@@ -1,7 +1,5 @@
 """Sections about what rules and the audit found: slices that rules name, and what looks wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,46 +12,6 @@ from rankmill.show import charts
 from rankmill.show.scales import count, number, percent, scale_of
 
 SUSPECT = "look"
-# What each count is a share of, and the share above which somebody should look: by default none,
-# as it is a matter of the data.
-_OF: dict[str, tuple[str, float]] = {
-    "queries_only_labelled": ("queries_labelled", 0.01),
-    "queries_only_predicted": ("queries_predicted", 0.1),
-    "empty_label_lists": ("queries_labelled", 0.01),
-    "repeated_labels": ("labels", 0.01),
-    "null_labels": ("labels", 0.0),
-    "nonpositive_gains": ("labels", 1.0),
-    "repeated_items": ("predictions", 0.0),
-    "null_items": ("predictions", 0.0),
-    "items_beyond_depth": ("predictions", 1.0),
-    "unjudged_items": ("predictions", 1.0),
-    "seen_items": ("predictions", 1.0),
-    "unknown_items": ("predictions", 1.0),
-    "short_lists": ("queries_in_both", 0.1),
-    "tied_confidences": ("predictions", 0.05),
-    "tied_ranks": ("predictions", 0.01),
-    "doubtful_rows": ("predictions", 0.0),
-}
-_TITLES = {
-    "queries_only_labelled": "queries without predictions",
-    "queries_only_predicted": "queries without labels",
-    "empty_label_lists": "empty lists of labels",
-    "repeated_labels": "repeated labels",
-    "null_labels": "null labels",
-    "nonpositive_gains": "gains of 0 or less",
-    "repeated_items": "repeated predictions",
-    "null_items": "null predictions",
-    "items_beyond_depth": "predictions beyond the depth",
-    "unjudged_items": "predictions that are not judged",
-    "seen_items": "predictions that their query had in training",
-    "unknown_items": "predictions that are not in the catalogue",
-    "short_lists": "lists shorter than the largest cutoff",
-    "tied_confidences": "tied confidences",
-    "tied_ranks": "ties within a query",
-    "doubtful_rows": "rows that do not fit how their file is read",
-    "comment_lines": "comments in files of TREC's format",
-}
-
 # So many slices of a rule are drawn, those that broke it first.
 MOST_SLICES = 24
 # So many slices that broke a rule are named in a title.
@@ -65,7 +23,7 @@ def findings(counts: Mapping[str, int], semantics: Choices, scope: Scope) -> lis
     meanings = audit.meanings(semantics, scope)
     found = []
     for key, many in audit.notable(counts).items():
-        of, limit = _OF.get(key, ("predictions", 1.0))
+        title, of, limit = audit.COUNTS[key]
         whole = counts.get(of, 0)
         share = many / whole if whole else 1.0
         told = f"{percent(share)} of {count(whole)} {of.replace('_', ' ')}" if whole else ""
@@ -73,7 +31,7 @@ def findings(counts: Mapping[str, int], semantics: Choices, scope: Scope) -> lis
         one = Finding(
             SUSPECT if suspect else "noted",
             "warn" if suspect else "even",
-            f"{count(many)} {_TITLES.get(key, key.replace('_', ' '))}",
+            f"{count(many)} {title}",
             told and f"({told})",
             meanings[key],
         )

@@ -1,7 +1,5 @@
 """The slices of a run: a night records them, and they are a baseline of rules for slices later."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 

@@ -191,7 +191,34 @@ class Verdict(Answer):
         return self.comparison._picture()
 
     def _view(self) -> View:
-        return view_of(self)
+        def table() -> Table:
+            columns = [Column("rule"), Column("verdict"), Column("reason")]
+            rows: list[list[Cell]] = [
+                [one.rule, Bad(one.word) if one in self.failed else one.word, one.reason]
+                for one in shown_outcomes(self)
+            ]
+            return Table(columns, rows)
+
+        def facts() -> Facts:
+            headline = Bad(self.headline) if self.failed else self.headline
+            rows: list[tuple[str, str]] = [("verdict", headline)]
+            if self.baseline is not None:
+                rows.append(("baseline", f"{self.baseline['source']} ({self.baseline['kind']})"))
+            rows += [(role, described(one)) for role, one in self.result.inputs.items()]
+            rows += rules_of(self.result.semantics, self.result.scope).items()
+            return Facts([*rows, ("seconds", f"{self.seconds:.2f}")], aligned=False)
+
+        def parts() -> list[Part]:
+            return [table(), *self.notes]
+
+        def exact() -> Table:
+            names = list(RuleOutcome.__dataclass_fields__)
+            rows: list[list[Cell]] = [
+                [getattr(one, name) for name in names] for one in self.outcomes
+            ]
+            return Table([Column(name) for name in names], rows)
+
+        return View(lambda: [*parts(), "", facts()], parts, exact, self.to_dict)
 
 
 def worst(outcomes: list[RuleOutcome]) -> str:
@@ -218,34 +245,3 @@ def _distance(one: RuleOutcome) -> float:
     """Return how far the nearer end of the interval of an outcome is from the limit."""
     ends = [end for end in (one.low, one.high, one.measured) if end is not None]
     return min((abs(end - one.limit) for end in ends), default=0.0)
-
-
-def view_of(found: Verdict) -> View:
-    """Return what is shown of a verdict."""
-
-    def table() -> Table:
-        columns = [Column("rule"), Column("verdict"), Column("reason")]
-        rows: list[list[Cell]] = [
-            [one.rule, Bad(one.word) if one in found.failed else one.word, one.reason]
-            for one in shown_outcomes(found)
-        ]
-        return Table(columns, rows)
-
-    def facts() -> Facts:
-        headline = Bad(found.headline) if found.failed else found.headline
-        rows: list[tuple[str, str]] = [("verdict", headline)]
-        if found.baseline is not None:
-            rows.append(("baseline", f"{found.baseline['source']} ({found.baseline['kind']})"))
-        rows += [(role, described(one)) for role, one in found.result.inputs.items()]
-        rows += rules_of(found.result.semantics, found.result.scope).items()
-        return Facts([*rows, ("seconds", f"{found.seconds:.2f}")], aligned=False)
-
-    def parts() -> list[Part]:
-        return [table(), *found.notes]
-
-    def exact() -> Table:
-        names = list(RuleOutcome.__dataclass_fields__)
-        rows: list[list[Cell]] = [[getattr(one, name) for name in names] for one in found.outcomes]
-        return Table([Column(name) for name in names], rows)
-
-    return View(lambda: [*parts(), "", facts()], parts, exact, found.to_dict)

@@ -1,7 +1,5 @@
 """What is shown of a history: a row a metric with a sparkline, a row a run, or a picture."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

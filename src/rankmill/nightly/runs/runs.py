@@ -6,8 +6,6 @@ file, and 10,000 files are read in a fraction of a second. The rows of the table
 file without a summary, as other programs write when they join files, is read by its rows.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import secrets

@@ -1,7 +1,5 @@
 """A trend: a metric over the runs of a history that count the same."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

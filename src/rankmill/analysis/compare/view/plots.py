@@ -1,7 +1,5 @@
 """Pictures of a comparison: intervals of differences, how those of queries spread, and slices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
