@@ -54,5 +54,5 @@ def command(
     more = outputs.picture(found) + outputs.page(found, {})
     more += outputs.recording.record_run(found, *given.files) if found.queries else []
     outputs.deliver(found, more)
-    check_queries(found, systems)
+    check_queries(found, systems.values())
     outputs.log()

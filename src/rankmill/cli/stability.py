@@ -5,12 +5,11 @@ from typing import Any
 import click
 
 from rankmill.cli.command import table_command
+from rankmill.cli.compare import check_queries
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.output_checks import check_outputs
 from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of, system_names
-from rankmill.errors import InputError
-from rankmill.io.stores.urls import redacted
 
 _HELP = """Show how far the ranking of systems depends on the cutoff, the metric and the queries.
 
@@ -59,9 +58,4 @@ def command(
     found = run(stability, label_source, runs, options | {"metrics": metrics})
     more = [] if plot is None else [(plot, rendered(found.plot(), plot))]
     deliver(found, chosen, output, more)
-    if not found.queries:
-        raise InputError(
-            f"{', '.join(map(redacted, predictions))}: no query counts for every system under "
-            "these semantics: check that the query ids of all files agree, or count queries "
-            "without predictions as well"
-        )
+    check_queries(found, predictions)

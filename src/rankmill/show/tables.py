@@ -202,6 +202,24 @@ def listing(table: Table, content: object) -> View:
     return View(lambda: [table], lambda: [table], lambda: table, lambda: content)
 
 
+def view_of_blocks(
+    blocks: Callable[[], list[list[Part]]],
+    facts: Callable[[], Facts],
+    exact: Callable[[], Table],
+    content: Callable[[], object],
+    paper: Callable[[], Sequence[Part]] | None = None,
+) -> View:
+    """Return the view of blocks, which a screen shows apart from each other, and above the facts."""
+
+    def screen() -> list[Part]:
+        return [part for block in blocks() if block for part in (*block, "")] + [facts()]
+
+    def page() -> list[Part]:
+        return [part for block in blocks() for part in block]
+
+    return View(screen, page, exact, content, paper)
+
+
 def decimals_of(values: Iterable[Any], digits: int = 6) -> int:
     """Return how many decimals show `digits` significant digits of the smallest number.
 

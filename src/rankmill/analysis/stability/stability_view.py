@@ -17,7 +17,17 @@ from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.show.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
+from rankmill.show.tables import (
+    Cell,
+    Column,
+    Facts,
+    Kind,
+    Part,
+    Table,
+    View,
+    decimals_of,
+    view_of_blocks,
+)
 
 if TYPE_CHECKING:
     from rankmill.show.pictures import Picture
@@ -163,13 +173,7 @@ class Stability(Answer):
             tables = [part for section in (_values, *sections) for part in section(self)]
             return [*tables, _notes(self)]
 
-        def screen() -> list[Part]:
-            return [part for block in blocks() if block for part in (*block, "")] + [_facts(self)]
-
-        def page() -> list[Part]:
-            return [part for block in blocks() for part in block]
-
-        return View(screen, page, lambda: _exact(self), self.to_dict)
+        return view_of_blocks(blocks, lambda: _facts(self), lambda: _exact(self), self.to_dict)
 
 
 def _table(found: Stability, title: str, kind: Kind, rows: list[list[Cell]]) -> Table:

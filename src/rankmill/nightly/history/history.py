@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.config.baseline_choice import read_choice
 from rankmill.errors import InputError, UsageError, plural
+from rankmill.io.whole_files import write_files
 from rankmill.metrics.texts import split_names
 from rankmill.nightly.runs.earlier_runs import (
     HELD,
@@ -127,12 +128,14 @@ class History(Answer):
         >>> run.get("map").value, run.tags
         (0.5, {'model': 'a7'})
         """
-        from rankmill.nightly.history.record import record
+        from rankmill.nightly.history.record import check_history, contents_of, run_table
 
         self.__dict__.pop("runs", None)
-        return record(
-            found, self._place, tags=tags, labels=labels, predictions=predictions, time=time
-        )
+        check_history(self._place)
+        table = run_table(found, tags=tags, labels=labels, predictions=predictions, time=time)
+        contents = contents_of(table, self._place)
+        write_files(contents)
+        return contents[-1][0]
 
     def __len__(self) -> int:
         return len(self.runs)

@@ -3,8 +3,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rankmill.nightly.report.section import Finding, Grid, Html, Section, listed, name, say
+from rankmill.errors import plural
+from rankmill.nightly.report.section import (
+    FactList,
+    Finding,
+    Finds,
+    Grid,
+    Html,
+    Section,
+    listed,
+    name,
+    say,
+)
 from rankmill.nightly.report.subject import Subject
+from rankmill.nightly.rules.breaches import night_before, trend_of
 from rankmill.results import audit
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
@@ -48,6 +60,21 @@ def audit_title(found: list[Finding]) -> str:
     return f"Look at the inputs: {suspect[0]}{more}"
 
 
+def audited(subject: Subject) -> Section | None:
+    """Return what was counted, with all notes; None if the result is not known."""
+    result = subject.result
+    if result is None:
+        return None
+    found = findings(result.audit, *subject.rules)
+    queries = result.audit.get("queries_in_both", 0), result.audit.get("queries_labelled", 0)
+    both, labelled = queries
+    lead = say("{} of {} with labels have predictions.", count(both), plural(labelled, "query"))
+    notes = [*getattr(subject.verdict, "notes", ()), *(subject.comparison or result).notes]
+    parts: list[Any] = [Finds(found)] if found else []
+    parts += [FactList([("note", note) for note in dict.fromkeys(notes)])] if notes else []
+    return Section("Audit", audit_title(found), lead, parts)
+
+
 def ruled_slices(subject: Subject) -> Iterator[Section]:
     """Yield each rule for slices, with the trend of every slice from the history."""
     verdict = subject.verdict
@@ -68,7 +95,7 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
         bases = [charts.Dot(one.baseline, name=charts.BASE) for one in shown]
         scale = scale_of([end for dot in [*bases, *dots] for end in dot[:3]], most=4)
         befores = [
-            verdict.before(runs) if nights > 1 else one.baseline
+            (night_before(runs) or ("", None))[1] if nights > 1 else one.baseline
             for one, runs in zip(shown, trends, strict=True)
         ]
         rows = [
@@ -101,7 +128,8 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
 
 def _trend(subject: Subject, one: Any) -> Sequence[Any]:
     """Return the runs of a slice, this one last; this one alone without a history of it."""
-    return subject.verdict.trend(one, subject.history) or [(None, one.value, None, one.word)]
+    runs = trend_of(one, subject.verdict, subject.history)
+    return runs or [(None, one.value, None, one.word)]
 
 
 def _dot(one: Any, tone: str) -> charts.Dot:

@@ -18,9 +18,6 @@ from rankmill.results.result import Result
 from rankmill.show.tables import Bad, Cell, Column, Facts, Part, Table, View
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankmill.nightly.rules.breaches import Night, Trends
     from rankmill.show.pictures import Picture
 
 # The words from the worst on. Bad inputs come first: what was measured on them says little.
@@ -147,25 +144,6 @@ class Verdict(Answer):
         """Raise RegressionError, which has a line for each reason, if a rule was broken."""
         if not self:
             raise RegressionError("\n".join(f"{one.word}: {one.reason}" for one in self.failed))
-
-    def broken(self, trends: Trends) -> list[str]:
-        """Return how far each broken rule is off, one line each, the worst first."""
-        from rankmill.nightly.rules.breaches import broken_words
-
-        return broken_words(self, trends)
-
-    def trend(self, one: RuleOutcome, trends: Trends) -> Sequence[Night]:
-        """Return the runs of what an outcome is about, this one last; none without a history."""
-        from rankmill.nightly.rules.breaches import trend_of
-
-        return trend_of(one, self, trends)
-
-    def before(self, runs: Sequence[Night]) -> float | None:
-        """Return the value of the night before, of the runs that `trend` returns."""
-        from rankmill.nightly.rules.breaches import night_before
-
-        found = night_before(runs)
-        return None if found is None else found[1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as dicts, lists, strings and numbers."""

@@ -43,7 +43,7 @@ from rankmill.results.provenance import facts_of, rules_of
 from rankmill.results.slices import UNKNOWN
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
+from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View, view_of_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -222,13 +222,6 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
         ]
         return [*tables, notes, *more]
 
-    def screen() -> list[Part]:
-        apart = ([*block, ""] for block in blocks() if block)
-        return [part for block in apart for part in block] + [_facts(found)]
-
-    def page() -> list[Part]:
-        return [part for block in blocks() for part in block]
-
     def content() -> dict[str, Any]:
         content = found.to_dict()
         if explain is not None:
@@ -247,7 +240,7 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
         )
         return [*tables, *(part for block in (*more, *moved) for part in block)]
 
-    return View(screen, page, lambda: _exact(found), content, paper)
+    return view_of_blocks(blocks, lambda: _facts(found), lambda: _exact(found), content, paper)
 
 
 def leaderboard_parts(found: Comparison) -> list[Part]:
