@@ -209,7 +209,7 @@ def view_of_blocks(
     content: Callable[[], object],
     paper: Callable[[], Sequence[Part]] | None = None,
 ) -> View:
-    """Return the view of blocks, which a screen shows apart from each other, and above the facts."""
+    """Return the view of blocks of parts: a screen shows them apart, and above the facts."""
 
     def screen() -> list[Part]:
         return [part for block in blocks() if block for part in (*block, "")] + [facts()]
