@@ -32,10 +32,9 @@ from rankmill.nightly.gate.gate_request import (
 from rankmill.nightly.gate.judge import Evidence, judge
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, check_gains
 from rankmill.nightly.rules.counts import written_at
-from rankmill.nightly.rules.earlier_values import with_table
+from rankmill.nightly.rules.earlier_values import slice_values, with_table
 from rankmill.nightly.rules.rules import HELD, UNDECIDED, age_text
 from rankmill.nightly.rules.sides import notes_of_pairs
-from rankmill.nightly.rules.slice_values import slice_values
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, worst
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting, Semantics

@@ -25,10 +25,10 @@ from rankmill.nightly.rules.baseline import (
     check_alike,
     open_baseline,
 )
+from rankmill.nightly.rules.earlier_values import slices_before
 from rankmill.nightly.rules.limits import check_intervals
 from rankmill.nightly.rules.rules import Rule, parse_rules
 from rankmill.nightly.rules.sides import MIN_OVERLAP
-from rankmill.nightly.rules.slice_values import slices_before
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import MissingHistoryError, open_folder

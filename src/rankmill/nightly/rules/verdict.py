@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details
 from rankmill.errors import RegressionError, UsageError
+from rankmill.nightly.rules.earlier_values import SliceValue
 from rankmill.nightly.rules.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
-from rankmill.nightly.rules.slice_values import SliceValue
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain
