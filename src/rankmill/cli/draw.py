@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankmill.cli.output_checks import FORMAT_OF_SUFFIX, check_suffix
 from rankmill.cli.process import is_terminal
 from rankmill.io import signals
 from rankmill.io import whole_files as writing
 from rankmill.io.inert_text import visible
-from rankmill.io.table_files import suffix_of
 from rankmill.show.tables import Bad, Best, Facts, Part, Table, View, legend
 from rankmill.show.writers import write
 
@@ -29,22 +27,6 @@ _NARROW = 24
 RED = "bold red"
 # What rich puts between two columns.
 _BETWEEN = 3
-
-
-def format_for(chosen: str | None, output: str | None, tables: tuple[str, ...] = ()) -> str:
-    """Return the format asked for, else the one that the output file's suffix tells, else table.
-
-    `tables` are more suffixes that the command takes, for the message.
-
-    Raises
-    ------
-    UsageError
-        If the suffix stands for no format of a result.
-    """
-    if chosen is not None:
-        return chosen
-    check_suffix(output or "", "a result", (*dict.fromkeys((*FORMAT_OF_SUFFIX, *tables)),))
-    return FORMAT_OF_SUFFIX.get(suffix_of(output or ""), "table")
 
 
 def deliver(

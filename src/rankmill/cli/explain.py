@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.output_checks import catalogue_sources, check_outputs
+from rankmill.cli.draw import deliver
+from rankmill.cli.output_checks import catalogue_sources, check_outputs, format_for
 from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import InputError

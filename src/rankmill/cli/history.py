@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from rankmill.cli.command import Command, table_command
-from rankmill.cli.draw import deliver, emit, format_for
-from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.draw import deliver, emit
+from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.errors import plural
 
 _HELP = """Show how metrics moved over the runs in HISTORY, the folder or URL given as --history

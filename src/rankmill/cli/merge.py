@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, emit, format_for
-from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.draw import deliver, emit
+from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files
 from rankmill.results.result import check_values

@@ -76,6 +76,22 @@ def check_suffix(path: str, what: str, suffixes: tuple[str, ...]) -> None:
         )
 
 
+def format_for(chosen: str | None, output: str | None, tables: tuple[str, ...] = ()) -> str:
+    """Return the format asked for, else the one that the output file's suffix tells, else table.
+
+    `tables` are more suffixes that the command takes, for the message.
+
+    Raises
+    ------
+    UsageError
+        If the suffix stands for no format of a result.
+    """
+    if chosen is not None:
+        return chosen
+    check_suffix(output or "", "a result", (*dict.fromkeys((*FORMAT_OF_SUFFIX, *tables)),))
+    return FORMAT_OF_SUFFIX.get(suffix_of(output or ""), "table")
+
+
 def check_outputs(
     output: str | None, inputs: Sequence[str | list[str]], **others: str | None
 ) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.draw import deliver
+from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.errors import InputError
 from rankmill.io.stores.urls import redacted
 

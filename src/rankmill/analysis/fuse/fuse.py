@@ -230,8 +230,8 @@ def _fused(
         run.name: {**run.input.described(run.rows.rows), "queries": run.queries} for run in runs
     }
     told = None if path is None else str(path)
-    how, how_many = (fusion.method, fusion.norm), counts.values()
-    return Fused(told, *how, queries, items, *how_many, read, fusion.trained_on, table)
+    how, many = (fusion.method, fusion.norm), (counts["queries_in_all"], counts["repeated_items"])
+    return Fused(told, *how, queries, items, *many, read, fusion.trained_on, table)
 
 
 def _rates(sides: Sequence[InputRun], fusion: Fusion, workers: Workers) -> HitRates:
