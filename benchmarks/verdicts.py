@@ -30,7 +30,7 @@ import rankmill
 import verdicts_of_cases
 import verdicts_of_nights
 from rankmill import gate
-from rankmill.analysis.compare.conclusion import finish
+from rankmill.analysis.compare.conclusion import LEAST_RESAMPLED, finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState, Slices
 from rankmill.analysis.compare.differences.differences import (
     BETTER,
@@ -39,7 +39,6 @@ from rankmill.analysis.compare.differences.differences import (
     Difference,
     Settings,
 )
-from rankmill.analysis.compare.differences.few_queries import LEAST_RESAMPLED
 from rankmill.analysis.compare.differences.gap_differences import pooled_estimates
 from rankmill.analysis.compare.differences.judgement import differences as differences_of
 from rankmill.analysis.compare.differences.judgement import judged

@@ -21,14 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 import rankmill
-from rankmill.analysis.compare.differences.few_queries import LEAST_RESAMPLED
+from rankmill.analysis.compare.conclusion import LEAST_RESAMPLED
 from rankmill.analysis.statistics.clusters import ClusteredPaired
 from rankmill.analysis.statistics.covariate import fit_of
 from rankmill.analysis.statistics.significance import run_test
 from rankmill.errors import RankmillError
 from rankmill.metrics.registry import REGISTRY
 from rankmill.nightly.history.history import History
-from rankmill.nightly.history.record import record
 from verdicts_of_nights import Rate
 
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -182,7 +181,7 @@ def looks_back(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     with tempfile.TemporaryDirectory() as folder:
         for number, count in enumerate(hits):
             result = rankmill.evaluate(labels_of(100), run_of(np.arange(100) < count), "hit@1")
-            record(result, folder, time=BEGIN + timedelta(days=number))
+            History(folder).record(result, time=BEGIN + timedelta(days=number))
         found = rankmill.gate_power(
             labels_of(100),
             run_of(np.ones(100)),
@@ -216,7 +215,7 @@ def clocks(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     with tempfile.TemporaryDirectory() as folder:
         for number, hits in ((0, 50), (1, 60), (1, 70), (9, 90)):
             result = rankmill.evaluate(labels_of(100), run_of(right < hits), "hit@1")
-            record(result, folder, time=BEGIN + timedelta(days=number, hours=number))
+            History(folder).record(result, time=BEGIN + timedelta(days=number, hours=number))
         served = History(folder).baseline("last", "hit@1", now=BEGIN + timedelta(days=2, hours=9))
         both = History(folder).baseline("median:7", "hit@1", now=BEGIN + timedelta(days=2, hours=9))
         yield wrong(
@@ -237,7 +236,7 @@ def clocks(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
         for number, hits in enumerate((70, 55)):
             rule = "hit@1 >= 0.5 confidence 0.95"
             verdict = rankmill.gate(labels_of(100), run_of(right < hits), rule)
-            record(verdict, folder, time=BEGIN + timedelta(days=number))
+            History(folder).record(verdict, time=BEGIN + timedelta(days=number))
         served = History(folder).baseline("last", "hit@1", now=BEGIN + timedelta(days=3))
         yield wrong("11: a night without enough data is not `last`", served.value == 0.7)
 

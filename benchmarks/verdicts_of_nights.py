@@ -19,10 +19,10 @@ from rankmill.nightly.gate.power import _chances, _seen
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement
 from rankmill.nightly.rules.rules import REGRESSED, Rule, parse_rule
 from rankmill.nightly.rules.sides import Sides
-from rankmill.nightly.runs.drift import drift
 from rankmill.nightly.runs.earlier_runs import HELD, choose
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
 from rankmill.nightly.runs.runs import Run, new_name, rules_text
+from rankmill.nightly.runs.trends import drift
 from rankmill.semantics.choices import DEFAULT
 
 Rate = tuple[str, int, int, float, float]

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 import rankmill
 from browser import browser
-from rankmill.cli.page import trends_of
+from rankmill.cli.run_outputs import trends_of
 from rankmill.nightly.gate.gate import gate_in_detail
-from rankmill.nightly.history.record import record
+from rankmill.nightly.history.history import History
 from rankmill.nightly.report import lists_of, page
 
 DOCS = Path(rankmill.__file__).parent / "docs"
@@ -98,7 +98,7 @@ def main() -> None:
                         command="rankmill gate rankmill.toml --history history --report page.html",
                     )
                 )
-            record(found, "history", time=now)
+            History("history").record(found, time=now)
         with browser() as tab:
             for name, (width, dark, top, height) in PICTURES.items():
                 path = Path(folder) / f"{name}.png"

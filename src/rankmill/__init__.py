@@ -26,8 +26,8 @@ on first use.
 
 from __future__ import annotations
 
-from rankmill.homes import handed_on
-from rankmill.version import __version__ as __version__
+from rankmill.package import __version__ as __version__
+from rankmill.package import handed_on
 
 # This replaces typing.TYPE_CHECKING, because importing typing would delay the moment when a command
 # handles Ctrl-C.

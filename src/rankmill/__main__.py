@@ -1,11 +1,9 @@
 """The entry point of `python -m rankmill` and of the `rankmill` command."""
 
-from __future__ import annotations
-
 import gc
 import os
 
-from rankmill.signals import end_on_signals
+from rankmill.io.signals import end_on_signals
 
 __all__ = ["run"]
 

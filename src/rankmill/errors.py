@@ -5,8 +5,6 @@ is a MemoryError (also from NumPy or Arrow), an OSError with a matching errno, o
 no thread can be started. The function `shortage` recognises these errors.
 """
 
-from __future__ import annotations
-
 import errno
 import re
 from collections.abc import Iterator

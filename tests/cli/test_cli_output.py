@@ -11,7 +11,7 @@ import pytest
 
 from cli_runs import made, on_a_terminal, process
 from rankmill.cli import COMMANDS
-from rankmill.cli.draw import format_for
+from rankmill.cli.output_checks import format_for
 from rankmill.cli.progress_bar import Progress
 from rankmill.results import audit
 from rankmill.results.result import Result

@@ -31,7 +31,7 @@ from cli_runs import on_a_terminal
 from processes import python
 from rankmill.cli import COMMANDS, main
 from rankmill.kernels import trust
-from rankmill.version import install
+from rankmill.package import install
 from store_server import Files, served
 
 FILES = {

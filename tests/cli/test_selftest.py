@@ -15,7 +15,7 @@ import pytest
 
 import oracle
 from rankmill.cli import selftest
-from rankmill.version import __version__
+from rankmill.package import __version__
 from repository import ROOT
 
 

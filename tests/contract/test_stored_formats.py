@@ -25,8 +25,8 @@ from rankmill.columns.seal import seal_of_json
 from rankmill.config import read_config
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.runs import runs
+from rankmill.package import FORMAT, __version__
 from rankmill.parts import ComparisonState, State, compare_part, evaluate_part, second_pass
-from rankmill.version import FORMAT, __version__
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 LABELS = {1: [1], 2: [3], 3: [1], 4: [2]}

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli_runs import write_dump
-from rankmill import evaluate
-from rankmill.nightly.history.record import record
+from rankmill import History, evaluate
 from strategies import some
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -49,7 +48,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "other.parquet").write_bytes(predictions.read_bytes())
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
-        record(evaluate(labels, predictions, ["map@3"]), "runs")
+        History("runs").record(evaluate(labels, predictions, ["map@3"]))
     return tmp_path
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from rankmill import evaluate
 from rankmill.io.table_files import write_by_suffix
-from rankmill.nightly.history.record import record
+from rankmill.nightly.history.history import History
 from strategies import some
 
 pytestmark = pytest.mark.small
@@ -68,7 +68,9 @@ def folder(run, tmp_path, monkeypatch):
     Path("p.csv").write_text("query_id,item_id,score\nq1,a,0.9\nq1,b,0.8\n=q2,c,0.7\n=q2,b,0.6\n")
     Path("o.csv").write_text("query_id,item_id,score\nq1,a,0.5\n=q2,c,0.4\n")
     for day in (1, 2, 3):
-        record(evaluate("l.csv", "p.csv", "map@2"), "runs", time=datetime(2026, 1, day, tzinfo=UTC))
+        History("runs").record(
+            evaluate("l.csv", "p.csv", "map@2"), time=datetime(2026, 1, day, tzinfo=UTC)
+        )
     return tmp_path
 
 

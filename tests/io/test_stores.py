@@ -24,8 +24,8 @@ import rankmill
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import is_url, local_path, parse, redacted, shown
 from rankmill.io.whole_files import check_target, write_files, write_table, write_text
+from rankmill.package import install
 from rankmill.sources.files.files import find_files
-from rankmill.version import install
 from store_server import FAILS_EVERY, Files, Proxy, s3_server, served
 from strategies import some
 

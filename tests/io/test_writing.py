@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankmill import signals
 from rankmill.errors import UsageError
+from rankmill.io import signals
 from rankmill.io.whole_files import (
     _complete_files,
     _signals_held,
@@ -260,7 +260,7 @@ def end_while_writing(folder, temporary, during, number) -> tuple[int, str, dict
     code = f"""
 import os, sys
 from pathlib import Path
-from rankmill import signals
+from rankmill.io import signals
 from rankmill.io import whole_files as writing
 during, (folder,) = {during!r}, map(Path, sys.argv[1:])
 if {temporary == "with a name"}:

@@ -25,7 +25,7 @@ from rankmill.analysis.statistics.paired_differences import paired_of
 from rankmill.analysis.statistics.significance import equivalence, noninferiority
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
 from rankmill.nightly.gate.judge import _of_metric
-from rankmill.nightly.history.record import record
+from rankmill.nightly.history.history import History
 from rankmill.nightly.report import page
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
 from rankmill.nightly.rules.rules import parse_rule
@@ -379,7 +379,7 @@ def test_the_best_run_of_a_history_is_on_the_better_side(tmp_path: Path) -> None
     for number, value in enumerate([0.5, 0.1, 0.3]):
         values = {"ece": value, "map@3": value, "gini": value}
         one = Result(values, dict.fromkeys(values, None), {}, 10)
-        record(one, tmp_path, time=datetime(2026, 1, 1 + number, tzinfo=UTC))
+        History(tmp_path).record(one, time=datetime(2026, 1, 1 + number, tzinfo=UTC))
     found = rankmill.History(tmp_path)
     best = {metric: found.baseline("best", metric).value for metric in ("ece", "map@3")}
     assert best == {"ece": 0.1, "map@3": 0.5}

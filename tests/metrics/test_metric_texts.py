@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import rankmill
 from rankmill.cli import main
-from rankmill.cli.completion import complete_metrics
+from rankmill.cli.command import complete_metrics
 from rankmill.errors import UsageError
 from rankmill.metrics.registry import parse, parse_all
 from rankmill.metrics.texts import SETS

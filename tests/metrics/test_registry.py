@@ -13,7 +13,7 @@ from random_runs import long_table, random_run
 from rankmill import InputError, UsageError
 from rankmill.metrics.base import REL, Metric, MetricSpec, Parameter, kernel_of
 from rankmill.metrics.registry import REGISTRY, parse, parse_all, spellings
-from rankmill.show.metric_names import canonical
+from rankmill.semantics.metric_names import canonical
 
 LABELS = pa.table({"query": [1], "items": [["a", "b", "c", "d"]], "gain": [[2.0, 0.0, 1.0, 0.0]]})
 PREDICTIONS = pa.table({"query": [1], "items": [["b", "x", "a", "d", "c"]]})

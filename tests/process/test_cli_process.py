@@ -15,7 +15,7 @@ import pytest
 
 from cli_runs import process, write_dump
 from processes import python
-from rankmill.version import install
+from rankmill.package import install
 from strategies import some
 
 

@@ -23,7 +23,7 @@ from pages import FENCE
 from rankmill.cli import COMMANDS, manual
 from rankmill.cli.manual import KINDS, PEERS, TASKS
 from rankmill.cli.site import anchors
-from rankmill.version import install
+from rankmill.package import install
 from repository import HOUSE, ROOT, SOURCE
 
 README, CONTRIBUTING, JOURNEY = (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from movielens_paths import BESIDE_CHECKOUT
-from rankmill.cli.suffixes import _TEXTS
+from rankmill.cli.output_checks import _TEXTS
 from rankmill.config.options import OPTIONS
 from rankmill.engine.curves import check_drawn, cuts_of
 from rankmill.metrics.aggregate import axes_of

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # Tests of differences know no system: only numbers, and the exact sums of them.
 STATISTICS = {"kernels", "columns", "threads", "metrics"}
-MOST_ROOMS, MOST_FLOORS = 29, 6
-# What anything may import: errors, the version, how public names are handed on, and how a process
-# that is ended cleans up.
-BASE = {"errors", "homes", "version", "signals"}
+MOST_ROOMS, MOST_ARROWS, MOST_STORIES, MOST_FLOORS = 27, 150, 11, 6
+# What anything may import: errors, the version, and how public names are handed on.
+BASE = {"errors", "package"}
 # The package itself holds the lazy public names; a process starts at __main__.
 ENTRIES = {"", "__main__"}
 # The public modules, which only hand names on. Those that are folders do so in their __init__.
@@ -285,8 +285,23 @@ def test_statistics_know_no_system() -> None:
             assert {name.rpartition(".")[0] for name in used} <= {"rankmill.analysis.statistics"}
 
 
+def floors_of(graph: Mapping[str, set[str]]) -> dict[str, int]:
+    """On which floor each one stands: one above all that it imports."""
+    floors: dict[str, int] = {}
+    for one in graphlib.TopologicalSorter(graph).static_order():
+        floors[one] = 1 + max((floors[each] for each in graph[one]), default=0)
+    return floors
+
+
 def test_the_house_has_few_rooms() -> None:
-    assert len({room(module) for module in MODULES}) <= MOST_ROOMS
+    graph: dict[str, set[str]] = {room(module): set() for module in MODULES}
+    for module in MODULES:
+        graph[room(module)] |= {room(name) for name in own_imports(module)} - {room(module)}
+    assert len(graph) <= MOST_ROOMS
+    assert sum(map(len, graph.values())) <= MOST_ARROWS
+    # The package only names what is below it, and is named for its version.
+    below = {one: used - {""} for one, used in graph.items() if one}
+    assert max(floors_of(below | {"": graph[""]}).values()) <= MOST_STORIES
 
 
 FOLDERS = sorted({module.rpartition(".")[0] for module in MODULES} - {"", "rankmill"})
@@ -303,10 +318,7 @@ def test_what_is_in_a_folder_stands_on_few_floors(folder: str) -> None:
             one = ".".join(module.split(".")[:depth])
             used = {".".join(name.split(".")[:depth]) for name in below}
             graph.setdefault(one, set()).update(used - {one})
-    floors: dict[str, int] = {}
-    for one in graphlib.TopologicalSorter(graph).static_order():
-        floors[one] = 1 + max((floors[each] for each in graph[one]), default=0)
-    assert max(floors.values()) <= MOST_FLOORS
+    assert max(floors_of(graph).values()) <= MOST_FLOORS
 
 
 def test_a_class_name_stands_once() -> None:
@@ -374,6 +386,28 @@ def test_foreign_imports(module: str) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_source_files_are_short(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+# ------------------------------------------------------------------ the tests
+
+TESTS = ROOT / "tests"
+# Tests of what no folder has alone, and what tests share.
+APART = {"contract", "peers", "process", "programs", "samples", "support"}
+
+
+def test_tests_mirror_the_house() -> None:
+    folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
+    mirrored = {one for one in folders if one.parts[:1] and one.parts[0] not in APART}
+    assert {one.parts[0] for one in mirrored} >= {*HOUSE} - {"kernels", "threads"}
+    assert [one for one in mirrored if not (SOURCE / one).is_dir()] == []
+
+
+def test_no_test_imports_from_another() -> None:
+    for path in TESTS.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            assert [n for n in names if n.rpartition(".")[2].startswith("test_")] == [], path
 
 
 # ------------------------------------------------------------------ the repository

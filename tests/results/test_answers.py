@@ -20,7 +20,7 @@ import rankmill
 from flat import flat
 from rankmill.errors import InputError, UsageError
 from rankmill.kaggle import check
-from rankmill.nightly.history.record import record
+from rankmill.nightly.history.history import History
 from rankmill.results.answer import Answer
 
 GOLD = {1: [1], 2: [3], 3: [1], 4: [2]}
@@ -36,7 +36,7 @@ def history(runs: dict[str, Any]) -> Any:
         for day in (1, 2):
             time = datetime.datetime(2026, 1, day, tzinfo=datetime.UTC)
             result = rankmill.evaluate(GOLD, runs["a"], ["map", "first_hit@1"])
-            record(result, folder, time=time, tags={"day": str(day)})
+            History(folder).record(result, time=time, tags={"day": str(day)})
         runs_of = rankmill.History(folder).runs
     return rankmill.History.held(
         "nights", [replace(one, id=str(at)) for at, one in enumerate(runs_of)]
@@ -212,4 +212,4 @@ def test_a_result_that_was_changed_is_refused() -> None:
 def test_what_was_read_from_json_cannot_be_recorded(tmp_path: Any) -> None:
     found = rankmill.compare(GOLD, RUNS, "map")
     with pytest.raises(UsageError, match="read from JSON"):
-        record(rankmill.Comparison.from_json(found.to_json()), tmp_path)
+        History(tmp_path).record(rankmill.Comparison.from_json(found.to_json()))

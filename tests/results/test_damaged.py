@@ -14,7 +14,7 @@ import pytest
 import rankmill
 from flat import flat
 from rankmill.columns.seal import seal_of, seal_of_table
-from rankmill.nightly.history.record import record
+from rankmill.nightly.history.history import History
 from strategies import examples
 
 pytestmark = pytest.mark.small
@@ -207,7 +207,7 @@ def test_a_changed_value_is_refused_by_name(tmp_path):
 def test_flips_of_a_history_are_refused(tmp_path):
     result = rankmill.evaluate(LABELS, run(3), ["map@3"])
     (tmp_path / "runs").mkdir()
-    path = Path(record(result, tmp_path / "runs", tags={"model": "a7"}))
+    path = Path(History(tmp_path / "runs").record(result, tags={"model": "a7"}))
     content, draw, refused = path.read_bytes(), random.Random(12), 0
 
     def read(given: bytes | None) -> Any:
@@ -224,7 +224,7 @@ def test_flips_of_a_history_are_refused(tmp_path):
 
 def test_changed_rows_of_a_run_are_refused(tmp_path):
     result = rankmill.evaluate(LABELS, run(3), ["map@3"])
-    path = record(result, tmp_path)
+    path = History(tmp_path).record(result)
     table = pq.read_table(path).replace_schema_metadata(None)  # as other programs join files
     pq.write_table(table, path)
     (found,) = rankmill.History(tmp_path).runs

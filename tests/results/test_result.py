@@ -10,7 +10,7 @@ import pytest
 
 import rankmill
 from rankmill.results import audit
-from rankmill.results.result import Result, view_of
+from rankmill.results.result import Result
 from rankmill.show.writers import write
 from shown import aligned_numbers, plain_table
 
@@ -282,6 +282,6 @@ def test_results_of_runs_are_a_dict_that_is_shown_as_a_table():
 
 def test_one_is_no_plural():
     result = rankmill.evaluate({1: [1]}, {1: [1]}, "map")
-    told = write(view_of(result), "table")
+    told = write(result._view(), "table")
     assert "(wide; 1 row; " in told
     assert "1 rows" not in told

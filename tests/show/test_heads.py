@@ -14,8 +14,7 @@ import pytest
 
 import rankmill
 from cli_runs import on_a_terminal
-from rankmill.show.heads import HEADS, meaning
-from rankmill.show.tables import Column, Table
+from rankmill.show.tables import HEADS, Column, Table, meaning
 from rankmill.show.writers import html_text
 
 LABELS = {query: [query % 7] for query in range(40)}

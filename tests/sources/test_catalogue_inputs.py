@@ -12,8 +12,7 @@ from conftest import tells
 import rankmill
 from flat import flat
 from rankmill import InputError, UsageError
-from rankmill.nightly.history.record import record
-from rankmill.results.result import view_of
+from rankmill.nightly.history.history import History
 from rankmill.show.writers import plain_text
 from shown import view_all
 
@@ -50,7 +49,7 @@ def test_a_gate_and_a_history_count_lists(tmp_path: Any) -> None:
     found = rankmill.evaluate(
         LABELS, PREDICTIONS, "map,novelty", catalogue=rankmill.Catalogue(train=TRAIN)
     )
-    record(found, tmp_path)
+    History(tmp_path).record(found)
     (run,) = rankmill.History(tmp_path).runs
     assert (run.get("novelty").queries, run.get("map").queries) == (3, 2)
     rules = ["novelty drop <= 0.5"]
@@ -76,7 +75,7 @@ def test_what_was_read_is_told() -> None:
     assert "query = user_id, item = item_id" in told
     results = flat(rankmill.evaluate_runs, LABELS, runs, "ild", **asked)
     assert "group = genre" in plain_text(view_all(results).screen())
-    assert "group = genre" in plain_text(view_of(result).screen())
+    assert "group = genre" in plain_text(result._view().screen())
 
 
 @pytest.mark.small
@@ -313,7 +312,7 @@ def test_runs_with_other_groups_or_training_count_otherwise(tmp_path: Any) -> No
     asked = "map,ild,novelty"
     given: dict[str, Any] = {"items": items, "item_group": "genre", "train": TRAIN}
     found = flat(rankmill.evaluate, LABELS, PREDICTIONS, asked, **given)
-    record(found, tmp_path)
+    History(tmp_path).record(found)
 
     def drop(metric: str, baseline: Any = "last", **other: Any) -> str:
         how = {"history": tmp_path} if baseline == "last" else {}
@@ -330,7 +329,7 @@ def test_runs_with_other_groups_or_training_count_otherwise(tmp_path: Any) -> No
             drop("novelty", base, items=None, item_group=None)
         others = {"train": None, "items": None, "item_group": None}
         assert drop("map", base, **others) == "held"
-    record(rankmill.evaluate(LABELS, PREDICTIONS, "map"), tmp_path)
+    History(tmp_path).record(rankmill.evaluate(LABELS, PREDICTIONS, "map"))
     runs = rankmill.History(tmp_path)
     assert len(runs.trend("map").points) == 2
     assert runs.runs[0].told()["scope"] == found.scope.to_dict()

@@ -19,7 +19,7 @@ import pytest
 import rankmill
 from rankmill import InputError
 from rankmill.errors import Otherwise, outside
-from rankmill.nightly.history.record import record
+from rankmill.nightly.history.history import History
 from rankmill.sources.readers.ipc_blocks import buffers_of
 from strategies import some
 
@@ -223,7 +223,7 @@ def test_a_baseline_nested_too_deep(run_cli: Run, labels: Path) -> None:
 
 @pytest.mark.parametrize("odd", ["folder", "loop", "text"])
 def test_a_history_with_what_is_no_run(run_cli: Run, labels: Path, odd: str) -> None:
-    record(rankmill.evaluate(labels, labels, ["map"]), "runs")
+    History("runs").record(rankmill.evaluate(labels, labels, ["map"]))
     path = Path("runs/x.parquet")
     if odd == "folder":
         path.mkdir()

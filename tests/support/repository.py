@@ -22,7 +22,7 @@ HOUSE: dict[str, set[str]] = {
     "show": {"columns", "semantics", "io"},
     "sources": {"columns", "semantics", "io", "threads"},
     "matching": {"columns", "semantics", "threads"},
-    "metrics": {"matching", "show"},
+    "metrics": {"matching", "io"},
     "results": {"show"},
     # The table of options names formats and the default metrics.
     "config": {"metrics", "results", "sources"},

@@ -4,18 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankmill.analysis.explain.evaluators_view import EvaluatorDifferences
-from rankmill.analysis.explain.evaluators_view import view_of as view_of_differences
 from rankmill.cli import draw as drawing
 from rankmill.engine.plan_view import plan_view
 from rankmill.engine.results_view import same_queries, systems_view
 from rankmill.metrics.registry import sides_of
-from rankmill.results.result import Result, view_of
+from rankmill.results.result import Result
 from rankmill.show import writers
 from rankmill.show.tables import Column, Facts, Table, View
 
 
 def render(result: Result, format: str) -> str:
-    return writers.write(view_of(result), format)
+    return writers.write(result._view(), format)
 
 
 def view_all(results: Mapping[str, Result]) -> View:
@@ -32,7 +31,7 @@ def render_plan(plan: Mapping[str, Any], format: str) -> str:
 
 
 def draw(result: Result) -> None:
-    drawing.draw(view_of(result).screen())
+    drawing.draw(result._view().screen())
 
 
 def draw_all(results: Mapping[str, Result]) -> None:
@@ -40,7 +39,7 @@ def draw_all(results: Mapping[str, Result]) -> None:
 
 
 def difference_cells(found: EvaluatorDifferences) -> tuple[list[str], list[list[str]]]:
-    (table,) = view_of_differences(found).page()
+    (table,) = found._view().page()
     header, *rows = table.texts()
     return header, rows
 

@@ -1,7 +1,5 @@
 """The `rankmill` command: finds the command asked for, and turns every error into a message."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -13,14 +11,14 @@ from typing import Any
 
 import click
 
-from rankmill import signals
 from rankmill.cli import process
 from rankmill.cli.run_record import FAILED
 from rankmill.errors import InputError, RankmillError, ResourceError, speak_to_command_line
+from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
 from rankmill.io.stores.read_paths import gathered
 from rankmill.io.stores.urls import redacted
-from rankmill.version import install
+from rankmill.package import install
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
@@ -206,7 +204,7 @@ def _bug(error: Exception) -> str:
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        from rankmill.version import __version__
+        from rankmill.package import __version__
 
         click.echo(f"rankmill {__version__}")
         context.exit()

@@ -1,7 +1,5 @@
 """`rankmill check`: tell what is wrong with a submission of a competition."""
 
-from __future__ import annotations
-
 import click
 
 from rankmill.cli import process
@@ -43,5 +41,5 @@ def command(
     from rankmill.adapters.kaggle.submission import check
 
     found = check(solution, submission, query, metric, item=item, confidence=score)
-    deliver(found._view(), format, None)
+    deliver(found, format, None)
     context.exit(int(bool(found.problems)))

@@ -1,16 +1,13 @@
 """The click commands: their options are rows of the table, and so are their helps."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 
 from rankmill.cli import process
-from rankmill.cli.completion import complete_metrics, complete_presets
+from rankmill.cli.output_checks import STANDARD_OUTPUT
 from rankmill.cli.run_record import TIME, recording_of
-from rankmill.cli.suffixes import STANDARD_OUTPUT
 from rankmill.config.click_options import click_option
 from rankmill.config.option import Option
 from rankmill.config.options import options_of
@@ -162,6 +159,26 @@ def _define(ctx: click.Context, _: click.Parameter, paths: tuple[str, ...]) -> N
     def say() -> None:
         if not process.quiet:  # which is read after this option
             click.echo(plain_share(), err=True, nl=False)
+
+
+def complete_metrics(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """Return what may be typed for a text that is the beginning of metrics."""
+    from rankmill.metrics.registry import NAMES
+    from rankmill.metrics.texts import SETS
+
+    return _completed(begun, [*NAMES, *SETS])
+
+
+def complete_presets(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """Return what may be typed for a text that is the beginning of presets."""
+    from rankmill.semantics.presets import PRESETS
+
+    return _completed(begun, PRESETS)
+
+
+def _completed(begun: str, names: Iterable[str]) -> list[str]:
+    before, comma, last = begun.rpartition(",")
+    return [before + comma + name for name in names if name.lower().startswith(last.lower())]
 
 
 # What options are on a command line, beside what their rows say.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Sized
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +23,7 @@ from rankmill.io.stores.urls import redacted
 
 if TYPE_CHECKING:
     from rankmill.analysis.compare.view.comparison import Comparison
+    from rankmill.analysis.stability.stability_view import Stability
 
 # Options of both commands that do not change what is counted, or that each query has its own of.
 _OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads", "quiet")
@@ -86,7 +87,7 @@ def command(
     # explain drops no predictions that were seen, so that its values would be others.
     explaining = None if options["drop_seen"] else _explaining(labels, systems)
     outputs.deliver(view_of(found, explaining), more)
-    check_queries(found, systems)
+    check_queries(found, systems.values())
     outputs.log()
 
 
@@ -96,11 +97,11 @@ def check_several(systems: Sized) -> None:
         raise UsageError("compare takes the PREDICTIONS of two systems or more; found those of one")
 
 
-def check_queries(found: Comparison, systems: Mapping[str, str]) -> None:
+def check_queries(found: Comparison | Stability, texts: Iterable[str]) -> None:
     """Raise InputError if no query counts for all systems, by the paths of their predictions."""
     if not found.queries:
         raise InputError(
-            f"{', '.join(map(redacted, systems.values()))}: no query counts for every system under "
+            f"{', '.join(map(redacted, texts))}: no query counts for every system under "
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )

@@ -1,7 +1,5 @@
 """`rankmill convert`: write any input as wide Parquet, sorted by query id."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

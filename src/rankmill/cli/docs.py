@@ -1,7 +1,5 @@
 """`rankmill docs`: the pages about rankmill, which are Markdown files of the package."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping
@@ -88,7 +86,7 @@ def _found(words: tuple[str, ...], pages: Mapping[str, str]) -> str:
 def _man() -> str:
     """The help of all commands in roff, where it stands as it is printed."""
     from rankmill.cli import COMMANDS, main
-    from rankmill.version import __version__
+    from rankmill.package import __version__
 
     parts = [f'.TH RANKMILL 1 "" "rankmill {__version__}"', ".SH NAME"]
     parts.append("rankmill \\- score ranked predictions against labels")

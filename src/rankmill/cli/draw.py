@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankmill import signals
 from rankmill.cli.process import is_terminal
-from rankmill.cli.suffixes import FORMAT_OF_SUFFIX, check_suffix
+from rankmill.io import signals
 from rankmill.io import whole_files as writing
 from rankmill.io.inert_text import visible
-from rankmill.io.table_files import suffix_of
-from rankmill.show.heads import legend
-from rankmill.show.tables import Bad, Best, Facts, Part, Table, View
+from rankmill.show.tables import Bad, Best, Facts, Part, Table, View, legend
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.table import Table as Drawing
     from rich.text import Text
+
+    from rankmill.results.answer import Answer
 
 # A column is not made narrower than this for others to stand beside it.
 _NARROW = 24
@@ -30,32 +29,17 @@ RED = "bold red"
 _BETWEEN = 3
 
 
-def format_for(chosen: str | None, output: str | None, tables: tuple[str, ...] = ()) -> str:
-    """Return the format asked for, else the one that the output file's suffix tells, else table.
-
-    `tables` are more suffixes that the command takes, for the message.
-
-    Raises
-    ------
-    UsageError
-        If the suffix stands for no format of a result.
-    """
-    if chosen is not None:
-        return chosen
-    check_suffix(output or "", "a result", (*dict.fromkeys((*FORMAT_OF_SUFFIX, *tables)),))
-    return FORMAT_OF_SUFFIX.get(suffix_of(output or ""), "table")
-
-
 def deliver(
-    view: View,
+    found: Answer | View,
     format: str,
     output: str | None,
     more: Sequence[tuple[str, str | bytes | pa.Table | None]] = (),
 ) -> None:
-    """Write a view to the file `output`, else print it; with it texts, pictures and tables.
+    """Write what was found to the file `output`, else print it; with it texts, pictures and tables.
 
     All files are written, or none. What is printed is printed once they are.
     """
+    view = found if isinstance(found, View) else found._view()
     drawn = output is None and format == "table" and is_terminal(sys.stdout)
     text = "" if drawn else write(view, format)
     writing.write_files([*([] if output is None else [(output, text)]), *more])

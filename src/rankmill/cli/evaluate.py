@@ -18,7 +18,7 @@ from rankmill.config.given_inputs import source_of
 from rankmill.engine.results_view import same_queries, systems_view
 from rankmill.errors import UsageError
 from rankmill.io.table_files import NAMED, suffix_of
-from rankmill.results.result import Result, check_values, view_of
+from rankmill.results.result import Result, check_values
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _deliver(
     if len(results) == 1:
         ((_, only),) = results.items()
         more = [(per_query, only.per_query)] if per_query is not None else []
-        outputs.deliver(view_of(only), [*more, *tables])
+        outputs.deliver(only, [*more, *tables])
         return
     from rankmill.analysis.compare.queries.alignment import join_per_query
     from rankmill.metrics.registry import sides_of

@@ -1,14 +1,12 @@
 """`rankmill explain`: the walk down one query's list, or that of gap, to the value of a metric."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.output_checks import catalogue_sources, check_outputs
+from rankmill.cli.draw import deliver
+from rankmill.cli.output_checks import catalogue_sources, check_outputs, format_for
 from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import InputError
@@ -65,13 +63,12 @@ def command(
         rows = _ROWS
 
     from rankmill.analysis.explain.trace import explain
-    from rankmill.analysis.explain.trace_view import view_of
 
     options |= {"metric": metric, "query_id": query_id, "rows": rows}
     found = run(explain, sources[0], sources[1], options)
     if as_table and output is not None:
         writing.write_table(output, found.table)
     else:
-        deliver(view_of(found), chosen, output)
+        deliver(found, chosen, output)
     if found.value is None and found.query is None:
         raise InputError(f"{predictions}: {found.headline}")

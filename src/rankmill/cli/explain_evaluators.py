@@ -1,14 +1,12 @@
 """`rankmill explain-evaluators`: why evaluators come to different values for the same dump."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.draw import deliver
+from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of
 
@@ -54,8 +52,7 @@ def command(
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 
     from rankmill.analysis.explain.evaluators import explain_evaluators
-    from rankmill.analysis.explain.evaluators_view import view_of
 
     options |= {"metric": metric, "presets": named}
     found = run(explain_evaluators, sources[0], sources[1], options)
-    deliver(view_of(found), chosen, output)
+    deliver(found, chosen, output)

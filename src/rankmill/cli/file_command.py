@@ -1,7 +1,5 @@
 """The commands that take a FILE.toml in the place of their inputs and options."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +8,9 @@ import click
 from rankmill.cli.command import Command
 from rankmill.cli.run_record import TIME
 from rankmill.config.config import Config, read_config
+from rankmill.config.document import parse_date
 from rankmill.config.given_inputs import system_names
 from rankmill.config.keys import joined
-from rankmill.config.placeholders import parse_date
 from rankmill.errors import RankmillError
 
 # Where the file is kept between the parsing of the command line and the run.

@@ -1,7 +1,5 @@
 """`rankmill fuse`: fuse the lists of several runs into one list for each query."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`rankmill gate`: stop a system that does not keep its rules."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +10,8 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
-from rankmill.cli.page import page_of
 from rankmill.cli.progress_bar import Progress, run
+from rankmill.cli.run_outputs import page_of
 from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
@@ -114,8 +112,7 @@ def _show_power(
         if of_verdict and source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--power gives no verdict: leave out --{name.replace('_', '-')}")
     from rankmill.nightly.gate.power import gate_power
-    from rankmill.nightly.gate.power_view import view_of
 
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
     found = run(gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
-    deliver(view_of(found), outputs.chosen, outputs.output)
+    deliver(found, outputs.chosen, outputs.output)

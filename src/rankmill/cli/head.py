@@ -1,7 +1,5 @@
 """`rankmill head`: show how an input is understood."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

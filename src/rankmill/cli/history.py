@@ -1,14 +1,12 @@
 """`rankmill history`: the trend of recorded runs; `rankmill history prune` removes old ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
 from rankmill.cli.command import Command, table_command
-from rankmill.cli.draw import deliver, emit, format_for
-from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.draw import deliver, emit
+from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.errors import plural
 
 _HELP = """Show how metrics moved over the runs in HISTORY, the folder or URL given as --history
@@ -87,7 +85,7 @@ def command(
     ]
     more = []
     if plot is not None:
-        from rankmill.nightly.runs.history_plot import plot_trends
+        from rankmill.nightly.runs.history_view import plot_trends
 
         more.append((plot, rendered(plot_trends(trends), plot)))
     deliver(view_of(found, trends, runs=bool(metrics)), chosen, output, more)

@@ -1,29 +1,24 @@
 """`rankmill init`: write a first rankmill.toml for the files that it is shown."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.progress_bar import run
+from rankmill.config.document import dates_in, is_filled, with_holes
 from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.config.options import keys
-from rankmill.config.placeholders import dates_in, is_filled, with_holes
 from rankmill.errors import InputError, UsageError
 from rankmill.io import whole_files as writing
 from rankmill.io.stores.urls import is_url, shown
-
-if TYPE_CHECKING:
-    from rankmill.results.result import Result
 
 _HELP = """Write a first rankmill.toml for LABELS, PREDICTIONS and an optional BASELINE.
 
@@ -84,8 +79,10 @@ def command(
     first = found.pop("LABELS")
     found = dict(zip(_undated(names, date), found.values(), strict=True))
     metrics = _metrics([one.told for one in found.values()])
-    result = None if no_evaluate else _result(sources["LABELS"], sources[names[0]], metrics, given)
-    text = written(first, found, metrics, given, result, keys())
+    today = {}
+    if not no_evaluate:
+        today = _today(sources["LABELS"], sources[names[0]], given | {"metrics": metrics})
+    text = written(first, found, metrics, given, today, keys())
     if output == "-":
         emit(text)
     else:
@@ -178,7 +175,8 @@ def _undated(names: Sequence[str], date: date | None) -> list[str]:
     return shorter if all(shorter) and len({*shorter}) == len(shorter) else [*names]
 
 
-def _result(labels: Any, predictions: Any, metrics: list[str], given: dict[str, Any]) -> Result:
+def _today(labels: Any, predictions: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the values and the audit of the candidate."""
     from rankmill.engine.evaluate import evaluate
 
-    return run(evaluate, labels, predictions, given | {"metrics": metrics, "per_query": False})
+    return vars(run(evaluate, labels, predictions, given | {"per_query": False}))

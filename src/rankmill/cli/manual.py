@@ -1,7 +1,5 @@
 """The pages of `rankmill docs`: by kind, by task, by the tool that one comes from, and by words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, emit, format_for
-from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.draw import deliver, emit
+from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files
-from rankmill.results.result import check_values, view_of
+from rankmill.results.result import check_values
 
 if TYPE_CHECKING:
     from rankmill.cli.run_outputs import RunOutputs
@@ -55,7 +55,7 @@ def command(
             check_whole(found.state.origin)
             raise UsageError(f"{' and '.join(found.waiting)} {_PASS}")
         result = found.state.result(found.among, threads)
-        deliver(view_of(result), chosen, output)
+        deliver(result, chosen, output)
         check_values({"": result})
         return
     check_state_name(state)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankmill.cli.command import table_command
-from rankmill.cli.completion import complete_metrics
+from rankmill.cli.command import complete_metrics, table_command
 from rankmill.cli.draw import emit
 from rankmill.errors import UsageError
 from rankmill.show.tables import Column, Facts, Part, Table, View, listing

@@ -1,7 +1,5 @@
 """`rankmill presets`: how other evaluators count, for people and for programs."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The process of a command: its standard streams, its warnings, and how it ends."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys
@@ -13,8 +11,8 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from rankmill import signals
 from rankmill.errors import RankmillError, ResourceError, UsageError, shortage
+from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
 from rankmill.io.stores.urls import redacted
 

@@ -1,18 +1,15 @@
 """`rankmill report`: a page about a system, and how it differs from others."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.output_checks import catalogue_sources, check_outputs
-from rankmill.cli.page import page_of, trends_of
+from rankmill.cli.output_checks import catalogue_sources, check_names, check_outputs
 from rankmill.cli.process import is_terminal
 from rankmill.cli.progress_bar import Progress
-from rankmill.cli.suffixes import check_names
+from rankmill.cli.run_outputs import page_of, trends_of
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError

@@ -1,7 +1,5 @@
 """`rankmill selftest`: whether an installation computes what it should, and keeps its kernels."""
 
-from __future__ import annotations
-
 import platform
 import tempfile
 from collections.abc import Callable
@@ -15,7 +13,7 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.errors import RankmillError
 from rankmill.io.inert_text import visible_message
-from rankmill.version import __version__
+from rankmill.package import __version__
 
 _HELP = """Check that this installation works, and exit with 1 if it does not.
 

@@ -15,7 +15,7 @@ from rankmill.cli import manual
 from rankmill.errors import UsageError
 from rankmill.io import whole_files
 from rankmill.io.stores.urls import is_url
-from rankmill.version import __version__
+from rankmill.package import __version__
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -1,7 +1,5 @@
 """`rankmill spark`, also `python -m rankmill.spark`: evaluate on a session of Spark."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -16,7 +14,7 @@ from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
 from rankmill.config.face import face_of
 from rankmill.engine.results_view import systems_view
 from rankmill.errors import UsageError
-from rankmill.results.result import check_values, view_of
+from rankmill.results.result import check_values
 from rankmill.spark.cluster_plan import cluster_plan_view
 
 _HELP = """Score ranked PREDICTIONS against LABELS on Spark with 'rankmill spark evaluate'.
@@ -113,9 +111,8 @@ def command(
         recorded += outputs.recording.record_run(kept, of_labels, by_system(of_runs))
     # If predictions decide which queries count, only their values tell whether these are the same.
     same = None if first.semantics.counts_by_predictions else True
-    view = view_of(first)
-    if len(results) > 1:
-        view = systems_view(results, same, sides_of(first.metrics))
-    outputs.deliver(view, recorded)
+    several = len(results) > 1
+    shown = systems_view(results, same, sides_of(first.metrics)) if several else first
+    outputs.deliver(shown, recorded)
     check_values(results)
     outputs.log()

@@ -1,7 +1,5 @@
 """`rankmill spark compare`: which system is better, where rows are on Spark."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +40,6 @@ def command(
     given, per_query = SparkInputs(labels, systems, options), outputs.files.pop("per_query")
     given.check(per_query, [], outputs.check)
 
-    from rankmill.analysis.compare.view.comparison import view_of
     from rankmill.spark.exchange.session import write
     from rankmill.spark.systems import compare
 
@@ -56,6 +53,6 @@ def command(
         write(found.per_query, per_query)
     more = outputs.picture(found) + outputs.page(found, {})
     more += outputs.recording.record_run(found, *given.files) if found.queries else []
-    outputs.deliver(view_of(found), more)
-    check_queries(found, systems)
+    outputs.deliver(found, more)
+    check_queries(found, systems.values())
     outputs.log()

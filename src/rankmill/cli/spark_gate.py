@@ -1,14 +1,12 @@
 """`rankmill spark gate`: stop a system that does not keep its rules, where rows are on Spark."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.gate import EXITS
-from rankmill.cli.page import page_of
+from rankmill.cli.run_outputs import page_of
 from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
 from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.baseline_choice import is_choice

@@ -1,7 +1,5 @@
 """What the commands on Spark have in common: the inputs, and what they refuse."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,8 +8,7 @@ import click
 
 from rankmill.cli import process
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.output_checks import catalogue_sources
-from rankmill.cli.suffixes import STANDARD_OUTPUT, check_suffix
+from rankmill.cli.output_checks import STANDARD_OUTPUT, catalogue_sources, check_suffix
 from rankmill.config.given_inputs import source_of
 from rankmill.config.keys import joined
 from rankmill.config.options import options_of

@@ -1,18 +1,15 @@
 """`rankmill stability`: does a ranking of systems depend on the cutoff, the metric, the queries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.compare import check_queries
+from rankmill.cli.draw import deliver
+from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of, system_names
-from rankmill.errors import InputError
-from rankmill.io.stores.urls import redacted
 
 _HELP = """Show how far the ranking of systems depends on the cutoff, the metric and the queries.
 
@@ -56,15 +53,9 @@ def command(
         check_picture(plot)
 
     from rankmill.analysis.stability.stability import stability
-    from rankmill.analysis.stability.stability_view import view_of
 
     runs = dict(zip(system_names(predictions), sources, strict=True))
     found = run(stability, label_source, runs, options | {"metrics": metrics})
     more = [] if plot is None else [(plot, rendered(found.plot(), plot))]
-    deliver(view_of(found), chosen, output, more)
-    if not found.queries:
-        raise InputError(
-            f"{', '.join(map(redacted, predictions))}: no query counts for every system under "
-            "these semantics: check that the query ids of all files agree, or count queries "
-            "without predictions as well"
-        )
+    deliver(found, chosen, output, more)
+    check_queries(found, predictions)

@@ -1,7 +1,5 @@
 """`rankmill trec_eval`: what trec_eval prints, by its own flags."""
 
-from __future__ import annotations
-
 import getopt
 import re
 import sys

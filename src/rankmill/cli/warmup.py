@@ -1,7 +1,5 @@
 """`rankmill warmup`: compile every kernel before the first evaluation."""
 
-from __future__ import annotations
-
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 

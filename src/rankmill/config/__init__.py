@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rankmill.homes import handed_on
+from rankmill.package import handed_on
 
 if TYPE_CHECKING:
     from rankmill.config.config import Config as Config

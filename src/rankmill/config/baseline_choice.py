@@ -1,7 +1,5 @@
 """How a run of a history is chosen as a baseline, as texts say it."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rows of the table of options as click has options: what a value may be, and what it becomes."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

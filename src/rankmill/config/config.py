@@ -1,7 +1,5 @@
 """rankmill.toml: a file of options, for Python and for the commands that take it."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re
@@ -13,12 +11,11 @@ import click
 
 from rankmill.config.baseline_choice import is_choice
 from rankmill.config.click_options import click_option
-from rankmill.config.document import Document, key_text, read_document
+from rankmill.config.document import Document, key_text, parse_date, read_document
 from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import system_names
 from rankmill.config.keys import SEMANTICS, check_input, check_keys, check_systems, joined
 from rankmill.config.options import OPTIONS, keys
-from rankmill.config.placeholders import parse_date
 from rankmill.errors import RankmillError, UsageError
 from rankmill.io.stores.urls import is_url
 from rankmill.semantics.choices import CHOICES

@@ -1,7 +1,5 @@
 """What flat options, of a command line or a file, become: the arguments of a function."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -9,7 +7,7 @@ from typing import Any
 
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
-from rankmill.homes import public
+from rankmill.package import public
 
 _ROWS = "Labels", "Predictions"
 # Flat option -> the fields of nouns that it becomes, where a function has no parameter of its name.

@@ -1,20 +1,15 @@
 """The text of a first rankmill.toml, for what was found in the files that it names."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankmill.config.keys import VERSION
 from rankmill.errors import plural
 from rankmill.io.inert_text import visible
-
-if TYPE_CHECKING:
-    from rankmill.results.result import Result
 
 _TOP = """\
 # The file of 'rankmill evaluate', 'compare', 'gate' and 'report', as in
@@ -63,7 +58,7 @@ def written(
     systems: Mapping[str, FoundInput],
     metrics: Sequence[str],
     options: Mapping[str, Any],
-    result: Result | None,
+    today: Mapping[str, Any],
     known: Collection[str],
 ) -> str:
     """Return the text of a file.
@@ -76,8 +71,8 @@ def written(
     metrics
     options
         What is to stand in the table of columns.
-    result
-        That of the candidate today, if it is known.
+    today
+        The "metrics" and the "audit" of the candidate, as its result has them; {} if not known.
     known
         The keys that a file may have.
     """
@@ -92,7 +87,7 @@ def written(
     else:
         parts.append(f"baseline = {toml_value(names[1])}  # a system below\n")
     parts.append(f"# 'rankmill metrics' lists all.\nmetrics = {toml_value(list(metrics))}\n")
-    parts.append(_rules(metrics, result, len(names) > 1, labels.unread()))
+    parts.append(_rules(metrics, today, len(names) > 1, labels.unread()))
     by = ", ".join(map(toml_value, labels.unread())) or '"label_count"'
     for about, rest in _REST:
         there = [f"{key} = {line.replace('BY', by)}" for key, line in rest.items() if key in known]
@@ -106,21 +101,22 @@ def written(
     return "\n".join(parts)
 
 
-def _rules(metrics: Sequence[str], result: Result | None, paired: bool, cuts: Sequence[str]) -> str:
+def _rules(
+    metrics: Sequence[str], today: Mapping[str, Any], paired: bool, cuts: Sequence[str]
+) -> str:
     """Return two rules, and more as comments, with limits that the values of today keep."""
     first, *others = metrics
-    values = {} if result is None else result.metrics
+    values, audit = today.get("metrics", {}), today.get("audit", {})
     rules = [_limit(first, values.get(first)) or f"{toml_value(f'{first} > 0')},"]
     more = [line for name in others if (line := _limit(name, values.get(name)))]
     if paired:
         more.insert(0, rules[0])
         rules = [f"{toml_value(f'{first} drop <= 1% confidence 0.95')},"]
         more.append('"queries change <= 10%",')
-    audit = {} if result is None else result.audit
     lost = audit.get("queries_only_labelled", 0) / (audit.get("queries_labelled", 0) or 1)
-    today = "" if result is None else f"  # it is {100 * lost:.3g}% today"
+    told = f"  # it is {100 * lost:.3g}% today" if today else ""
     most = min(99, max(1, math.ceil(110 * lost)))
-    rules.append(f'"queries_only_labelled <= {most}%",{today}')
+    rules.append(f'"queries_only_labelled <= {most}%",{told}')
     more.append('"repeated_items <= 1%",')
     if cuts and cuts[0].isidentifier():
         needs = "" if paired else '  # needs a baseline, such as baseline = "last" with a history'

@@ -1,7 +1,5 @@
 """The texts that name inputs: their paths, and what a system is called by the name of its file."""
 
-from __future__ import annotations
-
 import glob
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """The keys of rankmill.toml, and the check of a document against them."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any

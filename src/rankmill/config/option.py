@@ -1,7 +1,5 @@
 """An option: one row of the table that commands, rankmill.toml, helps and pages are made from."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any, Literal

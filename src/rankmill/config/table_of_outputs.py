@@ -4,8 +4,8 @@ from functools import partial
 
 from rankmill.config.option import FILE, SIDES, Option
 from rankmill.io.table_files import NAMED
+from rankmill.package import install
 from rankmill.show.writers import FORMATS
-from rankmill.version import install
 
 _LOCAL = "evaluate compare gate report stability explain explain-evaluators"
 _WRITING = "evaluate merge compare gate spark stability explain explain-evaluators history"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankmill.errors import plural, spoken
+from rankmill.package import stamp
 from rankmill.results.provenance import doubt_fact
 from rankmill.show.tables import Column, Facts, Part, Table, View
-from rankmill.version import stamp
 
 _SHAPES = {"wide": "wide: one row per query, with lists", "long": "long: one row per item"}
 _ORDERS = {"rank": "by rank", "score": "by falling score", "rows": "the order of the rows"}

@@ -7,9 +7,9 @@ from typing import Any
 
 from rankmill.engine.memory import SPARED
 from rankmill.errors import plural, spoken
+from rankmill.package import stamp
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Column, Facts, Part, Table, View, size_text
-from rankmill.version import stamp
 
 
 def plan_view(plan: Mapping[str, Any]) -> View:

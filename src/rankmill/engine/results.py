@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.engine.results_view import same_queries, systems_view
 from rankmill.metrics.registry import sides_of
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.result import Result
 from rankmill.show.tables import View
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
     from rankmill.show.pictures import Picture

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rankmill.errors import spoken
+from rankmill.package import stamp
 from rankmill.results import audit
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
 from rankmill.results.slices import UNKNOWN, slice_parts
+from rankmill.semantics.metric_names import SIDES
 from rankmill.show.leaderboard import leaderboard
-from rankmill.show.metric_names import SIDES
 from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
-from rankmill.version import stamp
 
 
 def same_queries(results: Mapping[str, Result]) -> bool | None:

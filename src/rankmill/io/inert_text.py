@@ -3,8 +3,6 @@
 Each writer of text takes one of these functions, in one place. JSON and Parquet hold data as it is.
 """
 
-from __future__ import annotations
-
 import re
 
 LONGEST = 48

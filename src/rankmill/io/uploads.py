@@ -1,7 +1,5 @@
 """Files written to stores: complete on the disk first, then sent, whole or not at all."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import secrets

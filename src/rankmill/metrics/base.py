@@ -13,7 +13,7 @@ import numpy as np
 
 from rankmill.errors import UsageError
 from rankmill.semantics.choices import Choices
-from rankmill.show.metric_names import number_text, side_text
+from rankmill.semantics.metric_names import number_text, side_text
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits

@@ -20,7 +20,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import REL, Better, MetricSpec, Parameter
 from rankmill.metrics.records.definitions import content_of, parts_of, source_of
 from rankmill.metrics.registry import own_metrics, register
-from rankmill.show.metric_names import number_text
+from rankmill.semantics.metric_names import number_text
 
 __all__ = ["OwnKernel", "OwnMetricError", "metric"]
 

@@ -36,8 +36,8 @@ from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
 from rankmill.metrics.summary import SUMMARISED, read_summary
 from rankmill.metrics.texts import DEFINED, LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.metric_names import canonical, number_text
 from rankmill.semantics.presets import PRESETS, preset_named
-from rankmill.show.metric_names import canonical, number_text
 
 REGISTRY: dict[str, MetricSpec] = {}
 NAMES: dict[str, MetricSpec] = {}

@@ -3,7 +3,7 @@
 import re
 
 from rankmill.errors import UsageError
-from rankmill.show.metric_names import number_text
+from rankmill.semantics.metric_names import number_text
 
 SUMMARIES = {
     "mean": "the arithmetic mean, as without a summary",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.errors import UsageError, outside
+from rankmill.package import check_stamp, stamp
 from rankmill.results.plain import plain, read_fields
 from rankmill.show import writers
 from rankmill.show.tables import View
-from rankmill.version import check_stamp, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,3 +161,21 @@ def _lacking(library: str) -> UsageError:
     return UsageError(
         f"to_{library} makes a {library} DataFrame; install {library} first, or take to_arrow"
     )
+
+
+class WhenAsked:
+    """A field of a dataclass that may be set to a `partial`: it is called when first asked for."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, held_by: Any, owner: type | None = None) -> Any:
+        if held_by is None:
+            return None  # the default of the field
+        value = vars(held_by)[self._name]
+        if isinstance(value, partial):
+            value = vars(held_by)[self._name] = value()
+        return value
+
+    def __set__(self, held_by: Any, value: Any) -> None:
+        vars(held_by)[self._name] = value

@@ -1,37 +1,50 @@
 """What was counted, skipped, repeated, tied or missing: names and meanings of the counts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
-FIELDS = (
-    "queries_labelled",
-    "queries_predicted",
-    "queries_in_both",
-    "queries_only_labelled",
-    "queries_only_predicted",
-    "empty_label_lists",
-    "repeated_labels",
-    "null_labels",
-    "nonpositive_gains",
-    "repeated_items",
-    "null_items",
-    "items_beyond_depth",
-    "unjudged_items",
-    "seen_items",
-    "unknown_items",
-    "short_lists",
-    "tied_confidences",
-    "tied_ranks",
-    "doubtful_rows",
-    "comment_lines",
-    "labels",
-    "predictions",
-)
-"""Name of each count, in the order in which results show them; `meanings` says what it counts."""
+
+class AuditCount(NamedTuple):
+    """What a count is called in prose, and what it is a share of.
+
+    A share above `limit` is one that somebody should look at: by default none is, as it is a matter
+    of the data.
+    """
+
+    title: str
+    of: str = "predictions"
+    limit: float = 1.0
+
+
+COUNTS = {
+    "queries_labelled": AuditCount("queries with labels"),
+    "queries_predicted": AuditCount("queries with predictions", "queries_labelled"),
+    "queries_in_both": AuditCount("queries with both", "queries_labelled"),
+    "queries_only_labelled": AuditCount("queries without predictions", "queries_labelled", 0.01),
+    "queries_only_predicted": AuditCount("queries without labels", "queries_predicted", 0.1),
+    "empty_label_lists": AuditCount("empty lists of labels", "queries_labelled", 0.01),
+    "repeated_labels": AuditCount("repeated labels", "labels", 0.01),
+    "null_labels": AuditCount("null labels", "labels", 0.0),
+    "nonpositive_gains": AuditCount("gains of 0 or less", "labels"),
+    "repeated_items": AuditCount("repeated predictions", limit=0.0),
+    "null_items": AuditCount("null predictions", limit=0.0),
+    "items_beyond_depth": AuditCount("predictions beyond the depth"),
+    "unjudged_items": AuditCount("predictions that are not judged"),
+    "seen_items": AuditCount("predictions that their query had in training"),
+    "unknown_items": AuditCount("predictions that are not in the catalogue"),
+    "short_lists": AuditCount("lists shorter than the largest cutoff", "queries_in_both", 0.1),
+    "tied_confidences": AuditCount("tied confidences", limit=0.05),
+    "tied_ranks": AuditCount("ties within a query", limit=0.01),
+    "doubtful_rows": AuditCount("rows that do not fit how their file is read", limit=0.0),
+    "comment_lines": AuditCount("comments in files of TREC's format"),
+    "labels": AuditCount("labels"),
+    "predictions": AuditCount("predictions"),
+}
+"""Name -> each count, in the order in which results show them; `meanings` says what it counts."""
+FIELDS = tuple(COUNTS)
 
 PADDED = "padded_lists"
 """A count that travels with those of `FIELDS` and becomes a note of the result."""

@@ -1,7 +1,5 @@
 """The curves and bins that metrics by confidence are made of, as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Outcomes as dicts, lists, strings and numbers, and back by the types of their fields."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import is_dataclass

@@ -1,7 +1,5 @@
 """What was read, and by what rules it was counted, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -7,18 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rankmill.errors import InputError
+from rankmill.package import stamp
 from rankmill.results import audit as audit_counts
-from rankmill.results.answer import Answer
-from rankmill.results.late_field import WhenAsked
+from rankmill.results.answer import Answer, WhenAsked
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import described, rules_of
 from rankmill.results.slices import WeightedSum, exact_rows, slice_parts, table_of_slices
 from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.metric_names import canonical
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.show.metric_names import canonical
 from rankmill.show.tables import Cell, Column, Facts, Kind, Part, Table, View
 from rankmill.show.writers import plain_text
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
     import numpy as np
@@ -299,7 +298,16 @@ class Result(Answer):
         return plain_text([metrics_table(self), *self.notes, *below])
 
     def _view(self) -> View:
-        return view_of(self)
+        def screen() -> list[Part]:
+            counted = audit_counts.rows([self.audit], self.semantics, self.scope)
+            counts = Facts([(name, f"{count:,}", meaning) for name, (count,), meaning in counted])
+            facts = {side: described(details) for side, details in self.inputs.items()}
+            facts |= rules_of(self.semantics, self.scope)
+            facts["seconds"] = f"{self.seconds:.2f}"
+            first = [metrics_table(self), *self.notes, "", *groups_part(self)]
+            return [*first, *slice_parts({"": self}), counts, "", Facts(facts.items())]
+
+        return View(screen, lambda: _page(self), lambda: exact_table(self), self.to_dict)
 
 
 def check_values(results: Mapping[str, Result]) -> None:
@@ -324,21 +332,6 @@ def no_value(result: Result, missing: list[str]) -> InputError:
     return InputError(
         f"{source}: {', '.join(missing)} has no value, as {why} under these semantics: {todo}"
     )
-
-
-def view_of(result: Result) -> View:
-    """Return what is shown of one result: its metrics, what was counted, what was read and how."""
-
-    def screen() -> list[Part]:
-        counted = audit_counts.rows([result.audit], result.semantics, result.scope)
-        counts = Facts([(name, f"{count:,}", meaning) for name, (count,), meaning in counted])
-        facts = {side: described(details) for side, details in result.inputs.items()}
-        facts |= rules_of(result.semantics, result.scope)
-        facts["seconds"] = f"{result.seconds:.2f}"
-        first = [metrics_table(result), *result.notes, "", *groups_part(result)]
-        return [*first, *slice_parts({"": result}), counts, "", Facts(facts.items())]
-
-    return View(screen, lambda: _page(result), lambda: exact_table(result), result.to_dict)
 
 
 def _page(result: Result) -> list[Part]:

@@ -1,7 +1,5 @@
 """Scope: the labels and predictions that count at all, and how much each query counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 pyplot is not used, so that no state of the caller changes: neither current figures nor parameters.
 """
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Sequence

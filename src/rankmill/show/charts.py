@@ -1,7 +1,5 @@
 """Charts, drawn once for pages and for pictures: intervals, lines, bars and sparklines."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby

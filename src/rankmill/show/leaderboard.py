@@ -1,7 +1,5 @@
 """The table of a paper or a leaderboard: a row for each system, a column for each metric."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from rankmill.show.tables import LETTERS, Best, Cell, Column, Marked, Table

@@ -5,8 +5,6 @@ down, and in a picture of its own, they are in pixels. A mark has no colour of i
 says what it shows, and colours of roles are for light, dark and paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple, TypeAlias

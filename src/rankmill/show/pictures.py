@@ -3,17 +3,19 @@
 SVG needs nothing but this package. PNG and PDF come from matplotlib, which is an extra.
 """
 
-from __future__ import annotations
-
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from rankmill.errors import UsageError
+from rankmill.io.inert_text import brief
 from rankmill.io.stores.urls import shown
 from rankmill.io.whole_files import write_files
+from rankmill.package import install
+from rankmill.show import charts
+from rankmill.show.charts import CLASSES, Ends, Series
 from rankmill.show.marks import (
     COLOURS,
     SIZE,
@@ -26,17 +28,23 @@ from rankmill.show.marks import (
     rules,
     tag,
 )
-from rankmill.version import install
+from rankmill.show.scales import distinct_texts
 
 SUFFIXES = (".svg", ".png", ".pdf")
 _ABREAST = 3  # panels beside each other
 _MARGIN, _GAP = 14, 28  # pixels: around a picture, between panels
 _TITLE, _HEAD, _KEY = 30, 20, 16  # of the title, of the title of a panel, of a line of a legend
 _SAMPLE = 18  # of a marker in a legend
-
-
 Key: TypeAlias = tuple[Sequence[Mark], str]
 """A line of a legend: a drawing as wide as a word, and what it stands for."""
+
+_LONGEST = 36
+# Below a drawing stand the last label, and one of so many, so that there are 10 at most.
+_STEPS = tuple(one * 10**power for power in range(6) for one in (1, 2, 5))
+Points = Mapping[float, tuple[float | None, Ends]]
+"""Place -> value with its interval, if there is one."""
+Lines = Mapping[str, Mapping[str, Points]]
+"""Title of a panel -> system -> its points."""
 
 
 class Panel(NamedTuple):
@@ -213,3 +221,38 @@ def text_width(text: str, size: float = SIZE) -> float:
         else 0.4 if one in "ijlI.,:;|'! ()[]·f-t" else 0.74 if one.isupper() else 0.63
         for one in text
     )  # fmt: skip
+
+
+def picture_of_lines(values: Lines, title: str, shares: Lines | None = None) -> Picture:
+    """Return a picture in which there is a gap in a line where a value is None.
+
+    `shares` are panels of their own for each system, from 0 to 1 on both axes: on the diagonal a
+    value is its place.
+    """
+    shares = shares or {}
+    panels = [*values.values(), *shares.values()]
+    systems = list(dict.fromkeys(name for of in panels for name in of))
+    looks = dict(zip(systems, CLASSES, strict=False))
+    title += "" if len(looks) == len(systems) else f"; first {len(looks)} of {len(systems)} systems"
+    columns = []
+    for metric, of in values.items():
+        places = sorted({place for name in looks for place in of.get(name, ())})
+        series = []
+        for name, look in looks.items():
+            points = [of.get(name, {}).get(place, (None, None)) for place in places]
+            series.append(Series(look, [v for v, _ in points], [ends for _, ends in points]))
+        labels = [f"{place:,.6g}" for place in places]
+        every = next(step for step in _STEPS if 9 * step >= len(labels) - 1)
+        drawing = charts.lines(series, labels, "", "", every=every, bands=True)
+        columns.append([Panel(brief(metric, _LONGEST), drawing)])
+    for metric, of in shares.items():
+        for name, look in looks.items():
+            at = of.get(name, {})
+            one = Series(look, [value for value, _ in at.values()])
+            drawing = charts.lines(
+                [one], distinct_texts([*at]), "", "", places=[*at], include=(0.0, 1.0),
+                diagonal=True, every=max(1, len(at) // 4),
+            )  # fmt: skip
+            columns.append([Panel(brief(metric, _LONGEST), drawing)])
+    keys = [(charts.sample(look), brief(name, _LONGEST)) for name, look in looks.items()]
+    return compose(columns, title, keys)

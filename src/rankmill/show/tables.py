@@ -4,9 +4,8 @@ A new output is one function that builds a `View`; `rankmill.show.writers` and t
 the rest.
 """
 
-from __future__ import annotations
-
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -30,13 +29,45 @@ Kind: TypeAlias = Literal[
     "correlation",  # from -1 to 1
 ]
 """How the cells of a column are shown."""
-
 Cell: TypeAlias = str | float | tuple[float, float] | None
 """An exact value; None is an empty cell. Integers and booleans are kinds of float for Python."""
-
 _DIGITS = {"error": 3, "short": 4, "lettered": 4}
 _SMALLEST_READABLE = 1e-5
 _SMALLEST_P = 0.0001
+
+# Patterns of heads -> what they mean. A legend leaves out those that need none.
+_PLAIN = {
+    r"value": "the metric over all queries that count",
+    r"queries": "the number of queries that count",
+    r"result": "the conclusion of the first test",
+    r"verdict": "whether the rule or the run passed",
+    r"won": "the share of queries that are better than in the baseline",
+    r"tied": "the share of queries that are the same as in the baseline",
+    r"lost": "the share of queries that are worse than in the baseline",
+}
+HEADS = {
+    **_PLAIN,
+    r"standard error": "how much the value varies by the choice of queries",
+    r"worst\.\.best": "the values if ties were in the worst and in the best order",
+    r"effective": "how many queries of equal weight would be as precise",
+    r"± .+%": "half the width of the confidence interval of the value",
+    r"from confidence": "the lowest confidence of these predictions",
+    r"from .+": "the difference from this system or preset",
+    r".+% interval": "the confidence interval of the value or difference before it",
+    r"p( .+)?": "how likely a difference at least this large is between equal systems; the "
+    "correction for multiple comparisons is in parentheses",
+    r"relative": "the difference divided by the value of the baseline",
+    r"change": "the difference from the baseline, or from the run before",
+    r"d": "Cohen's d: the mean difference divided by its standard deviation over queries",
+    r"shrunk": "the difference without the part that is likely due to chance in small slices",
+    r"trend": "the last 30 values",
+    r"drift": "t of the last value, if it is far from those before it",
+    r"counted as": "a preset, followed by the choices in which it differs",
+    r"term": "what this rank adds to the sum",
+    r"smallest drop": "the smallest drop that the rule fails in 80% of nights",
+    r"false alarms per year": "nights per year that fail the rule without any change",
+    r"would have failed": "nights in the history that fail the rule",
+}
 
 
 class Marked(float):
@@ -171,6 +202,24 @@ def listing(table: Table, content: object) -> View:
     return View(lambda: [table], lambda: [table], lambda: table, lambda: content)
 
 
+def view_of_blocks(
+    blocks: Callable[[], list[list[Part]]],
+    facts: Callable[[], Facts],
+    exact: Callable[[], Table],
+    content: Callable[[], object],
+    paper: Callable[[], Sequence[Part]] | None = None,
+) -> View:
+    """Return the view of blocks of parts: a screen shows them apart, and above the facts."""
+
+    def screen() -> list[Part]:
+        return [part for block in blocks() if block for part in (*block, "")] + [facts()]
+
+    def page() -> list[Part]:
+        return [part for block in blocks() for part in block]
+
+    return View(screen, page, exact, content, paper)
+
+
 def decimals_of(values: Iterable[Any], digits: int = 6) -> int:
     """Return how many decimals show `digits` significant digits of the smallest number.
 
@@ -192,6 +241,8 @@ def size_text(size: int) -> str:
 
 # Letters in the order of the alphabet; Unicode has no raised q that fonts have.
 LETTERS = "abcdefghijklmnoprstuvwxyz"
+
+
 _RAISED = str.maketrans(LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
 
 
@@ -253,3 +304,28 @@ def _number_text(number: float, decimals: int, digits: int) -> str:
     if 0 < abs(number) < _SMALLEST_READABLE:
         return f"{number:.{digits - 1}e}"
     return f"{number:.{decimals}f}"
+
+
+def meaning(head: str) -> str:
+    """Return what a head means, "" if it is not in the table.
+
+    Examples
+    --------
+    >>> meaning("± 95%"), meaning("country")
+    ('half the width of the confidence interval of the value', '')
+    """
+    found = (text for one, text in HEADS.items() if re.fullmatch(one, head.strip()))
+    return next(found, "")
+
+
+def legend(heads: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the heads that need an explanation, each with its own.
+
+    Examples
+    --------
+    >>> legend(["metric", "value", "relative", "relative"])
+    [('relative', 'the difference divided by the value of the baseline')]
+    """
+    needed = {head.strip(): meaning(head) for head in heads}
+    plain = {*_PLAIN.values(), ""}
+    return [(head, text) for head, text in needed.items() if text not in plain]

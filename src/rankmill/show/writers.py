@@ -1,18 +1,34 @@
 """A view as text in one of six formats; the seventh, drawn on a terminal, is that of `cli`.
 
-Ids and names are data: each writer makes them visible, and none lets them act.
+Ids and names are data: each writer makes them visible, and none lets them act. LaTeX has the rules
+of booktabs, in a file that a paper takes in where it wants it.
 """
 
-from __future__ import annotations
-
+import re
 from collections.abc import Callable, Iterator, Sequence
 
-from rankmill.io.inert_text import csv_cell, markdown_text, visible
-from rankmill.show.heads import meaning
-from rankmill.show.tables import Best, Facts, Part, Table, View
+from rankmill.io.inert_text import csv_cell, latex_text, markdown_text, visible
+from rankmill.show.tables import (
+    Best,
+    Cell,
+    Column,
+    Facts,
+    Marked,
+    Part,
+    Table,
+    View,
+    meaning,
+    raised,
+)
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 """What commands offer; "html" is for notebooks."""
+
+_NEEDED = "% This needs \\usepackage{booktabs} in the preamble.\n"
+_LETTERS = "% It needs \\usepackage[T1]{fontenc} too.\n"
+_FONTS = "% pdflatex lacks {}: take lualatex or xelatex, and by fontspec a font that has them.\n"
+_UNKNOWN = re.compile("[^\0-\u017e–—‘’“”„†‡•€]|[ĦħĸĿŀŉŦŧ]")
+_SCIENTIFIC = re.compile(r"e([+-])0*(\d+)")
 
 
 def write(view: View, format: str) -> str:
@@ -134,10 +150,59 @@ def _json_text(view: View) -> str:
     return json.dumps(view.content(), indent=2, allow_nan=False) + "\n"
 
 
-def _latex_text(view: View) -> str:
-    from rankmill.show import latex  # few ask for it
+def latex(parts: Sequence[Part]) -> str:
+    """Return tables as tabulars, and lines as small paragraphs; no facts."""
+    blocks = []
+    for part in parts:
+        if isinstance(part, str):
+            blocks.append(f"{{\\footnotesize {latex_text(part)}\\par}}\n")
+        elif isinstance(part, Table):
+            blocks.append(_tabular(part))
+    text = "\n\\medskip\\noindent\n".join(blocks)
+    lacking = sorted({*_UNKNOWN.findall(text)})[:20]
+    told = _FONTS.format(" ".join(lacking)) if lacking else "" if text.isascii() else _LETTERS
+    return _NEEDED + told + text
 
-    return latex.written((view.paper or view.page)())
+
+def _tabular(table: Table) -> str:
+    header, *texts = table.texts(stars=False)
+    sides = "".join("l" if column.left else "r" for column in table.columns)
+    rows = [
+        [_cell(*one) for one in zip(cells, row, table.columns, strict=True)]
+        for cells, row in zip(table.rows, texts, strict=True)
+    ]
+    lines = [f"{' & '.join(row)} \\\\\n" for row in ([latex_text(one) for one in header], *rows)]
+    lines.insert(1, "\\midrule\n")
+    inner = "".join(["\\toprule\n", *lines, "\\bottomrule\n"])
+    return f"\\begin{{tabular}}{{{sides}}}\n{inner}\\end{{tabular}}\n"
+
+
+def _cell(cell: Cell, text: str, column: Column) -> str:
+    if column.kind == "text":
+        return latex_text(text)
+    if isinstance(cell, tuple):
+        low, high = text.split("..")
+        return f"{{[}}{_number(low)}, {_number(high)}]"
+    mark = cell.mark if isinstance(cell, Marked) else ""
+    shown = _number(text.removesuffix(raised(mark)))
+    if isinstance(cell, Best):
+        bold = "\\boldmath" if shown.startswith("$") else ""
+        shown = f"\\textbf{{{bold}{shown}}}"
+    if mark:
+        superscript = f"\\textsuperscript{{{latex_text(mark)}}}"
+        # A mark takes no room, so that numbers with and without one stand below each other. Letters
+        # may be many: their column is left-aligned.
+        shown += superscript if column.kind == "lettered" else f"\\rlap{{{superscript}}}"
+    return shown
+
+
+def _number(text: str) -> str:
+    """Return a number as LaTeX, in mathematics if it has a sign, which is no hyphen there."""
+    if not re.search(r"[-+<]|inf", text):
+        return latex_text(text)
+    shown = _SCIENTIFIC.sub(lambda found: rf" \times 10^{{{found[1].strip('+')}{found[2]}}}", text)
+    shown = shown.replace("%", r"\%").replace(",", "{,}").replace("inf", r"\infty")
+    return f"${shown}$"
 
 
 _WRITERS: dict[str, Callable[[View], str]] = {
@@ -145,6 +210,6 @@ _WRITERS: dict[str, Callable[[View], str]] = {
     "json": _json_text,
     "csv": lambda view: csv_text(view.exact()),
     "markdown": lambda view: markdown(view.page()),
-    "latex": _latex_text,
+    "latex": lambda view: latex((view.paper or view.page)()),
     "html": lambda view: html_text(view.page()) + "\n",
 }

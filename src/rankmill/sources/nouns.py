@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.errors import UsageError
-from rankmill.homes import public
+from rankmill.package import public
 from rankmill.semantics.semantics import noun_text
 from rankmill.sources.input_options import InputOptions, Key, Role, column_names
 from rankmill.sources.roles.prepared_data import Prepared

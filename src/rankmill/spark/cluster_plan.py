@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankmill.engine.plan_view import rows_of
+from rankmill.package import stamp
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Column, Facts, Part, Table, View, size_text
 from rankmill.spark.workers import PYTHON_MEMORY
-from rankmill.version import stamp
 
 
 def cluster_plan_view(plan: Mapping[str, Any]) -> View:

@@ -13,7 +13,7 @@ import pytest
 import rankmill
 from flat import flat
 from rankmill.analysis.compare.view.comparison import view_of
-from rankmill.analysis.statistics.corrections import CORRECTIONS, correct
+from rankmill.analysis.statistics.outcome import CORRECTIONS, correct
 from rankmill.analysis.statistics.significance import TESTS
 from rankmill.columns.ids import to_ids
 from rankmill.metrics.gap.gap_groups import groups_of

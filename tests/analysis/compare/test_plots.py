@@ -25,10 +25,10 @@ from rankmill.analysis.compare.view.plots import (
 )
 from rankmill.errors import UsageError
 from rankmill.io.inert_text import brief, visible
+from rankmill.package import install
 from rankmill.show import charts
 from rankmill.show.marks import COLOURS, AreaMark, Marker, Stroke, Text
 from rankmill.show.pictures import Panel, rendered, text_width
-from rankmill.version import install
 from repository import run_python
 from systems import compare, made, table
 

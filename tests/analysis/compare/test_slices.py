@@ -16,7 +16,7 @@ import rankmill
 from cuts import cut
 from flat import flat
 from rankmill.analysis.compare.view.comparison import view_of
-from rankmill.analysis.statistics.corrections import correct
+from rankmill.analysis.statistics.outcome import correct
 from rankmill.engine.segments import natural
 from rankmill.errors import UsageError
 from rankmill.show import writers

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankmill.analysis.statistics.corrections import CORRECTIONS, correct
+from rankmill.analysis.statistics.bootstrap import bootstrap_means, flipped_sums
+from rankmill.analysis.statistics.outcome import CORRECTIONS, correct
 from rankmill.analysis.statistics.paired_differences import paired_of
-from rankmill.analysis.statistics.random_draws import bootstrap_means, flipped_sums
 from rankmill.analysis.statistics.significance import (
     TESTS,
     equivalence,

@@ -24,7 +24,6 @@ from rankmill import InputError, UsageError
 from rankmill.columns.elementary import discounts, log2
 from rankmill.kernels import grouped as kernels
 from rankmill.metrics.aggregates.parity import Parity, worths
-from rankmill.results.result import view_of
 from rankmill.show.writers import write
 from sealed_rows import resealed
 from strategies import examples
@@ -137,8 +136,8 @@ def test_the_table_of_groups() -> None:
     assert found["treatment_parity@1"] == 1 / 3
     assert found["recall_parity"] == found["impact_parity@1"] == 0
     assert found.to_dict()["groups"][0]["exposure@1"] == 0.6
-    assert "art      2.5    75.0%    0.600000       1  1.00000" in write(view_of(found), "table")
-    assert "| boat | 1.5 | 25.0% |" in write(view_of(found), "markdown")
+    assert "art      2.5    75.0%    0.600000       1  1.00000" in write(found._view(), "table")
+    assert "| boat | 1.5 | 25.0% |" in write(found._view(), "markdown")
     without = flat(rankmill.evaluate, LABELS, PREDICTIONS, "ild", **given)
     assert without.groups is None
     assert "groups" not in without.to_dict()

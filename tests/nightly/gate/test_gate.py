@@ -21,7 +21,7 @@ from rankmill import InputError, UsageError
 from rankmill.cli import draw
 from rankmill.io.whole_files import write_table
 from rankmill.nightly.gate.gate import gate
-from rankmill.nightly.history.record import record
+from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.breaches import broken_words, slice_keys
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
 from rankmill.nightly.rules.reports import junit, lines, markdown
@@ -423,7 +423,7 @@ def test_a_broken_result_is_no_baseline(dumps, written, tmp_path, change, messag
 def test_a_baseline_needs_the_metrics_that_drop_and_no_others(dumps, written, tmp_path):
     rules = ["map@5 drop <= 90%", "hit@1 >= 0.1", "queries change <= 10%"]
     direct = word(dumps, "same", *rules, metrics=["rr"], baseline=dumps["old"])
-    record(rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]), tmp_path / "runs")
+    History(tmp_path / "runs").record(rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]))
     for baseline in (str(written / "result.json"), str(written / "queries.parquet"), "last"):
         asked = {"baseline": baseline, "history": tmp_path / "runs"}
         found = word(dumps, "same", *rules, metrics=["rr"], **asked)

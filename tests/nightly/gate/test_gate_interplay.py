@@ -11,7 +11,7 @@ from statsmodels.regression.linear_model import OLS
 import rankmill
 from flat import flat
 from rankmill import gate, gate_power
-from rankmill.nightly.history.record import record
+from rankmill.nightly.history.history import History
 
 N = 300
 RULE = "map@2 drop <= 5% confidence 0.95"
@@ -56,7 +56,7 @@ def test_power_of_rules_that_are_not_paired_is_that_of_all_queries():
 def test_a_slice_that_only_the_run_of_the_history_has_is_bad_volume(tmp_path):
     lands = ["it"] * 100 + ["de"] * 195 + ["fr"] * 5
     labels = LABELS.set_column(2, "land", pa.array(lands))
-    record(gate(labels, lists(ALL), "map@2 >= 0.1", by="land"), tmp_path, time=FIRST)
+    History(tmp_path).record(gate(labels, lists(ALL), "map@2 >= 0.1", by="land"), time=FIRST)
     later = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(1)}
     gone = labels.slice(100, 195)
     found = flat(gate, gone, lists(ALL), SLICED, **later)
@@ -81,7 +81,7 @@ def test_a_slice_that_only_the_run_of_the_history_has_is_bad_volume(tmp_path):
 def test_power_looks_back_at_nights_that_lost_a_slice(tmp_path):
     for night, labels in enumerate((LABELS, LABELS.slice(100), LABELS)):
         found = gate(labels, lists(ALL), "map@2 >= 0.1", by="land")
-        record(found, tmp_path, time=FIRST + timedelta(night))
+        History(tmp_path).record(found, time=FIRST + timedelta(night))
     options = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(9)}
     found = flat(gate_power, LABELS, lists(ALL), SLICED, **options).rules[0]
     assert (found.failed, found.nights) == (1, 2)
@@ -89,7 +89,7 @@ def test_power_looks_back_at_nights_that_lost_a_slice(tmp_path):
 
 def test_a_slice_of_two_columns_is_found_again_in_either_order(tmp_path):
     cut = ["map@2 >= 0.1", "map@2[land=*, label_count=*] >= 0.1"]
-    record(gate(LABELS, lists(ALL), cut, by=["land", "label_count"]), tmp_path, time=FIRST)
+    History(tmp_path).record(gate(LABELS, lists(ALL), cut, by=["land", "label_count"]), time=FIRST)
     later = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(1)}
     for by in (["land", "label_count"], ["label_count", "land"]):
         rules = "map@2[label_count=*, land=*] drop <= 50%"
@@ -109,7 +109,7 @@ def test_a_run_of_the_history_tells_how_many_queries_its_weights_leave(tmp_path)
     first = gate(rankmill.Labels(heavy, weight="w"), lists(some(1)), "map@2 >= 0.01", by="land")
     left = first.result.effective_queries
     assert left < 10
-    record(first, tmp_path, time=FIRST)
+    History(tmp_path).record(first, time=FIRST)
     later = {"history": tmp_path, "time": FIRST + timedelta(1), "weight": "w"}
     rules = ["map@2 drop <= 5% confidence 0.95", SLICED]
     found = flat(gate, even, lists(ALL), rules, baseline="last", **later)
@@ -156,7 +156,7 @@ def test_a_try_of_a_night_does_not_serve_it_whatever_the_zone_of_its_time(tmp_pa
     def night(day, right, rule, **options):
         time = datetime(2026, 1, day, 0, 30, tzinfo=TOKYO)  # the day before in UTC
         found = flat(gate, LABELS, lists(right), rule, history=tmp_path, time=time, **options)
-        record(found, tmp_path, time=time)
+        History(tmp_path).record(found, time=time)
         return found.outcomes[0]
 
     night(1, ALL, "map@2 >= 0.1")
@@ -166,7 +166,7 @@ def test_a_try_of_a_night_does_not_serve_it_whatever_the_zone_of_its_time(tmp_pa
 
 
 def test_a_time_needs_its_zone(tmp_path):
-    record(gate(LABELS, lists(ALL), "map@2 >= 0.1"), tmp_path, time=FIRST)
+    History(tmp_path).record(gate(LABELS, lists(ALL), "map@2 >= 0.1"), time=FIRST)
     options = {"baseline": "last", "history": tmp_path, "time": datetime(2026, 1, 3)}
     with pytest.raises(rankmill.UsageError, match="expected one with its zone"):
         flat(gate, LABELS, lists(ALL), RULE, **options)
@@ -192,7 +192,7 @@ def test_nights_of_the_history_have_no_errors_of_clusters(tmp_path):
     labels = LABELS.append_column("who", pa.array([f"u{query // 5}" for query in range(N)]))
     for night in range(3):
         when = FIRST + timedelta(night)
-        record(gate(labels, lists(some(night)), "map@2 >= 0.01"), tmp_path, time=when)
+        History(tmp_path).record(gate(labels, lists(some(night)), "map@2 >= 0.01"), time=when)
     rules = ["map@2 >= 0.9", "map@2 >= 0.7 confidence 0.95"]
     options = {"history": tmp_path, "time": FIRST + timedelta(3)}
     plain = flat(gate_power, labels, lists(some(9)), rules, **options)
@@ -239,14 +239,14 @@ def robust(numbers, users):
 
 def test_each_try_of_the_night_of_a_pinned_run_is_a_look(tmp_path):
     pinned = gate(LABELS, lists(ALL), "map@2 >= 0.1")
-    record(pinned, tmp_path, time=FIRST, tags={"release": "v7"})
+    History(tmp_path).record(pinned, time=FIRST, tags={"release": "v7"})
     rule = "map@2 drop <= 5% confidence 0.95 sequential"
     when = {"history": tmp_path, "time": FIRST - timedelta(hours=1)}  # --date of the day before
     for look in (1, 2, 3):
         found = flat(gate, LABELS, lists(some(look)), rule, baseline="tag:release=v7", **when)
         confidence = 1 - 0.05 * 30 / ((29 + look) * (30 + look))
         assert f"at confidence {confidence:.6g}" in found.outcomes[0].reason
-        record(found, tmp_path, time=when["time"])
+        History(tmp_path).record(found, time=when["time"])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from rankmill import gate, gate_power
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.gate.levels import levelled
 from rankmill.nightly.history.history import History
-from rankmill.nightly.history.record import record
 from rankmill.nightly.rules.rules import parse_rules
 from rankmill.nightly.runs.folder import Folder, open_folder
 
@@ -50,7 +49,7 @@ def one_night(folder, number, predictions, rules, **options):
     """Gate a night and record it."""
     when = BEGIN + timedelta(days=number)
     found = flat(gate, LABELS, predictions, rules, history=folder, time=when, **options)
-    record(found, folder, time=when)
+    History(folder).record(found, time=when)
     return found
 
 
@@ -67,7 +66,7 @@ def test_slices_of_the_history_are_a_baseline(how, tmp_path):
     assert [(one.by, one.slice) for one in first.slices] == [
         *(("country", "de"), ("country", "fr"), ("country", "(unknown)"))
     ]
-    record(first, tmp_path, time=BEGIN, tags={"x": "y"})
+    History(tmp_path).record(first, time=BEGIN, tags={"x": "y"})
     assert gate(LABELS, dump(2), SLICED, baseline=how, history=tmp_path, time=when).word != (
         "regressed"
     )
@@ -110,7 +109,7 @@ def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
     # A slice that only tonight has is not decided.
     few = LABELS.filter(pa.array([q % 3 != 1 for q in range(QUERIES)]))
     later = BEGIN + timedelta(days=1)
-    record(gate(few, dump(1), "hit@1 >= 0.1", by="country"), tmp_path, time=later)
+    History(tmp_path).record(gate(few, dump(1), "hit@1 >= 0.1", by="country"), time=later)
     found = gate(LABELS, dump(2), SLICED, baseline="last", history=tmp_path)
     words = {one.slice: one.word for one in found.outcomes}
     assert words["country = fr"] == "not enough data"
@@ -206,8 +205,8 @@ def test_the_last_try_of_a_night_is_the_one_recorded_last(later, tmp_path, monke
     monkeypatch.setattr(
         sys.modules["rankmill.nightly.runs.runs"], "seconds_now", lambda: next(seconds)
     )
-    record(gate(LABELS, dump(1, 0.5), "hit@1 >= 0.1"), tmp_path, time=BEGIN)
-    record(gate(LABELS, dump(1, 0.7), "hit@1 >= 0.1"), tmp_path, time=BEGIN + later)
+    History(tmp_path).record(gate(LABELS, dump(1, 0.5), "hit@1 >= 0.1"), time=BEGIN)
+    History(tmp_path).record(gate(LABELS, dump(1, 0.7), "hit@1 >= 0.1"), time=BEGIN + later)
     found = rankmill.History(tmp_path)
     tries = sorted(found.runs, key=lambda run: run.recorded)
     for how in ("last", "median:7"):
@@ -260,7 +259,7 @@ def test_a_sequential_rule_counts_the_nights_since_its_baseline(tmp_path):
         one_night(tmp_path, number, dump(number), "hit@1 >= 0.1")
     when = BEGIN + timedelta(days=3)
     result = rankmill.evaluate(LABELS, dump(3), ["hit@1"])
-    record(result, tmp_path, time=when, tags={"release": "v7"})
+    History(tmp_path).record(result, time=when, tags={"release": "v7"})
     for night in range(4, 7):
         found = one_night(tmp_path, night, dump(night), rule, **pinned)
         assert f"at confidence {confidences([rule], look=night - 3)[0]:.6g}," in (
@@ -275,7 +274,7 @@ def test_a_sequential_rule_counts_the_nights_since_its_baseline(tmp_path):
     # A tag that all nights have pins none of them.
     for number in (7, 8):
         one = gate(LABELS, dump(9), "hit@1 >= 0.1")
-        record(one, tmp_path, time=BEGIN + timedelta(days=number), tags={"release": "v7"})
+        History(tmp_path).record(one, time=BEGIN + timedelta(days=number), tags={"release": "v7"})
     found = flat(gate, LABELS, dump(9), rule, history=tmp_path, **pinned)
     assert f"at confidence {confidences([rule], look=6)[0]:.6g}," in found.outcomes[0].reason
     # The first night of all.
@@ -355,7 +354,7 @@ def test_power_looks_back_at_the_nights_of_the_history(tmp_path):
         when = BEGIN + timedelta(days=number)
         loose = ["hit@1 >= 0.1", "hit@1[country=*] >= 0.01", "queries >= 1"]
         found = gate(LABELS, dump(number, rate), loose)
-        record(found, tmp_path, time=when, tags={"first": "yes"} if not number else None)
+        History(tmp_path).record(found, time=when, tags={"first": "yes"} if not number else None)
     rules = ["hit@1 drop <= 5% confidence 0.95", "hit@1[country=*] drop <= 5%"]
     rules += ["queries change <= 1%", "hit@1 >= 0.5", "predictions_age <= 1d", "label_rows >= 1"]
 

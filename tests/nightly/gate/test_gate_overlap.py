@@ -11,7 +11,7 @@ from scipy import stats
 import rankmill
 from flat import flat
 from rankmill import gate
-from rankmill.nightly.history.record import record
+from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.reports import junit, lines, markdown
 
 N = 300
@@ -106,7 +106,7 @@ def test_every_form_says_over_how_many_queries():
 
 def test_a_row_of_the_history_says_it_too(tmp_path):
     found = gate(LABELS, lists(ALL - {0}), RULE, baseline=values(lists(ALL)).slice(6))
-    path = record(found, tmp_path / "runs")
+    path = History(tmp_path / "runs").record(found)
     row = pq.read_table(path, partitioning=None).to_pylist()[0]
     (one,) = json.loads(row["outcomes"])
     assert (one["paired"], one["queries"]) == (294, N)

@@ -31,12 +31,12 @@ from rankmill.columns.buffers import table_of
 from rankmill.columns.seal import seal_of
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.history.history import History, moment, prune
-from rankmill.nightly.history.record import SCHEMA, record
+from rankmill.nightly.history.record import SCHEMA
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict
-from rankmill.nightly.runs.drift import RATE, drift
 from rankmill.nightly.runs.folder import END, open_folder
 from rankmill.nightly.runs.history_view import sparkline
 from rankmill.nightly.runs.runs import SUMMARY, read_summary, rules_text, seal_of_row
+from rankmill.nightly.runs.trends import RATE, drift
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import Scope
@@ -50,7 +50,7 @@ def made(value: float | None = 0.25, metric: str = "map@12", **more: Any) -> Res
 
 
 def night(folder: Path, number: int, value: float | None, **more: Any) -> str:
-    return record(made(value, **more), folder, time=BEGIN + timedelta(days=number))
+    return History(folder).record(made(value, **more), time=BEGIN + timedelta(days=number))
 
 
 def nights(folder: Path, values: list[float]) -> Path:
@@ -71,7 +71,7 @@ def as_parquet_tells(folder: Path) -> list[Any]:
 def test_a_run_holds_what_a_reader_needs(tmp_path: Path) -> None:
     labels, predictions = map(str, write_dump(tmp_path))
     result = rankmill.evaluate(labels, predictions, ["map@3", "gap"])
-    path = record(result, tmp_path / "h", tags={"model": "a7", "é": "="}, time=BEGIN)
+    path = History(tmp_path / "h").record(result, tags={"model": "a7", "é": "="}, time=BEGIN)
     assert Path(path).name.startswith("20260101T030000000000Z-")
     table = pq.read_table(path)
     assert table.schema.equals(SCHEMA)
@@ -98,19 +98,21 @@ def test_a_checksum_changes_with_the_rows_and_not_with_the_name(tmp_path: Path) 
         path = tmp_path / f"{name}.parquet"
         pq.write_table(pa.table({"user_id": [1], "items": [[item]]}), path)
         result = rankmill.evaluate(str(path), str(path), ["map"])
-        found.append(pq.read_table(record(result, tmp_path / "h"))["labels_checksum"][0].as_py())
+        found.append(
+            pq.read_table(History(tmp_path / "h").record(result))["labels_checksum"][0].as_py()
+        )
     assert found[0] == found[1] != found[2]
 
 
 def test_inputs_that_are_no_files_have_no_fingerprint(tmp_path: Path) -> None:
     lists = rankmill.arrays.Ragged.from_lists([[1], [2]])
-    path = record(rankmill.evaluate(lists, lists, ["map"]), tmp_path / "h")
+    path = History(tmp_path / "h").record(rankmill.evaluate(lists, lists, ["map"]))
     row = pq.read_table(path).to_pylist()[0]
     assert row["labels_paths"] is row["labels_bytes"] is row["labels_checksum"] is None
     assert row["labels_rows"] == 2
     text = tmp_path / "l.csv"
     text.write_text("user,item\n1,a\n")
-    path = record(rankmill.evaluate(str(text), str(text), ["map"]), tmp_path / "h")
+    path = History(tmp_path / "h").record(rankmill.evaluate(str(text), str(text), ["map"]))
     row = pq.read_table(path).to_pylist()[0]
     assert row["labels_bytes"] == text.stat().st_size
     assert row["labels_checksum"] is None
@@ -125,7 +127,7 @@ def test_a_comparison_has_its_systems_and_slices(tmp_path: Path) -> None:
     compared = rankmill.compare(
         labels, runs, ["map"], by="c", semantics=rankmill.Semantics(gain_function="exp")
     )
-    rows = pq.read_table(record(compared, tmp_path / "h")).to_pylist()
+    rows = pq.read_table(History(tmp_path / "h").record(compared)).to_pylist()
     cells = [(row["system"], row["by"], row["slice"], row["value"]) for row in rows]
     assert cells == [
         *[("old", None, None, 1.0), ("new", None, None, 0.75)],
@@ -139,7 +141,7 @@ def test_a_comparison_has_its_systems_and_slices(tmp_path: Path) -> None:
     both = rankmill.evaluate_runs(
         labels, runs, ["map"], semantics=rankmill.Semantics(gain_function="exp")
     )
-    record(both, tmp_path / "h")
+    History(tmp_path / "h").record(both)
     assert History(tmp_path / "h").trend("map", "new").last.change == 0
 
 
@@ -149,7 +151,7 @@ def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
     new = pa.table({"user_id": [1, 2], "items": [[1], [2, 1]]})
     rules = ["map drop <= 1%", "map[c=*] drop <= 90%"]
     verdict = rankmill.gate(labels, new, rules, baseline=old)
-    record(verdict, tmp_path / "h", time=BEGIN)
+    History(tmp_path / "h").record(verdict, time=BEGIN)
     (path,) = (tmp_path / "h").iterdir()
     rows = pq.read_table(path).to_pylist()
     cells = [(row["system"], row["by"], row["slice"], row["value"]) for row in rows]
@@ -171,22 +173,22 @@ def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_recorded(found: Any, tags: Any, told: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=told):
-        record(found, tmp_path / "h", tags=tags)
+        History(tmp_path / "h").record(found, tags=tags)
     assert not (tmp_path / "h").exists()
 
 
 def test_a_time_needs_its_zone(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="with its zone"):
-        record(made(), tmp_path, time=datetime(2026, 1, 1))
+        History(tmp_path).record(made(), time=datetime(2026, 1, 1))
     there = datetime(2026, 1, 1, 4, tzinfo=UTC).astimezone()
-    assert "20260101T040000000000Z" in record(made(), tmp_path, time=there)
+    assert "20260101T040000000000Z" in History(tmp_path).record(made(), time=there)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for bad, told in (("file", "is a file"), ("no/h", "there is no folder"), ("", "is empty")):
         with pytest.raises(UsageError, match=told):
-            record(made(), tmp_path / bad if bad else "")
+            History(tmp_path / bad if bad else "").record(made())
 
 
 # ------------------------------------------------------------------ who else can read it
@@ -195,7 +197,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 def test_pandas_and_duckdb_read_a_folder(tmp_path: Path) -> None:
     pandas, duckdb = pytest.importorskip("pandas"), pytest.importorskip("duckdb")
     nights(tmp_path, [0.1, 0.2, 0.3])
-    record(made(0.4), tmp_path, tags={"model": "b"}, time=BEGIN + timedelta(days=9))
+    History(tmp_path).record(made(0.4), tags={"model": "b"}, time=BEGIN + timedelta(days=9))
     (tmp_path / ".rankmill-0123.tmp").write_bytes(b"half")
     frame = pandas.read_parquet(tmp_path)
     series = frame[frame.metric == "map@12"].set_index("time").value.sort_index()
@@ -208,9 +210,11 @@ def test_pandas_and_duckdb_read_a_folder(tmp_path: Path) -> None:
 
 def test_rows_and_summary_say_the_same(tmp_path: Path) -> None:
     nights(tmp_path, [0.1, 0.2])
-    record({"a": made(0.3), "b": made(None)}, tmp_path, tags={"x": "\x18 rankmill run\x18{}"})
+    History(tmp_path).record(
+        {"a": made(0.3), "b": made(None)}, tags={"x": "\x18 rankmill run\x18{}"}
+    )
     result = made(0.4, semantics=Choices(unpredicted="skip"), scope=Scope(depth=3))
-    record(result, tmp_path, time=BEGIN)
+    History(tmp_path).record(result, time=BEGIN)
     by_summary = History(tmp_path).runs
     assert len(by_summary) == 4
     assert sorted(as_parquet_tells(tmp_path), key=lambda run: run.id) == sorted(
@@ -224,7 +228,7 @@ def test_a_tag_cannot_pass_for_a_summary(tmp_path: Path) -> None:
     forged = seal_of(forged) + forged
     value = f"{SUMMARY.decode()}\x18{chr(len(forged))}{forged}"
     assert read_summary(value.encode()) is not None
-    path = record(made(), tmp_path, tags={"a": value}, time=BEGIN)
+    path = History(tmp_path).record(made(), tags={"a": value}, time=BEGIN)
     (run,) = History(tmp_path).runs
     assert (run.id, run.tags) == (Path(path).stem, {"a": value})
     assert read_summary(value.encode() + Path(path).read_bytes()) == run
@@ -272,7 +276,7 @@ def test_files_of_other_versions_are_read(tmp_path: Path) -> None:
 
 def test_a_summary_beyond_the_end_is_no_loss(tmp_path: Path) -> None:
     metrics = {f"precision@{k}": 0.5 for k in range(1, 900)}
-    record(Result(metrics, dict.fromkeys(metrics), {}, 7), tmp_path, time=BEGIN)
+    History(tmp_path).record(Result(metrics, dict.fromkeys(metrics), {}, 7), time=BEGIN)
     (path,) = tmp_path.iterdir()
     assert read_summary(path.read_bytes()[-END:]) is None
     (run,) = History(tmp_path).runs
@@ -310,11 +314,11 @@ def test_damaged_summaries_raise_nothing(noise: bytes, cut: int) -> None:
 
 WRITE = """
 import sys
-from rankmill.nightly.history.record import record
+from rankmill import History
 from rankmill.results.result import Result
 result = Result({"map": 0.5}, {"map": None}, {}, 1)
 for number in range(int(sys.argv[2])):
-    record(result, sys.argv[1], tags={"writer": sys.argv[3], "number": str(number)})
+    History(sys.argv[1]).record(result, tags={"writer": sys.argv[3], "number": str(number)})
     if number == 0:
         print("begun", flush=True)
 """
@@ -449,7 +453,7 @@ def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> Non
     ):
         result = made(value)
         recorded = result if word is None else Verdict(word, [], result)
-        record(recorded, tmp_path, time=BEGIN + timedelta(days=number))
+        History(tmp_path).record(recorded, time=BEGIN + timedelta(days=number))
     found = History(tmp_path)
     assert found.baseline("best", "map@12").value == 0.3
     assert found.baseline("last", "map@12").value == 0.3
@@ -460,7 +464,7 @@ def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> Non
 def test_what_a_run_tells_is_what_json_has(tmp_path: Path) -> None:
     labels, predictions = map(str, write_dump(tmp_path))
     result = rankmill.evaluate(labels, predictions, ["map@3", "gap"])
-    record(result, tmp_path / "h")
+    History(tmp_path / "h").record(result)
     told = History(tmp_path / "h").runs[0].told()
     wanted = result.to_dict()
     assert told.pop("gain_function") == "linear"
@@ -472,7 +476,7 @@ def test_pinned_runs_and_runs_some_days_back(tmp_path: Path) -> None:
         [("held", "v6"), ("regressed", "v7"), ("held", "v7"), ("regressed", "v7"), ("held", "v8")]
     ):
         one, when = Verdict(word, [], made(number / 10)), BEGIN + timedelta(days=number)
-        record(one, tmp_path, tags={"release": release}, time=when)
+        History(tmp_path).record(one, tags={"release": release}, time=when)
     found, now = History(tmp_path), BEGIN + timedelta(days=5)
 
     def served(how: str) -> float:
@@ -505,7 +509,7 @@ def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None
     tries += [(1, "held", 0.9, "a"), (1, "regressed", 0.2, "a"), (1, "held", 0.4, "b")]
     for number, (day, word, value, model) in enumerate(tries):
         when = BEGIN + timedelta(days=day, hours=number)
-        record(Verdict(word, [], made(value)), tmp_path, tags={"model": model}, time=when)
+        History(tmp_path).record(Verdict(word, [], made(value)), tags={"model": model}, time=when)
     found = History(tmp_path)
     assert len(found) == 6
     assert found.baseline("best", "map@12").value == 0.4
@@ -518,7 +522,7 @@ def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None
 
 def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> None:
     left = RuleOutcome("map@12 drop <= 1%", "not enough data", "", 0.2, 0.2, 0, -1, 1, 0.01, "")
-    record(Verdict("held", [left], made(0.2)), tmp_path, time=BEGIN)
+    History(tmp_path).record(Verdict("held", [left], made(0.2)), time=BEGIN)
     found = History(tmp_path)
     assert found.runs[0].verdict == "not enough data"
     with pytest.raises(InputError, match=r"\(not enough data\)"):
@@ -528,14 +532,14 @@ def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> Non
 @pytest.mark.parametrize("words", [["not enough data"] * 2, ["regressed"] * 3])
 def test_a_few_nights_that_are_no_baseline_make_no_note(words: list[str], tmp_path: Path) -> None:
     for number, word in enumerate(["held", *words]):
-        record(Verdict(word, [], made()), tmp_path, time=BEGIN + timedelta(days=number))
+        History(tmp_path).record(Verdict(word, [], made()), time=BEGIN + timedelta(days=number))
     assert History(tmp_path).baseline("last", "map@12").note == ""
 
 
 def test_a_baseline_that_does_not_move_is_noted(tmp_path: Path) -> None:
     words = ["held", "not enough data", "regressed", "not enough data", "not enough data"]
     for number, word in enumerate(words):
-        record(Verdict(word, [], made()), tmp_path, time=BEGIN + timedelta(days=number))
+        History(tmp_path).record(Verdict(word, [], made()), time=BEGIN + timedelta(days=number))
     found, now = History(tmp_path), BEGIN + timedelta(days=9)
     note = found.baseline("last", "map@12", now=now).note
     tells(note, ["the 3 nights since 2026-01-01", "not enough data", "pin a baseline"])
@@ -637,7 +641,7 @@ def test_what_did_not_hold_is_not_drifted_from(tmp_path: Path) -> None:
     values = [0.1, 0.102, 0.098, 0.101, 0.099, 0.1, 0.103, 0.097, 0.1]
     nights(tmp_path, values)
     failed = Verdict("regressed", [], made(0.01))
-    record(failed, tmp_path, time=BEGIN + timedelta(days=9))
+    History(tmp_path).record(failed, time=BEGIN + timedelta(days=9))
     night(tmp_path, 10, 0.05)
     trend = History(tmp_path).trend("map@12")
     assert trend.drift is not None
@@ -820,10 +824,10 @@ def test_a_history_in_a_store(tmp_path: Path, run: Any) -> None:
 
 
 def test_a_picture_shows_each_metric_over_time(recorded: Path, tmp_path: Path, run: Any) -> None:
-    from rankmill.nightly.runs.history_plot import plot_trends
+    from rankmill.nightly.runs.history_view import plot_trends
 
     later = datetime.now(UTC) + timedelta(days=1)
-    record(Verdict("regressed", [], made(0.1, "map@3")), recorded, time=later)
+    History(recorded).record(Verdict("regressed", [], made(0.1, "map@3")), time=later)
     found = History(recorded)
     figure = plot_trends([found.trend("map@3"), found.trend("gap")])
     shown = [one.text for one in figure.marks if isinstance(one, Text)]

@@ -41,9 +41,9 @@ from rankmill.io.inert_text import brief
 from rankmill.metrics.gap.gap_groups import GapGroups, Tagged
 from rankmill.nightly.gate.gate import gate
 from rankmill.nightly.report import lists_of, page, words
-from rankmill.nightly.report.audit_words import audit_title, findings
 from rankmill.nightly.report.pages import sheet
-from rankmill.nightly.report.text import name, say
+from rankmill.nightly.report.rule_sections import audit_title, findings
+from rankmill.nightly.report.section import name, say
 from rankmill.results import audit
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT

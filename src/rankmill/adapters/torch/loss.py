@@ -5,7 +5,7 @@ from typing import Any
 from rankmill.adapters.torch.listwise import checked_binning, listwise_ap_loss
 from rankmill.columns.tensors import numpy_of
 from rankmill.errors import UsageError
-from rankmill.version import install
+from rankmill.package import install
 
 try:
     import torch

@@ -13,10 +13,10 @@ import pyarrow as pa
 from rankmill.engine.evaluate import evaluate
 from rankmill.errors import UsageError
 from rankmill.metrics.registry import parse, spec_named
+from rankmill.package import install
 from rankmill.semantics.presets import preset
 from rankmill.semantics.semantics import Semantics
 from rankmill.sources.nouns import Labels
-from rankmill.version import install
 
 try:
     import ir_measures

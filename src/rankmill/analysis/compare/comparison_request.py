@@ -1,18 +1,20 @@
 """What a comparison is asked: its systems, tests and slices, checked before anything is read."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
-from rankmill.analysis.compare.differences.dependence import covariate_name, with_dependence
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.compare.queries.alignment import check_names
-from rankmill.analysis.statistics.corrections import CORRECTIONS
+from rankmill.analysis.statistics.outcome import CORRECTIONS
 from rankmill.analysis.statistics.paired_differences import LARGEST
-from rankmill.analysis.statistics.significance import TESTS, TUKEY, check_weighted
-from rankmill.engine.cuts import Cuts, cuts_of
+from rankmill.analysis.statistics.significance import TESTS, TUKEY, check_clustered, check_weighted
+from rankmill.engine.cuts import Cuts, checked, cuts_of
+from rankmill.engine.segments import DERIVED
 from rankmill.errors import UsageError, positive, share
+from rankmill.io.stores.urls import redacted
 
 
 @dataclass(frozen=True)
@@ -140,3 +142,42 @@ def _check(settings: Settings) -> None:
 def _check_name(what: str, chosen: object, known: Mapping[str, object]) -> None:
     if not isinstance(chosen, str) or chosen not in known:
         raise UsageError(f"there is no {what} {chosen!r}; expected one of {', '.join(known)}")
+
+
+def covariate_name(adjust: Any) -> str | None:
+    """Return what settings call the covariate."""
+    if adjust is None:
+        return None
+    return redacted(os.fspath(adjust)) if isinstance(adjust, str | os.PathLike) else "a table"
+
+
+def with_dependence(cuts: Cuts, settings: Settings, adjust: Any, weight: str | None) -> Cuts:
+    """Return how queries are cut, with the column of their clusters and the covariate.
+
+    Raises
+    ------
+    UsageError
+        If these do not go with other settings.
+    """
+    name = settings.cluster
+    if adjust is not None:
+        for what, given in (("weight", weight), ("cluster", name)):
+            if given is not None:
+                raise UsageError(f"adjust cannot be combined with {what}: give one of them")
+        wrong = next((one for one in settings.tests if one != "t"), None)
+        if wrong is not None:
+            raise UsageError(f"test {wrong!r} cannot be combined with adjust; expected t")
+        if adjust == "":
+            raise UsageError("adjust is empty; expected a column of the labels or a table")
+        cuts = cuts._replace(adjust=checked(adjust, "adjust"))
+    if name is None:
+        return cuts
+    if not isinstance(name, str) or not name or name in DERIVED:
+        raise UsageError(
+            f"cluster is {name!r}; expected a column of the labels or of a table of by"
+        )
+    if weight is not None:
+        raise UsageError("cluster cannot be combined with weight: give one of them")
+    for test in settings.tests:
+        check_clustered(test)
+    return cuts._replace(cluster=name)

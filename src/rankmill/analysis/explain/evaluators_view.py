@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, Self
 from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.refusals import told_under
 from rankmill.metrics.registry import parse
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Cell, Column, Facts, Part, Table, View, decimals_of
-from rankmill.version import stamp
 
 _LEGEND = "(R labels and n predictions of a query, k the cutoff)"
 
@@ -118,14 +118,9 @@ class EvaluatorDifferences(Answer):
         return read_fields(cls, told | {"wholes": wholes, "fields": fields})
 
     def _view(self) -> View:
-        return view_of(self)
-
-
-def view_of(found: EvaluatorDifferences) -> View:
-    """Return what is shown of a comparison of semantics."""
-    return View(
-        lambda: _parts(found), lambda: [_table(found)], lambda: _exact(found), found.to_dict
-    )
+        return View(
+            lambda: _parts(self), lambda: [_table(self)], lambda: _exact(self), self.to_dict
+        )
 
 
 def _parts(found: EvaluatorDifferences) -> list[Part]:

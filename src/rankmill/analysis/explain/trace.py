@@ -1,30 +1,35 @@
 """explain(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
 
 import math
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.explain.curve_trace import evaluated, trace_curve
 from rankmill.analysis.explain.list_of_query import id_of, list_of
-from rankmill.analysis.explain.list_walk import walk_listed
 from rankmill.analysis.explain.trace_view import Trace
 from rankmill.analysis.explain.walk import (
     check_walk,
     divisor_of,
     items_to_hit,
     last_rank,
+    repeats_of,
     standing,
+    table_of,
+    tell_labels,
+    tell_predictions,
     walk,
+    walk_listed,
 )
-from rankmill.analysis.explain.walk_rows import repeats_of, table_of, tell_labels, tell_predictions
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.catalogue_inputs import with_catalogue
-from rankmill.engine.held_labels import clean_lists
+from rankmill.engine.finish import finish
+from rankmill.engine.first_pass import run
+from rankmill.engine.held_labels import HeldLabels, clean_lists
 from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.score import match_block, score_lists
@@ -42,6 +47,8 @@ from rankmill.metrics.gap.gap_rows import join, rank_pooled
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import parse
 from rankmill.metrics.values import Matched
+from rankmill.results.curves import thinned
+from rankmill.results.result import Result
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
@@ -290,3 +297,40 @@ def _first_rows(found: Trace, rows: int | None, count: int | None = None) -> Tra
         return found
     facts = found.facts | {"rows": f"the first {rows:,} of {count:,}"}
     return replace(found, table=found.table.slice(0, rows), facts=facts)
+
+
+def evaluated(
+    job: Job, labels: Input, predictions: Input, workers: Workers, progress: Progress | None
+) -> tuple[Tally, Result]:
+    """Return what all predictions come to, with its state, and the result."""
+    with closing(run(job, HeldLabels(labels), {"": predictions}, workers, progress)) as tallies:
+        tally = next(tallies)
+        return tally, finish(tally, labels, predictions, workers, 0)
+
+
+def trace_curve(
+    job: Job,
+    labels: Input,
+    predictions: Input,
+    rows: int | None,
+    workers: Workers,
+    progress: Progress | None,
+) -> Trace:
+    """Return the curve of the only metric of a job, in `rows` rows at most."""
+    (metric,), semantics = job.metrics, job.semantics
+    _, result = evaluated(job, labels, predictions, workers, progress)
+    table = result.curves[metric.text]()
+    facts = {}
+    if "gap_total" in metric.spec.fields:
+        total = semantics.gap_total
+        meaning = CHOICES["gap_total"][total].removeprefix("divided by ")
+        facts["recall"] = f"of {meaning} (gap_total {total})"
+    count = len(table["correct"])
+    table = thinned(table, rows)
+    if (kept := len(table["correct"])) < count:
+        facts["rows"] = f"{kept:,} of {count:,}, by even steps of correct predictions"
+    value = result.metrics[metric.text]
+    columns = {name: pa.array(column) for name, column in table.items()}
+    return Trace(
+        metric.text, None, value, value or 0.0, None, pa.table(columns), facts, semantics, job.scope
+    )

@@ -1,7 +1,5 @@
 """Trace: how a metric came about, rank by rank, and how that reads as text."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -9,6 +7,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.types as types
 
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import read_fields
 from rankmill.results.provenance import rules_of
@@ -16,7 +15,6 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Column, Facts, Kind, Part, Table, View
 from rankmill.show.writers import html_text, plain_text
-from rankmill.version import stamp
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
 _INFINITE = ("inf", "-inf", "nan")
@@ -112,21 +110,15 @@ class Trace(Answer):
         return html_text(_page(self, _DRAWN))
 
     def _view(self) -> View:
-        return view_of(self)
+        def screen() -> list[Part]:
+            facts = self.facts | rules_of(self.semantics, self.scope)
+            return [_shown(self.table), "", Facts((facts | {"value": self.headline}).items())]
 
+        def exact() -> Table:
+            columns = [Column(name) for name in self.table.column_names]
+            return Table(columns, [list(row.values()) for row in self.rows()])
 
-def view_of(found: Trace) -> View:
-    """Return what is shown of a trace: all its rows are."""
-
-    def screen() -> list[Part]:
-        facts = found.facts | rules_of(found.semantics, found.scope)
-        return [_shown(found.table), "", Facts((facts | {"value": found.headline}).items())]
-
-    def exact() -> Table:
-        columns = [Column(name) for name in found.table.column_names]
-        return Table(columns, [list(row.values()) for row in found.rows()])
-
-    return View(screen, lambda: _page(found, found.table.num_rows), exact, found.to_dict)
+        return View(screen, lambda: _page(self, self.table.num_rows), exact, self.to_dict)
 
 
 def _page(found: Trace, most: int) -> list[Part]:

@@ -1,19 +1,43 @@
-"""What stands at each rank of one list, for the metrics' own walks, and what they divide by."""
+"""The walk down one list: what stands at each rank, what it is divided by, and its rows as a table.
+
+Metrics that are means over lists, such as novelty and ild, have a walk of their own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from rankmill.analysis.explain.trace_view import Trace
 from rankmill.analysis.explain.walks import Ranked, ranked_of, walk_of
-from rankmill.columns.ids import slice_ids
-from rankmill.errors import UsageError
-from rankmill.kernels.identity import Ids
+from rankmill.columns.elementary import discounts
+from rankmill.columns.ids import id_value, ids_to_arrow, join_ids, slice_ids, take_ids
+from rankmill.columns.ranked_lists import Lists
+from rankmill.engine.job import Job
+from rankmill.engine.score import match_block, whole_block
+from rankmill.errors import UsageError, plural
+from rankmill.kernels.identity import SEED, Ids
+from rankmill.kernels.matching import mark_repeats
+from rankmill.matching.catalogue import Training
 from rankmill.matching.hits import Hits
+from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import LabelLists
+from rankmill.matching.order import arrange
+from rankmill.matching.scope_filter import only_judged, within
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
-from rankmill.metrics.base import Columns, Metric
+from rankmill.metrics.base import NO_CUTOFF, Columns, Metric
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.metrics.summary import SUMMARISED
 from rankmill.semantics.choices import CHOICES, Choices
+from rankmill.sources.inputs.inputs import Input
+
+# Arrow cannot take rows of views.
+_LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+# So many labels are listed by name.
+LISTED = 20
 
 
 def check_walk(metric: Metric, order: str) -> None:
@@ -123,3 +147,140 @@ def divisor_of(metric: Metric, hits: Hits, semantics: Choices) -> tuple[float, s
         meaning = CHOICES[field][choice].removeprefix("divided by ")
         meanings.append(f"{meaning} ({field} {choice})")
     return divisor if divisor > 0 else 1.0, metric.spec.divisor.meaning.format(*meanings)
+
+
+def repeats_of(
+    lists: Lists, labels: LabelLists, rows: np.ndarray, job: Job, count: int
+) -> tuple[Ids, np.ndarray]:
+    """Repeats that were dropped, and how many predictions stand before each; up to a rank."""
+    if job.semantics.repeated_predictions != "drop":
+        return slice_ids(lists.items, 0, 0), np.empty(0, np.int64)
+    listed = arrange(lists, replace(job.semantics, repeated_predictions="each"))
+    if job.scope.judged_only:
+        listed = only_judged(listed, labels, rows)
+    repeat = np.empty(len(listed.items.keys), np.bool_)
+    mark_repeats(listed.offsets, listed.items, SEED, repeat)
+    before = np.cumsum(~repeat)
+    places = np.flatnonzero(repeat & (before <= count))
+    return take_ids(listed.items, places), before[places]
+
+
+def table_of(
+    items: Ids,
+    columns: dict[str, np.ndarray],
+    ideal: np.ndarray,
+    dropped: tuple[Ids, np.ndarray],
+    kinds: set[Any],
+) -> pa.Table:
+    """A row a rank, with the best list beside it if that is longer, and dropped items between."""
+    count = len(items.keys)
+    width = max(count, len(ideal))
+    order = np.argsort(np.append(np.arange(width), dropped[1] - 0.5), kind="stable")
+    at_rank, at_item = order < width, order < count
+    rank = pa.array(order + 1, mask=~at_rank)
+    item_place = np.where(at_rank, order, order - width + count)
+    kinds = {_LARGE.get(kind, kind) for kind in kinds}
+    item = ids_to_arrow(join_ids([items, dropped[0]]), kinds)
+    item = item.take(pa.array(item_place, mask=at_rank & ~at_item))
+    table = {"rank": rank, "item": item}
+    place = pa.array(order, mask=~at_item)
+    table |= {name: pa.array(column).take(place) for name, column in columns.items()}
+    if len(ideal):
+        gain = np.append(ideal, np.zeros(width - len(ideal)))
+        best = {"ideal_gain": gain, "ideal_sum": (gain / discounts(width)[1:]).cumsum()}
+        table |= {
+            name: pa.array(one).take(pa.array(order, mask=~at_rank)) for name, one in best.items()
+        }
+    table["note"] = pa.array(_notes(item.to_pylist(), rank.to_pylist()), pa.string())
+    return pa.table(table)
+
+
+def _notes(items: list[Any], ranks: list[int | None]) -> list[str]:
+    """Which items repeat an earlier one, and at which rank that stands."""
+    first: dict[Any, int | None] = {}
+    notes = []
+    for item, rank in zip(items, ranks, strict=True):
+        note = ""
+        if item is None:
+            note = "no prediction"
+        elif item in first:
+            note = f"repeats rank {first[item]}" + (", dropped" if rank is None else "")
+        else:
+            first[item] = rank
+        notes.append(note)
+    return notes
+
+
+def tell_labels(items: Ids, count: int) -> str:
+    """How many labels there are, and the first of them."""
+    named = [str(id_value(items, i)) for i in range(min(LISTED, len(items.keys)))]
+    more = ["..."] if len(items.keys) > LISTED else []
+    return f"{count:,}: {', '.join([*named, *more])}" if count else "0"
+
+
+def tell_predictions(lists: Lists, arranged: Lists, dropped: Mapping[str, int], count: int) -> str:
+    """How many predictions there are, and which of them do not count."""
+    predictions = len(arranged.items.keys)
+    text = f"{predictions:,}"
+    if count < predictions:
+        text += f", of which the first {count:,} count"
+    if arranged.repeats:
+        text += f"; repeats dropped: {arranged.repeats:,}"
+    if lists.nulls:
+        text += f"; null items dropped: {lists.nulls:,}"
+    if dropped["items_beyond_depth"]:
+        text += f"; beyond the depth: {dropped['items_beyond_depth']:,}"
+    if dropped["unjudged_items"]:
+        text += f"; unjudged, dropped: {dropped['unjudged_items']:,}"
+    return text
+
+
+def walk_listed(
+    metric: Metric, lists: Lists, index: LabelIndex, predictions: Input, job: Job
+) -> Trace:
+    """The walk down the only list by what its items are, without its query and value."""
+    arranged = arrange(lists, job.semantics)
+    rows = index.find(arranged.queries)
+    arranged, dropped = within(arranged, index.labels, rows, job.scope)
+    found, _ = match_block(arranged, index, rows, job, NO_CUTOFF)
+    scored, _ = whole_block(
+        arranged, found, None, np.diff(arranged.offsets) > 0, (index, rows), job
+    )
+    walk, catalogue = list_walk_of(metric), job.catalogue
+    assert walk is not None
+    assert catalogue is not None
+    walked = walk(scored, metric.limit, catalogue, *metric.arguments)
+    columns = walked.columns | {"sum": walked.columns["term"].cumsum()}
+    count = min(len(arranged.items.keys), metric.limit)
+    if walked.of_items:
+        table = table_of(
+            slice_ids(arranged.items, 0, count),
+            columns,
+            np.empty(0),
+            repeats_of(lists, index.labels, rows, job, count),
+            predictions.id_types("item"),
+        )
+    else:
+        table = pa.table({name: pa.array(one) for name, one in columns.items()})
+    labels = items_to_hit(index.labels, metric, scored.hits)
+    facts = {"labels": tell_labels(labels, int(scored.hits.label_counts[0]))}
+    facts["predictions"] = tell_predictions(lists, arranged, dropped, count)
+    if catalogue.training is not None:
+        facts["training"] = _history(catalogue.training, arranged.queries)
+    facts["catalogue"] = plural(len(catalogue), "item")
+    if scored.order != "given":
+        facts["order"] = f"{CHOICES['order'][scored.order]} (order {scored.order})"
+    if walked.divisor is not None:
+        facts["divisor"] = walked.meaning
+    total = float(columns["sum"][-1]) if len(columns["sum"]) else 0.0
+    return Trace(
+        metric.text, None, None, total, walked.divisor, table, facts, job.semantics, job.scope
+    )
+
+
+def _history(training: Training, query: Ids) -> str:
+    """What the query had in training, among how many queries."""
+    labels, (row,) = training.index.labels, training.index.find(query)
+    start, end = labels.offsets[row : row + 2] if row >= 0 else (0, 0)
+    had = tell_labels(slice_ids(labels.items, int(start), int(end)), int(end - start))
+    return f"{plural(training.queries, 'query')}; this one had {had}"

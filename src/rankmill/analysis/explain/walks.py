@@ -4,8 +4,6 @@ Under order "expected" equal confidences share chances, and where `Walk.tied` sa
 those are the expected ones: each order of its own is the case of runs of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

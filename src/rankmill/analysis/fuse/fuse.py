@@ -211,32 +211,27 @@ def _fused(
     workers: Workers,
     progress: Progress | None,
 ) -> Fused:
-    """Read, fuse and write; begin again if a run has to be read in another way."""
-    while True:
-        counts = {"queries_in_all": 0, "repeated_items": 0}
-        for run in runs:
-            run.begin()
-        try:
-            work = partial(fuse_block, fusion=fusion, schema=_schema(runs[0]))
-            with closing(_blocks(runs, work, workers, progress)) as blocks:
-                tables = _counted(blocks, counts)
-                schema = _schema(runs[0])
-                table = None
-                if path is None:
-                    table = _table(tables, schema)
-                    lengths = pc.list_value_length(table.column(1))
-                    queries, items = len(table), pc.sum(lengths).as_py() or 0
-                else:
-                    queries, items = WRITERS[Path(path).suffix.lower()](path, tables, schema)
-        except ReadAgainError:
-            continue
-        read = {
-            run.name: {**run.input.described(run.rows.rows), "queries": run.queries} for run in runs
-        }
-        told = None if path is None else str(path)
-        how = fusion.method, fusion.norm
-        how_many = counts["queries_in_all"], counts["repeated_items"]
-        return Fused(told, *how, queries, items, *how_many, read, fusion.trained_on, table)
+    """Read, fuse and write."""
+    counts: dict[str, int] = {}
+
+    def write(blocks: Iterator[FusedBlock]) -> tuple[int, int, Any]:
+        counts.update(queries_in_all=0, repeated_items=0)
+        tables, schema = _counted(blocks, counts), _schema(runs[0])
+        if path is not None:
+            return *WRITERS[Path(path).suffix.lower()](path, tables, schema), None
+        table = _table(tables, schema)
+        return len(table), pc.sum(pc.list_value_length(table.column(1))).as_py() or 0, table
+
+    def fused(tables: Sequence[Any]) -> FusedBlock:
+        return fuse_block(tables, fusion, _schema(runs[0]))
+
+    queries, items, table = _read(runs, fused, workers, write, progress)
+    read = {
+        run.name: {**run.input.described(run.rows.rows), "queries": run.queries} for run in runs
+    }
+    told = None if path is None else str(path)
+    how, many = (fusion.method, fusion.norm), (counts["queries_in_all"], counts["repeated_items"])
+    return Fused(told, *how, queries, items, *many, read, fusion.trained_on, table)
 
 
 def _rates(sides: Sequence[InputRun], fusion: Fusion, workers: Workers) -> HitRates:
@@ -259,13 +254,14 @@ def _read(
     work: Callable[[Sequence[Any]], Value],
     workers: Workers,
     gather: Callable[[Iterator[Value]], Gathered],
+    progress: Progress | None = None,
 ) -> Gathered:
-    """Read all once, and gather what blocks come to."""
+    """Read all, and gather what blocks come to; begin again if a side is to be read otherwise."""
     while True:
         for one in sides:
             one.begin()
         try:
-            with closing(_blocks(sides, work, workers, None)) as blocks:
+            with closing(_blocks(sides, work, workers, progress)) as blocks:
                 return gather(blocks)
         except ReadAgainError:
             continue

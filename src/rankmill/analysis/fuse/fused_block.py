@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rankmill.analysis.fuse.hit_rates import stacked
 from rankmill.analysis.fuse.methods import Fusion
-from rankmill.analysis.fuse.stacked_lists import stacked
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, to_ids
 from rankmill.errors import InputError

@@ -1,18 +1,15 @@
 """Fused: the lists of several runs that were fused into one, and how they read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import pyarrow as pa
 
 from rankmill.errors import UsageError, plural
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import read_fields
 from rankmill.show.tables import Column, Facts, Part, Table, View
-from rankmill.version import stamp
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # So many queries, and items of each, are shown.
 _SHOWN = 10
@@ -68,8 +65,6 @@ class Fused(Answer):
         found = read_fields(cls, told)
         if "rows" not in told:
             return found
-        import pyarrow as pa
-
         return replace(found, table=pa.Table.from_pylist(told["rows"]))
 
     def to_arrow(self) -> pa.Table:

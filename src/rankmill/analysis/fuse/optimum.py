@@ -1,7 +1,5 @@
 """The weights and the constant of a method with the best value over training queries."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from functools import partial

@@ -11,13 +11,23 @@ from rankmill.analysis.stability.halves import Halves
 from rankmill.analysis.statistics.agreement import Correlation
 from rankmill.analysis.statistics.sample_size import Needed
 from rankmill.errors import plural
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.show.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
-from rankmill.version import stamp
+from rankmill.show.tables import (
+    Cell,
+    Column,
+    Facts,
+    Kind,
+    Part,
+    Table,
+    View,
+    decimals_of,
+    view_of_blocks,
+)
 
 if TYPE_CHECKING:
     from rankmill.show.pictures import Picture
@@ -157,25 +167,13 @@ class Stability(Answer):
         return read_fields(cls, told | empty | parts | {"ranks": ranks, "design": told["settings"]})
 
     def _view(self) -> View:
-        return view_of(self)
+        def blocks() -> list[list[Part]]:
+            several = len(self.systems) > 1
+            sections = [_agreement, _halves, _needed] if several else []
+            tables = [part for section in (_values, *sections) for part in section(self)]
+            return [*tables, _notes(self)]
 
-
-def view_of(found: Stability) -> View:
-    """Return what is shown: values, agreement of rankings, halves, and queries needed."""
-
-    def blocks() -> list[list[Part]]:
-        several = len(found.systems) > 1
-        sections = [_agreement, _halves, _needed] if several else []
-        tables = [part for section in (_values, *sections) for part in section(found)]
-        return [*tables, _notes(found)]
-
-    def screen() -> list[Part]:
-        return [part for block in blocks() if block for part in (*block, "")] + [_facts(found)]
-
-    def page() -> list[Part]:
-        return [part for block in blocks() for part in block]
-
-    return View(screen, page, lambda: _exact(found), found.to_dict)
+        return view_of_blocks(blocks, lambda: _facts(self), lambda: _exact(self), self.to_dict)
 
 
 def _table(found: Stability, title: str, kind: Kind, rows: list[list[Cell]]) -> Table:

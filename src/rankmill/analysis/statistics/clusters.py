@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.analysis.statistics.paired_differences import Paired, paired_of
-from rankmill.analysis.statistics.weighted_differences import WeightedPaired
+from rankmill.analysis.statistics.paired_differences import Paired, WeightedPaired, paired_of
 from rankmill.metrics.aggregates.mean import UNIT
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 
@@ -93,19 +92,9 @@ class ClusteredPaired(WeightedPaired):
         return self.queries.cohen_d
 
     @property
-    def won(self) -> int:
-        """The number of queries on which the system has a larger value than the baseline."""
-        return self.queries.won
-
-    @property
-    def tied(self) -> int:
-        """The number of queries without a difference."""
-        return self.queries.tied
-
-    @property
-    def lost(self) -> int:
-        """The number of queries on which the system has a smaller value than the baseline."""
-        return self.queries.lost
+    def alone(self) -> Paired:
+        """The differences of queries, and not those of clusters."""
+        return self.queries
 
     @cached_property
     def jackknife(self) -> np.ndarray:

@@ -1,6 +1,11 @@
-"""What a test says."""
+"""What a test says, and how several p are corrected for having been looked at together."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+from rankmill.errors import UsageError
+
+Ordered = list[float]
 
 
 class Tested(NamedTuple):
@@ -25,3 +30,71 @@ class Tested(NamedTuple):
     low: float | None = None
     high: float | None = None
     direction: int = 0
+
+
+def _holm(ps: Ordered) -> Ordered:
+    """Holm (1979): the i-th smallest p times m - i + 1, and never below an earlier one."""
+    corrected, largest = [], 0.0
+    for i, p in enumerate(ps):
+        largest = max(largest, min(1.0, p * (len(ps) - i)))
+        corrected.append(largest)
+    return corrected
+
+
+def _bonferroni(ps: Ordered) -> Ordered:
+    """Bonferroni: p times m."""
+    return [min(1.0, p * len(ps)) for p in ps]
+
+
+def _bh(ps: Ordered) -> Ordered:
+    """Benjamini and Hochberg (1995): the i-th smallest p times m / i, at most any later one."""
+    corrected, smallest = [], 1.0
+    for i in range(len(ps), 0, -1):
+        smallest = min(smallest, ps[i - 1] * len(ps) / i)
+        corrected.append(smallest)
+    return corrected[::-1]
+
+
+def _none(ps: Ordered) -> Ordered:
+    """No correction."""
+    return ps
+
+
+CORRECTIONS: dict[str, Callable[[Ordered], Ordered]] = {
+    "holm": _holm,
+    "bonferroni": _bonferroni,
+    "bh": _bh,
+    "none": _none,
+}
+
+
+def correct(ps: Sequence[float | None], method: str = "holm") -> list[float | None]:
+    """Return the p corrected for their number; a None stays None and is not counted.
+
+    Parameters
+    ----------
+    ps : sequence of float or None
+        The p of tests that are looked at together.
+    method : str
+        "holm" and "bonferroni" bound the chance of any false finding (Holm, A simple sequentially
+        rejective multiple test procedure, Scand. J. Statist. 1979); "bh" bounds the expected share
+        of false ones among the findings (Benjamini & Hochberg, J. R. Statist. Soc. B 1995); "none".
+
+    Raises
+    ------
+    UsageError
+        If there is no such method.
+
+    Examples
+    --------
+    >>> correct([0.01, None, 0.04, 0.03])
+    [0.03, None, 0.06, 0.06]
+    """
+    if method not in CORRECTIONS:
+        raise UsageError(f"unknown correction {method!r}; expected one of {', '.join(CORRECTIONS)}")
+    order = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    corrected: list[float | None] = [None] * len(ps)
+    values = CORRECTIONS[method]([p for p, _ in order])
+    for (_, place), value in zip(order, values, strict=True):
+        corrected[place] = value
+    return corrected

@@ -1,4 +1,4 @@
-"""The differences between two systems as a histogram: all that a paired test needs."""
+"""The differences between two systems, as a histogram or weighted: all that a paired test needs."""
 
 import math
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ import numpy as np
 
 from rankmill.errors import InputError
 from rankmill.metrics.aggregates.mean import UNIT, Mean
+from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 
 # Squares of larger values, times a number of queries, may not be float64 values.
 LARGEST = 1e140
@@ -183,3 +184,81 @@ def _merged(values: np.ndarray, counts: np.ndarray) -> Paired:
     ends = np.concatenate([starts[1:], [len(values)]])
     totals = ends - starts if once else np.add.reduceat(counts, starts)
     return Paired(values[starts], totals[: len(starts)].astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPaired:
+    """The differences of queries that count with weights.
+
+    Attributes
+    ----------
+    weighted : WeightedMean
+        Of the differences.
+    products : Paired
+        The differences times their weights, whose signs a randomization test flips. Queries of
+        weight 0 are left out.
+    """
+
+    weighted: WeightedMean
+    products: Paired
+
+    @property
+    def n(self) -> int:
+        """The number of queries with a weight above 0."""
+        return self.weighted.positive
+
+    @property
+    def effective(self) -> float:
+        """The number of queries of equal weight that give a mean of the same variance."""
+        return self.weighted.effective or 0.0
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of the standard error."""
+        return self.weighted.freedom
+
+    @property
+    def mean(self) -> float | None:
+        """The correctly rounded weighted mean; None without queries."""
+        return self.weighted.mean
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of the weighted mean; None below two queries."""
+        return self.weighted.standard_error
+
+    @property
+    def cohen_d(self) -> float | None:
+        """The mean over the standard error, over the root of the effective number of queries."""
+        error = self.standard_error
+        if self.mean is None or not error or not self.effective:
+            return None
+        return self.mean / error / math.sqrt(self.effective)
+
+    @property
+    def all_zero(self) -> bool:
+        """Whether there are queries, and none of them has a difference."""
+        return self.products.all_zero
+
+    @property
+    def alone(self) -> Paired:
+        """The differences whose signs say which queries are won, tied and lost."""
+        return self.products
+
+    @property
+    def won(self) -> int:
+        """The number of queries on which the system has a larger value than the baseline."""
+        return self.alone.won
+
+    @property
+    def tied(self) -> int:
+        """The number of queries without a difference."""
+        return self.alone.tied
+
+    @property
+    def lost(self) -> int:
+        """The number of queries on which the system has a smaller value than the baseline."""
+        return self.alone.lost
+
+
+AnyPaired = Paired | WeightedPaired

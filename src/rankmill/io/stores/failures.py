@@ -1,7 +1,5 @@
 """What the errors of stores mean, in one line each and without credentials."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

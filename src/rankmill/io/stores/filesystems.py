@@ -1,10 +1,11 @@
 """The file system of a URL: pyarrow's where it has one, else that of fsspec."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 from rankmill.errors import RankmillError, UsageError, is_shortage
 from rankmill.io.stores.failures import failure
@@ -13,6 +14,13 @@ from rankmill.io.stores.urls import Url, parse, shown
 # How long requests are repeated: a store that does not answer is an error within seconds.
 GCS_SECONDS = 10
 _PYARROW = ("s3", "gs", "abfs", "abfss", "hdfs", "viewfs")
+
+# How often a request is sent at most, and how long a connection may take: a store that does not
+# answer is an error within seconds.
+ATTEMPTS = 4
+CONNECT_SECONDS = 3
+METADATA_SECONDS = 1
+_PARAMETERS = ("region", "scheme", "endpoint_override")
 
 
 class Stored(NamedTuple):
@@ -78,8 +86,6 @@ def _filesystem(root: Url, environment: int) -> tuple[Any, str]:
 
     try:
         if root.scheme == "s3":
-            from rankmill.io.stores.s3 import open_s3
-
             return open_s3(root), root.host
         user = f"{root.user}@" if root.user else ""
         query = root.query
@@ -101,3 +107,67 @@ def _filesystem(root: Url, environment: int) -> tuple[Any, str]:
             else failure(name, error)
         )
         raise UsageError(f"{name} cannot be opened: {reason}") from None
+
+
+def open_s3(root: Url) -> Any:
+    """The file system for a bucket; credentials come from the environment and AWS's own files."""
+    from pyarrow import fs
+
+    given = dict(parse_qsl(root.query))
+    if given.keys() - set(_PARAMETERS):
+        unknown = ", ".join(sorted(given.keys() - set(_PARAMETERS)))
+        raise UsageError(
+            f"the URL of the bucket {root.host} has the parameters {unknown}; expected "
+            f"only {', '.join(_PARAMETERS)}, as in s3://BUCKET/PATH?region=eu-west-1"
+        )
+    endpoint = given.get("endpoint_override")
+    endpoint = endpoint or _first_of("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    region = given.get("region") or _first_of("AWS_REGION", "AWS_DEFAULT_REGION")
+    with _metadata_asked_only_where_it_answers():
+        # A store that is no AWS has no regions, but signatures hold one.
+        region = region or ("us-east-1" if endpoint else fs.resolve_s3_region(root.host))
+        return fs.S3FileSystem(
+            region=region,
+            endpoint_override=endpoint,
+            scheme=given.get("scheme"),
+            connect_timeout=CONNECT_SECONDS,
+            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+            # An upload that is cut off before its first bytes then leaves nothing behind.
+            allow_delayed_open=True,
+        )
+
+
+def _first_of(*names: str) -> str | None:
+    """The value of the first environment variable that is set, or None."""
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
+
+
+@contextmanager
+def _metadata_asked_only_where_it_answers() -> Iterator[None]:
+    """Let AWS's library ask the machine's metadata service only if it is needed and answers.
+
+    Off AWS, the library waits for it for 20 seconds, even where all is known without it.
+    """
+    name = "AWS_EC2_METADATA_DISABLED"
+    told = name in os.environ
+    if told or (not os.environ.get("AWS_ACCESS_KEY_ID") and _metadata_answers()):
+        yield
+        return
+    os.environ[name] = "true"
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+
+
+def _metadata_answers() -> bool:
+    import http.client
+
+    told = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or "http://169.254.169.254"
+    with suppress(OSError, http.client.HTTPException, ValueError):
+        host, port = urlsplit(told).hostname or "", urlsplit(told).port
+        with closing(http.client.HTTPConnection(host, port, timeout=METADATA_SECONDS)) as asked:
+            asked.request("GET", "/latest/meta-data/")
+            asked.getresponse()  # also an answer that refuses
+            return True
+    return False

@@ -1,7 +1,5 @@
 """Files of fsspec's file systems, read by ranges, with retries and a limit."""
 
-from __future__ import annotations
-
 import io
 import time
 import zlib
@@ -14,7 +12,7 @@ from pyarrow.fs import FileInfo, FileType, FSSpecHandler, PyFileSystem
 
 from rankmill.errors import InputError, RankmillError, UsageError
 from rankmill.io.stores.failures import failure, is_missing, is_refused, reading
-from rankmill.version import install
+from rankmill.package import install
 
 Value = TypeVar("Value")
 

@@ -1,7 +1,5 @@
 """What a command has opened to read, so that none of its outputs takes the place of an input."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """An object of a store as a binary file, and how to tell that it was replaced."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -4,8 +4,6 @@ This module only looks at text. A URL may hold credentials before an `@` and in 
 URL), so every name, message and result has what `shown` leaves of it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import NamedTuple

@@ -10,8 +10,8 @@ from typing import Any
 
 from rankmill.analysis.compare.compare import comparison_of
 from rankmill.analysis.compare.comparison_request import settings_of
+from rankmill.analysis.compare.conclusion import few_notes
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.few_queries import few_notes
 from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.sums import Sums
@@ -32,16 +32,14 @@ from rankmill.nightly.gate.gate_request import (
 from rankmill.nightly.gate.judge import Evidence, judge
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, check_gains
 from rankmill.nightly.rules.counts import written_at
-from rankmill.nightly.rules.earlier_values import with_table
+from rankmill.nightly.rules.earlier_values import slice_values, with_table
 from rankmill.nightly.rules.rules import HELD, UNDECIDED, age_text
 from rankmill.nightly.rules.sides import notes_of_pairs
-from rankmill.nightly.rules.slice_values import slice_values
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, worst
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.threads import Workers
 
 # The clocks of two machines may differ by so many seconds.
 CLOCKS_DIFFER = 60.0
@@ -183,7 +181,7 @@ def gate_in_detail(
     ages = ages_of(asked, given.data, candidate.data, now)
     reading = Reading(threads, progress)
     joined = joined_of(asked, job, given, candidate, catalogue, reading, details=details)
-    with Workers(threads) as workers:
+    with reading.workers() as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
         paired = BASELINE in joined.results
         comparison = comparison_of(joined, state, settings, workers) if paired else None
@@ -194,7 +192,9 @@ def gate_in_detail(
                 values = estimates(state.whole, settings.confidence)
                 told = state.whole.clusters.positive, settings.cluster
                 shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
-        alone = alone_of(joined, state, asked, workers)
+        alone = {}
+        if any(state.left_out.values()):  # then each side has queries of its own
+            alone = joined.states_alone(workers, crossed=asked.crossed)
     results = joined.results | {CANDIDATE: sealed(joined.results[CANDIDATE])}
     evidence = evidence_of(asked, results, joined.without, state, ages, alone)
     found = verdict_of(asked, evidence, comparison)
@@ -221,15 +221,6 @@ def joined_of(
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
     return joined
-
-
-def alone_of(
-    joined: Joined, state: ComparisonState, asked: CheckedGate, workers: Workers
-) -> dict[str, ComparisonState]:
-    """Return what a system and a paired baseline add up to alone, if they have other queries."""
-    if BASELINE not in joined.results or not any(state.left_out.values()):
-        return {}
-    return joined.states_alone(workers, crossed=asked.crossed)
 
 
 def _of_result(

@@ -13,6 +13,7 @@ from rankmill.engine.segments import natural
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.counts import of_age, of_count
+from rankmill.nightly.rules.earlier_values import Value, named, slice_before, slices_lost
 from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.measurements import (
     Interval,
@@ -40,7 +41,6 @@ from rankmill.nightly.rules.sides import (
     side_of,
     slices_of,
 )
-from rankmill.nightly.rules.slice_values import Value, named, slice_before, slices_lost
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
 from rankmill.nightly.runs.runs import SliceKey

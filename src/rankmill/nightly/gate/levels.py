@@ -8,8 +8,6 @@ compared with one baseline, whose error does not shrink. Boundaries for the mean
 of 1.4 at most beside a baseline that stands still, and average a collapse of tonight away.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

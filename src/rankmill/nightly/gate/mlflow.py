@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankmill.errors import ResourceError, UsageError, is_shortage
 from rankmill.io.stores.urls import is_url, redacted, shown
-from rankmill.version import install
+from rankmill.package import install
 
 if TYPE_CHECKING:
     import pyarrow as pa

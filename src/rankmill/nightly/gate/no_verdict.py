@@ -1,7 +1,5 @@
 """A night without a verdict: why, in every form that a verdict has."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,8 +12,8 @@ from rankmill.nightly.history.record import sealed_table, utf8
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.earlier_runs import NO_VERDICT
 from rankmill.nightly.runs.runs import CountingRules, Run, new_name
+from rankmill.package import __version__
 from rankmill.show.tables import Cell, Column, Facts, Table, View
-from rankmill.version import __version__
 
 
 class NoVerdict(NamedTuple):

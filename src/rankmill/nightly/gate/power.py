@@ -1,7 +1,5 @@
 """gate_power() says what the rules of a gate would see on these data, and how often they err."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +13,7 @@ from rankmill.analysis.statistics.distributions import t_quantile, t_tail
 from rankmill.analysis.statistics.ratios import Pair
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
-from rankmill.nightly.gate.gate import alone_of, evidence_of, joined_of
+from rankmill.nightly.gate.gate import evidence_of, joined_of
 from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
 from rankmill.nightly.gate.judge import Case, Evidence, cases_of, confidence_of_each, finite
 from rankmill.nightly.gate.levels import levelled, look_of
@@ -25,12 +23,10 @@ from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.measurements import Measurement, freedom_and_error
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.other_inputs import beside_of
-from rankmill.nightly.runs.runs import rules_text
+from rankmill.nightly.runs.runs import beside_of, rules_text
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.threads import Workers
 
 YEAR = 365
 
@@ -88,9 +84,11 @@ def gate_power(
     asked = asked_of(given, job, settings, baseline, history, time, by, adjust)
     reading, candidate = Reading(threads, progress), Predictions.of(predictions)
     joined = joined_of(asked, job, of_labels, candidate, catalogue, reading)
-    with Workers(threads) as workers:
+    with reading.workers() as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
-        alone = alone_of(joined, state, asked, workers)
+        alone = {}
+        if any(state.left_out.values()):  # then each side has queries of its own
+            alone = joined.states_alone(workers, crossed=asked.crossed)
     evidence = evidence_of(asked, joined.results, joined.without, state, {}, alone)
     written, folder = given.parsed, history
     cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in written]

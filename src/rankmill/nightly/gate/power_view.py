@@ -1,7 +1,5 @@
 """GatePower: what the rules of a gate see, and how it reads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,33 +62,27 @@ class GatePower(Answer):
     nights: int
 
     def _view(self) -> View:
-        return view_of(self)
+        def table() -> Table:
+            rows = [
+                [one.rule, _drop(one), _alarms(one.alarms), _nights(one.failed, one.nights)]
+                for one in self.rules
+            ]
+            if len(rows) > 1:
+                of_all = _alarms(self.alarms), _nights(self.failed, self.nights)
+                rows.append(["any of these", "", *of_all])
+            titles = ["rule", "smallest drop", "false alarms per year", "would have failed"]
+            shown = len(titles) if self.nights else len(titles) - 1
+            return Table([Column(one) for one in titles[:shown]], [row[:shown] for row in rows])
 
+        def parts() -> list[Part]:
+            blind = any(one.alarms is not None and one.largest is None for one in self.rules)
+            return [table(), *_NOTES, *([_NONE] if blind else [])]
 
-def view_of(found: GatePower) -> View:
-    """Return what is shown of the power of rules."""
+        def exact() -> Table:
+            rows: list[list[Cell]] = [list(one) for one in self.rules]
+            return Table([Column(name) for name in RulePower._fields], rows)
 
-    def table() -> Table:
-        rows = [
-            [one.rule, _drop(one), _alarms(one.alarms), _nights(one.failed, one.nights)]
-            for one in found.rules
-        ]
-        if len(rows) > 1:
-            of_all = _alarms(found.alarms), _nights(found.failed, found.nights)
-            rows.append(["any of these", "", *of_all])
-        titles = ["rule", "smallest drop", "false alarms per year", "would have failed"]
-        shown = len(titles) if found.nights else len(titles) - 1
-        return Table([Column(one) for one in titles[:shown]], [row[:shown] for row in rows])
-
-    def parts() -> list[Part]:
-        blind = any(one.alarms is not None and one.largest is None for one in found.rules)
-        return [table(), *_NOTES, *([_NONE] if blind else [])]
-
-    def exact() -> Table:
-        rows: list[list[Cell]] = [list(one) for one in found.rules]
-        return Table([Column(name) for name in RulePower._fields], rows)
-
-    return View(parts, parts, exact, found.to_dict)
+        return View(parts, parts, exact, self.to_dict)
 
 
 def _drop(one: RulePower) -> str:

@@ -1,7 +1,5 @@
 """What the rules of a gate would have said of the nights of a history."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +18,7 @@ from rankmill.nightly.runs.earlier_runs import Candidate, choose, tries_of_a_nig
 from rankmill.nightly.runs.folder import Folder
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
 from rankmill.nightly.runs.runs import Run, SliceKey
-from rankmill.show.metric_names import canonical
+from rankmill.semantics.metric_names import canonical
 
 NIGHTS = 90
 """So many of the newest nights are looked at."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.config.baseline_choice import read_choice
 from rankmill.errors import InputError, UsageError, plural
+from rankmill.io.whole_files import write_files
 from rankmill.metrics.texts import split_names
-from rankmill.nightly.runs.drift import Drift, drift
 from rankmill.nightly.runs.earlier_runs import (
     HELD,
     NO_VERDICT,
@@ -22,13 +22,12 @@ from rankmill.nightly.runs.earlier_runs import (
     tries_of_a_night,
 )
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.other_inputs import heeded
-from rankmill.nightly.runs.runs import RecordedMetric, Run, run_of, time_of_name, told_of
-from rankmill.nightly.runs.trends import Trend, TrendPoint, otherwise, these
+from rankmill.nightly.runs.runs import RecordedMetric, Run, heeded, run_of, time_of_name, told_of
+from rankmill.nightly.runs.trends import Drift, Trend, TrendPoint, drift, otherwise, these
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
-from rankmill.show.metric_names import canonical
+from rankmill.semantics.metric_names import canonical
 from rankmill.show.tables import View
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
     from rankmill.nightly.history.record import Found
@@ -129,12 +128,14 @@ class History(Answer):
         >>> run.get("map").value, run.tags
         (0.5, {'model': 'a7'})
         """
-        from rankmill.nightly.history.record import record
+        from rankmill.nightly.history.record import check_history, contents_of, run_table
 
         self.__dict__.pop("runs", None)
-        return record(
-            found, self._place, tags=tags, labels=labels, predictions=predictions, time=time
-        )
+        check_history(self._place)
+        table = run_table(found, tags=tags, labels=labels, predictions=predictions, time=time)
+        contents = contents_of(table, self._place)
+        write_files(contents)
+        return contents[-1][0]
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -164,7 +165,7 @@ class History(Answer):
         return found
 
     def _picture(self) -> Picture:
-        from rankmill.nightly.runs.history_plot import plot_trends
+        from rankmill.nightly.runs.history_view import plot_trends
 
         return plot_trends(self._trends())
 

@@ -1,13 +1,11 @@
 """Recording a run: what it found becomes a small Parquet file in the folder of the history."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -16,24 +14,22 @@ from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.columns.buffers import table_of
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import is_url, join, local_path
-from rankmill.io.whole_files import check_target, write_files
+from rankmill.io.whole_files import check_target
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.nightly.runs.fingerprint import Fingerprint, fingerprint
-from rankmill.nightly.runs.other_inputs import beside_of
 from rankmill.nightly.runs.runs import (
     SUMMARY,
     CountingRules,
     RecordedMetric,
     Run,
+    beside_of,
     new_name,
     seal_of_row,
     summary_text,
 )
 from rankmill.results.result import Result
 from rankmill.results.slices import UNKNOWN
-
-if TYPE_CHECKING:
-    from rankmill.semantics.choices import Choices
+from rankmill.semantics.choices import Choices
 
 Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
@@ -95,23 +91,6 @@ class _Facts(NamedTuple):
     audits: Mapping[str | None, Mapping[str, int]]
 
 
-def record(
-    found: Found,
-    history: str | Path,
-    *,
-    tags: Mapping[str, str] | None = None,
-    labels: str | Sequence[str] | None = None,
-    predictions: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-    time: datetime | None = None,
-) -> str:
-    """Write a run to a history; the parameters are those of `History.record`."""
-    check_history(history)
-    table = run_table(found, tags=tags, labels=labels, predictions=predictions, time=time)
-    contents = contents_of(table, history)
-    write_files(contents)
-    return contents[-1][0]
-
-
 def check_history(history: str | Path) -> None:
     """Raise UsageError if no run could be written to a history; nothing is changed."""
     folder = _folder(history)
@@ -156,7 +135,7 @@ def run_table(
     time: datetime | None = None,
 ) -> pa.Table:
     """Return the rows of a run; the parameters are those of `History.record`."""
-    from rankmill.version import __version__
+    from rankmill.package import __version__
 
     time = datetime.now(UTC) if time is None else time
     if time.tzinfo is None:

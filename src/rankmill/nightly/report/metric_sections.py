@@ -1,7 +1,5 @@
 """Sections about metrics and how they changed: against the baseline, by slice, over the history."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from rankmill.analysis.compare.differences.differences import (
@@ -15,9 +13,8 @@ from rankmill.analysis.compare.differences.differences import (
 )
 from rankmill.analysis.compare.view.plots import dot_of, reach_of
 from rankmill.nightly.report import words
-from rankmill.nightly.report.section import Figure, Folded, Grid, Section
+from rankmill.nightly.report.section import Figure, Folded, Grid, Html, Section, name, say
 from rankmill.nightly.report.subject import Subject
-from rankmill.nightly.report.text import Html, name, say
 from rankmill.show import charts
 from rankmill.show.charts import BASE, CLASSES, SUBJECT, Dot
 from rankmill.show.marks import Drawing

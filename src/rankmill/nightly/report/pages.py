@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankmill.analysis.compare.differences.differences import beaten_of
-from rankmill.analysis.compare.differences.slice_tables import pair_tables, slice_tables
 from rankmill.analysis.compare.view.comparison import Comparison, leaderboard_parts
 from rankmill.analysis.compare.view.details import Details
+from rankmill.analysis.compare.view.tables import pair_tables, slice_tables
 from rankmill.analysis.explain.side_by_side import Listed
 from rankmill.engine.results import Results
 from rankmill.engine.results_view import board_of, facts_of_systems, slice_boards
@@ -21,25 +21,33 @@ from rankmill.errors import plural
 from rankmill.io.inert_text import visible
 from rankmill.metrics.registry import sides_of
 from rankmill.nightly.report import metric_sections, query_sections, words
-from rankmill.nightly.report.audit_words import SUSPECT, audit_title, findings
-from rankmill.nightly.report.rule_sections import ruled_slices
+from rankmill.nightly.report.rule_sections import (
+    SUSPECT,
+    audit_title,
+    audited,
+    findings,
+    ruled_slices,
+)
 from rankmill.nightly.report.section import (
     FactList,
     Finding,
     Finds,
     Folded,
     Grid,
+    Html,
     Section,
     kind_of,
+    listed,
+    name,
+    say,
 )
 from rankmill.nightly.report.subject import Run, Subject, subject_of
-from rankmill.nightly.report.text import Html, listed, name, say
+from rankmill.nightly.rules.breaches import broken_words
 from rankmill.results.provenance import beside, described, semantics_text
 from rankmill.results.slices import slice_parts
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.show.marks import COLOURS, rules
-from rankmill.show.scales import count
 from rankmill.show.tables import Best, Table
 from rankmill.show.writers import bold_texts
 
@@ -232,7 +240,7 @@ def _sections(subject: Subject) -> Iterator[Section | None]:
     yield from query_sections.figures(subject)
     yield from metric_sections.levels(subject)
     yield metric_sections.trend(subject)
-    yield _audit(subject)
+    yield audited(subject)
     yield from query_sections.queries(subject)
     yield _how(subject)
 
@@ -248,7 +256,7 @@ def _headline(subject: Subject) -> Html:
     if verdict is None:
         return words.changes_words(_changes(subject))
     if verdict.failed:
-        return name(verdict.broken(subject.history)[0], 300)
+        return name(broken_words(verdict, subject.history)[0], 300)
     total = len({one.rule for one in verdict.outcomes})
     undecided = len({one.rule for one in verdict.outcomes if one.word == "not enough data"})
     if undecided:
@@ -262,7 +270,7 @@ def _points(subject: Subject) -> Iterator[tuple[str, Html | str]]:
     if verdict is not None and verdict.failed:
         broken, total = (len({one.rule for one in of}) for of in (verdict.failed, verdict.outcomes))
         yield "bad", say("{}: {} of {} rules broken", verdict.word.capitalize(), broken, total)
-        others = verdict.broken(subject.history)[1:]
+        others = broken_words(verdict, subject.history)[1:]
         yield from (("bad", name(one, 300)) for one in others[:MOST_BROKEN])
         if others[MOST_BROKEN:]:
             yield "bad", say("and {} more", len(others) - MOST_BROKEN)
@@ -346,20 +354,6 @@ def _rules(subject: Subject) -> Section | None:
 # ------------------------------------------------------------------ inputs
 
 
-def _audit(subject: Subject) -> Section | None:
-    result = subject.result
-    if result is None:
-        return None
-    found = findings(result.audit, *subject.rules)
-    queries = result.audit.get("queries_in_both", 0), result.audit.get("queries_labelled", 0)
-    both, labelled = queries
-    lead = say("{} of {} with labels have predictions.", count(both), plural(labelled, "query"))
-    notes = [*getattr(subject.verdict, "notes", ()), *(subject.comparison or result).notes]
-    parts: list[Any] = [Finds(found)] if found else []
-    parts += [FactList([("note", note) for note in dict.fromkeys(notes)])] if notes else []
-    return Section("Audit", audit_title(found), lead, parts)
-
-
 def _how(subject: Subject) -> Section:
     """Return how it was counted, the inputs, the version and the command."""
     semantics, scope = subject.rules
@@ -387,7 +381,7 @@ def _how(subject: Subject) -> Section:
 def _how_section(
     facts: Sequence[tuple[Any, Any]], command: str | None, verb: str = "Counted"
 ) -> Section:
-    from rankmill.version import __version__
+    from rankmill.package import __version__
 
     parts = [FactList([*facts, ("rankmill", __version__)])]
     if command:

@@ -1,23 +1,25 @@
 """Sections that tell where to look: cutoffs, distributions, ranks, confidences and queries."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterator
+import inspect
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
 from rankmill.analysis.compare.differences.differences import Moved
 from rankmill.analysis.compare.differences.intervals import interval_of
-from rankmill.analysis.compare.view.details import CutoffPoint, Histogram
-from rankmill.analysis.explain.side_by_side import Listed
+from rankmill.analysis.compare.view.details import CutoffPoint, Details, Histogram
+from rankmill.analysis.explain.side_by_side import Listed, side_by_side
+from rankmill.errors import InputError, UsageError
 from rankmill.io.inert_text import brief
 from rankmill.nightly.report import words
 from rankmill.nightly.report.metric_sections import class_of, legend
-from rankmill.nightly.report.section import Figure, Grid, Query, Section
+from rankmill.nightly.report.section import Figure, Grid, Html, Query, Section, listed, name, say
 from rankmill.nightly.report.subject import Subject
-from rankmill.nightly.report.text import Html, listed, name, say
 from rankmill.show import charts
 from rankmill.show.charts import Series, around
 from rankmill.show.scales import count, distinct_texts, half_width, number, percent, signed
+from rankmill.sources.files.spool import is_pipe
+from rankmill.sources.nouns import Given
 
 # So many metrics get a line over cutoffs and a histogram.
 MOST_FIGURES = 4
@@ -264,3 +266,37 @@ def _query(subject: Subject, one: Moved, system: str, found: Listed | None) -> Q
         for each, value in ((subject.baseline or "", one.baseline), (system, one.value))
     ]  # fmt: skip
     return Query(title, told, lists)
+
+
+def lists_of(details: Details | None, given: Mapping[str, Any]) -> list[Listed]:
+    """Return the lists of the queries that moved most, for `page`; all inputs are read once more.
+
+    Parameters
+    ----------
+    details
+        Of a comparison or a verdict; without any, nothing moved.
+    given
+        The arguments of `evaluate_runs`, perhaps among others.
+
+    Returns
+    -------
+    list of Listed
+        Empty if an input can be read only once.
+    """
+    moved = {} if details is None else details.moved
+    first = next((of for of in moved.values() if any(of.values())), {})
+    queries = list(dict.fromkeys(one.query for rows in first.values() for one in rows))
+    if not queries or any(map(_read_once, (given["labels"], *given["runs"].values()))):
+        return []
+    taken = inspect.signature(side_by_side).parameters
+    left = {name: value for name, value in given.items() if name in taken}
+    try:
+        return side_by_side(queries=queries, ranks=RANKS, **left)
+    except (InputError, UsageError):  # a stream from Python that is used up
+        return []
+
+
+def _read_once(one: Any) -> bool:
+    data = one.data if isinstance(one, Given) else one
+    paths: Sequence[Any] = data if isinstance(data, list) else [data]
+    return any(isinstance(path, str) and is_pipe(path) for path in paths)

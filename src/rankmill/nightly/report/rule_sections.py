@@ -1,20 +1,78 @@
-"""The section about slices that rules of a gate name: where each stands, and how it got there."""
+"""Sections about what rules and the audit found: slices that rules name, and what looks wrong."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rankmill.nightly.report.section import Grid, Section
+from rankmill.errors import plural
+from rankmill.nightly.report.section import (
+    FactList,
+    Finding,
+    Finds,
+    Grid,
+    Html,
+    Section,
+    listed,
+    name,
+    say,
+)
 from rankmill.nightly.report.subject import Subject
-from rankmill.nightly.report.text import Html, listed, name, say
+from rankmill.nightly.rules.breaches import night_before, trend_of
+from rankmill.results import audit
+from rankmill.semantics.choices import Choices
+from rankmill.semantics.scope import Scope
 from rankmill.show import charts
-from rankmill.show.scales import number, scale_of
+from rankmill.show.scales import count, number, percent, scale_of
 
+SUSPECT = "look"
 # So many slices of a rule are drawn, those that broke it first.
 MOST_SLICES = 24
 # So many slices that broke a rule are named in a title.
 NAMED = 3
+
+
+def findings(counts: Mapping[str, int], semantics: Choices, scope: Scope) -> list[Finding]:
+    """Return what is notable, what looks wrong first, and the larger share first."""
+    meanings = audit.meanings(semantics, scope)
+    found = []
+    for key, many in audit.notable(counts).items():
+        title, of, limit = audit.COUNTS[key]
+        whole = counts.get(of, 0)
+        share = many / whole if whole else 1.0
+        told = f"{percent(share)} of {count(whole)} {of.replace('_', ' ')}" if whole else ""
+        suspect = share > limit
+        one = Finding(
+            SUSPECT if suspect else "noted",
+            "warn" if suspect else "even",
+            f"{count(many)} {title}",
+            told and f"({told})",
+            meanings[key],
+        )
+        found.append((not suspect, -share, one))
+    return [one for *_, one in sorted(found, key=lambda each: each[:2])]
+
+
+def audit_title(found: list[Finding]) -> str:
+    """Say whether anything looks wrong."""
+    suspect = [str(one.title) for one in found if one.word == SUSPECT]
+    if not suspect:
+        return "Nothing looks wrong in the inputs"
+    more = f", and {len(suspect) - 1} more" if len(suspect) > 1 else ""
+    return f"Look at the inputs: {suspect[0]}{more}"
+
+
+def audited(subject: Subject) -> Section | None:
+    """Return what was counted, with all notes; None if the result is not known."""
+    result = subject.result
+    if result is None:
+        return None
+    found = findings(result.audit, *subject.rules)
+    queries = result.audit.get("queries_in_both", 0), result.audit.get("queries_labelled", 0)
+    both, labelled = queries
+    lead = say("{} of {} with labels have predictions.", count(both), plural(labelled, "query"))
+    notes = [*getattr(subject.verdict, "notes", ()), *(subject.comparison or result).notes]
+    parts: list[Any] = [Finds(found)] if found else []
+    parts += [FactList([("note", note) for note in dict.fromkeys(notes)])] if notes else []
+    return Section("Audit", audit_title(found), lead, parts)
 
 
 def ruled_slices(subject: Subject) -> Iterator[Section]:
@@ -37,7 +95,7 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
         bases = [charts.Dot(one.baseline, name=charts.BASE) for one in shown]
         scale = scale_of([end for dot in [*bases, *dots] for end in dot[:3]], most=4)
         befores = [
-            verdict.before(runs) if nights > 1 else one.baseline
+            (night_before(runs) or ("", None))[1] if nights > 1 else one.baseline
             for one, runs in zip(shown, trends, strict=True)
         ]
         rows = [
@@ -70,7 +128,8 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
 
 def _trend(subject: Subject, one: Any) -> Sequence[Any]:
     """Return the runs of a slice, this one last; this one alone without a history of it."""
-    return subject.verdict.trend(one, subject.history) or [(None, one.value, None, one.word)]
+    runs = trend_of(one, subject.verdict, subject.history)
+    return runs or [(None, one.value, None, one.word)]
 
 
 def _dot(one: Any, tone: str) -> charts.Dot:

@@ -1,7 +1,5 @@
 """What a page is about, told apart: a result, a comparison or a verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias

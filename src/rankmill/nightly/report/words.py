@@ -15,8 +15,8 @@ from rankmill.analysis.compare.differences.differences import (
 )
 from rankmill.analysis.compare.queries.page_metrics import Bin
 from rankmill.analysis.compare.view.details import CutoffPoint, Histogram
+from rankmill.nightly.report.section import Html, listed, name, say
 from rankmill.nightly.report.subject import Run
-from rankmill.nightly.report.text import Html, listed, name, say
 from rankmill.results.slices import UNKNOWN
 from rankmill.show.scales import half_width, number, percent, signed
 

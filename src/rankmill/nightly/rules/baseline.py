@@ -17,11 +17,17 @@ from rankmill.io.stores.read_paths import opened
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.limits import range_of, range_text
 from rankmill.nightly.runs.earlier_runs import NO_VERDICT
-from rankmill.nightly.runs.other_inputs import beside_of, beside_of_job, looks_at
-from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
+from rankmill.nightly.runs.runs import (
+    RecordedMetric,
+    Run,
+    SliceKey,
+    beside_of,
+    beside_of_job,
+    looks_at,
+)
+from rankmill.package import check_stamp
 from rankmill.results.result import PER_QUERY, Result
 from rankmill.sources.nouns import Predictions
-from rankmill.version import check_stamp
 
 # The square of a number of a run is a number.
 LARGEST = 1e150

@@ -1,19 +1,13 @@
 """What broke, where, and by how much: in a line for headlines and chats, the worst first."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date
-from typing import TYPE_CHECKING, Any, TypeAlias
+from datetime import date, datetime
+from typing import Any, TypeAlias
 
 from rankmill.nightly.rules.rules import Rule, parse_rule, percent
 from rankmill.nightly.runs.folder import open_folder
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
+from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
 
 # So many of the last runs are read for the trends of slices, whose rows are not in summaries.
 NIGHTS = 30

@@ -8,7 +8,7 @@ from rankmill.engine.job import BESIDE
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse_all
-from rankmill.nightly.rules.limits import SHARE_OF
+from rankmill.nightly.rules.limits import whole_of
 from rankmill.nightly.rules.rules import HELD, Rule, age_text, percent
 from rankmill.nightly.rules.verdict import RuleOutcome
 
@@ -40,7 +40,7 @@ def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None
         if not change:
             reason = f"{rule.subject} is {value:,}, as in the baseline"
     elif rule.relative:
-        whole = SHARE_OF.get(rule.subject, "predictions")
+        whole = whole_of(rule.subject)
         total = count_of(whole, mine)
         measured = value / total if total else float(value > 0)
         reason = f"{rule.subject} is {value:,}, {percent(measured)} of {total:,} {whole}"

@@ -10,23 +10,16 @@ from rankmill.metrics.aggregates.list_means import ListMean
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.needs import ORDERED_TIES
+from rankmill.results.audit import COUNTS
 from rankmill.semantics.choices import Choices
 
 Range = tuple[float, float]
 
-# A count of the audit -> the count that it is a share of; others are shares of "predictions".
-SHARE_OF = {
-    "queries_predicted": "queries_labelled",
-    "queries_in_both": "queries_labelled",
-    "queries_only_labelled": "queries_labelled",
-    "queries_only_predicted": "queries_predicted",
-    "empty_label_lists": "queries_labelled",
-    "repeated_labels": "labels",
-    "null_labels": "labels",
-    "nonpositive_gains": "labels",
-    "short_lists": "queries_in_both",
-    "queries": "queries_labelled",
-}
+
+def whole_of(subject: str) -> str:
+    """Return the count of the audit that a count is a share of."""
+    one = COUNTS.get("queries_in_both" if subject == "queries" else subject)
+    return "predictions" if one is None else one.of
 
 
 def range_of(metric: Metric) -> Range:
@@ -96,7 +89,7 @@ def reach_of(rule: Any) -> Range:
     """
     if rule.kind != "metric":
         # Other counts are of repeats, which may be more than what they are a share of.
-        of_queries = SHARE_OF.get(rule.subject, "").startswith("queries_")
+        of_queries = whole_of(rule.subject).startswith("queries_")
         return 0.0, 1.0 if rule.measure == "value" and rule.relative and of_queries else math.inf
     low, high = range_of(rule.metric)
     if rule.measure == "value":

@@ -1,7 +1,5 @@
 """A verdict for others: as a line a rule, as Markdown for a pull request, and as JUnit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,8 +8,7 @@ from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, shown_outcomes
-from rankmill.show.writers import write
-from rankmill.version import install
+from rankmill.package import install
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
 
@@ -62,9 +59,7 @@ def markdown(found: Verdict) -> str:
         rows.append(f"| {_MARKS.get(one.word, '❌')} | {' | '.join(cells)} |")
     parts.append("\n".join(rows) + "\n")
     if found.comparison is not None:
-        from rankmill.analysis.compare.view.comparison import view_of as comparison_view
-
-        parts.append(write(comparison_view(found.comparison), "markdown"))
+        parts.append(found.comparison.to_markdown())
     if found.baseline is not None:
         source = markdown_text(str(found.baseline["source"]))
         parts.append(f"Baseline: {source} ({found.baseline['kind']}).\n")

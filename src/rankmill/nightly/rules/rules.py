@@ -67,7 +67,7 @@ class Rule:
         1% is 0.01, and 1h is 3600.
     relative : bool
         Whether the limit is a share: of the baseline, or for the value of a count, of what
-        `SHARE_OF` says.
+        `whole_of` says.
     slices : tuple of (str, str)
         What cuts, and the value of the slice, or "*" for every one.
     confidence : float or None

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details
 from rankmill.errors import RegressionError, UsageError
+from rankmill.nightly.rules.earlier_values import SliceValue
 from rankmill.nightly.rules.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
-from rankmill.nightly.rules.slice_values import SliceValue
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain
 from rankmill.results.provenance import described, rules_of
 from rankmill.results.result import Result
 from rankmill.show.tables import Bad, Cell, Column, Facts, Part, Table, View
-from rankmill.version import stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankmill.nightly.rules.breaches import Night, Trends
     from rankmill.show.pictures import Picture
 
 # The words from the worst on. Bad inputs come first: what was measured on them says little.
@@ -148,25 +145,6 @@ class Verdict(Answer):
         if not self:
             raise RegressionError("\n".join(f"{one.word}: {one.reason}" for one in self.failed))
 
-    def broken(self, trends: Trends) -> list[str]:
-        """Return how far each broken rule is off, one line each, the worst first."""
-        from rankmill.nightly.rules.breaches import broken_words
-
-        return broken_words(self, trends)
-
-    def trend(self, one: RuleOutcome, trends: Trends) -> Sequence[Night]:
-        """Return the runs of what an outcome is about, this one last; none without a history."""
-        from rankmill.nightly.rules.breaches import trend_of
-
-        return trend_of(one, self, trends)
-
-    def before(self, runs: Sequence[Night]) -> float | None:
-        """Return the value of the night before, of the runs that `trend` returns."""
-        from rankmill.nightly.rules.breaches import night_before
-
-        found = night_before(runs)
-        return None if found is None else found[1]
-
     def to_dict(self) -> dict[str, Any]:
         """Return all as dicts, lists, strings and numbers."""
         return {
@@ -191,7 +169,34 @@ class Verdict(Answer):
         return self.comparison._picture()
 
     def _view(self) -> View:
-        return view_of(self)
+        def table() -> Table:
+            columns = [Column("rule"), Column("verdict"), Column("reason")]
+            rows: list[list[Cell]] = [
+                [one.rule, Bad(one.word) if one in self.failed else one.word, one.reason]
+                for one in shown_outcomes(self)
+            ]
+            return Table(columns, rows)
+
+        def facts() -> Facts:
+            headline = Bad(self.headline) if self.failed else self.headline
+            rows: list[tuple[str, str]] = [("verdict", headline)]
+            if self.baseline is not None:
+                rows.append(("baseline", f"{self.baseline['source']} ({self.baseline['kind']})"))
+            rows += [(role, described(one)) for role, one in self.result.inputs.items()]
+            rows += rules_of(self.result.semantics, self.result.scope).items()
+            return Facts([*rows, ("seconds", f"{self.seconds:.2f}")], aligned=False)
+
+        def parts() -> list[Part]:
+            return [table(), *self.notes]
+
+        def exact() -> Table:
+            names = list(RuleOutcome.__dataclass_fields__)
+            rows: list[list[Cell]] = [
+                [getattr(one, name) for name in names] for one in self.outcomes
+            ]
+            return Table([Column(name) for name in names], rows)
+
+        return View(lambda: [*parts(), "", facts()], parts, exact, self.to_dict)
 
 
 def worst(outcomes: list[RuleOutcome]) -> str:
@@ -218,34 +223,3 @@ def _distance(one: RuleOutcome) -> float:
     """Return how far the nearer end of the interval of an outcome is from the limit."""
     ends = [end for end in (one.low, one.high, one.measured) if end is not None]
     return min((abs(end - one.limit) for end in ends), default=0.0)
-
-
-def view_of(found: Verdict) -> View:
-    """Return what is shown of a verdict."""
-
-    def table() -> Table:
-        columns = [Column("rule"), Column("verdict"), Column("reason")]
-        rows: list[list[Cell]] = [
-            [one.rule, Bad(one.word) if one in found.failed else one.word, one.reason]
-            for one in shown_outcomes(found)
-        ]
-        return Table(columns, rows)
-
-    def facts() -> Facts:
-        headline = Bad(found.headline) if found.failed else found.headline
-        rows: list[tuple[str, str]] = [("verdict", headline)]
-        if found.baseline is not None:
-            rows.append(("baseline", f"{found.baseline['source']} ({found.baseline['kind']})"))
-        rows += [(role, described(one)) for role, one in found.result.inputs.items()]
-        rows += rules_of(found.result.semantics, found.result.scope).items()
-        return Facts([*rows, ("seconds", f"{found.seconds:.2f}")], aligned=False)
-
-    def parts() -> list[Part]:
-        return [table(), *found.notes]
-
-    def exact() -> Table:
-        names = list(RuleOutcome.__dataclass_fields__)
-        rows: list[list[Cell]] = [[getattr(one, name) for name in names] for one in found.outcomes]
-        return Table([Column(name) for name in names], rows)
-
-    return View(lambda: [*parts(), "", facts()], parts, exact, found.to_dict)

@@ -1,7 +1,5 @@
 """Which run of a history a system is compared with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple

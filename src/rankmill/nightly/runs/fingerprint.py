@@ -1,7 +1,5 @@
 """Which files a run read: enough to tell later whether they were the same."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The folder of a history, on the disk or in a store: list its files, read and remove them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

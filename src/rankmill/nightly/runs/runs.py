@@ -6,12 +6,10 @@ file, and 10,000 files are read in a fraction of a second. The rows of the table
 file without a summary, as other programs write when they join files, is read by its rows.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -19,23 +17,38 @@ from time import time as seconds_now
 from typing import Any, NamedTuple
 
 from rankmill.columns.seal import DIGITS, seal_of
-from rankmill.errors import InputError
+from rankmill.engine.job import BESIDE, Job
+from rankmill.errors import InputError, UsageError
+from rankmill.metrics.aggregate import aggregate_of, needs_of
+from rankmill.metrics.registry import parse
+from rankmill.package import FORMAT, check_stamp
 from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.metric_names import canonical
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.show.metric_names import canonical
-from rankmill.version import FORMAT, check_stamp
 
 SUMMARY = b"rankmill run"
 """The key of the summary in a footer."""
 CLOCK = 256
 """How many parts of a second the clock in the name of a run counts."""
-
 _NAME = re.compile(r"(\d{8}T\d{12})Z-([0-9a-f]{10})[0-9a-f]{6}")
 _SEALED: tuple[str, ...] = ("run", "time", "system", "by", "slice", "metric", "value")
+
+# Which inputs there were, and the column of the groups of items.
+KEYS = "beside", "item_group"
+
+
 _SEALED += ("standard_error", "effective_queries")
+
+
 _SEALED += ("verdict", "version", "definition", "semantics", "scope", "gain_function")
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 _MICROSECOND = timedelta(microseconds=1)
+
+
 # In a footer, this byte and a length stand between a key and its text.
 _TEXT = b"\x18"
 
@@ -306,3 +319,41 @@ def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
         elif row.get("system") is None and run.slices is not None:
             run.slices[row["by"], row["slice"], row["metric"]] = one
     return list(found.values())
+
+
+def beside_of(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the inputs of a result, or a run, say of it, for its rules; {} without any."""
+    group = inputs.get("items", {}).get("columns", {}).get("group")
+    return _told([name for name in BESIDE if name in inputs], group)
+
+
+def beside_of_job(job: Job) -> dict[str, str]:
+    """Return the same of a job."""
+    return _told(job.beside, job.group)
+
+
+def _told(names: Sequence[str], group: str | None) -> dict[str, str]:
+    found = {"beside": ", ".join(names)} if names else {}
+    return found | ({} if group is None else {"item_group": group})
+
+
+@cache
+def looks_at(metric: str) -> bool:
+    """Return whether what is beside labels and predictions changes what a metric is."""
+    try:
+        asked = parse(metric)
+        whole = getattr(aggregate_of(asked), "whole", False)
+    except UsageError:  # of a version that has other metrics
+        return True
+    return whole or any(need.given for need in needs_of(asked))
+
+
+def heeded(rules: str, metric: str) -> str:
+    """Return the rules of a run, as `rules_text` writes them, that a metric heeds."""
+    return rules if looks_at(metric) else _without(rules)
+
+
+@cache  # of thousands of runs, nearly all count the same
+def _without(rules: str) -> str:
+    told = json.loads(rules)
+    return json.dumps({name: one for name, one in told.items() if name not in KEYS}, sort_keys=True)

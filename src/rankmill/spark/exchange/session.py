@@ -3,7 +3,7 @@
 from typing import Any
 
 from rankmill.errors import InputError, UsageError
-from rankmill.version import install
+from rankmill.package import install
 
 _SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".orc": "orc"}
 _GZ = ".gz"

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
 from rankmill.analysis.statistics.covariate import AdjustedPaired
-from rankmill.analysis.statistics.paired_differences import LARGEST, Paired
-from rankmill.analysis.statistics.weighted_differences import WeightedPaired
+from rankmill.analysis.statistics.paired_differences import LARGEST, Paired, WeightedPaired
 from rankmill.columns.seal import seal_of
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregates.mean import Mean

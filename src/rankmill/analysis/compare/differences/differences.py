@@ -1,7 +1,5 @@
 """The numbers of a comparison, and what each of them means."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -8,9 +8,9 @@ from rankmill.analysis.statistics.bounds import MeanSpread, chance_of_less, leas
 from rankmill.analysis.statistics.covariate import AdjustedPaired, Fit
 from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.outcome import Tested
+from rankmill.analysis.statistics.paired_differences import AnyPaired
 from rankmill.analysis.statistics.ratios import Pair, largest_ratio, least_ratio
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, too_few
-from rankmill.analysis.statistics.weighted_differences import AnyPaired
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
 from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.registry import parse

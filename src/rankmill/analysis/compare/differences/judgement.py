@@ -21,9 +21,9 @@ from rankmill.analysis.compare.differences.differences import (
 from rankmill.analysis.compare.differences.intervals import of_alike, relative, relative_ends_of
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
 from rankmill.analysis.statistics.bounds import MeanSpread, chance_of_less, least_mean
-from rankmill.analysis.statistics.corrections import correct
 from rankmill.analysis.statistics.covariate import AdjustedPaired
-from rankmill.analysis.statistics.outcome import Tested
+from rankmill.analysis.statistics.outcome import Tested, correct
+from rankmill.analysis.statistics.paired_differences import AnyPaired, WeightedPaired
 from rankmill.analysis.statistics.significance import (
     RESAMPLED,
     TESTS,
@@ -34,7 +34,6 @@ from rankmill.analysis.statistics.significance import (
     too_few,
     tukey,
 )
-from rankmill.analysis.statistics.weighted_differences import AnyPaired, WeightedPaired
 from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
 

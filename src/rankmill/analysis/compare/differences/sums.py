@@ -7,8 +7,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rankmill.analysis.statistics.clusters import ClusteredMean, ClusteredPaired, of_clusters
-from rankmill.analysis.statistics.paired_differences import Paired, merged, paired_of
-from rankmill.analysis.statistics.weighted_differences import AnyPaired, WeightedPaired
+from rankmill.analysis.statistics.paired_differences import (
+    AnyPaired,
+    Paired,
+    WeightedPaired,
+    merged,
+    paired_of,
+)
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 

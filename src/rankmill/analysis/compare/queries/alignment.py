@@ -12,6 +12,7 @@ from rankmill.columns.numbers import floats_of
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
+from rankmill.matching.lookup import look_up
 from rankmill.metrics.texts import OF_BASELINE
 from rankmill.results.result import WEIGHT, CountedQueries, Result
 
@@ -161,6 +162,20 @@ def _joined_ids(
     place[np.concatenate(rows)] = np.arange(sum(map(len, rows)))
     kinds = {one.schema.field(0).type for one in tables}
     return ids_to_arrow(take_ids(join_ids(parts), place), kinds), rows
+
+
+def rows_in_both(
+    one: pa.ChunkedArray, other: pa.ChunkedArray, name: str
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the rows of the ids that are in two columns, those of the same ids in the other.
+
+    With them is the first row of the other column, which is called `name`, that repeats an id; -1
+    if none does.
+    """
+    lookup, repeated = look_up(to_ids(other.combine_chunks(), name))
+    places = lookup.find(to_ids(one.combine_chunks(), "the query ids"))
+    rows = np.flatnonzero(places >= 0)
+    return rows, places[rows], repeated
 
 
 def _ids(column: Any) -> Ids:

@@ -278,6 +278,10 @@ class Reading(NamedTuple):
     threads: int | None = None
     progress: Progress | bool | None = None
 
+    def workers(self) -> Workers:
+        """Return a pool of so many threads."""
+        return Workers(self.threads)
+
 
 def join_runs(
     job: Job,
@@ -312,7 +316,7 @@ def join_runs(
     systems = score_systems(job, labels, ordered, *reading, catalogue, facts)
     states: dict[str, State] = {}
     without: dict[str, dict[str, LeftOut | str]] = {}
-    with closing(systems), Workers(reading.threads) as workers:
+    with closing(systems), reading.workers() as workers:
         for one in systems:
             results[one.name] = one.result
             if one.tally.job.part:

@@ -22,26 +22,28 @@ from rankmill.analysis.compare.differences.differences import (
     read_by_metric,
     winner_of,
 )
-from rankmill.analysis.compare.differences.slice_tables import (
+from rankmill.analysis.compare.view.tables import (
     Explain,
+    board_parts,
     loss_tables,
     moved_tables,
     pair_tables,
+    paper_parts,
     slice_tables,
+    tests_of,
 )
-from rankmill.analysis.compare.view.paper import board_parts, paper_parts, tests_of
 from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.errors import plural
 from rankmill.metrics.registry import parse
+from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.results.slices import UNKNOWN
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
-from rankmill.version import stamp
+from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View, view_of_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -220,13 +222,6 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
         ]
         return [*tables, notes, *more]
 
-    def screen() -> list[Part]:
-        apart = ([*block, ""] for block in blocks() if block)
-        return [part for block in apart for part in block] + [_facts(found)]
-
-    def page() -> list[Part]:
-        return [part for block in blocks() for part in block]
-
     def content() -> dict[str, Any]:
         content = found.to_dict()
         if explain is not None:
@@ -245,7 +240,7 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
         )
         return [*tables, *(part for block in (*more, *moved) for part in block)]
 
-    return View(screen, page, lambda: _exact(found), content, paper)
+    return view_of_blocks(blocks, lambda: _facts(found), lambda: _exact(found), content, paper)
 
 
 def leaderboard_parts(found: Comparison) -> list[Part]:

@@ -1,7 +1,5 @@
 """Pictures of a comparison: intervals of differences, how those of queries spread, and slices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
@@ -20,17 +18,16 @@ from rankmill.analysis.compare.differences.differences import (
     Settings,
     Slice,
 )
-from rankmill.analysis.compare.differences.slice_tables import slice_text
 from rankmill.analysis.compare.differences.sums import Sums, SystemColumn
+from rankmill.analysis.compare.view.tables import slice_text
 from rankmill.analysis.statistics.paired_differences import Paired
 from rankmill.io.inert_text import brief
+from rankmill.semantics.metric_names import side_text
 from rankmill.show import charts
 from rankmill.show.charts import CLASSES, ROW, Dot, Ends, Series
 from rankmill.show.marks import Drawing, Text
-from rankmill.show.metric_names import side_text
-from rankmill.show.pictures import Key, Panel, Picture, compose
+from rankmill.show.pictures import Key, Panel, Picture, compose, picture_of_lines
 from rankmill.show.scales import scale_of, scale_of_counts, tick_texts
-from rankmill.show.value_lines import picture_of_lines
 
 MOST_ROWS = 40
 """The most intervals in a panel."""

@@ -1,0 +1,90 @@
+"""The package: its version, that of what it writes, and how it hands its public names on.
+
+Public names are those of the modules that define them, which are loaded on first use.
+"""
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from rankmill.errors import InputError
+
+__all__ = ["FORMAT", "__version__", "check_stamp", "handed_on", "install", "public", "stamp"]
+
+__version__ = "0.9.0"
+
+#: The version of the JSON of all outcomes, of tables of queries, and of the runs of a history.
+#: Raise it when a key changes its meaning; what an earlier version wrote is still read.
+FORMAT = 1
+
+
+def stamp() -> dict[str, Any]:
+    """Return the keys with which all that is written for later begins."""
+    return {"rankmill": __version__, "format": FORMAT}
+
+
+def check_stamp(told: Mapping[str, Any], source: str) -> None:
+    """Raise InputError if a later version of rankmill wrote what this one reads.
+
+    Examples
+    --------
+    >>> check_stamp({"rankmill": "7.0", "format": 9}, "old.json")
+    Traceback (most recent call last):
+        ...
+    rankmill.errors.InputError: old.json is of format 9, which rankmill 7.0 wrote; ...
+    """
+    found = told.get("format", 1)
+    if not isinstance(found, int) or found > FORMAT:
+        wrote = told.get("rankmill") or "another version"
+        raise InputError(
+            f"{source} is of format {found!r}, which rankmill {wrote} wrote; this is rankmill "
+            f"{__version__}, which reads formats up to {FORMAT}: read it with rankmill {wrote} or "
+            "newer"
+        )
+
+
+def install(extra: str | None = None) -> str:
+    """Return how to install rankmill, with an extra, as help and errors say it.
+
+    No package index has it yet; the pages say the same, which a test holds.
+    """
+    what = "." if extra is None else f"'.[{extra}]'"
+    return f"pip install {what} in a checkout of rankmill"
+
+
+def handed_on(
+    module: str, homes: Mapping[str, str], modules: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a module that hands names on.
+
+    Parameters
+    ----------
+    module : str
+        The name of the module.
+    homes : mapping
+        Public name -> the module below rankmill that defines it.
+    modules : collection of str
+        The public modules within the module.
+    """
+
+    def find(name: str) -> Any:
+        from importlib import import_module
+
+        if name in modules:
+            return import_module(f"{module}.{name}")
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = getattr(import_module(f"rankmill.{homes[name]}"), name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    def names() -> list[str]:
+        own = (name for name in vars(sys.modules[module]) if name.startswith("__"))
+        return sorted({*homes, *modules, *own})
+
+    return find, names
+
+
+def public(name: str) -> Any:
+    """Return a public function or class by its name, for those that stand below its module."""
+    return getattr(sys.modules["rankmill"], name)
