@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from numba.core.caching import CompileResultCacheImpl, UserProvidedCacheLocator
 
 from cli_runs import process_on_a_terminal, write_dump
-from rankmill.kernels import jit
+from rankmill.kernels import jit, saved
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
@@ -118,13 +117,17 @@ print(compiled_so_far().compiled)
 USED = """
 import sys
 from rankmill.cli import main
-from rankmill.kernels import jit
+from rankmill.kernels import saved
+used, place_of = [], saved.place_of
+def noted(*arguments):
+    used.append(place_of(*arguments))
+    return used[-1]
+saved.place_of = noted
 try:
     main(["warmup"], prog_name="rankmill")
 finally:
-    for kernel in jit._dispatchers.values():
-        for kinds in kernel.overloads:
-            print(kernel._cache._place(kinds, kernel.targetctx.codegen())[0])
+    for place in used:
+        print(place.path)
 """
 
 
@@ -141,17 +144,17 @@ def printed(code: str, folder: Path, cache: Path | None = None) -> list[str]:
     return answer.stdout.splitlines()
 
 
-@pytest.mark.skipif(not jit._numba_is_as_known(), reason="numba has a cache of its own")
+@pytest.mark.skipif(not jit._numba_is_known(), reason="numba has a cache of its own")
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_after_a_warmup_nothing_is_compiled(tmp_path, every):
+def test_after_a_warmup_nothing_is_compiled(tmp_path, every, monkeypatch):
     said, kept_in, *used = printed(USED, tmp_path)
     compiled, loaded = map(int, re.findall(r"\d+(?= kernels,| were there)", said))
     assert compiled + loaded == len(set(used)) > 30
     assert kept_in == f"kept in {Path(used[0]).parent}"
 
     cache = tmp_path / "cache"
-    folder = cache / UserProvidedCacheLocator.get_suitable_cache_subpath(jit.__file__)
-    folder.mkdir(parents=True)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    folder = Path(saved.folder_of(os.path.dirname(jit.__file__)))
     for path in used:
         shutil.copy(path, folder)
     before = sorted(folder.iterdir())
@@ -169,34 +172,30 @@ def test_a_terminal_is_told_of_a_long_compilation(tmp_path, monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_is_one_warning(monkeypatch):
-    monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])  # so no folder is found
+    def fails(directory):
+        raise RuntimeError("no folder for them can be written to")
+
+    monkeypatch.setattr(saved, "folder_of", fails)
+    assert results_with_one_warning(monkeypatch, "set NUMBA_CACHE_DIR to a folder that you") == []
+
+
+def test_a_kernel_that_cannot_be_saved_is_one_warning_too(monkeypatch, tmp_path):
+    def fails(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(saved, "save", fails)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    (folder,) = results_with_one_warning(monkeypatch, "No space left on device")
+    assert os.listdir(folder) == []
+
+
+def results_with_one_warning(monkeypatch, text):
+    """Compile two kernels, and return the folders that have some."""
     monkeypatch.setattr(jit, "_warned", [])
-    monkeypatch.setattr(jit, "_dispatchers", {})
-    kernels = [jit.kernel(function) for function in (lambda a: a + 1, lambda a: a + 2)]
-    with pytest.warns(RuntimeWarning, match="set NUMBA_CACHE_DIR to a folder that you") as caught:
+    monkeypatch.setattr(jit, "_record", jit._Record())
+    kernels = [jit.heavy_kernel(function) for function in (lambda a: a + 1, lambda a: a + 2)]
+    with pytest.warns(RuntimeWarning, match=text) as caught:
         assert [kernel(1) for kernel in kernels] == [2, 3]
     assert len(caught) == 1
-    assert jit.compiled_so_far().folders == []
-
-
-def test_a_kernel_that_cannot_be_saved_is_one_warning_too(monkeypatch):
-    class Full:
-        """A compiled function that works after its first call, which fails to save it."""
-
-        def __init__(self, function):
-            self.function = function
-            self.calls = 0
-
-        def __call__(self, *arguments):
-            self.calls += 1
-            if self.calls == 1:
-                raise OSError(28, "No space left on device")
-            return self.function(*arguments)
-
-    monkeypatch.setattr(jit, "njit", lambda **options: Full)
-    monkeypatch.setattr(jit, "_warned", [])
-    monkeypatch.setattr(jit, "_dispatchers", {})
-    kernels = [jit.kernel(function) for function in (lambda a: a + 1, lambda a: a + 2)]
-    with pytest.warns(RuntimeWarning, match="No space left on device") as caught:
-        assert [kernel(1) for kernel in kernels] == [2, 3]
-    assert len(caught) == 1
+    assert jit.compiled_so_far().compiled == 2
+    return jit.compiled_so_far().folders

@@ -12,13 +12,12 @@ from typing import Any
 
 import numba
 from numba.core import config
-from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 from numba.core.ir import Assign, Const, Expr
 from numba.core.types import Integer
 
-from rankmill.kernels.jit import compile_beside
+from rankmill.kernels.jit import compile_beside, lock
 
 # Argument of a function -> what it receives for query q.
 VALUES = {
@@ -96,7 +95,7 @@ def compiled(
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return None, ""
     wide: list[str] = []
-    with global_compiler_lock:
+    with lock:
         try:
             plain: Any = function
             options: dict[str, Any] = {"nogil": True, "boundscheck": True}
@@ -108,12 +107,11 @@ def compiled(
             wide = wide if isinstance(function, Dispatcher) else _watch_integers(inner)
             # The loop allocates nothing, and to count references would take most of its time.
             whole = jit(nogil=True, _nrt=False)(loop_over(inner, taken, parameters, content))
-            compile_beside(loop_over, whole, tuple(map(numba.typeof, arguments)), whose, content)
+            return compile_beside(loop_over, whole, arguments, whose, content), ""
         except Exception as error:  # numba fails in many ways
             if wide:
                 raise ArithmeticError(wide[0]) from None
             return None, _in_short(error)
-    return whole, ""
 
 
 # What takes integers beyond 64 bits, where compiled code is silent and wrong.

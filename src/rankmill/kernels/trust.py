@@ -30,6 +30,16 @@ def check_folder(path: str, named: str) -> None:
         path = above
 
 
+def check_files(folder: str) -> None:
+    """Raise RuntimeError if others can write to a folder of NUMBA_CACHE_DIR, or a file in it."""
+    check_folder(os.path.realpath(folder), os.environ.get("NUMBA_CACHE_DIR", ""))
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        reason = why_unsafe(path)
+        if reason is not None:
+            raise RuntimeError(f"{path} {reason}, whose code would run as yours")
+
+
 def why_unsafe(
     file: int | str, found: os.stat_result | None = None, *, shared: bool = False
 ) -> str | None:
