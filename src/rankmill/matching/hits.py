@@ -18,7 +18,7 @@ from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_graded, group_patterns
 from rankmill.matching.gains import powers
-from rankmill.matching.label_lists import LabelLists
+from rankmill.matching.label_lists import NO_GAINS, LabelLists
 
 
 class Hits(NamedTuple):
@@ -189,6 +189,13 @@ def of_least_gain(hits: Hits, least: float) -> Hits:
         label_offsets=label_offsets,
         label_gains=hits.label_gains[kept_labels],
     )
+
+
+def without_gains(hits: Hits) -> Hits:
+    """The same hits and labels, all of gain 1."""
+    if not len(hits.label_gains):
+        return hits
+    return hits._replace(gains=np.ones(len(hits.ranks)), label_gains=NO_GAINS)
 
 
 def among_judged(hits: Hits) -> Hits:
