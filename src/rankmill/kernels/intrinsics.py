@@ -6,6 +6,7 @@ from numba.core import config, types
 from numba.extending import intrinsic
 
 ALL_ONES = (1 << 64) - 1
+LANES = 16
 BYTE_POINTER = ir.IntType(8).as_pointer()
 
 
@@ -44,6 +45,27 @@ def first_marked(context, word):
 
 
 @intrinsic
+def equal_among(context, keys, start, key):
+    """Return a bit for each of the `LANES` uint64 from keys[start] on that is equal to `key`.
+
+    All of them are compared at once, without a branch. There must be so many.
+    """
+
+    def generate(context, builder, signature, arguments):
+        lanes = ir.VectorType(ir.IntType(64), LANES)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), lanes.as_pointer())
+        some = builder.load(address, align=8)
+        nothing, number = ir.Constant(lanes, ir.Undefined), ir.IntType(32)
+        one = builder.insert_element(nothing, arguments[2], ir.Constant(number, 0))
+        first = ir.Constant(ir.VectorType(number, LANES), [0] * LANES)
+        equal = builder.icmp_unsigned("==", some, builder.shuffle_vector(one, nothing, first))
+        return builder.zext(builder.bitcast(equal, ir.IntType(LANES)), ir.IntType(64))
+
+    return types.uint64(keys, types.intp, types.uint64), generate
+
+
+@intrinsic
 def prefetch(context, array, index):
     """Load array[index] into the cache ahead of its use; any index is safe."""
 
@@ -73,6 +95,10 @@ def _first_marked(word):
     return ((int(word) & -int(word)).bit_length() - 1) >> 3
 
 
+def _equal_among(keys, start, key):
+    return np.uint64(sum(1 << i for i in range(LANES) if keys[start + i] == key))
+
+
 def _prefetch(array, index):
     pass
 
@@ -81,7 +107,8 @@ PLAIN = {
     fold: _fold,
     count_ones: _count_ones,
     first_marked: _first_marked,
+    equal_among: _equal_among,
     prefetch: _prefetch,
 }
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
-    fold, count_ones, first_marked, prefetch = PLAIN.values()  # type: ignore[assignment]
+    fold, count_ones, first_marked, equal_among, prefetch = PLAIN.values()  # type: ignore[assignment]

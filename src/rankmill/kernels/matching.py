@@ -2,11 +2,21 @@
 
 import numpy as np
 
-from rankmill.kernels.identity import AHEAD, MULTIPLIER, STRING, TOP_BIT, home, same, shift_of
-from rankmill.kernels.intrinsics import prefetch
+from rankmill.kernels.identity import (
+    AHEAD,
+    MULTIPLIER,
+    ONE,
+    STRING,
+    TOP_BIT,
+    home,
+    same,
+    shift_of,
+)
+from rankmill.kernels.intrinsics import LANES, count_ones, equal_among, prefetch
 from rankmill.kernels.jit import helper, kernel
 
-# Lists up to this length find equal ids by a prefix of their keys, longer ones by hash tables.
+# Lists up to LANES compare all ids at once. Those up to this length find equal ids by a prefix of
+# their keys, longer ones by hash tables.
 SMALL = 128
 PREFIXES = 1024
 PREFIX_SHIFT = np.uint64(54)
@@ -19,6 +29,28 @@ def table_for(length):
     while capacity < 2 * length:
         capacity *= 2
     return np.full(capacity, -1, np.int64)
+
+
+@helper
+def first_bits(count):
+    """Return a word whose first `count` bits are set, of 64."""
+    return (ONE << np.uint64(count)) - ONE
+
+
+@helper
+def lowest_bit(word):
+    """Return the place of the first bit that is set in a word, which is not 0."""
+    return np.int64(count_ones((word & (~word + ONE)) - ONE))
+
+
+@helper
+def repeats_among(keys, start, end):
+    """Return a bit for each key of a short list that repeats an earlier one."""
+    repeats = np.uint64(0)
+    for i in range(start, end):
+        equal = equal_among(keys, start, keys[i])
+        repeats |= equal & (equal - ONE)
+    return repeats & first_bits(end - start)
 
 
 @helper
@@ -130,6 +162,29 @@ def match_lists(
             repeats += more[1]
             out_offsets[q + 1] = hits
             continue
+        short = max(end - start, last - first) <= LANES and not mixed
+        if short and max(start - len(item_keys), first - len(label_keys)) <= -LANES:
+            again = repeats_among(item_keys, start, end)
+            met = np.uint64(0)
+            for label in range(first, last):
+                met |= equal_among(item_keys, start, label_keys[label])
+            met &= first_bits(min(limit, end - start))
+            if not repeats_count:
+                met &= ~again
+            same_text = not text or again == 0
+            while met != 0 and same_text:
+                i = start + lowest_bit(met)
+                label = first + lowest_bit(equal_among(label_keys, first, item_keys[i]))
+                same_text = not text or same(labels, label, items, i)
+                out_ranks[hits] = i - start + 1
+                out_labels[hits] = label
+                hits += 1
+                met &= met - ONE
+            if same_text:  # else two strings may have the same key
+                repeats += np.int64(count_ones(again))
+                out_offsets[q + 1] = hits
+                continue
+            hits = out_offsets[q]
         crowded = False  # whether two labels of the list have the same prefix
         shift = first - before
         for label in range(first, last):
