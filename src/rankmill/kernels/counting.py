@@ -14,16 +14,23 @@ from rankmill.kernels.jit import kernel
 
 @kernel
 def count_direct(offsets, keys, ranks, repeat, cutoffs, lowest, out_counts):
-    """Count integers in int64[b, n]; the place of one is its key - `lowest`."""
+    """Count integers in int64[n, b]; the row of one is its key - `lowest`."""
     given = len(ranks) > 0
     some = len(repeat) > 0
+    end = cutoffs[-1]
+    columns = len(cutoffs)
+    last = len(keys) - 1
     for q in range(len(offsets) - 1):
-        i = offsets[q]
-        for column in range(len(cutoffs)):
-            counts, cutoff = out_counts[column], cutoffs[column]
-            while i < offsets[q + 1] and (ranks[i] if given else i - offsets[q] + 1) <= cutoff:
-                counts[np.int64(keys[i] - lowest)] += not (some and repeat[i])
-                i += 1
+        column = 0
+        for i in range(offsets[q], offsets[q + 1]):
+            rank = ranks[i] if given else i - offsets[q] + 1
+            if rank > end:
+                break
+            while rank > cutoffs[column]:
+                column += 1
+            prefetch(out_counts, np.int64(keys[min(last, i + AHEAD)] - lowest) * columns)
+            if not (some and repeat[i]):
+                out_counts[np.int64(keys[i] - lowest), column] += 1
 
 
 @kernel

@@ -105,6 +105,7 @@ def match_lists(
     items,
     limit,
     repeats_count,
+    needs_repeats,
     seed,
     out_offsets,
     out_ranks,
@@ -116,7 +117,7 @@ def match_lists(
     item is a hit if it is a label of its list and among the first `limit` items; a repeated item
     is a hit only if `repeats_count`. Writes the rank (from 1) and the index of the label of each
     hit, by rank within a list, and the offsets of each list's hits. Returns the number of hits and
-    the number of repeats.
+    the number of repeats, which may be too low unless `needs_repeats`.
     """
     hits = np.int64(0)  # a literal 0 would compile _match_long_list once more
     repeats = 0
@@ -164,13 +165,12 @@ def match_lists(
             continue
         short = max(end - start, last - first) <= LANES and not mixed
         if short and max(start - len(item_keys), first - len(label_keys)) <= -LANES:
-            again = repeats_among(item_keys, start, end)
+            again = repeats_among(item_keys, start, end) if needs_repeats else np.uint64(0)
             met = np.uint64(0)
             for label in range(first, last):
-                met |= equal_among(item_keys, start, label_keys[label])
+                equal = equal_among(item_keys, start, label_keys[label])
+                met |= equal if repeats_count else equal & (~equal + ONE)
             met &= first_bits(min(limit, end - start))
-            if not repeats_count:
-                met &= ~again
             same_text = not text or again == 0
             while met != 0 and same_text:
                 i = start + lowest_bit(met)

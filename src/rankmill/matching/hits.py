@@ -74,12 +74,13 @@ def match(
     *,
     rows: np.ndarray | None = None,
     repeats_count: bool = False,
+    needs_repeats: bool = True,
 ) -> Hits:
     """Match lists of items with the label lists at `rows`, up to rank `limit`.
 
     Row -1 has no labels; without `rows`, list q is matched with label list q. Labels are read where
     they lie: copying them together would take longer than matching. A repeat of an earlier item of
-    its list is no hit, unless `repeats_count`.
+    its list is no hit, unless `repeats_count`. Without `needs_repeats` they may not be counted.
     """
     prediction_counts = lengths_of(offsets)
     if rows is None:
@@ -100,6 +101,7 @@ def match(
         items,
         limit,
         repeats_count,
+        needs_repeats,
         SEED,
         hit_offsets,
         ranks,

@@ -86,15 +86,12 @@ class ItemCounter:
 
 
 class _Direct:
-    """Counts of integers from `lowest` on.
-
-    A row for each cutoff, as nearly all items stand in one, which the CPU cache then holds.
-    """
+    """Counts of integers from `lowest` on."""
 
     def __init__(self, columns: int, room: Room) -> None:
         self._room = room
         self._lowest = 0
-        self._counts = np.zeros((columns, 0), np.int64)
+        self._counts = np.zeros((0, columns), np.int64)
         self._kind = SIGNED
         self._seen = 0
 
@@ -104,9 +101,9 @@ class _Direct:
             return False
         numbers = items.keys.view(np.int64) if items.kind == SIGNED else items.keys
         lowest, highest = int(numbers.min()), int(numbers.max())
-        if size := self._counts.shape[1]:
+        if len(self._counts):
             lowest = min(lowest, self._lowest)
-            highest = max(highest, self._lowest + size - 1)
+            highest = max(highest, self._lowest + len(self._counts) - 1)
         self._seen += len(numbers)
         if highest - lowest >= max(SMALLEST, WIDEST * self._seen) or highest >= 1 << 63:
             return False
@@ -121,26 +118,26 @@ class _Direct:
 
     def _widen(self, lowest: int, highest: int) -> bool:
         """Make room for more integers; above them by a half, as the next block may have more."""
-        columns, size = self._counts.shape
+        size, columns = self._counts.shape
         if size and lowest == self._lowest and highest < lowest + size:
             return True
         rows = highest - lowest + 1 + ((highest - lowest) // 2 if size else 0)
         if not self._room.take(2 * 8 * columns * (rows - size), anyway=rows <= LEAST):
             return False
-        wide = np.zeros((columns, rows), np.int64)
-        wide[:, self._lowest - lowest :][:, :size] = self._counts
+        wide = np.zeros((rows, columns), np.int64)
+        wide[self._lowest - lowest :][:size] = self._counts
         self._lowest, self._counts = lowest, wide
         return True
 
     def counts(self) -> tuple[Ids, np.ndarray]:
         """Return the items that were found, and their counts."""
-        there = np.flatnonzero(self._counts.any(axis=0))
+        there = np.flatnonzero(self._counts.any(axis=1))
         keys = (there + self._lowest).view(np.uint64)
-        return Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, SIGNED), self._counts.T[there]
+        return Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, SIGNED), self._counts[there]
 
     def clear(self) -> None:
         """Free the table."""
-        self._counts = self._counts[:, :0].copy()
+        self._counts = self._counts[:0].copy()
 
 
 class _Hashed:
