@@ -75,7 +75,10 @@ def test_gains_do_not_matter_to_metrics_that_see_none():
     labels, predictions = sides([1.0, 2.0, 3.5])
     lists = predictions.set_column(1, "items", pa.array([[*range(q % 7 + 1)] for q in range(300)]))
     every = labels.append_column("one", pa.array(np.ones(len(labels))))
-    given, plain = every.drop(["one"]), every.drop(["gain"]).rename_columns(["query", "item", "gain"])
+    given, plain = (
+        every.drop(["one"]),
+        every.drop(["gain"]).rename_columns(["query", "item", "gain"]),
+    )
     semantics = {"unpredicted": "skip", "unlabelled": "skip", "no_relevant": "skip"}
     for side in ([{}], [{"per_query": True}]):
         found, expected = (

@@ -332,7 +332,7 @@ class Metric:
 
     @property
     def sees_gains(self) -> bool:
-        """Whether more matters to it than which predictions are hits, and how many labels there are.
+        """Whether more matters to it than which predictions are hits, and the number of labels.
 
         The kernels of metrics with ``rel`` look at no gains, as that says what is a hit.
         """
