@@ -11,6 +11,8 @@ from rankmill.engine import shared_patterns
 from rankmill.matching import hits as hits_of
 from rankmill.matching.hits import Hits, group_hits, join_patterns
 from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.registry import REGISTRY, is_defined, parse
+from rankmill.semantics.choices import DEFAULT
 
 METRICS = "map@5,ndcg@5,recall@3,judged@4,bpref,err@5,rbp@5,first_hit,dcg"
 # Lists without predictions count in it, so that each query stands for itself where gains differ.
@@ -63,6 +65,27 @@ def test_each_pattern_is_computed_once(monkeypatch):
     )
     told(labels, batches(predictions, 7), threads=1)
     assert len(added) == len(METRICS.split(","))  # and not for each of 43 blocks
+
+
+def test_gains_do_not_matter_to_metrics_that_see_none():
+    defined = [parse(one.example) for one in REGISTRY.values() if one.kernel]
+    defined = [one for one in defined if is_defined(one, DEFAULT) and one.spec.gains != "subtopics"]
+    blind = [one.text for one in defined if not one.sees_gains]
+    assert {"map", "precision@10", "recall", "first_hit", "rbp", "num_rel_ret"} <= {*blind}
+    labels, predictions = sides([1.0, 2.0, 3.5])
+    lists = predictions.set_column(1, "items", pa.array([[*range(q % 7 + 1)] for q in range(300)]))
+    every = labels.append_column("one", pa.array(np.ones(len(labels))))
+    given, plain = (
+        every.drop(["one"]),
+        every.drop(["gain"]).rename_columns(["query", "item", "gain"]),
+    )
+    semantics = {"unpredicted": "skip", "unlabelled": "skip", "no_relevant": "skip"}
+    for side in ([{}], [{"per_query": True}]):
+        found, expected = (
+            rankmill.evaluate(one, lists, blind, semantics=semantics, **side[0]).to_dict()
+            for one in (given, plain)
+        )
+        assert found["metrics"] == expected["metrics"]
 
 
 @pytest.mark.parametrize("graded", [False, True])

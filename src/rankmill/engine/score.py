@@ -14,12 +14,20 @@ from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.job import Job
 from rankmill.engine.segments import Key
-from rankmill.engine.shared_patterns import WORTH_GROUPING, SharedPatterns
+from rankmill.engine.shared_patterns import WORTH_GROUPING, Kind, SharedPatterns
 from rankmill.engine.slices import moments_of, places_of, update_slices, ways_at
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.catalogue import KnownItems
-from rankmill.matching.hits import Hits, Patterns, alone, group_hits, match, match_judged
+from rankmill.matching.hits import (
+    Hits,
+    Patterns,
+    alone,
+    group_hits,
+    match,
+    match_judged,
+    without_gains,
+)
 from rankmill.matching.index import NO_COUNTS, LabelIndex
 from rankmill.matching.order import arrange
 from rankmill.matching.scope_filter import within
@@ -210,7 +218,7 @@ def _scored(
     queries whose lists have a value of their own. What others score, if they count at all, is not
     for a metric to say.
     """
-    matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
+    matched: dict[tuple[Kind, bool], tuple[Matched, Patterns | None]] = {}
     aggregates: dict[str, Aggregate] = {}
     kept: dict[str, np.ndarray] = {}
     each: dict[str, ScoredBlock] = {}
@@ -220,18 +228,19 @@ def _scored(
         if asked.metric.spec.kernel:
             needed = judged if asked.metric.needs_judged else None
             hits = needed or whole.hits
-            # Without gains, all metrics take the same groups of queries.
+            # Metrics that see no gains take the same groups of queries, which are few.
+            graded = len(hits.label_gains) > 0 and asked.metric.sees_gains
             counts_empty = asked.metric.counts_empty
-            apart = counts_empty and (len(hits.label_gains) > 0 or not own.all())
-            kind = needed is None, apart
-            if kind not in matched:
-                matched[kind] = _matched(whole.lists, hits, job, whole.order, apart)
+            apart = counts_empty and (graded or not own.all())
+            kind = needed is not None, graded
+            if (kind, apart) not in matched:
+                hits = hits if graded else without_gains(hits)
+                matched[kind, apart] = _matched(whole.lists, hits, job, whole.order, apart)
                 if shared is not None and shared.means and not apart:
-                    graded = len(hits.label_gains) > 0
-                    shared.add((needed is not None, graded), cast(Patterns, matched[kind][1]))
+                    shared.add(kind, cast(Patterns, matched[kind, apart][1]))
             if shared is not None and name in shared.means:
                 continue
-            one, patterns = matched[kind]
+            one, patterns = matched[kind, apart]
             values = _values(one, patterns, whole, asked.metric)
             micro = micro_of(one, asked.metric)
             if counts_empty:

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 
 from rankmill.engine.job import Job
 from rankmill.matching.hits import Patterns, join_patterns
+from rankmill.matching.label_lists import LabelLists
 from rankmill.metrics.aggregate import Aggregate, AggregateSettings
 from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.base import Metric
 from rankmill.metrics.values import Matched
 
 # To group queries with gains takes as long as so many metrics of all of them.
@@ -14,7 +16,7 @@ WORTH_GROUPING = 4
 # Patterns wait for those of later blocks until there are so many of them.
 MOST = 1 << 14
 
-# Whether hits are among all judged items, and whether labels have gains.
+# Whether hits are among all judged items, and whether their gains matter.
 Kind = tuple[bool, bool]
 
 
@@ -28,12 +30,12 @@ class SharedPatterns:
     job : Job
     empty : dict of str to Aggregate
         The aggregates of the job, to which no block is added yet.
-    judged : bool
-        Whether the hits among all judged items are others than those among labels.
+    labels : LabelLists
+        Those that the hits of all blocks are of.
     """
 
-    def __init__(self, job: Job, empty: Mapping[str, Aggregate], *, judged: bool) -> None:
-        self.job, self.judged = job, judged
+    def __init__(self, job: Job, empty: Mapping[str, Aggregate], labels: LabelLists) -> None:
+        self.job, self._labels = job, labels
         each = job.keep_values or job.cuts or job.terms  # then each query needs its own value
         each = each or len(job.asked) < WORTH_GROUPING
         self.means = {
@@ -54,6 +56,12 @@ class SharedPatterns:
         waiting.add(kind, [patterns])
         self._free.append(waiting)
 
+    def kind(self, metric: Metric) -> Kind:
+        """Return which patterns a metric is a function of."""
+        judged = self._labels.judged if metric.needs_judged else None
+        gains = (judged or self._labels).gains
+        return judged is not None, len(gains) > 0 and metric.sees_gains
+
     def close(self) -> Mapping[str, Aggregate]:
         """Return the means over all patterns."""
         last = _Waiting(self)
@@ -71,7 +79,8 @@ class _Waiting:
     """The patterns of some blocks, and the means over those that wait no more."""
 
     def __init__(self, shared: SharedPatterns) -> None:
-        self._job, self._judged = shared.job, shared.judged
+        self._job = shared.job
+        self._kinds = {name: shared.kind(shared.job.asked[name].metric) for name in shared.means}
         self.means = dict(shared.means)
         self.patterns: defaultdict[Kind, list[Patterns]] = defaultdict(list)
 
@@ -89,9 +98,9 @@ class _Waiting:
         """Add the values of all metrics of this kind."""
         matched = Matched(patterns.hits, self._job.semantics, self._job.gain_function)
         for name, mean in self.means.items():
-            metric = self._job.asked[name].metric
-            if (metric.needs_judged and self._judged) == kind[0]:
-                self.means[name] = mean.add(matched.values(metric), patterns.counts)
+            if self._kinds[name] == kind:
+                values = matched.values(self._job.asked[name].metric)
+                self.means[name] = mean.add(values, patterns.counts)
 
 
 def _is_function_of_patterns(asked: AggregateSettings) -> bool:

@@ -89,7 +89,7 @@ class Tally:
         self.audit = audit.empty()
         self.counts = Counter[str]()
         self.empty = job.aggregates()
-        self.shared = SharedPatterns(job, self.empty, judged=index.labels.judged is not None)
+        self.shared = SharedPatterns(job, self.empty, index.labels)
         self.aggregates = {
             name: one.merge(self.empty[name]) for name, one in self.before.aggregates.items()
         }

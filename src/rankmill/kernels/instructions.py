@@ -9,6 +9,15 @@ from numba.extending import intrinsic
 from rankmill.kernels import intrinsics
 
 BYTE_POINTER = ir.IntType(8).as_pointer()
+PLACE = ir.IntType(32)
+
+
+def _in_all(builder, value, count):
+    """Return a vector that holds a number at each of its places."""
+    nothing = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
+    first = builder.insert_element(nothing, value, PLACE(0))
+    places = ir.Constant(ir.VectorType(PLACE, count), [0] * count)
+    return builder.shuffle_vector(first, nothing, places)
 
 
 @intrinsic
@@ -40,6 +49,20 @@ def first_marked(context, word):
 
 
 @intrinsic
+def equal_among(context, keys, start, key):
+    def generate(context, builder, signature, arguments):
+        lanes = ir.VectorType(ir.IntType(64), intrinsics.LANES)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), lanes.as_pointer())
+        keys_there = builder.load(address, align=8)
+        wanted = _in_all(builder, arguments[2], intrinsics.LANES)
+        equal = builder.icmp_unsigned("==", keys_there, wanted)
+        return builder.zext(builder.bitcast(equal, ir.IntType(intrinsics.LANES)), ir.IntType(64))
+
+    return types.uint64(keys, types.intp, types.uint64), generate
+
+
+@intrinsic
 def prefetch(context, array, index):
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -58,5 +81,6 @@ COMPILED: dict[Any, Any] = {
     intrinsics.fold: fold,
     intrinsics.count_ones: count_ones,
     intrinsics.first_marked: first_marked,
+    intrinsics.equal_among: equal_among,
     intrinsics.prefetch: prefetch,
 }

@@ -2,11 +2,21 @@
 
 import numpy as np
 
-from rankmill.kernels.identity import AHEAD, MULTIPLIER, STRING, TOP_BIT, home, same, shift_of
-from rankmill.kernels.intrinsics import prefetch
+from rankmill.kernels.identity import (
+    AHEAD,
+    MULTIPLIER,
+    ONE,
+    STRING,
+    TOP_BIT,
+    home,
+    same,
+    shift_of,
+)
+from rankmill.kernels.intrinsics import LANES, count_ones, equal_among, prefetch
 from rankmill.kernels.jit import helper, kernel
 
-# Lists up to this length find equal ids by a prefix of their keys, longer ones by hash tables.
+# Lists up to LANES compare all ids at once. Those up to this length find equal ids by a prefix of
+# their keys, longer ones by hash tables.
 SMALL = 128
 PREFIXES = 1024
 PREFIX_SHIFT = np.uint64(54)
@@ -19,6 +29,28 @@ def table_for(length):
     while capacity < 2 * length:
         capacity *= 2
     return np.full(capacity, -1, np.int64)
+
+
+@helper
+def first_bits(count):
+    """Return a word whose first `count` bits are set, of 64."""
+    return (ONE << np.uint64(count)) - ONE
+
+
+@helper
+def lowest_bit(word):
+    """Return the place of the first bit that is set in a word, which is not 0."""
+    return np.int64(count_ones((word & (~word + ONE)) - ONE))
+
+
+@helper
+def repeats_among(keys, start, end):
+    """Return a bit for each key of a short list that repeats an earlier one."""
+    repeats = np.uint64(0)
+    for i in range(start, end):
+        equal = equal_among(keys, start, keys[i])
+        repeats |= equal & (equal - ONE)
+    return repeats & first_bits(end - start)
 
 
 @helper
@@ -73,6 +105,7 @@ def match_lists(
     items,
     limit,
     repeats_count,
+    needs_repeats,
     seed,
     out_offsets,
     out_ranks,
@@ -84,7 +117,7 @@ def match_lists(
     item is a hit if it is a label of its list and among the first `limit` items; a repeated item
     is a hit only if `repeats_count`. Writes the rank (from 1) and the index of the label of each
     hit, by rank within a list, and the offsets of each list's hits. Returns the number of hits and
-    the number of repeats.
+    the number of repeats, which may be too low unless `needs_repeats`.
     """
     hits = np.int64(0)  # a literal 0 would compile _match_long_list once more
     repeats = 0
@@ -130,6 +163,28 @@ def match_lists(
             repeats += more[1]
             out_offsets[q + 1] = hits
             continue
+        short = max(end - start, last - first) <= LANES and not mixed
+        if short and max(start - len(item_keys), first - len(label_keys)) <= -LANES:
+            again = repeats_among(item_keys, start, end) if needs_repeats else np.uint64(0)
+            met = np.uint64(0)
+            for label in range(first, last):
+                equal = equal_among(item_keys, start, label_keys[label])
+                met |= equal if repeats_count else equal & (~equal + ONE)
+            met &= first_bits(min(limit, end - start))
+            same_text = not text or again == 0
+            while met != 0 and same_text:
+                i = start + lowest_bit(met)
+                label = first + lowest_bit(equal_among(label_keys, first, item_keys[i]))
+                same_text = not text or same(labels, label, items, i)
+                out_ranks[hits] = i - start + 1
+                out_labels[hits] = label
+                hits += 1
+                met &= met - ONE
+            if same_text:  # else two strings may have the same key
+                repeats += np.int64(count_ones(again))
+                out_offsets[q + 1] = hits
+                continue
+            hits = out_offsets[q]
         crowded = False  # whether two labels of the list have the same prefix
         shift = first - before
         for label in range(first, last):

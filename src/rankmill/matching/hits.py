@@ -18,7 +18,7 @@ from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_graded, group_patterns
 from rankmill.matching.gains import powers
-from rankmill.matching.label_lists import LabelLists
+from rankmill.matching.label_lists import NO_GAINS, LabelLists
 
 
 class Hits(NamedTuple):
@@ -74,12 +74,13 @@ def match(
     *,
     rows: np.ndarray | None = None,
     repeats_count: bool = False,
+    needs_repeats: bool = True,
 ) -> Hits:
     """Match lists of items with the label lists at `rows`, up to rank `limit`.
 
     Row -1 has no labels; without `rows`, list q is matched with label list q. Labels are read where
     they lie: copying them together would take longer than matching. A repeat of an earlier item of
-    its list is no hit, unless `repeats_count`.
+    its list is no hit, unless `repeats_count`. Without `needs_repeats` they may not be counted.
     """
     prediction_counts = lengths_of(offsets)
     if rows is None:
@@ -100,6 +101,7 @@ def match(
         items,
         limit,
         repeats_count,
+        needs_repeats,
         SEED,
         hit_offsets,
         ranks,
@@ -189,6 +191,13 @@ def of_least_gain(hits: Hits, least: float) -> Hits:
         label_offsets=label_offsets,
         label_gains=hits.label_gains[kept_labels],
     )
+
+
+def without_gains(hits: Hits) -> Hits:
+    """The same hits and labels, all of gain 1."""
+    if not len(hits.label_gains):
+        return hits
+    return hits._replace(gains=np.ones(len(hits.ranks)), label_gains=NO_GAINS)
 
 
 def among_judged(hits: Hits) -> Hits:

@@ -342,7 +342,8 @@ def values_of(
         )
         inner = offsets[start : end + 1]
         block = slice_ids(ids, inner[0], inner[-1])
-        hits = match(with_worths(cleaned, gain_function), inner - inner[0], block, metric.limit)
+        worths = with_worths(cleaned, gain_function)
+        hits = match(worths, inner - inner[0], block, metric.limit, needs_repeats=False)
         if repeats:
             hits = hits._replace(label_counts=np.diff(given))
         return Matched(hits).values(metric)

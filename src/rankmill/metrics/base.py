@@ -331,6 +331,16 @@ class Metric:
         return self.spec.needs_judged or self.judged_only
 
     @property
+    def sees_gains(self) -> bool:
+        """Whether more matters to it than which predictions are hits, and the number of labels.
+
+        The kernels of metrics with ``rel`` look at no gains, as that says what is a hit.
+        """
+        spec = self.spec
+        blind = isinstance(spec.kernel, str) and spec.gains == "given" and REL in spec.parameters
+        return not blind or self.needs_judged or self.rel is not None
+
+    @property
     def arguments(self) -> list[float]:
         """The parameters that its kernel takes, those not given as by default.
 
