@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import arrow_of
 from rankmill.columns.place import Place
 from rankmill.errors import plural
 from rankmill.kernels.text import (
@@ -263,7 +264,7 @@ def column_of(rows: TextRows, place: int, name: str, column: FieldColumn, doubts
     if column.cell in (PAIR_ITEMS, PAIR_NUMBERS):
         own, offsets = slice(int(column.cell == PAIR_NUMBERS), None, 2), offsets // 2
         texts = texts._replace(starts=texts.starts[own], ends=texts.ends[own], offsets=offsets)
-    return pa.LargeListArray.from_arrays(pa.array(offsets), _values(texts, column.type))
+    return pa.LargeListArray.from_arrays(arrow_of(offsets), _values(texts, column.type))
 
 
 def _check_guarded(texts: Texts) -> None:
