@@ -7,6 +7,7 @@ from numba.extending import intrinsic
 
 ALL_ONES = (1 << 64) - 1
 BYTE_POINTER = ir.IntType(8).as_pointer()
+PLACE = ir.IntType(32)
 
 
 @intrinsic
@@ -33,14 +34,39 @@ def count_ones(context, word):
 
 
 @intrinsic
-def first_marked(context, word):
-    """Return the first byte in memory, from 0, that has a bit set in a uint64, which is not 0."""
+def first_bit(context, word):
+    """Return the lowest bit, from 0, that is set in a uint64, which is not 0."""
 
     def generate(context, builder, signature, arguments):
-        zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), generate
+
+
+@intrinsic
+def bits_within(context, data, position, low, high):
+    """Return which of 64 bytes from `position` on are at least `low` and at most `high`.
+
+    Bit i of the uint64 is set for byte `position` + i. All 64 bytes must be in the data.
+    """
+
+    def generate(context, builder, signature, arguments):
+        byte, count = ir.IntType(8), 64
+        many = ir.VectorType(byte, count)
+
+        def each(number):
+            first = builder.insert_element(ir.Constant(many, ir.Undefined), number, PLACE(0))
+            places = ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count)
+            return builder.shuffle_vector(first, ir.Constant(many, ir.Undefined), places)
+
+        start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(start, [arguments[1]]), many.as_pointer())
+        least, most = (builder.trunc(one, byte) for one in arguments[2:])
+        above = builder.sub(builder.load(address, align=1), each(least))
+        within = builder.icmp_unsigned("<=", above, each(builder.sub(most, least)))
+        return builder.bitcast(within, ir.IntType(64))
+
+    return types.uint64(data, types.intp, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -69,8 +95,13 @@ def _count_ones(word):
     return np.uint64(int(word).bit_count())
 
 
-def _first_marked(word):
-    return ((int(word) & -int(word)).bit_length() - 1) >> 3
+def _first_bit(word):
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+def _bits_within(data, position, low, high):
+    some = data[position : position + 64]
+    return np.packbits((some >= low) & (some <= high), bitorder="little").view(np.uint64)[0]
 
 
 def _prefetch(array, index):
@@ -80,8 +111,9 @@ def _prefetch(array, index):
 PLAIN = {
     fold: _fold,
     count_ones: _count_ones,
-    first_marked: _first_marked,
+    first_bit: _first_bit,
+    bits_within: _bits_within,
     prefetch: _prefetch,
 }
 if config.DISABLE_JIT:  # type: ignore[attr-defined]
-    fold, count_ones, first_marked, prefetch = PLAIN.values()  # type: ignore[assignment]
+    fold, count_ones, first_bit, bits_within, prefetch = PLAIN.values()  # type: ignore[assignment]

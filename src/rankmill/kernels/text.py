@@ -2,19 +2,16 @@
 
 import numpy as np
 
-from rankmill.kernels.identity import word_at
-from rankmill.kernels.intrinsics import first_marked
+from rankmill.kernels.intrinsics import bits_within, count_ones, first_bit
 from rankmill.kernels.jit import helper, kernel
 
 NEWLINE, RETURN, SPACE, TAB, QUOTE, COMMA = 10, 13, 32, 9, 34, 44
 APOSTROPHE, OPEN, CLOSE, BACKSLASH, POINT, HASH = 39, 91, 93, 92, 46, 35
-# The byte 1, the byte of a line end, and the top bit, each eight times.
-ONES = np.uint64(0x0101010101010101)
-NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
-TOPS = np.uint64(0x8080808080808080)
-BEHIND_BLANKS = np.uint64(0x2121212121212121)
+NO_MARKS, ONE, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
 # The states of a reader of delimited text.
 AT_START, PLAIN, QUOTED, AFTER_QUOTE = 0, 1, 2, 3
+# What `survey` looks for.
+ZEROS, NON_ASCII, QUOTES, KINDS = 0, 1, 2, 3
 # What `scan_delimited` and `scan_blanks` return instead of a number of rows.
 BAD_COUNT, BAD_QUOTE, UNCLOSED = -1, -2, -3
 
@@ -26,42 +23,46 @@ def is_blank(byte):
 
 
 @helper
-def next_end(data, position, delimiter):
-    """Return the next place from `position` on with a delimiter or a line end, or the size.
+def last_marks(data, start, low, high):
+    """Return which of the less than 64 bytes from `start` on are within bounds; see `bits_within`.
 
-    Eight bytes are looked at at once: subtracting 1 from each byte of `x` borrows from the top bit
-    of a byte that is 0. A borrow may mark a byte too much behind such a byte, never before it.
+    Kernels call it before their loops: there, a call would count references for each word.
     """
+    marks = NO_MARKS
+    for i in range(len(data) - start):
+        if low <= data[start + i] <= high:
+            marks |= ONE << np.uint64(i)
+    return marks
+
+
+@kernel
+def survey(data, out_held):
+    """Write whether there are zeros, bytes beyond ASCII, and quotes; return how many lines end."""
+    lines = 0
+    zeros = others = quotes = NO_MARKS
     size = len(data)
-    delimiters = np.uint64(delimiter) * ONES
-    while position + 8 <= size:
-        word = word_at(data, position)
-        x = word ^ delimiters
-        y = word ^ NEWLINES
-        marks = (((x - ONES) & ~x) | ((y - ONES) & ~y)) & TOPS
-        if marks != 0:
-            return position + first_marked(marks)
-        position += 8
-    while position < size and data[position] != delimiter and data[position] != NEWLINE:
-        position += 1
-    return position
+    for base in range(0, size - 63, 64):
+        lines += np.int64(count_ones(bits_within(data, base, NEWLINE, NEWLINE)))
+        zeros |= bits_within(data, base, 0, 0)
+        others |= bits_within(data, base, 128, 255)
+        quotes |= bits_within(data, base, QUOTE, QUOTE)
+    out_held[ZEROS], out_held[NON_ASCII], out_held[QUOTES] = zeros != 0, others != 0, quotes != 0
+    for i in range(size - size % 64, size):
+        lines += data[i] == NEWLINE
+        out_held[ZEROS] |= data[i] == 0
+        out_held[NON_ASCII] |= data[i] >= 128
+        out_held[QUOTES] |= data[i] == QUOTE
+    return lines
 
 
-@helper
-def next_blank(data, position, end):
-    """Return the next place from `position` on with a blank, or `end`; as `next_end` does."""
-    while position < end:
-        if position + 8 <= end:
-            word = word_at(data, position)
-            if (word - BEHIND_BLANKS) & ~word & TOPS == 0:  # no byte is as small as a blank
-                position += 8
-                continue
-        stop = min(position + 8, end)
-        while position < stop:
-            if is_blank(data[position]):
-                return position
-            position += 1
-    return end
+@kernel
+def count_between(data, low, high):
+    """Count the bytes from `low` to `high`."""
+    full = len(data) - len(data) % 64
+    count = count_ones(last_marks(data, full, low, high))
+    for base in range(0, full, 64):
+        count += count_ones(bits_within(data, base, low, high))
+    return np.int64(count)
 
 
 @kernel
@@ -117,68 +118,80 @@ def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_marks, out
     size = len(data)
     fields = len(wanted)
     row = 0
-    line = 0
-    position = 0
-    while position < size:
-        first_line = line
-        field = 0
-        empty = True  # whether the row is an empty line so far
-        while True:
-            start = position
-            if position < size and data[position] == QUOTE:
-                empty = False
-                start += 1
-                position += 1
-                doubled = False
-                while True:
-                    while position < size and data[position] != QUOTE:
-                        line += data[position] == NEWLINE
-                        position += 1
-                    if position >= size:
-                        out_bad[0] = first_line
-                        return UNCLOSED
-                    if position + 1 < size and data[position + 1] == QUOTE:
-                        doubled = True
-                        position += 2
-                    else:
-                        break
-                end = position
-                position += 1
-                while position < size and data[position] == RETURN:
-                    position += 1
-                if position < size and data[position] != delimiter and data[position] != NEWLINE:
-                    out_bad[0] = line
-                    return BAD_QUOTE
-                if doubled and field < fields and wanted[field] >= 0:
-                    out_marks[0, wanted[field]] = True
+    line = first_line = 0
+    field = 0
+    start = end = 0
+    state = PLAIN
+    doubled = False
+    full = size - size % 64
+    for base in range(0, size + 1, 64):
+        if base < full:
+            line_ends = bits_within(data, base, NEWLINE, NEWLINE)
+            quotes = bits_within(data, base, QUOTE, QUOTE)
+            events = line_ends | quotes | bits_within(data, base, delimiter, delimiter)
+        else:  # the end of the data ends a row as well
+            line_ends = last_marks(data, base, NEWLINE, NEWLINE) | ONE << np.uint64(size - base)
+            quotes = last_marks(data, base, QUOTE, QUOTE)
+            events = line_ends | quotes | last_marks(data, base, delimiter, delimiter)
+        while events != 0:
+            event = events & (~events + ONE)  # the lowest bit
+            events ^= event
+            position = base + first_bit(event)
+            ends_row = line_ends & event != 0
+            if quotes & event != 0:
+                if state == QUOTED:
+                    state = AFTER_QUOTE
+                    end = position
+                elif state == AFTER_QUOTE:
+                    if position > end + 1:
+                        out_bad[0] = line
+                        return BAD_QUOTE
+                    state = QUOTED
+                    doubled = True
+                elif position == start:
+                    state = QUOTED
+                    start += 1
+                continue
+            if state == QUOTED:
+                if position == size:
+                    out_bad[0] = first_line
+                    return UNCLOSED
+                line += ends_row
+                continue
+            empty = False  # whether the row is an empty line
+            if state == AFTER_QUOTE:
+                for i in range(end + 1, position):
+                    if data[i] != RETURN:
+                        out_bad[0] = line
+                        return BAD_QUOTE
             else:
-                indented = position < size and (data[position] == SPACE or data[position] == TAB)
-                if indented and field < fields and wanted[field] >= 0:
-                    out_marks[1, wanted[field]] = True
-                position = next_end(data, position, delimiter)
                 end = position
-                if position >= size or data[position] == NEWLINE:
-                    while end > start and data[end - 1] == RETURN:
-                        end -= 1
-                empty = empty and end == start
-            if field < fields and wanted[field] >= 0:
-                out_starts[wanted[field], row] = start
-                out_ends[wanted[field], row] = end
+                while ends_row and end > start and data[end - 1] == RETURN:
+                    end -= 1
+                empty = ends_row and field == 0 and end == start
+            column = wanted[field] if field < fields and not empty else -1
+            if column >= 0:
+                out_starts[column, row] = start
+                out_ends[column, row] = end
+                indented = end > start and (data[start] == SPACE or data[start] == TAB)
+                out_marks[0, column] |= doubled
+                out_marks[1, column] |= indented and state == PLAIN
             field += 1
-            if position >= size or data[position] == NEWLINE:
-                break
-            empty = False
-            position += 1
-        position += 1
-        line += 1
-        if empty:
-            continue
-        if field != fields:
-            out_bad[0] = first_line
-            out_bad[1] = field
-            return BAD_COUNT
-        out_lines[row] = first_line
-        row += 1
+            state = PLAIN
+            doubled = False
+            start = position + 1
+            if not ends_row:
+                continue
+            line += 1
+            if not empty:
+                if field != fields:
+                    out_bad[0] = first_line
+                    out_bad[1] = field
+                    return BAD_COUNT
+                out_lines[row] = first_line
+                row += 1
+            first_line = line
+            field = 0
     return row
 
 
@@ -194,36 +207,51 @@ def scan_blanks(data, wanted, more, out_starts, out_ends, out_lines, out_bad):
     fields = len(wanted)
     row = 0
     line = 0
-    position = 0
-    while position < size:
-        field = 0
-        while True:
-            while position < size and is_blank(data[position]):
-                position += 1
-            if position >= size or data[position] == NEWLINE:
-                break
-            if field == 0 and data[position] == HASH:
-                out_bad[2] += 1
-                while position < size and data[position] != NEWLINE:
-                    position += 1
-                break
-            start = position
-            while position < size and data[position] != NEWLINE and not is_blank(data[position]):
-                position += 1
-            if field < fields and wanted[field] >= 0:
-                out_starts[wanted[field], row] = start
-                out_ends[wanted[field], row] = position
-            field += 1
-        position += 1
-        line += 1
-        if field == 0:
-            continue
-        if field < fields or (field > fields and not more):
-            out_bad[0] = line - 1
-            out_bad[1] = field
-            return BAD_COUNT
-        out_lines[row] = line - 1
-        row += 1
+    field = 0
+    start = 0
+    inside = comment = False
+    before = ONE  # whether the byte before is blank
+    full = size - size % 64
+    for base in range(0, size + 1, 64):
+        if base < full:
+            line_ends = bits_within(data, base, NEWLINE, NEWLINE)
+            blanks = bits_within(data, base, TAB, RETURN) | bits_within(data, base, SPACE, SPACE)
+        else:  # the end of the data ends a row as well
+            behind = ONE << np.uint64(size - base)
+            line_ends = last_marks(data, base, NEWLINE, NEWLINE) | behind
+            blanks = last_marks(data, base, TAB, RETURN) | last_marks(data, base, SPACE, SPACE)
+            blanks |= ~(behind - ONE)
+        changes = blanks ^ (blanks << ONE | before)
+        before = blanks >> LAST_BIT
+        events = changes | line_ends
+        while events != 0:
+            event = events & (~events + ONE)  # the lowest bit
+            events ^= event
+            position = base + first_bit(event)
+            if changes & event != 0:
+                if inside:
+                    column = wanted[field] if field < fields and not comment else -1
+                    if column >= 0:
+                        out_starts[column, row] = start
+                        out_ends[column, row] = position
+                    field += 1
+                elif field == 0 and data[position] == HASH:
+                    comment = True
+                    out_bad[2] += 1
+                start = position
+                inside = not inside
+            if line_ends & event == 0:
+                continue
+            line += 1
+            if field > 0 and not comment:
+                if field < fields or (field > fields and not more):
+                    out_bad[0] = line - 1
+                    out_bad[1] = field
+                    return BAD_COUNT
+                out_lines[row] = line - 1
+                row += 1
+            field = 0
+            comment = False
     return row
 
 
@@ -259,32 +287,57 @@ def split_cells(data, starts, ends, separator, out_offsets, out_starts, out_ends
     for row in range(len(starts)):
         position = starts[row]
         end = ends[row]
+        inside = False
+        before = ONE  # whether the byte before is blank
+        for base in range(position, end if separator == SPACE else position, 64):
+            # A line end in quotes is no blank.
+            if base + 64 <= len(data):
+                spaces = bits_within(data, base, SPACE, SPACE)
+                spaces |= bits_within(data, base, TAB, NEWLINE - 1)
+                blanks = spaces | bits_within(data, base, NEWLINE + 1, RETURN)
+            else:
+                spaces = last_marks(data, base, SPACE, SPACE)
+                spaces |= last_marks(data, base, TAB, NEWLINE - 1)
+                blanks = spaces | last_marks(data, base, NEWLINE + 1, RETURN)
+            if end - base < 64:
+                blanks |= ~((ONE << np.uint64(end - base)) - ONE)
+            changes = blanks ^ (blanks << ONE | before)
+            before = blanks >> LAST_BIT
+            while changes != 0:
+                place = base + first_bit(changes)
+                changes &= changes - ONE
+                if inside:
+                    out_ends[count] = place
+                    count += 1
+                else:
+                    out_starts[count] = place
+                inside = not inside
+        if inside:
+            out_ends[count] = end
+            count += 1
+        if separator == SPACE:
+            out_offsets[row + 1] = count
+            continue
         while position < end and is_blank(data[position]):
             position += 1
         while end > position and is_blank(data[end - 1]):
             end -= 1
         while position < end:
             start = position
-            if separator == SPACE:
-                position = next_blank(data, position, end)
-                stop = position
-                while position < end and is_blank(data[position]):
-                    position += 1
-            else:
-                while position < end and data[position] != separator:
-                    position += 1
-                stop = position
-                more = position < end
+            while position < end and data[position] != separator:
                 position += 1
-                while position < end and is_blank(data[position]):
-                    position += 1
-                while stop > start and is_blank(data[stop - 1]):
-                    stop -= 1
-                if more and position >= end:  # an empty item after the last separator
-                    out_starts[count] = start
-                    out_ends[count] = stop
-                    count += 1
-                    start = stop = end
+            stop = position
+            more = position < end
+            position += 1
+            while position < end and is_blank(data[position]):
+                position += 1
+            while stop > start and is_blank(data[stop - 1]):
+                stop -= 1
+            if more and position >= end:  # an empty item after the last separator
+                out_starts[count] = start
+                out_ends[count] = stop
+                count += 1
+                start = stop = end
             out_starts[count] = start
             out_ends[count] = stop
             count += 1

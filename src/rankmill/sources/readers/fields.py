@@ -160,10 +160,8 @@ def _read(
 def cut_rows(delimiter: int) -> Any:
     """The function that tells where the last whole row ends; quotes matter in delimited text."""
 
-    def cut(data: bytearray) -> int:
-        if not delimiter or b'"' not in data:
-            return last_line_end(data)
-        return int(last_row_end(np.frombuffer(data, np.uint8), delimiter))
+    def cut(data: np.ndarray, quotes: bool) -> int:
+        return int(last_row_end(data, delimiter)) if quotes and delimiter else last_line_end(data)
 
     return cut
 
