@@ -209,7 +209,7 @@ def _read_more(stream: Any, pending: np.ndarray, size: int) -> np.ndarray:
     end = len(pending)
     data = np.empty(end + size, np.uint8)
     data[:end] = pending
-    with memoryview(data) as whole:
+    with data.data as whole:
         while end < len(whole) and (count := stream.readinto(whole[end:])):
             end += count
     return data[:end]
