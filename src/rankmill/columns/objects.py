@@ -86,7 +86,7 @@ def known_array(values: Any, *, from_pandas: bool = True) -> Any:
             return arrow_of(values)
         if values.dtype.kind != "f":
             values = values.tolist()
-    found = values if isinstance(values, pa.Array) else _of_one_type(values, from_pandas)
+    found = values if isinstance(values, pa.Array) else _of_one_type(values)
     try:
         found = pa.array(values, from_pandas=from_pandas) if found is None else found
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -100,24 +100,15 @@ def known_array(values: Any, *, from_pandas: bool = True) -> Any:
     return found
 
 
-def _of_one_type(values: Any, from_pandas: bool) -> Any:
-    """The Arrow array of Python's texts, integers or floats; None for all other values.
-
-    `pyarrow.array` of a list imports pandas if it is installed, which takes longer than a small
-    run.
-    """
+def _of_one_type(values: Any) -> Any:
+    """Python's texts or integers as an Arrow array; Arrow itself would import pandas. Else None."""
     types = set(map(type, values)) if isinstance(values, list) else {object}
     if not types:
         return pa.nulls(0)
     if types == {str}:
         return _join_texts([values], len(values), pa.string())
-    if types == {int}:
-        joined = _join_integers([values])
-        return None if joined is None else arrow_of(joined)
-    if types == {float}:
-        joined = pack_numbers([values], np.float64)
-        return None if from_pandas and np.isnan(joined).any() else arrow_of(joined)
-    return None
+    joined = _join_integers([values]) if types == {int} else None
+    return joined if joined is None else arrow_of(joined)
 
 
 def _one_by_one(values: Iterable[Any], spot: Spot) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.kernels.text import RETURN, SPACE, TAB, count_between, split_brackets, split_cells
+from rankmill.kernels.cells import count_between, split_brackets, split_cells
+from rankmill.kernels.text import RETURN, SPACE, TAB
 from rankmill.sources.files.text_blocks import Texts
 
 # What parts the items of a cell. BRACKETS stands for a list of JSON, of Python, or of NumPy as

@@ -11,10 +11,10 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.place import Place
 from rankmill.errors import plural
+from rankmill.kernels.cells import first_with_blank
 from rankmill.kernels.text import (
     BAD_COUNT,
     UNCLOSED,
-    first_with_blank,
     last_row_end,
     scan_blanks,
     scan_delimited,
