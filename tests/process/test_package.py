@@ -82,6 +82,37 @@ print("LOADED", *sys.modules)
     assert {"numpy", "numba", "pyarrow", "rich"}.isdisjoint(loaded.split())
 
 
+INPUTS = {
+    "lists in cells": "'labels.csv', 'wide.csv'",
+    "rows": "'labels.csv', 'long.csv'",
+    "TREC": "'qrels.txt', 'run.trec'",
+    "texts in dicts": "{'a': ['x']}, {'a': {'x': 0.5, 'y': 1.0}}",
+    "integers in dicts": "{1: [2]}, {1: [(2, 0.5)]}",
+    "lists": "[[1], []], [[1, 2], [3]]",
+}
+
+
+@pytest.mark.parametrize("inputs", INPUTS.values(), ids=INPUTS)
+def test_evaluate_does_not_load_pandas(inputs: str, tmp_path: Path) -> None:
+    """Arrow imports it to convert a list or a NumPy array, which takes longer than a small run."""
+    pytest.importorskip("pandas")
+    for name, text in {
+        "labels.csv": "user_id,item_id\na,x\nb,y\n",
+        "wide.csv": "user_id,items\na,x y\nb,y z\n",
+        "long.csv": "user_id,item_id,score\na,x,0.5\nb,y,1\n",
+        "qrels.txt": "a 0 x 1\n",
+        "run.trec": "a Q0 x 1 0.5 tag\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    code = f"""
+import os, sys, rankmill
+os.chdir({str(tmp_path)!r})
+rankmill.evaluate({inputs}, "map")
+print("pandas" in sys.modules)
+"""
+    assert run_python(code) == "False\n"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"], ["oops"]])
 def test_command_and_module_are_the_same(arguments: list[str]) -> None:
     command = Path(sysconfig.get_path("scripts")) / "rankmill"

@@ -5,12 +5,13 @@ This is the one way for all that takes Python objects, so that all of it takes t
 
 import struct
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
+from functools import reduce
 from itertools import chain, islice
 from numbers import Integral, Real
-from operator import attrgetter, itemgetter
+from operator import attrgetter, iadd, itemgetter
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,11 @@ NAN_LIKE = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 SAMPLE = 100
 # Beyond this, not every integer is a float64.
 EXACT = 2.0**53
-# How many numbers are packed at once, which stay in the cache.
-PACKED = 1 << 13
+LARGE_STRING = pa.large_string()
+# Beyond so many bytes, texts need 64-bit offsets.
+MOST_SHORT = 2**31 - 1
+# The items of so many lists are joined at once.
+PORTION = 128
 
 
 def is_missing(value: Any) -> bool:
@@ -82,9 +86,9 @@ def known_array(values: Any, *, from_pandas: bool = True) -> Any:
             return arrow_of(values)
         if values.dtype.kind != "f":
             values = values.tolist()
+    found = values if isinstance(values, pa.Array) else _of_one_type(values)
     try:
-        arrow = isinstance(values, pa.Array)
-        found = values if arrow else pa.array(values, from_pandas=from_pandas)
+        found = pa.array(values, from_pandas=from_pandas) if found is None else found
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
     kind = found.type
@@ -94,6 +98,17 @@ def known_array(values: Any, *, from_pandas: bool = True) -> Any:
         wide = pa.large_string() if kinds.is_string(found.type) else pa.large_binary()
         found = found.cast(wide).combine_chunks()
     return found
+
+
+def _of_one_type(values: Any) -> Any:
+    """Python's texts or integers as an Arrow array; Arrow itself would import pandas. Else None."""
+    types = set(map(type, values)) if isinstance(values, list) else {object}
+    if not types:
+        return pa.nulls(0)
+    if types == {str}:
+        return _join_texts([values], len(values), pa.string())
+    joined = _join_integers([values]) if types == {int} else None
+    return joined if joined is None else arrow_of(joined)
 
 
 def _one_by_one(values: Iterable[Any], spot: Spot) -> Any:
@@ -286,18 +301,23 @@ def join_items(cells: Any, count: int, limit: int | None = None) -> Any:
     return list(chain.from_iterable(each())) if joined is None else joined
 
 
-def _join_texts(cells: Any, count: int) -> Any:
+def _join_texts(cells: Any, count: int, kind: Any = LARGE_STRING) -> Any:
     """Join lists of texts in half of Arrow's time; None if any item is not text."""
     try:
-        data = np.frombuffer("\0".join(list(chain.from_iterable(cells))).encode(), np.uint8)
+        joined = "\0".join(map("\0".join, filter(None, _portions(cells))))
+        data = np.frombuffer(joined.encode(), np.uint8)
     except (TypeError, UnicodeError):
         return None
     offsets = np.zeros(count + 1, np.int64)
     packed = np.empty(len(data), np.uint8)
     if unpack_strings(data, offsets[1:], packed) != count:  # a text holds the byte that parts them
         return None
+    if kind != LARGE_STRING:
+        if offsets[-1] > MOST_SHORT:
+            return None
+        offsets = offsets.astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(packed)]
-    return pa.Array.from_buffers(pa.large_string(), count, buffers)
+    return pa.Array.from_buffers(kind, count, buffers)
 
 
 def _join_integers(cells: Any) -> np.ndarray | None:
@@ -310,11 +330,16 @@ def _join_integers(cells: Any) -> np.ndarray | None:
 
 def pack_numbers(cells: Iterable[Iterable[Any]], dtype: type[np.int64 | np.float64]) -> np.ndarray:
     """All numbers of lists, in half of Arrow's time, or an error of struct for what is none."""
-    numbers, kind = chain.from_iterable(cells), np.dtype(dtype).char
-    parts = []
-    while part := tuple(islice(numbers, PACKED)):  # a tuple is handed over as it is
-        parts.append(struct.pack(f"{len(part)}{kind}", *part))
+    kind = np.dtype(dtype).char
+    parts = (struct.pack(f"{len(part)}{kind}", *part) for part in _portions(cells))
     return np.frombuffer(b"".join(parts), dtype)
+
+
+def _portions(cells: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
+    """Yield the items of a few lists at a time, which stay in the cache."""
+    cells = iter(cells)
+    while some := list(islice(cells, PORTION)):
+        yield reduce(iadd, some, [])
 
 
 def list_of(value: Any, name: str, *, sets: bool = False) -> list[Any]:

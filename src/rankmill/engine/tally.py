@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from rankmill.columns.buffers import numbers_of
-from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
+from rankmill.columns.ids import NO_DATA, NO_PLACES, id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.columns.lists import count_true
 from rankmill.columns.place import Place
 from rankmill.engine.alike import ShownLists
@@ -28,7 +28,7 @@ from rankmill.engine.slices import (
 )
 from rankmill.engine.state import State
 from rankmill.errors import InputError
-from rankmill.kernels.identity import Ids
+from rankmill.kernels.identity import STRING, UNSIGNED, Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.lookup import look_up
@@ -302,7 +302,12 @@ class Tally:
         """Raise InputError if a query that is only in the predictions occurs twice."""
         if not self._strangers:
             return
-        repeated = look_up(join_ids([ids for ids, *_ in self._strangers]))[1]
+        every = [ids for ids, *_ in self._strangers]
+        if all(ids.kind == STRING for ids in every):  # texts of different keys differ
+            keys = np.concatenate([ids.keys for ids in every])
+            if look_up(Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, UNSIGNED))[1] < 0:
+                return
+        repeated = look_up(join_ids(every))[1]
         for ids, _, rows, place in self._strangers:
             if 0 <= repeated < len(rows):
                 raise repeated_query(ids, repeated, place, int(rows[repeated]))

@@ -62,15 +62,19 @@ def same_bytes(data, start, end, other_data, other_start, other_end):
     length = end - start
     if length != other_end - other_start:
         return False
-    position = 0
-    while position + 8 <= length:
-        if word_at(data, start + position) != word_at(other_data, other_start + position):
-            return False
-        position += 8
-    while position < length:
+    if length >= 8:
+        position = 0
+        while position < length - 8:
+            if word_at(data, start + position) != word_at(other_data, other_start + position):
+                return False
+            position += 8
+        return word_at(data, end - 8) == word_at(other_data, other_end - 8)  # may overlap
+    if length > 0 and start + 8 <= len(data) and other_start + 8 <= len(other_data):
+        other = word_at(other_data, other_start)
+        return (word_at(data, start) ^ other) << np.uint64(64 - 8 * length) == 0
+    for position in range(length):
         if data[start + position] != other_data[other_start + position]:
             return False
-        position += 1
     return True
 
 

@@ -40,12 +40,26 @@ def count_ones(context, word):
 
 
 @intrinsic
-def first_marked(context, word):
+def first_bit(context, word):
     def generate(context, builder, signature, arguments):
-        zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), generate
+
+
+@intrinsic
+def bits_within(context, data, position, low, high):
+    def generate(context, builder, signature, arguments):
+        byte, count = ir.IntType(8), 64
+        start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        many = ir.VectorType(byte, count).as_pointer()
+        address = builder.bitcast(builder.gep(start, [arguments[1]]), many)
+        least, most = (builder.trunc(one, byte) for one in arguments[2:])
+        above = builder.sub(builder.load(address, align=1), _in_all(builder, least, count))
+        reach = _in_all(builder, builder.sub(most, least), count)
+        return builder.bitcast(builder.icmp_unsigned("<=", above, reach), ir.IntType(64))
+
+    return types.uint64(data, types.intp, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -80,7 +94,8 @@ def prefetch(context, array, index):
 COMPILED: dict[Any, Any] = {
     intrinsics.fold: fold,
     intrinsics.count_ones: count_ones,
-    intrinsics.first_marked: first_marked,
+    intrinsics.first_bit: first_bit,
+    intrinsics.bits_within: bits_within,
     intrinsics.equal_among: equal_among,
     intrinsics.prefetch: prefetch,
 }

@@ -20,9 +20,18 @@ def count_ones(word):
     return np.uint64(int(word).bit_count())
 
 
-def first_marked(word):
-    """Return the first byte in memory, from 0, that has a bit set in a uint64, which is not 0."""
-    return ((int(word) & -int(word)).bit_length() - 1) >> 3
+def first_bit(word):
+    """Return the lowest bit, from 0, that is set in a uint64, which is not 0."""
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+def bits_within(data, position, low, high):
+    """Return which of 64 bytes from `position` on are at least `low` and at most `high`.
+
+    Bit i of the uint64 is set for byte `position` + i. All 64 bytes must be in the data.
+    """
+    some = data[position : position + 64]
+    return np.packbits((some >= low) & (some <= high), bitorder="little").view(np.uint64)[0]
 
 
 def equal_among(keys, start, key):

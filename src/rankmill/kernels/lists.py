@@ -3,9 +3,10 @@
 import numpy as np
 
 from rankmill.kernels.intrinsics import prefetch
-from rankmill.kernels.jit import helper, kernel
+from rankmill.kernels.jit import kernel
 
-SMALL = 32
+# Lists up to this length are sorted by counting the smaller keys of each.
+SMALL = 128
 # How many rows ahead of the current one memory is prefetched.
 AHEAD = 16
 
@@ -137,23 +138,36 @@ def sort_lists(offsets, sort_keys, out_order):
     another member of their list.
     """
     tied = 0
+    longest = 0
+    for q in range(len(offsets) - 1):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    keys = np.empty(longest, sort_keys.dtype)
+    ranked = np.empty_like(keys)
+    members = np.empty(longest, np.int64)
     for q in range(len(offsets) - 1):
         start = offsets[q]
-        end = offsets[q + 1]
-        if end - start <= SMALL:
-            for i in range(start + 1, end):
-                row = out_order[i]
-                j = i
-                while j > start and sort_keys[out_order[j - 1]] > sort_keys[row]:
-                    out_order[j] = out_order[j - 1]
-                    j -= 1
-                out_order[j] = row
-        else:
-            _sort_long_list(start, end, sort_keys, out_order)
-        for i in range(start, end):
-            key = sort_keys[out_order[i]]
-            before = i > start and sort_keys[out_order[i - 1]] == key
-            after = i + 1 < end and sort_keys[out_order[i + 1]] == key
+        count = offsets[q + 1] - start
+        ascending = True
+        for i in range(count):
+            members[i] = out_order[start + i]
+            keys[i] = ranked[i] = sort_keys[members[i]]
+            ascending &= i == 0 or keys[i - 1] <= keys[i]  # most runs are written in order
+        if not ascending and count <= SMALL:
+            for i in range(count):
+                key = keys[i]
+                place = 0
+                for j in range(count):  # without branches, several at once
+                    place += (keys[j] < key) | ((keys[j] == key) & (j < i))
+                ranked[place] = key
+                out_order[start + place] = members[i]
+        elif not ascending:
+            places = np.argsort(keys[:count], kind="mergesort")
+            for i in range(count):
+                ranked[i] = keys[places[i]]
+                out_order[start + i] = members[places[i]]
+        for i in range(count):
+            before = i > 0 and ranked[i - 1] == ranked[i]
+            after = i + 1 < count and ranked[i + 1] == ranked[i]
             tied += before or after
     return tied
 
@@ -172,22 +186,6 @@ def ties_in_order(offsets, sort_keys):
                 tied += 1 if before else 2
             before = equal
     return tied
-
-
-@helper
-def _sort_long_list(start, end, sort_keys, order):
-    members = order[start:end].copy()
-    keys = np.empty(end - start, sort_keys.dtype)
-    for i in range(end - start):
-        keys[i] = sort_keys[members[i]]
-    i = 1
-    while i < end - start and keys[i - 1] <= keys[i]:
-        i += 1
-    if i == end - start:  # most runs are written in order
-        return
-    ascending = np.argsort(keys, kind="mergesort")
-    for i in range(end - start):
-        order[start + i] = members[ascending[i]]
 
 
 @kernel

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.errors import InputError, UsageError
+from rankmill.kernels.text import NON_ASCII, ZEROS
 
 READ_BYTES = 1 << 20
 BYTE_ORDER_MARK = codecs.BOM_UTF8
@@ -36,43 +37,43 @@ def check_encoding(name: str | None) -> None:
         )
 
 
-def check_utf8(data: bytearray, size: int, file: str, line: int) -> None:
-    """Raise InputError unless the first bytes of some data are text in UTF-8.
+def check_text(data: np.ndarray, held: np.ndarray, file: str, line: int) -> None:
+    """Raise InputError unless whole lines are text in UTF-8.
 
     Parameters
     ----------
-    data, size
-        The data, and how many of its bytes are whole lines.
+    data : uint8[n]
+    held : bool[KINDS]
+        What `survey` found in the data, or in more than these.
     file, line
         The name of the file, and the number of the first line.
     """
-    zero = data.find(0, 0, size)
+    if not (held[ZEROS] or held[NON_ASCII]):
+        return
+    text = data.tobytes()
+    zero = text.find(0)
     if zero >= 0:
         raise NulError(
-            f"{_spot(data, zero, file, line)} is 0, which no text holds: write the file again, or "
+            f"{_spot(text, zero, file, line)} is 0, which no text holds: write the file again, or "
             f"name its encoding, such as utf-16-le, {HOW}"
         )
-    if data.isascii():
-        return
-    offsets = pa.py_buffer(np.array([0, size], np.int64))
-    text = pa.LargeStringArray.from_buffers(1, offsets, pa.py_buffer(data))
+    offsets = pa.py_buffer(np.array([0, len(text)], np.int64))
     try:
-        text.validate(full=True)  # takes half the time of decoding
+        # This takes half the time of decoding.
+        pa.LargeStringArray.from_buffers(1, offsets, pa.py_buffer(text)).validate(full=True)
     except pa.ArrowInvalid:
-        bad = _first_wrong(bytes(data[:size]))
+        bad = _first_wrong(text)
         raise InputError(
-            f"{_spot(data, bad, file, line)} is {data[bad]:#x}, which is not UTF-8; save the file "
+            f"{_spot(text, bad, file, line)} is {text[bad]:#x}, which is not UTF-8; save the file "
             f"as UTF-8, or name its encoding, such as latin-1 or cp1252, {HOW}"
         ) from None
-    finally:
-        del text  # what exports a buffer cannot be cut
-    mark = 0 if data.startswith(BYTE_ORDER_MARK) else -1
-    if mark < 0 and data.find(BYTE_ORDER_MARK[:1]) >= 0:  # one byte is found much sooner
-        mark = data.find(b"\n" + BYTE_ORDER_MARK, 0, size)
+    mark = 0 if text.startswith(BYTE_ORDER_MARK) else -1
+    if mark < 0 and text.find(BYTE_ORDER_MARK[:1]) >= 0:  # one byte is found much sooner
+        mark = text.find(b"\n" + BYTE_ORDER_MARK)
         mark += mark >= 0
     if mark >= 0:
         raise InputError(
-            f"{_spot(data, mark, file, line)} begins a byte order mark, as where files were joined "
+            f"{_spot(text, mark, file, line)} begins a byte order mark, as where files were joined "
             "to one: remove the mark, and the second header if there is one"
         )
 
@@ -86,7 +87,7 @@ def _first_wrong(text: bytes) -> int:
     return 0
 
 
-def _spot(text: bytearray, place: int, file: str, line: int) -> str:
+def _spot(text: bytes, place: int, file: str, line: int) -> str:
     start = text.rfind(b"\n", 0, place) + 1
     line += text.count(b"\n", 0, start)
     return f"{file}: line {line}: byte {place - start + 1}"

@@ -11,7 +11,8 @@ from rankmill.columns.place import Place
 from rankmill.errors import InputError, is_shortage
 from rankmill.kernels.decimals import MOST_SIGNED, parse_floats, parse_integers
 from rankmill.kernels.lists import pack_strings
-from rankmill.sources.files.encodings import BYTE_ORDER_MARK, HOW, Recoded, check_utf8
+from rankmill.kernels.text import KINDS, NEWLINE, QUOTES, RETURN, survey
+from rankmill.sources.files.encodings import BYTE_ORDER_MARK, HOW, Recoded, check_text
 from rankmill.sources.files.files import File, check_unchanged
 from rankmill.sources.files.footers import first_line
 from rankmill.sources.files.formats import compression_of
@@ -20,7 +21,8 @@ BLOCK_BYTES = 1 << 22
 HEAD_BYTES = 1 << 20
 # A longer line is refused: it is read whole, and may be the rest of a file after an open quote.
 LONGEST_LINE = 1 << 26
-NEWLINE = 10
+# The end of most lines is in so many bytes.
+LAST_BYTES = 1 << 12
 INT64 = pa.int64()
 # The first bytes of text in UTF-16 and UTF-32, longest first.
 OTHER_ENCODINGS = {
@@ -41,7 +43,9 @@ COMPRESSED = {
 # The powers of ten that float64 holds exactly.
 POWERS = 10.0 ** np.arange(23)
 
-Cut = Callable[[bytearray], int]
+NO_BYTES = np.empty(0, np.uint8)
+
+Cut = Callable[[np.ndarray, bool], int]
 
 
 class TextBlock(NamedTuple):
@@ -96,9 +100,13 @@ class Texts(NamedTuple):
         return InputError(f"{self.place.source}: {self.place.of(row)}: {what}")
 
 
-def last_line_end(data: bytearray) -> int:
+def last_line_end(data: np.ndarray, quotes: bool = False) -> int:
     """Where the last whole line ends; 0 if there is none."""
-    return data.rfind(b"\n") + 1
+    for start in (max(0, len(data) - LAST_BYTES), 0):
+        found = data[start:].tobytes().rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+    return 0
 
 
 def read_blocks(
@@ -106,8 +114,9 @@ def read_blocks(
 ) -> Iterator[TextBlock]:
     """Yield the lines of a file, which may be compressed, in blocks of about `size` bytes.
 
-    `cut` tells where the last row of some bytes ends, or 0; by default a line is a row. The first
-    `header` bytes, which end in a line end, are passed over.
+    `cut` takes some bytes and whether there is a quote among them; it returns where the last row
+    ends, or 0. By default a line is a row. The first `header` bytes, which end in a line end, are
+    passed over.
 
     Raises
     ------
@@ -118,25 +127,27 @@ def read_blocks(
     identity = file.identity()
     size = size or BLOCK_BYTES
     line, first = 1, True
-    pending = bytearray()
+    pending = NO_BYTES
+    held = np.zeros(KINDS, np.bool_)
     try:
         with file.opened() as raw:
             stream = _decompressed(raw, file.name)
             if file.encoding:
                 stream = Recoded(stream, file.encoding, file.name)
-            while _read_more(stream, pending, max(size, len(pending))):
+            while len(more := _read_more(stream, pending, max(size, len(pending)))) > len(pending):
+                pending = more
                 if first:
                     first = False
-                    _check_start(pending, file.name)
-                    line += pending.count(b"\n", 0, header)
-                    del pending[:header]
-                end = cut(pending)
+                    pending = _without_mark(pending, file.name)
+                    line += count_lines(pending[:header])
+                    pending = pending[header:]
+                lines = survey(pending, held)
+                end = cut(pending, bool(held[QUOTES]))
                 if end:
-                    check_utf8(pending, end, file.name, line)
-                    whole, pending = pending, pending[end:]
-                    data = np.frombuffer(whole, np.uint8, end)
-                    lines = count_lines(data)
-                    yield TextBlock(data, file.name, line, lines)
+                    whole, pending = pending[:end], pending[end:]
+                    check_text(whole, held, file.name, line)
+                    lines -= count_lines(pending)
+                    yield TextBlock(whole, file.name, line, lines)
                     line += lines
                 elif len(pending) > LONGEST_LINE:
                     raise InputError(
@@ -149,10 +160,10 @@ def read_blocks(
         raise InputError(
             f"{file.name} cannot be read after line {line}: {first_line(error)}. Is it whole?"
         ) from None
-    if pending:
-        check_utf8(pending, len(pending), file.name, line)
-        data = np.frombuffer(pending, np.uint8)
-        yield TextBlock(data, file.name, line, count_lines(data))
+    if len(pending):
+        lines = survey(pending, held)
+        check_text(pending, held, file.name, line)
+        yield TextBlock(pending, file.name, line, lines)
     check_unchanged(file, identity)
 
 
@@ -193,32 +204,31 @@ def _decompressed(raw: Any, name: str) -> Any:
     return raw if kind is None else pa.CompressedInputStream(raw, kind)
 
 
-def _read_more(stream: Any, pending: bytearray, size: int) -> bool:
-    """Read up to `size` bytes behind those that are pending; return whether there are any."""
+def _read_more(stream: Any, pending: np.ndarray, size: int) -> np.ndarray:
+    """What is pending, and up to `size` more bytes of a stream."""
     end = len(pending)
-    pending.extend(bytes(size))
-    with memoryview(pending) as whole:
+    data = np.empty(end + size, np.uint8)
+    data[:end] = pending
+    with data.data as whole:
         while end < len(whole) and (count := stream.readinto(whole[end:])):
             end += count
-    read = end > len(pending) - size
-    del pending[end:]
-    return read
+    return data[:end]
 
 
-def _check_start(chunk: bytearray, name: str) -> None:
-    """Remove a byte order mark; raise InputError if a text begins as none that can be read."""
+def _without_mark(chunk: np.ndarray, name: str) -> np.ndarray:
+    """The start of a text without a byte order mark; an InputError if no text begins like this."""
+    start = chunk[:4].tobytes()
     for mark, encoding in OTHER_ENCODINGS.items():
-        if chunk.startswith(mark):
+        if start.startswith(mark):
             raise InputError(
                 f"{name} is text in {encoding.upper()}; expected UTF-8: save it as UTF-8, or "
                 f"name its encoding, {encoding}, {HOW}"
             )
-    if b"\r" in chunk and b"\n" not in chunk:
+    if RETURN in chunk and NEWLINE not in chunk:
         raise InputError(
             f"{name}: line 1: lines end in a carriage return alone; expected line feeds"
         )
-    if chunk.startswith(BYTE_ORDER_MARK):
-        del chunk[: len(BYTE_ORDER_MARK)]
+    return chunk[len(BYTE_ORDER_MARK) :] if start.startswith(BYTE_ORDER_MARK) else chunk
 
 
 def strings(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.kernels.text import split_brackets, split_cells
+from rankmill.kernels.cells import count_between, split_brackets, split_cells
+from rankmill.kernels.text import RETURN, SPACE, TAB
 from rankmill.sources.files.text_blocks import Texts
 
 # What parts the items of a cell. BRACKETS stands for a list of JSON, of Python, or of NumPy as
@@ -30,10 +31,9 @@ def split(texts: Texts, cell: str) -> Texts:
         If a cell holds no such list.
     """
     data, starts, ends = texts.data, texts.starts, texts.ends
-    most = int((ends - starts).sum()) + len(starts)
     offsets = np.empty(len(starts) + 1, np.int64)
-    out_starts, out_ends = np.empty((2, most), np.int64)
     if cell == BRACKETS:
+        out_starts, out_ends = np.empty((2, int((ends - starts).sum()) + len(starts)), np.int64)
         other = np.empty(len(starts), np.bool_)
         count = split_brackets(data, starts, ends, offsets, out_starts, out_ends, other)
         if other.any():  # lists with escapes, or none
@@ -41,6 +41,11 @@ def split(texts: Texts, cell: str) -> Texts:
             return _with_parsed(texts, np.flatnonzero(other), *found)
     else:
         separator = ord(BLANK if cell in (PAIR_ITEMS, PAIR_NUMBERS) else cell)
+        # A cell has at most an item more than separators. Larger arrays would be new memory each.
+        most = len(starts) + count_between(data, separator, separator)
+        if separator == SPACE:
+            most += count_between(data, TAB, RETURN)
+        out_starts, out_ends = np.empty((2, most), np.int64)
         count = split_cells(data, starts, ends, separator, offsets, out_starts, out_ends)
     if cell in (PAIR_ITEMS, PAIR_NUMBERS):
         odd = np.diff(offsets) % 2 == 1

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.files.files import File
 from rankmill.sources.files.text_blocks import read_blocks
@@ -41,7 +43,7 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     return _source(found, file.name, asked.role)
 
 
-def _last_ascii(data: bytearray) -> int:
+def _last_ascii(data: np.ndarray, quotes: bool) -> int:
     """Where the last character of one byte ends, because an object may stand in one long line."""
     end = len(data)
     while end and data[end - 1] >= 0x80:

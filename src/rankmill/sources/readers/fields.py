@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import arrow_of
 from rankmill.columns.place import Place
 from rankmill.errors import plural
+from rankmill.kernels.cells import first_with_blank
 from rankmill.kernels.text import (
     BAD_COUNT,
     UNCLOSED,
-    first_with_blank,
     last_row_end,
     scan_blanks,
     scan_delimited,
@@ -159,10 +160,8 @@ def _read(
 def cut_rows(delimiter: int) -> Any:
     """The function that tells where the last whole row ends; quotes matter in delimited text."""
 
-    def cut(data: bytearray) -> int:
-        if not delimiter or b'"' not in data:
-            return last_line_end(data)
-        return int(last_row_end(np.frombuffer(data, np.uint8), delimiter))
+    def cut(data: np.ndarray, quotes: bool) -> int:
+        return int(last_row_end(data, delimiter)) if quotes and delimiter else last_line_end(data)
 
     return cut
 
@@ -263,7 +262,7 @@ def column_of(rows: TextRows, place: int, name: str, column: FieldColumn, doubts
     if column.cell in (PAIR_ITEMS, PAIR_NUMBERS):
         own, offsets = slice(int(column.cell == PAIR_NUMBERS), None, 2), offsets // 2
         texts = texts._replace(starts=texts.starts[own], ends=texts.ends[own], offsets=offsets)
-    return pa.LargeListArray.from_arrays(pa.array(offsets), _values(texts, column.type))
+    return pa.LargeListArray.from_arrays(arrow_of(offsets), _values(texts, column.type))
 
 
 def _check_guarded(texts: Texts) -> None:

@@ -74,13 +74,14 @@ def stream_rows(
     with closing(read_rows(source, columns, workers)) as batches:
         for rows in batches:
             keys = rows.queries.keys
-            others = np.flatnonzero(keys != keys[-1]) if len(keys) else keys
-            if len(others):
+            others = keys != keys[-1:]
+            if others.any():
                 start = 0
                 if carried:  # the first rows may be of the same query; the others are not copied
                     start = int((keys != carried[-1].queries.keys[-1]).argmax())
                     yield [*carried, slice_rows(rows, 0, start)] if start else carried
-                last = int(others[-1]) + 1  # the next batch may hold more rows of the last query
+                # The next batch may hold more rows of the last query.
+                last = len(keys) - int(others[::-1].argmax())
                 if last > start:
                     yield [slice_rows(rows, start, last)]
                 carried = [slice_rows(rows, last, len(keys))]

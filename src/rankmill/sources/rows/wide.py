@@ -8,13 +8,12 @@ import numpy as np
 
 from rankmill.columns.buffers import validity_of
 from rankmill.columns.ids import drop_nulls, id_text, plain, take_ids, to_ids
-from rankmill.columns.lists import drop_values, split_lists
+from rankmill.columns.lists import drop_values, sort_values, split_lists
 from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
-from rankmill.kernels.lists import sort_lists
 from rankmill.sources.roles.roles import Columns
 from rankmill.sources.roles.source import Batch
 
@@ -50,9 +49,8 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
 
 def by_score(lists: Lists) -> Lists:
     """The lists in the order of falling confidence, as long rows are."""
-    order = np.arange(len(lists.items.keys))
-    tied = sort_lists(lists.offsets, -lists.confidences, order)
-    if not (order[1:] < order[:-1]).any():  # most runs are written in order
+    order, tied = sort_values(lists.offsets, -lists.confidences)
+    if order is None:
         return replace(lists, tied=tied)
     items, numbers = take_ids(lists.items, order), lists.confidences[order]
     return replace(lists, items=items, numbers=numbers, tied=tied)
