@@ -4,6 +4,7 @@ This is the one way for all that takes Python objects, so that all of it takes t
 """
 
 import struct
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -82,6 +83,10 @@ def known_array(values: Any, *, from_pandas: bool = True) -> Any:
             return arrow_of(values)
         if values.dtype.kind != "f":
             values = values.tolist()
+    if type(values) is list and "pandas" not in sys.modules:
+        made = _without_pandas(values)
+        if made is not None:
+            return made
     try:
         arrow = isinstance(values, pa.Array)
         found = values if arrow else pa.array(values, from_pandas=from_pandas)
@@ -94,6 +99,26 @@ def known_array(values: Any, *, from_pandas: bool = True) -> Any:
         wide = pa.large_string() if kinds.is_string(found.type) else pa.large_binary()
         found = found.cast(wide).combine_chunks()
     return found
+
+
+def _without_pandas(values: list[Any]) -> Any:
+    """Integers or texts as an Arrow array; None for others, and for what Arrow may refuse.
+
+    Arrow imports pandas to make an array of a list, if it is installed, which takes longer than a
+    small run.
+    """
+    types = set(map(type, values))
+    if types == {int}:
+        integers = _join_integers([values])
+        return None if integers is None else arrow_of(integers)
+    texts = _join_texts([values], len(values)) if types == {str} else None
+    if texts is None:
+        return None
+    _, ends, data = texts.buffers()
+    if data.size > np.iinfo(np.int32).max:
+        return None
+    offsets = np.frombuffer(ends, np.int64).astype(np.int32)
+    return pa.Array.from_buffers(pa.string(), len(values), [None, pa.py_buffer(offsets), data])
 
 
 def _one_by_one(values: Iterable[Any], spot: Spot) -> Any:
