@@ -5,10 +5,11 @@ import itertools
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import cached_property
 from pathlib import Path
+from threading import Event
 from typing import Any, Generic, Self, TypeVar
 
 from rankmill.errors import positive
@@ -160,6 +161,42 @@ class Workers:
             for one in (*(piece.batches for piece in begun), *unread, *lone):
                 _close(one)
 
+    @contextlib.contextmanager
+    def ahead(
+        self, pieces: Sequence[Iterator[Item]], size: Callable[[Item], int], most: int
+    ) -> Iterator[list[Iterator[Item]]]:
+        """Give pieces for `read`, of which a thread begins to read the first at once.
+
+        It reads until the first batch is asked for, or until those read have `most` bytes, by the
+        `size` of each. An error is raised behind the batches before it. The pieces are closed at
+        the end of the `with` block.
+        """
+        first, *others = pieces
+        ready: deque[Item] = deque()
+        errors: list[Exception] = []
+        asked = Event()
+
+        def read() -> None:
+            room = most
+            try:
+                while room > 0 and not asked.is_set():
+                    batch = next(first, END)
+                    if batch is END:
+                        break
+                    ready.append(batch)  # type: ignore[arg-type]
+                    room -= size(ready[-1])
+            except Exception as error:
+                errors.append(error)
+
+        reading = self._pool.submit(read)
+        try:
+            yield [_after(reading, asked, ready, errors, first), *others]
+        finally:
+            asked.set()
+            _end([reading])
+            for piece in pieces:
+                _close(piece)
+
     def _read_on(
         self,
         begun: "deque[_Piece[Item, Value]]",
@@ -220,6 +257,28 @@ class _Piece(Generic[Item, Value]):
         return [*self.results, *([] if self.step is None else [self.step])]
 
 
+def _after(
+    reading: "Future[None]",
+    asked: Event,
+    ready: "deque[Item]",
+    errors: list[Exception],
+    rest: Iterator[Item],
+) -> Iterator[Item]:
+    """Yield what was read ahead, then the rest of the piece."""
+    asked.set()
+    reading.cancel()
+    while not reading.done():
+        if ready:
+            yield ready.popleft()
+        else:  # it reads one more batch at most
+            wait([reading])
+    while ready:
+        yield ready.popleft()
+    if errors:
+        raise errors.pop()
+    yield from rest
+
+
 def _begin(source: Iterator[Item]) -> tuple[list[Item], Iterator[Item] | None]:
     """Return the first items of a source, and what follows two of them, or None behind one.
 
@@ -230,12 +289,12 @@ def _begin(source: Iterator[Item]) -> tuple[list[Item], Iterator[Item] | None]:
         first += itertools.islice(source, 1)
         first += itertools.islice(source, 1)
     except Exception as error:  # it is raised after the results of the first item
-        return first, _failing(error)
+        return first, _failing([error])
     return first, source if len(first) == 2 else None
 
 
-def _failing(error: Exception) -> Iterator[Any]:
-    raise error
+def _failing(errors: list[Exception]) -> Iterator[Any]:
+    raise errors.pop()  # an error refers to this frame, which must not refer to the error
     yield
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
+import sys
 import uuid
 from collections import namedtuple
 from collections.abc import Callable, Iterator
@@ -23,6 +25,7 @@ from hypothesis import strategies as st
 import rankmill
 from flat import flat
 from rankmill import InputError, RankmillError, UsageError
+from rankmill.columns.objects import known_array
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from strategies import examples
@@ -194,6 +197,40 @@ def test_lists_by_place(labels: Any, runs: Any) -> None:
 
     assert outcome(labels, runs, "map") == outcome(listed(labels), listed(runs), "map")
     assert rankmill.evaluate(labels, runs, "map").inputs["labels"]["shape"] == "ragged"
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=3)
+SCALARS = st.one_of(
+    st.lists(st.integers(-(2**63), 2**63 - 1)),
+    st.lists(st.integers(-(2**64), 2**64) | st.booleans() | st.none()),
+    st.lists(TEXTS | st.just("a\0b")),
+    st.lists(TEXTS | st.just("\ud800") | st.integers(0, 3), max_size=4),
+)
+
+
+@pytest.mark.small
+@settings(max_examples=examples(200), deadline=None)
+@given(SCALARS)
+def test_a_list_is_the_same_array_where_pandas_is_not_loaded(values: list[Any]) -> None:
+    expected = known_array(values)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delitem(sys.modules, "pandas")
+        found = known_array(values)
+    assert (found is None) == (expected is None)
+    if found is not None:
+        found.validate(full=True)
+        assert found.equals(expected)
+
+
+def test_a_first_evaluation_of_dicts_does_not_load_pandas() -> None:
+    code = """
+import sys, rankmill
+for a, b in ((1, 2), ("a", "b")):
+    rankmill.evaluate({a: [a, b], b: [a]}, {a: [b, a], b: [b]}, ["map@2", "first_hit"])
+print("pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 def test_missing_items_and_lists() -> None:

@@ -3,6 +3,7 @@
 import gc
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -157,6 +158,56 @@ def test_one_piece_of_work_is_done_by_the_thread_that_asks() -> None:
         assert here not in list(workers.read([iter([1, 2])], named))
 
 
+def test_a_piece_is_read_ahead_as_far_as_allowed() -> None:
+    """Batches of 10 bytes: a thread reads until 25 are there, and what is left follows in order."""
+    read: list[int] = []
+    closed: list[bool] = []
+    third = threading.Event()
+
+    def piece() -> Iterator[int]:
+        try:
+            for number in range(6):
+                read.append(number)
+                if number == 2:
+                    third.set()
+                    time.sleep(0.1)
+                yield number
+            raise ValueError("behind the last batch")
+        finally:
+            closed.append(True)
+
+    with Workers(2) as workers:
+        with workers.ahead([piece(), iter([6, 7])], lambda _: 10, 25) as pieces:
+            assert third.wait(30), "nothing has asked for a batch yet"
+            assert list(workers.map(lambda one: one, range(9))) == list(range(9))
+            assert read == [0, 1, 2]
+            found: list[int] = []
+            with pytest.raises(ValueError, match="behind the last batch"):
+                found.extend(workers.read(pieces, lambda one: one))
+            assert found == list(range(6))
+        read.clear()
+        third.clear()
+        with workers.ahead([piece()], lambda _: 10, 1000):
+            assert third.wait(30)
+        count = len(read)
+        assert closed == [True, True]
+        assert list(workers.map(lambda one: one, range(9))) == list(range(9))
+        assert len(read) == count, "nothing runs on"
+
+
+def test_an_error_of_what_is_read_ahead_comes_behind_the_batches_before_it() -> None:
+    def piece() -> Iterator[int]:
+        yield from range(3)
+        raise ValueError("behind three batches")
+
+    for threads in (1, 3):
+        with Workers(threads) as workers, workers.ahead([piece()], lambda _: 1, 100) as pieces:
+            found: list[int] = []
+            with pytest.raises(ValueError, match="behind three batches"):
+                found.extend(pieces[0])
+            assert found == [0, 1, 2]
+
+
 def test_the_number_of_threads_is_checked() -> None:
     with pytest.raises(UsageError, match="threads is 0"):
         Workers(0)
@@ -232,8 +283,16 @@ def written(folder: Path, name: str, table: pa.Table, files: int) -> str:
     return str(root)
 
 
+@pytest.fixture(params=[False, True], ids=["", "ahead"])
+def ahead(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read predictions ahead, however short they are."""
+    if request.param:
+        monkeypatch.setattr("rankmill.sources.inputs.inputs.BATCH_VALUES", 0)
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc (Linux)")
 @pytest.mark.parametrize("kind", some(FAILURES, 2))
+@pytest.mark.usefixtures("ahead")
 def test_no_failure_leaves_anything_behind(kind: str, leaves_nothing: Path) -> None:
     labels, predictions, memory = FAILURES[kind]
     paths = written(leaves_nothing, "l", labels, 1), written(leaves_nothing, "p", predictions, 12)
@@ -248,6 +307,7 @@ def test_no_failure_leaves_anything_behind(kind: str, leaves_nothing: Path) -> N
 @pytest.mark.parametrize(
     ("shape", "memory"), some([(wide, 1 << 30), (long, 1 << 30), (wide, 1), (long, 1)], 3)
 )
+@pytest.mark.usefixtures("ahead")
 def test_no_interrupt_leaves_anything_behind(
     shape: Callable[..., pa.Table], memory: int, leaves_nothing: Path
 ) -> None:

@@ -180,6 +180,7 @@ def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
         return _dictionary(ids_to_arrow(ids, {kind.value_type}), kind.index_type)
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, array.cast(kind.storage_type))
+    # The first cast of a process imports pyarrow.compute, which takes 30 ms.
     return array if array.type == kind else array.cast(kind)
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -20,7 +20,7 @@ from rankmill.errors import InputError
 from rankmill.io.overflow import Overflow
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.results import audit
-from rankmill.sources.inputs.inputs import Input, map_lists
+from rankmill.sources.inputs.inputs import Input, begun, map_lists
 from rankmill.sources.nouns import Catalogue
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.sources.rows.ranges_of_ids import UnsortedError
@@ -92,19 +92,20 @@ def _score_ranges(
     rows = label_rows = 0
     for one in ranges:
         tally = index = cast(Any, None)  # frees the labels of one range before the next is read
-        within = predictions
-        if one is None:
-            of_labels = labels.input
-            index = labels.index(job, workers)
-            check_width(index, labels.input, predictions)
-        else:
-            within = restrict(predictions, one.predictions, one)
-            of_labels = restrict(labels.input, one.labels, one)
-            index = read_labels(of_labels, job, workers)
-        if job.cuts is not None:
-            job = with_ways(job, of_labels, index, workers)
-        state = state or State.of(job)
-        tally = _score_input(within, index, job, state, workers, partial(_add, report, rows))
+        within, of_labels = predictions, labels.input
+        with ExitStack() as stack:
+            if one is None:
+                within = stack.enter_context(begun(predictions, job.memory, workers))
+                index = labels.index(job, workers)
+                check_width(index, labels.input, predictions)
+            else:
+                within = restrict(predictions, one.predictions, one)
+                of_labels = restrict(labels.input, one.labels, one)
+                index = read_labels(of_labels, job, workers)
+            if job.cuts is not None:
+                job = with_ways(job, of_labels, index, workers)
+            state = state or State.of(job)
+            tally = _score_input(within, index, job, state, workers, partial(_add, report, rows))
         rows += tally.rows
         label_rows += index.rows
         state = tally.close(predictions.source.name)

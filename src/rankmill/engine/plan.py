@@ -17,7 +17,7 @@ from rankmill.metrics.aggregate import Sizes
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.inputs.inputs import Input, bytes_ahead
 from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.sources.rows.long import BYTES_A_ROW
 from rankmill.threads import thread_count
@@ -46,6 +46,8 @@ def plan(
     The expected peak of memory is the sum of:
 
     - 230 MiB, and 64 MiB for each thread (128 MiB if ids are strings);
+    - 64 MiB of predictions that are read ahead, if they are of files and there is more than one
+      thread;
     - 35 bytes for each labeled query, 56 more for its weight, and 8 for each label (16 if it has a
       gain);
     - for each string in the labels 24 bytes more, or 8 and its bytes in the file if these are more
@@ -137,7 +139,8 @@ def _plan(
             held += min(memory, (one.source.rows or described[name]["values"]) * BYTES_A_ROW)
         ranges = id_ranges(label_input, one, job, whole)
         at_once = bytes_at_once(label_input, one, ranges, whole)
-        held += at_once[0] + (NOT_GIVEN_BACK if ranges else 0)
+        ahead = 0 if ranges else bytes_ahead(one, memory, threads)
+        held += at_once[0] + ahead + (NOT_GIVEN_BACK if ranges else 0)
         extra, least = max(extra, held), max(least, *at_once)
     none = Sizes(0, 0, 0, threads, memory)
     an_item = _needed(job, none._replace(items=1)) - _needed(job, none)

@@ -22,7 +22,6 @@ from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import (
     Hits,
     Patterns,
-    alone,
     group_hits,
     match,
     match_judged,
@@ -103,19 +102,21 @@ def score_lists(
     lists = arrange(lists, semantics)
     rows = index.find(lists.queries)
     lengths, dropped = lengths_of(lists.offsets), NO_COUNTS
-    predicted = lengths > 0
+    predicted, known = lengths > 0, rows >= 0
     missed = NO_COUNTS
     if job.catalogue is not None:
         lists, missed = _known(lists, job.catalogue, job.scope.drop_seen)
     if job.scope.drops:  # a query whose predictions are all dropped still has predictions
         lists, dropped = within(lists, index.labels, rows, job.scope)
     found, judged = match_block(lists, index, rows, job, job.limit)
-    labelled = found.label_counts > 0
-    unlabelled = predicted & (rows < 0)
-    no_relevant = predicted & (rows >= 0) & ~labelled
+    counts = found.label_counts
+    labelled = counts > 0
+    both = labelled & predicted
+    unlabelled = predicted & ~known
+    no_relevant = predicted & known & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
-    own = predicted & (labelled | ((semantics.no_relevant == "scored") & (rows >= 0)))
+    own = predicted & known if semantics.no_relevant == "scored" else both
     whole, judged = whole_block(lists, found, judged, predicted, (index, rows), job)
     ways = ways_at(index, job.cuts.derived, rows, lengths) if job.cuts else []
     weights = index.weights_at(rows)
@@ -126,7 +127,6 @@ def score_lists(
     if job.alike is not None:
         shown, beside = job.alike.score(lists)
         values |= beside
-    both = labelled & predicted
     places = places_of(ways)
     return Block(
         queries=lists.queries,
@@ -140,7 +140,7 @@ def score_lists(
         audit={
             "queries_predicted": count_true(predicted),
             "queries_in_both": count_true(both),
-            "queries_only_predicted": count_true(predicted & ~labelled),
+            "queries_only_predicted": count_true(predicted) - count_true(both),
             "repeated_items": found.repeats + lists.repeats,
             "null_items": lists.nulls,
             "short_lists": count_true(both & (found.prediction_counts < job.largest_cutoff)),
@@ -153,12 +153,11 @@ def score_lists(
         counts={
             "unlabelled": count_true(unlabelled),
             "no_relevant": count_true(no_relevant),
-            "predicted_labels": int(found.label_counts[both].sum()),
+            # Nearly all are predicted: so it takes less time than to add those up alone.
+            "predicted_labels": int(counts.sum()) - int(counts[~predicted].sum()),
         },
         slices=update_slices(places, empties, job, each, whole),
-        label_pairs={
-            key: int(found.label_counts[at][both[at]].sum()) for key, at in places.items()
-        },
+        label_pairs={key: int(counts[at][both[at]].sum()) for key, at in places.items()},
         moments=moments_of(job, ways, each),
     )
 
@@ -350,15 +349,19 @@ def _matched(
     """The hits as metrics take them, those of all queries that look the same only once.
 
     Where ties have an expected value, each query stands for itself. So it does if asked to stand
-    `apart`, and with gains for a few metrics, which are done sooner.
+    `apart`, and for one metric, or a few with gains, which are done sooner than grouping.
     """
     if order == "expected":
         ties = lists.offsets, lists.confidences
         return Matched(hits, job.semantics, job.gain_function, ties), None
     graded = len(hits.label_gains) > 0
-    each = apart or (graded and len(job.asked) < WORTH_GROUPING)
-    patterns = alone(hits) if each else group_hits(hits)
-    return Matched(patterns.hits, job.semantics, job.gain_function), patterns
+    how = job.semantics, job.gain_function
+    slow = any(asked.metric.spec.home for asked in job.asked.values())  # it may be plain Python
+    least = WORTH_GROUPING if graded else 1 if slow else 2
+    if apart or len(job.asked) < least:
+        return Matched(hits, *how), None
+    patterns = group_hits(hits)
+    return Matched(patterns.hits, *how), patterns
 
 
 def _refuse(lists: Lists, queries: np.ndarray, choice: str, what: str, field: str) -> None:

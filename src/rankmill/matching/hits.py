@@ -283,12 +283,6 @@ class Patterns(NamedTuple):
     of_query: np.ndarray
 
 
-def alone(hits: Hits) -> Patterns:
-    """Return every query as a pattern of its own."""
-    count = len(hits.label_counts)
-    return Patterns(hits, np.ones(count, np.int64), np.arange(count))
-
-
 def group_hits(hits: Hits) -> Patterns:
     """Group queries with as many labels and predictions, and hits of equal ranks and gains.
 

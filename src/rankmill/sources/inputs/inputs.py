@@ -1,6 +1,6 @@
 """Open labels and predictions of any kind, and read their lists."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -14,19 +14,22 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.files.formats import check_format
-from rankmill.sources.input_options import MEMORY, Role, key_of
+from rankmill.sources.input_options import FRUGAL, MEMORY, Role, key_of
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.nouns import Given, Labels, Predictions
 from rankmill.sources.roles.comparable_ids import check_comparable, id_columns
 from rankmill.sources.roles.derived_columns import keyed, without_padding
 from rankmill.sources.roles.roles import Columns, find_columns
-from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.roles.source import BATCH_VALUES, Batch, Block, Source, read_batches
 from rankmill.sources.rows.facts import NO_FACTS, Kind, find_facts
 from rankmill.sources.rows.long import group_lists, stream_rows
 from rankmill.sources.rows.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
 
 Value = TypeVar("Value")
+
+# Of an input that is read ahead, so many bytes at most wait.
+AHEAD_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -308,6 +311,37 @@ def map_lists(
     from rankmill.sources.rows.spill import grouped_lists
 
     return workers.map(work, grouped_lists(source, columns, workers, memory))
+
+
+def bytes_ahead(one: Input, memory: int, threads: int) -> int:
+    """Return how many bytes of an input `begun` reads ahead at most: none if it is of one batch."""
+    source = one.source
+    if not source.format or source.lists is not None or memory < FRUGAL or threads == 1:
+        return 0
+    values = max(count for count, _ in source.sizes(one.columns.names()).values())
+    return AHEAD_BYTES if values > BATCH_VALUES else 0
+
+
+@contextmanager
+def begun(one: Input, memory: int, workers: Workers) -> Iterator[Input]:
+    """Give an input of which a thread begins to read the first piece at once, if it is of files."""
+    most = bytes_ahead(one, memory, workers.threads) if one.source.format else 0
+    if not most:
+        yield one
+        return
+    source, columns = one.source, one.columns.names()
+    with workers.ahead(source.pieces(columns), _bytes_of, most) as ahead:
+        waiting = [ahead]
+
+        def pieces(asked: list[str]) -> Sequence[Iterator[Block]]:
+            return waiting.pop() if waiting and asked == columns else source.pieces(asked)
+
+        yield replace(one, source=replace(source, pieces=pieces))
+
+
+def _bytes_of(block: Block) -> int:
+    """The bytes of a batch; what another thread has yet to make is not worth reading ahead."""
+    return block.data.nbytes if isinstance(block, Batch) else AHEAD_BYTES
 
 
 def map_confidences(

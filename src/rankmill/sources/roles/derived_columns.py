@@ -121,8 +121,10 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
 
 def padded_tails(offsets: np.ndarray, items: Ids) -> int:
     """How many lists of several items end in what is usually padding."""
-    last = offsets[1:][lengths_of(offsets) > 1] - 1
-    return count_true(is_id(take_ids(items, last), USUAL_PADDING))
+    if not len(items.keys):
+        return 0
+    last = take_ids(items, offsets[1:] - 1)  # of an empty list, another item
+    return count_true(is_id(last, USUAL_PADDING) & (lengths_of(offsets) > 1))
 
 
 def _with(
