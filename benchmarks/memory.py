@@ -5,9 +5,10 @@
 Each case runs in a process of its own. Its peak is what Linux calls VmHWM, all pages that it had in
 memory at once; its time is that of its CPUs, which says the same on a busy machine, beside the time
 of the same evaluation with a limit that nothing reaches. A case is over if its peak is more than
-300 MB above its limit, or its time more than half above that of the other. An evaluation that is
-refused (exit code 4) names what it needs, and has to need it: its peak without a limit must be over
-as well. The script exits 1 if a case is over. `--share` makes smaller data, which say little.
+300 MB above its limit, or its time more than half above that of the other; or if it has more than
+`--plan` expects, or two thirds of that at most. An evaluation that is refused (exit code 4) names
+what it needs, and has to need it: its peak without a limit must be over as well. The script exits 1
+if a case is over. `--share` makes smaller data, which say little.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-ABOVE, SLOWER = 300_000_000, 1.5
+ABOVE, SLOWER, PLANNED = 300_000_000, 1.5, 1.5
 MB = 1_000_000
 UNLIMITED = 64_000 * MB
 ROW_GROUP = 1 << 16
@@ -206,11 +207,20 @@ def evaluate(labels: str, predictions: str, metrics: str, limit: str, threads: s
     print(json.dumps(Outcome(peak, used.ru_utime + used.ru_stime, said, refused)))
 
 
+def planned(files: tuple[Path, Path], metrics: str, limit: int, threads: int) -> int:
+    """Return the peak of memory that is expected from footers alone; 0 without that of counts."""
+    import rankmill
+
+    how: dict[str, Any] = {"threads": threads, "memory": limit, "per_query": False}
+    told = rankmill.plan(*map(str, files), _names(metrics), **how)
+    return 0 if "counts" in told else int(told["memory"])  # as the number of items is not known
+
+
 def _names(metrics: str) -> list[str]:
     return metrics.split(",")
 
 
-def verdict(case: Outcome, free: Outcome, limit: int) -> str:
+def verdict(case: Outcome, free: Outcome, limit: int, plan: int) -> str:
     """Say what is wrong with a case; empty if nothing is."""
     if not case.peak:
         return str(case.said)
@@ -221,6 +231,8 @@ def verdict(case: Outcome, free: Outcome, limit: int) -> str:
         wrong.append(f"{(case.peak - limit) / MB:,.0f} MB above its limit")
     if case.seconds > SLOWER * free.seconds:
         wrong.append("slow")
+    if plan and not case.peak <= plan <= PLANNED * case.peak:
+        wrong.append(f"{plan / MB:,.0f} MB planned")
     if case.said != free.said:
         wrong.append(f"{case.said} instead of {free.said}")
     return ", ".join(wrong)
@@ -260,8 +272,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def table_of(folder: Path, options: Any) -> int:
     """Print the table of the cases; return 1 if one is over, else 0."""
-    print("| data | metrics | limit | peak | no limit | time | no limit | ratio | |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|---|")
+    print("| data | metrics | limit | peak | plan | no limit | time | no limit | ratio | |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|---|")
     unlimited: dict[tuple[str, str], Outcome] = {}
     over = 0
     for name, metrics, limit in CASES:
@@ -272,12 +284,14 @@ def table_of(folder: Path, options: Any) -> int:
             unlimited[name, metrics] = run(files, metrics, UNLIMITED, options.threads)
         free = unlimited[name, metrics]
         case = run(files, metrics, limit * MB, options.threads)
-        wrong = verdict(case, free, limit * MB)
+        plan = planned(files, metrics, limit * MB, options.threads)
+        wrong = verdict(case, free, limit * MB, plan)
         over += bool(wrong)
         what = wrong and f"**{wrong}**"
         print(
             f"| {name} | {metrics.replace(',', ' ')} | {limit} | {case.peak / MB:,.0f} "
-            f"| {free.peak / MB:,.0f} | {case.seconds:.1f} | {free.seconds:.1f} "
+            f"| {f'{plan / MB:,.0f}' if plan else ''} | {free.peak / MB:,.0f} "
+            f"| {case.seconds:.1f} | {free.seconds:.1f} "
             f"| {case.seconds / max(free.seconds, 0.1):.2f} "
             f"| {what or ('refused: ' + case.said if case.refused else '')} |",
             flush=True,

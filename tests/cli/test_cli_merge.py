@@ -109,6 +109,25 @@ def test_files_that_are_parts_already_need_no_number(run: Any, folder: Path) -> 
     assert "1.arrow and all.arrow: their labels share queries" in error
 
 
+def test_a_merged_run_is_recorded_as_that_of_one_process(run: Any, folder: Path) -> None:
+    """Its values, semantics and counts; a state does not know from which files it was made."""
+    names = states(run, 2, "-m", "map@3", "-m", "ndcg@2")
+    recorded = ("--history", "runs", "--tag", "model=a7")
+    done(run, "evaluate", "labels", "run", "-m", "map@3", "-m", "ndcg@2", *recorded)
+    done(run, "merge", *names, *recorded)
+    whole, parts = (pq.read_table(path) for path in sorted(Path("runs").iterdir()))
+    unlike = "run", "time", "checksum", "labels_", "predictions_"
+    same = [name for name in whole.column_names if not name.startswith(unlike)]
+    assert len(same) > 12
+    assert parts.select(same).equals(whole.select(same))
+    assert parts["labels_paths"].null_count == len(parts)
+    assert done(run, "history", "runs", "--format", "csv").count("map@3") >= 1
+    gate = ("gate", "labels", "run", "--rule", "map@3 drop <= 1%", "--history", "runs")
+    assert run(*gate, "--baseline", "last")[0] == 0
+    Path("gone").write_text("")
+    assert "the history gone is a file" in refused(run, "merge", *names, "--history", "gone")
+
+
 def test_what_does_not_fit_together_is_named(run: Any, folder: Path) -> None:
     one, two, three = states(run, 3, "-m", "map@3")
     assert "part 2 of 3 is missing" in refused(run, "merge", one, three)
@@ -202,7 +221,10 @@ def test_wrong_usage(run: Any, folder: Path) -> None:
     again = ("--second", "state-1.arrow", "--state", "s.arrow")
     assert "no metric of state-1.arrow needs a second pass" in refused(run, *evaluate, *again)
     merge = ("merge", "state-1.arrow", "--state", "m.arrow")
-    assert "leave out -o and --format" in refused(run, *merge, "-o", "m.json")
+    assert "leave out -o" in refused(run, *merge, "-o", "m.json")
+    assert "leave out --format" in refused(run, *merge, "--format", "json")
+    Path("h").mkdir()
+    assert "leave out --history" in refused(run, *merge, "--history", "h")
     assert "is one of the inputs" in refused(
         run, "merge", "state-1.arrow", "--state", "state-1.arrow"
     )

@@ -104,9 +104,15 @@ def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Pat
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
 @pytest.mark.parametrize(
-    ("metrics", "memory"), [pytest.param("map@12", 1, marks=pytest.mark.long), ("map@12 gap", 1)]
+    ("metrics", "memory"),
+    [
+        pytest.param("map@12", 1, marks=pytest.mark.long),
+        ("map@12 gap", 1),
+        ("map@12 gap", 100_000_000),
+    ],
 )
-def test_peak_memory_keeps_to_the_plan(dump: tuple[str, str], metrics: str, memory: int) -> None:
+def test_peak_memory_is_the_planned_one(dump: tuple[str, str], metrics: str, memory: int) -> None:
+    """At most that, and at least two thirds: below 512 MiB, batches and buffers are smaller."""
     labels, predictions = dump
     rankmill.evaluate(labels, predictions, metrics.split(), memory=memory)  # compiles if needed
     planned = rankmill.plan(
@@ -119,8 +125,7 @@ def test_peak_memory_keeps_to_the_plan(dump: tuple[str, str], metrics: str, memo
     )["memory"]
     peak = peak_of(labels, predictions, metrics, memory)
     assert peak <= planned, f"{peak / 1e6:.0f} MB against {planned / 1e6:.0f} MB planned"
-    held_whole = 8 * LENGTH * QUERIES
-    assert planned < 250e6 + 2 * held_whole, "a bound that could not fail would be no bound"
+    assert planned <= 1.5 * peak, f"{peak / 1e6:.0f} MB against {planned / 1e6:.0f} MB planned"
 
 
 def peak_of(labels: str, predictions: str, metrics: str, memory: int) -> int:

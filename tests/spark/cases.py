@@ -27,7 +27,7 @@ from rankmill.errors import UsageError
 from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.presets import PRESETS
-from rankmill.spark import confidence_counts
+from rankmill.spark import comparison_tasks, confidence_counts
 from rankmill.spark.exchange import tasks
 from strategies import metric_names
 
@@ -343,7 +343,7 @@ def gated(
 # ------------------------------------------------------------------ executors that are killed
 
 
-def harmed(session: Any, what: str, kind: type, call: Callable[[Any], None]) -> None:
+def harmed(session: Any, what: str, kind: Any, call: Callable[[Any], None]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         flag = harming(patch, kind, what, Path(folder))
         call(session)
@@ -455,12 +455,12 @@ def _of_harm() -> Iterator[Case]:
     compare: Any = partial(compared, metrics=["map", "gap"], options={"partitions": 4})
     for what in ("executor", "python", "exception", "fetch", "slow"):
         for about, kind, call in (
-            ("first pass", tasks.Scoring, score),
-            ("second pass of gap", confidence_counts.Counting, score),
+            ("first pass", tasks.score, score),
+            ("second pass of gap", confidence_counts.count, score),
         ):
             run = partial(harmed, what=what, kind=kind, call=call)
             yield Case("harm", f"{what}, {about}", run, harms=True)
-    run = partial(harmed, what="executor", kind=partial, call=compare)
+    run = partial(harmed, what="executor", kind=comparison_tasks.find, call=compare)
     yield Case("harm", "executor, compare", run, harms=True)
 
 

@@ -83,7 +83,7 @@ def test_a_failure_in_a_pass_changes_no_bit(
 ) -> None:
     shape = "wide" if what in ("executor", "slow") else "long"
     labels, predictions = tables("integers", "wide", shape)
-    kind = tasks.Scoring if number == "first" else confidence_counts.Counting
+    kind = tasks.score if number == "first" else confidence_counts.count
     flag = harming(monkeypatch, kind, what, tmp_path)
     both = [frame_of(cluster, one) for one in (labels, predictions)]
     found = rankmill.spark.evaluate(*both, METRICS, partitions=4)

@@ -16,11 +16,12 @@ import pytest
 
 import rankmill.spark
 from flat import flat
-from rankmill.spark import broadcast, estimate
+from harm import made_by
+from rankmill.spark import estimate
 from rankmill.spark.broadcast import Matching
-from rankmill.spark.confidence_counts import Counting
+from rankmill.spark.confidence_counts import count
 from rankmill.spark.exchange import collection
-from rankmill.spark.exchange.tasks import Scoring
+from rankmill.spark.exchange.tasks import score
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -82,7 +83,8 @@ def recorded(folder: str, usual: Callable[..., Any]) -> Callable[..., Any]:
 
     def function_of(task: Any, *known: Any) -> Any:
         run = usual(task, *known)
-        if not isinstance(task, Scoring | Matching | Counting):
+        made = made_by(task, *known)
+        if made not in (score, Matching, count):
             return run
 
         def measured(batches: Iterator[Any]) -> Iterator[Any]:
@@ -98,7 +100,7 @@ def recorded(folder: str, usual: Callable[..., Any]) -> Callable[..., Any]:
             yield from run(counted())
             status = Path("/proc/self/status").read_text()
             peak = int(status.partition("VmHWM:")[2].split()[0]) << 10
-            name = f"{type(task).__name__}-{uuid.uuid4().hex}"
+            name = f"{made.__name__}-{uuid.uuid4().hex}"
             Path(folder, name).write_text(f"{size} {peak}")
 
         return measured
@@ -120,9 +122,7 @@ def test_a_task_needs_the_memory_that_the_plan_tells(
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
-    measuring = recorded(str(tmp_path), collection.function_of)
-    for module in (collection, broadcast):
-        monkeypatch.setattr(module, "function_of", measuring)
+    monkeypatch.setattr(collection, "function_of", recorded(str(tmp_path), collection.function_of))
     frames = [spark.read.parquet(path) for path in files[shape]]
     options = {"partitions": 1 if placing == "shuffle" else None}
     told = flat(rankmill.spark.plan, *frames, METRICS, **options)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver, emit
-from rankmill.cli.output_checks import check_outputs, format_for
+from rankmill.cli.draw import emit
+from rankmill.cli.run_outputs import RunOutputs
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files
 from rankmill.results.result import check_values
 
 if TYPE_CHECKING:
-    from rankmill.cli.run_outputs import RunOutputs
     from rankmill.engine.state import State
 
 _HELP = """Merge the states that 'evaluate --state' wrote for all parts, and show the result.
@@ -27,40 +26,35 @@ _EXAMPLES = """
 rankmill merge state-*.arrow
 rankmill merge state-*.arrow --state merged.arrow
 rankmill merge merged.arrow second-*.arrow -o result.json
+rankmill merge state-*.arrow --history runs --tag model=a7
 """
 
 
 @table_command(
     "merge",
     [click.Argument(["states"], metavar="STATE...", nargs=-1, required=True)],
+    outputs=RunOutputs,
     help=_HELP,
     examples=_EXAMPLES,
 )
-def command(
-    states: tuple[str, ...],
-    format: str | None,
-    output: str | None,
-    state: str | None,
-    threads: int | None,
-) -> None:
+def command(states: tuple[str, ...], outputs: RunOutputs, threads: int | None) -> None:
     """Read all files, refuse what does not fit together, and show or write what they add up to."""
     from rankmill.engine.origin import check_whole
-    from rankmill.engine.state_files import check_state_name, merge_files, table_of_state
+    from rankmill.engine.state_files import merge_files, table_of_state
 
-    check_outputs(output, states, state=state)
-    chosen = format_for(format, output)
-    if state is None:
+    outputs.check(states)
+    if outputs.files["state"] is None:
         found = merge_files(states)
         if found.waiting:
             check_whole(found.state.origin)
             raise UsageError(f"{' and '.join(found.waiting)} {_PASS}")
         result = found.state.result(found.among, threads)
-        deliver(result, chosen, output)
+        good = None not in result.metrics.values()
+        outputs.deliver(result, outputs.recording.record_run(result) if good else [])
         check_values({"": result})
+        outputs.log()
         return
-    check_state_name(state)
-    if output is not None or format is not None:
-        raise UsageError("--state writes a state and shows no result: leave out -o and --format")
+    state = _checked_state(outputs)
     merged = merge_files(states)
     if merged.among:
         raise UsageError(
@@ -90,6 +84,20 @@ def described(state: State) -> str:
     return f"{part} of {origin.of}: {counted}"
 
 
+def _checked_state(outputs: RunOutputs, **others: Any) -> str:
+    """Return the file of --state; raise UsageError if it cannot be one, or if more is asked for."""
+    from rankmill.engine.state_files import check_state_name
+
+    others |= {"o": outputs.output, "format": outputs.format, **outputs.files, "state": None}
+    others |= {one: getattr(outputs.recording, one) for one in ("history", "mlflow")}
+    for name in (name for name, value in others.items() if value is not None):
+        option = f"-{'-' * (len(name) > 1)}{name.replace('_', '-')}"
+        raise UsageError(f"--state writes a state and shows no result: leave out {option}")
+    state = str(outputs.files["state"])
+    check_state_name(state)
+    return state
+
+
 def write_part(
     labels: Any,
     systems: dict[str, Any],
@@ -105,14 +113,7 @@ def write_part(
     from rankmill.engine.origin import check_whole
     from rankmill.engine.parts import evaluate_part, second_pass
 
-    others = {"o": outputs.output, "format": outputs.format, "plan": only_plan or None}
-    others |= outputs.files | {"state": None}
-    others |= {one: getattr(outputs.recording, one) for one in ("history", "mlflow")}
-    for name in (name for name, value in others.items() if value is not None):
-        option = f"-{'-' * (len(name) > 1)}{name.replace('_', '-')}"
-        raise UsageError(f"--state writes a state and shows no result: leave out {option}")
-    state = str(outputs.files["state"])
-    state_files.check_state_name(state)
+    state = _checked_state(outputs, plan=only_plan or None)
     if len(systems) > 1:
         raise UsageError("--state takes the PREDICTIONS of one system: type a command for each")
     ((_, predictions),) = systems.items()

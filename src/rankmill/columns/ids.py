@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from rankmill.kernels.identity import (
     UNSIGNED,
     Ids,
     hash_strings,
+    parts_of,
 )
 from rankmill.kernels.jit import read_only
 from rankmill.kernels.lists import pack_strings
@@ -213,6 +215,17 @@ def pick_ids(ids: Ids, pick: Callable[[np.ndarray], np.ndarray]) -> Ids:
     if ids.kind != STRING:
         return ids._replace(keys=pick(ids.keys))
     return Ids(pick(ids.keys), pick(ids.starts), pick(ids.ends), ids.data, STRING)
+
+
+def in_partitions(ids: Ids, count: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """The places of ids in the order of `count` partitions, and where each starts and ends there.
+
+    Equal ids are in one partition, in their order.
+    """
+    parts = np.empty(len(ids.keys), np.uint16)
+    parts_of(ids.keys, SEED, count, parts)
+    ends = np.cumsum(np.bincount(parts, minlength=count)).tolist()
+    return np.argsort(parts, kind="stable"), list(pairwise([0, *ends]))
 
 
 # The most values to reserve memory for at first, because the count in a footer may be wrong.

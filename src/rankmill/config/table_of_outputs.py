@@ -9,6 +9,7 @@ from rankmill.show.writers import FORMATS
 
 _LOCAL = "evaluate compare gate report stability explain explain-evaluators"
 _WRITING = "evaluate merge compare gate spark stability explain explain-evaluators history"
+_RECORDING = "evaluate merge compare gate spark"
 _gate = partial(Option, on="gate spark", table="")
 _prune = partial(Option, on="prune", short="*")
 
@@ -173,7 +174,7 @@ OUTPUT = (
         "history",
         "Also record the run in DIR, a folder or URL. Each run is a small Parquet file. See "
         "'rankmill history'.",
-        on="evaluate compare gate spark",
+        on=_RECORDING,
         short="*",
         table="",
     ),
@@ -189,7 +190,7 @@ OUTPUT = (
         "--tag KEY=VALUE",
         "",
         "Tag the run in the history and in MLflow, such as model=a7; repeat for more.",
-        on="evaluate compare gate spark",
+        on=_RECORDING,
         table="",
         name="tags",
         kind="pairs",
@@ -199,7 +200,7 @@ OUTPUT = (
         "",
         "Also log the run to the MLflow server at URI. By default, it is MLFLOW_TRACKING_URI. "
         "Put the option last, or write --mlflow=URI.",
-        on="evaluate compare gate spark",
+        on=_RECORDING,
         table="",
         bare="",
     ),

@@ -127,12 +127,17 @@ def check_room(
                 f"{one.source.name}: {what} about {size // MB + 1:,}MB in memory, and "
                 f"{memory // MB:,}MB are allowed: allow {size // MB + 1}MB{todo}"
             )
+    return room_beside(held, memory)
+
+
+def room_beside(held: int, memory: int) -> int:
+    """Return how many of the bytes allowed are left beside labels, but a quarter at least."""
     return memory if held <= LEAST else max(1, memory // 4, memory - held)
 
 
 def _shares(job: Job, predictions: Input) -> bool:
     """Whether a job holds more in memory than labels."""
-    sizes = Sizes(predictions=1, items=1, text=0, threads=1, memory=job.memory)
+    sizes = Sizes(predictions=1, labels=1, items=1, text=0, threads=1, memory=job.memory)
     held = any(need.bytes(asked, sizes) for need, asked in job.needs.items())
     return held or not predictions.columns.wide
 

@@ -12,22 +12,22 @@ from rankmill.engine.memory import (
     bytes_of_vectors,
     id_ranges,
     is_text,
+    room_beside,
 )
 from rankmill.metrics.aggregate import Sizes
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
+from rankmill.sources.input_options import FRUGAL, MEMORY
 from rankmill.sources.inputs.inputs import Input, bytes_ahead
 from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.sources.rows.long import BYTES_A_ROW
 from rankmill.threads import thread_count
 
 # The bytes of Python, NumPy, numba, pyarrow and the compiled kernels.
-BASE = 230 << 20
+BASE = 200 << 20
 # The bytes of the batches that each thread reads, matches and scores; twice as much for strings.
-A_THREAD = 64 << 20
-# The memory of earlier ranges that the allocator does not give back to the system.
-NOT_GIVEN_BACK = 128 << 20
+# Within little memory, batches of Parquet files are smaller, and fewer wait.
+A_THREAD, FRUGAL_THREAD = 72 << 20, 20 << 20
 
 
 def plan(
@@ -45,16 +45,19 @@ def plan(
 
     The expected peak of memory is the sum of:
 
-    - 230 MiB, and 64 MiB for each thread (128 MiB if ids are strings);
-    - 64 MiB of predictions that are read ahead, if they are of files and there is more than one
-      thread;
+    - 200 MiB, and for each thread 72 MiB, or 20 MiB if `memory` is less than 512 MiB and all inputs
+      are Parquet files; twice as much for a thread if ids are strings;
+    - 64 MiB of predictions that are read ahead, if they are of files, there is more than one thread,
+      and `memory` is at least 512 MiB;
     - 35 bytes for each labeled query, 56 more for its weight, and 8 for each label (16 if it has a
       gain);
     - for each string in the labels 24 bytes more, or 8 and its bytes in the file if these are more
       than 16;
     - 8 bytes for each query and metric, if values of each query are kept;
-    - for gap, up to `memory`, and 128 MiB for counting;
-    - for long predictions 96 bytes for each row, but at most `memory`;
+    - for gap, 15 bytes for each prediction and 48 for each label, but at most one and a half times
+      what the labels leave of `memory`;
+    - for long predictions 96 bytes for each row, but at most what the labels leave of `memory`;
+    - for lists with an average of more than a million items, 64 bytes for each item of one;
     - the interactions of `train`, as labels; 24 bytes for each item of `items` and `features`, and
       16 for each number of a vector, half of them while it is read;
     - for metrics over a catalogue, but at most `memory`, on each thread, 48 bytes for each item, 16
@@ -63,8 +66,7 @@ def plan(
 
     Arrays that grow may take an eighth more. Labels of more than half of `memory` are held in
     ranges if no values of each query are kept and the row groups of both sides are sorted by query
-    id. A range takes half of `memory` (at least 32 MiB, and at least one row group), and 128 MiB
-    are added for memory of earlier ranges that the allocator keeps.
+    id. A range takes half of `memory` (at least 32 MiB, and at least one row group).
 
     Parameters
     ----------
@@ -126,23 +128,26 @@ def _plan(
     memory = job.memory
     described = {name: _described(one) for name, one in inputs.items()}
     of_labels = _described(label_input)
-    needed = BASE + threads * A_THREAD
-    if is_text(label_input, "query") or is_text(label_input, "item"):
-        needed += threads * A_THREAD
+    several = label_input, *inputs.values()
+    frugal = memory < FRUGAL and all(one.source.format == "parquet" for one in several)
+    a_thread = FRUGAL_THREAD if frugal else A_THREAD
+    text = is_text(label_input, "query") or is_text(label_input, "item")
+    needed = BASE + threads * a_thread * (1 + text)
     if job.keep_values:
         needed += 8 * (of_labels["rows"] or 0) * len(job.values_kept) * len(inputs)
-    more, beside_them, items, text = _beside(catalogue, label_input, memory)
+    more, beside_them, items, size = _beside(catalogue, label_input, memory)
     extra, least, whole = 0, 0, bytes_of_all(label_input)
     for name, one in inputs.items():
-        held = _needed(job, Sizes(described[name]["values"], items, text, threads, memory))
-        if not one.columns.wide:
-            held += min(memory, (one.source.rows or described[name]["values"]) * BYTES_A_ROW)
         ranges = id_ranges(label_input, one, job, whole)
-        at_once = bytes_at_once(label_input, one, ranges, whole)
-        ahead = 0 if ranges else bytes_ahead(one, memory, threads)
-        held += at_once[0] + ahead + (NOT_GIVEN_BACK if ranges else 0)
-        extra, least = max(extra, held), max(least, *at_once)
-    none = Sizes(0, 0, 0, threads, memory)
+        held, a_list = bytes_at_once(label_input, one, ranges, whole)
+        left, values = room_beside(held, memory), described[name]["values"]
+        least = max(least, held, a_list)
+        held += 0 if ranges else bytes_ahead(one, memory, threads)
+        held += _needed(job, Sizes(values, of_labels["values"], items, size, threads, left))
+        if not one.columns.wide:
+            held += min(left, (one.source.rows or values) * BYTES_A_ROW)
+        extra = max(extra, held + max(0, a_list - A_THREAD))
+    none = Sizes(0, 0, 0, 0, threads, memory)
     an_item = _needed(job, none._replace(items=1)) - _needed(job, none)
     if an_item:
         more["counts"] = {"items": items or None, "bytes": an_item}

@@ -107,7 +107,9 @@ def reread_among(
         return [(one, Seen.of(one, checksum)) for one in each]
 
     source, columns = predictions.source, predictions.columns
-    read = map_confidences(within, source, columns, workers, memory=memory, arrange=arranged)
+    how: dict[str, Any] = {"memory": memory, "arrange": arranged}
+    how["whole"] = all(limit == NO_CUTOFF for limit in limits.values())
+    read = map_confidences(within, source, columns, workers, **how)
     with closing(read) as blocks:
         for block in blocks:
             for name, (confidences, new) in zip(counters, block, strict=True):

@@ -74,6 +74,7 @@ class Sizes(NamedTuple):
     """What a plan knows: counts, the bytes of the texts of items, and those that may be kept."""
 
     predictions: int
+    labels: int
     items: int
     text: int
     threads: int

@@ -20,8 +20,6 @@ from rankmill.semantics.scope import Scope
 
 # The choices for the ties of gap that need every prediction with its ids; for others counts do.
 ORDERED_TIES = ("given", "ids")
-# The bytes of confidences that are sorted and counted at a time.
-COUNTING = 128 << 20
 
 
 def training_of(catalogue: KnownItems | None) -> Training:
@@ -67,8 +65,13 @@ class Confidences(Need):
 
     @classmethod
     def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
-        """Return the bytes of the confidences that each metric keeps, and of those counted."""
-        return min(sizes.memory, 8 * sizes.predictions * len(asked.users)) + COUNTING
+        """Return the bytes of the confidences that each metric keeps, and to sort and count them.
+
+        They are kept while there is room for 10 bytes each, and 32 for each correct one, of which
+        there are no more than labels. To join, sort and count them takes half as much again.
+        """
+        each = 10 * sizes.predictions + 32 * min(sizes.labels, sizes.predictions)
+        return min(sizes.memory, each * len(asked.users)) * 3 // 2
 
 
 class Repeats(Need):

@@ -28,7 +28,7 @@ from rankmill.metrics.records.state_rows import damaged, field
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.nouns import Labels, Predictions
-from rankmill.spark.exchange.collection import FAN, function_of, gathered, merged_rows
+from rankmill.spark.exchange.collection import FAN, gathered, mapped, merged_rows
 from rankmill.spark.exchange.layout import Side, arrow_schema, column
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import input_of, ordered, partition, told
@@ -238,11 +238,8 @@ def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | Non
         groups,
         secrets.randbits(63) | 1,
     )
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    schema = from_arrow_schema(_keyed(form.schema))
-    found = rows.mapInArrow(function_of(task), schema).repartition(groups, GROUP)
-    found = found.mapInArrow(function_of(_checked, empty, form), form.spark_schema)
+    found = mapped(rows, _keyed(form.schema), task).repartition(groups, GROUP)
+    found = mapped(found, form.schema, _checked, empty, form)
     for one in gathered(found, Placed, form, groups):
         placed = Placed.from_row(one.fields or {})
         left = np.ones(labels.num_rows, np.bool_)

@@ -1,6 +1,6 @@
 """Comparing on Spark: each task joins the systems over the queries of its partition."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.exchange.findings import Findings
 from rankmill.spark.exchange.layout import TRAIN, Side
 from rankmill.spark.exchange.tasks import input_of, partition, tables_of, told, with_training
-from rankmill.spark.exchange.typed_rows import Returned, RowFormat
+from rankmill.spark.exchange.typed_rows import Returned
 
 # What sides besides those that are scored are called: tables of slices, the popularity of labels,
 # and the values by query of an earlier run.
@@ -73,24 +73,12 @@ class Joining:
         return self.sides[:several] + tuple(s for s in self.sides[several:] if s.system == TRAIN)
 
 
-def found_of(
+def find(
     batches: Iterator[Any], joining: Joining, count: int, how: Mapping[str, bool]
-) -> Findings:
-    """Return what the queries of a partition add up to; `how` are the options of `Findings.of`."""
+) -> Iterator[Returned]:
+    """Yield what the queries of a partition add up to; `how` are the options of `Findings.of`."""
     joined, rows = joining.join(batches)
-    return Findings.of(joined, rows, count, **how)
-
-
-def sent(
-    batches: Iterator[Any], found: Callable[[Iterator[Any]], Findings], form: RowFormat
-) -> Iterator[Any]:
-    """Yield what a comparison finds of the queries of a partition as a row, or its error."""
-    where = partition()
-    try:
-        returned = Returned(where, "", found(batches).to_row())
-    except RankmillError as error:
-        returned = Returned(where, error=told(error, where))
-    yield form.batch([returned])
+    yield Returned(partition(), "", Findings.of(joined, rows, count, **how).to_row())
 
 
 def values_of(batches: Iterator[Any], joining: Joining, schema: Any) -> Iterator[Any]:

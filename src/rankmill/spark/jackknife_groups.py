@@ -21,7 +21,7 @@ from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.gap.gap_groups import GroupPlaces, LeftOut, groups_in, places_of, sum_less
 from rankmill.semantics.choices import Choices
-from rankmill.spark.exchange.collection import function_of
+from rankmill.spark.exchange.collection import mapped
 from rankmill.spark.exchange.layout import Side, arrow_schema, to_arrow
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of
@@ -70,7 +70,7 @@ def _places(
     """Yield where the predictions of each group of a partition are among the correct ones.
 
     `wholes` are the metrics, whose place in it is the number of their rows; all else is as for
-    `Scoring`.
+    `score`.
     """
     inputs = inputs_of(batches, schema, sides)
     held = HeldLabels(inputs.pop(""))
@@ -150,15 +150,12 @@ def _sums(
     request: SparkRequest, wholes: tuple[Whole, ...], systems: int
 ) -> dict[int, list[dict[str, Any]]]:
     """Return the rows of `SUMS` of each of the metrics by its number."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     rows, sides = request.rows(*range(systems + 1))
-    task = function_of(_places, request.job, sides, arrow_schema(rows), wholes)
-    places = rows.mapInArrow(task, from_arrow_schema(PLACES))
+    places = mapped(rows, PLACES, _places, request.job, sides, arrow_schema(rows), wholes)
     groups = sum(int(one.together.max()) + 1 for one in wholes)
     together = places.repartition(min(groups, request.partitions), *_TASK)
-    task = function_of(_left, wholes, request.job.semantics)
-    sums = together.sortWithinPartitions(*_TASK).mapInArrow(task, from_arrow_schema(SUMS))
+    together = together.sortWithinPartitions(*_TASK)
+    sums = mapped(together, SUMS, _left, wholes, request.job.semantics)
     found: dict[int, list[dict[str, Any]]] = {}
     for row in to_arrow(sums).to_pylist():
         found.setdefault(row["task"], []).append(row)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Annotated, Any, TypeVar
 
 from rankmill.engine.catalogue_inputs import (
@@ -13,7 +13,6 @@ from rankmill.engine.catalogue_inputs import (
     with_catalogue,
 )
 from rankmill.engine.job import Job
-from rankmill.errors import RankmillError
 from rankmill.matching.catalogue import KnownItems, Training
 from rankmill.metrics.aggregates.list_means import UsualPopularity, usual_popularity
 from rankmill.metrics.aggregates.mean import Mean
@@ -23,7 +22,7 @@ from rankmill.sources.memory.arrow_table import open_table
 from rankmill.spark.exchange.collection import collected
 from rankmill.spark.exchange.layout import TRAIN, Side, arrow_schema, to_arrow
 from rankmill.spark.exchange.spark_request import SparkRequest, check_frame, is_frame
-from rankmill.spark.exchange.tasks import history_of, inputs_of, partition, told
+from rankmill.spark.exchange.tasks import history_of, inputs_of, partition
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 from rankmill.threads import Workers
 
@@ -41,28 +40,15 @@ class TrainingCounts(Record):
     queries: Count = 0
 
 
-@dataclass(frozen=True)
-class CountingTraining:
-    """What a task does that counts what its queries had, or how popular it is in `training`."""
-
-    job: Job
-    side: Side
-    schema: Any
-    form: RowFormat
-    training: Training | None
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the counts of a partition, once."""
-        where = partition()
-        try:
-            index = history_of(self.job, inputs_of(batches, self.schema, [self.side])[TRAIN])
-            counts: Record = TrainingCounts(*item_counts(index))
-            if self.training is not None:
-                counts = usual_popularity(self.training.of_part(index))
-            returned = Returned(where, "", counts.to_row(), None, 0, index.rows)
-        except RankmillError as error:
-            returned = Returned(where, error=told(error, where))
-        yield self.form.batch([returned])
+def count_training(
+    batches: Iterator[Any], job: Job, side: Side, schema: Any, training: Training | None
+) -> Iterator[Returned]:
+    """Yield what the queries of a partition had, or how popular it is in `training`."""
+    index = history_of(job, inputs_of(batches, schema, [side])[TRAIN])
+    counts: Record = TrainingCounts(*item_counts(index))
+    if training is not None:
+        counts = usual_popularity(training.of_part(index))
+    yield Returned(partition(), "", counts.to_row(), None, 0, index.rows)
 
 
 def with_known_items(request: SparkRequest) -> SparkRequest:
@@ -125,7 +111,8 @@ def _added_up(
     """Return what tasks count of training, and the rows that they read."""
     rows, (side,) = request.rows(*request.training)
     kind, form = type(nothing), RowFormat.of(nothing.to_row())
-    task = CountingTraining(request.job, side, arrow_schema(rows), form, training)
+    how: Any = {"job": request.job, "side": side, "schema": arrow_schema(rows)}
+    task = partial(count_training, **how, training=training)
     found = collected(rows, task, kind, form, request.partitions)
     parts = (kind.from_row(one.fields or {}) for one in found)
     return reduce(kind.merge, parts, nothing), sum(one.rows for one in found)

@@ -4,7 +4,8 @@ Such are tables in the same number of buckets by query, and DataFrames that were
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,30 +18,27 @@ from rankmill.sources.memory.arrow_table import open_table
 from rankmill.spark.exchange.collection import collected
 from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema, column
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import Scoring
+from rankmill.spark.exchange.tasks import score
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 
 # The line of a plan that moves rows.
 _EXCHANGE = re.compile(r"^[^A-Za-z]*(?:Broadcast)?Exchange\b", re.MULTILINE)
 
 
-class ScoringJoined(Scoring):
-    """What a task does with joined rows, which hold a row of the labels, of a system, or both."""
-
-    def inputs(self, batches: Iterator[Any]) -> dict[str, Input]:
-        """Return the rows of a partition as labels under "", and the system."""
-        whole = pa.Table.from_batches(batches, self.schema)
-        inputs = {}
-        for number, side in enumerate(self.sides):
-            held = whole.select([_row(number), *_names(number, side)])
-            held = held.filter(held.column(0).is_valid())
-            rows = numbers_of(held.column(0).combine_chunks())
-            first = np.unique(rows, return_index=True)[1]
-            if len(first) < len(rows):  # one query has several rows on the other side: an error
-                held = held.take(np.sort(first))
-            table = held.drop_columns([_row(number)]).rename_columns(list(side.slots))
-            inputs[side.system] = Input(open_table(table, side.name), side.columns)
-        return inputs
+def _inputs(batches: Iterator[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
+    """Return joined rows, which hold a row of the labels, of a system, or both, as `inputs_of`."""
+    whole = pa.Table.from_batches(batches, schema)
+    inputs = {}
+    for number, side in enumerate(sides):
+        held = whole.select([_row(number), *_names(number, side)])
+        held = held.filter(held.column(0).is_valid())
+        rows = numbers_of(held.column(0).combine_chunks())
+        first = np.unique(rows, return_index=True)[1]
+        if len(first) < len(rows):  # one query has several rows on the other side: an error
+            held = held.take(np.sort(first))
+        table = held.drop_columns([_row(number)]).rename_columns(list(side.slots))
+        inputs[side.system] = Input(open_table(table, side.name), side.columns)
+    return inputs
 
 
 def joined(request: SparkRequest, number: int) -> Any:
@@ -87,7 +85,8 @@ def score_joined(request: SparkRequest, number: int, rows: Any) -> list[Returned
     """Return the state of a system from joined rows."""
     sides = request.sides[0], request.sides[number]
     form = RowFormat.of(State.of(request.job).to_row())
-    task = ScoringJoined(request.job, sides, arrow_schema(rows), form)
+    schema = arrow_schema(rows)
+    task = partial(score, job=request.job, sides=sides, schema=schema, inputs=_inputs)
     return collected(rows, task, State, form, request.partitions if request.job.pooled else 0)
 
 

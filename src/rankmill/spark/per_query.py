@@ -13,7 +13,7 @@ from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job
 from rankmill.errors import RankmillError
 from rankmill.results.result import WEIGHT
-from rankmill.spark.exchange.collection import function_of
+from rankmill.spark.exchange.collection import mapped
 from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of, partition, told, with_training
@@ -44,8 +44,6 @@ def _values(
 
 def per_query_frame(request: SparkRequest, number: int) -> Any:
     """Return a DataFrame with the values of each query that counts for a system."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     rows, sides = request.rows(0, number, *request.training)
     schema = arrow_schema(rows)
     names = [metric.text for metric in request.job.per_query]
@@ -54,5 +52,4 @@ def per_query_frame(request: SparkRequest, number: int) -> Any:
     fields = {"query" if query in names else query: schema.field(QUERY).type}
     table = pa.schema({**fields, **dict.fromkeys(names, pa.float64())})
     job = replace(request.job, keep_values=True, cuts=None, by=(), sums=())
-    task = function_of(_values, job, sides, schema, table)
-    return rows.mapInArrow(task, from_arrow_schema(table))
+    return mapped(rows, table, _values, job, sides, schema, table)

@@ -1,6 +1,7 @@
 """Where the rows of a system are scored: where they are, if that is known to do, or shuffled."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from rankmill.engine.state import State
@@ -10,7 +11,7 @@ from rankmill.spark.exchange.collection import collected
 from rankmill.spark.exchange.layout import arrow_schema, column, to_arrow
 from rankmill.spark.exchange.partitions import PARTITION_BYTES
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import Scoring
+from rankmill.spark.exchange.tasks import score
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 from rankmill.spark.local_join import joined, score_joined, tasks_of, together
 
@@ -110,7 +111,7 @@ def _labels_of(request: SparkRequest) -> Any:
 def _shuffled(request: SparkRequest, numbers: list[int]) -> list[Returned]:
     rows, sides = request.rows(0, *numbers, *request.training)
     form = RowFormat.of(State.of(request.job).to_row())
-    task = Scoring(request.job, tuple(sides), arrow_schema(rows), form)
+    task = partial(score, job=request.job, sides=sides, schema=arrow_schema(rows))
     # A state without confidences is so small that the driver merges those of all partitions.
     tree = request.partitions if request.job.pooled else 0
     return collected(rows, task, State, form, tree)

@@ -12,7 +12,7 @@ from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job
 from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.errors import RankmillError
-from rankmill.spark.exchange.collection import function_of
+from rankmill.spark.exchange.collection import mapped
 from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema, to_arrow
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of
@@ -54,15 +54,13 @@ def popularity_frame(request: SparkRequest, name: str) -> Any:
     are a label of one query, of two, and so on.
     """
     from pyspark.sql import functions
-    from pyspark.sql.pandas.types import from_arrow_schema
 
     rows, (side,) = request.rows(0)
     schema = arrow_schema(rows)
     kinds = {QUERY: schema.field(QUERY).type}
     item = schema.field(side.slots[side.columns.item]).type
     table = pa.schema({**kinds, ITEM: item.value_type if side.columns.wide else item})
-    task = function_of(_pairs, request.job, side, schema, table)
-    pairs = rows.mapInArrow(task, from_arrow_schema(table))
+    pairs = mapped(rows, table, _pairs, request.job, side, schema, table)
     items = pairs.groupBy(ITEM).agg(functions.count(functions.lit(1)).alias(LABELS))
     many = to_arrow(items.groupBy(LABELS).agg(functions.count(functions.lit(1)).alias("items")))
     least = _least(*(numbers_of(many.column(one).combine_chunks()) for one in (LABELS, "items")))
@@ -75,7 +73,7 @@ def popularity_frame(request: SparkRequest, name: str) -> Any:
         *(functions.sum(one).alias(one) for one in least),
     )
     table = pa.schema({**kinds, name: pa.string()})
-    return counts.mapInArrow(function_of(_classes, table), from_arrow_schema(table))
+    return mapped(counts, table, _classes, table)
 
 
 def _least(sizes: np.ndarray, items: np.ndarray) -> dict[str, int]:

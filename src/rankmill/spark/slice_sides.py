@@ -37,21 +37,16 @@ def with_tables(request: SparkRequest, cuts: Cuts) -> SparkRequest:
     """
     labels = request.inputs[0]
     session, memory = request.frames[0].sparkSession, request.job.memory
-    found = request
-    for number, table in enumerate(cuts.tables):
-        frame = table if is_frame(table) else _sent(session, table, labels, memory)
-        found = with_classes(found, f"{TABLE}{number}", frame)
+    frames = {
+        f"{TABLE}{number}": table if is_frame(table) else _sent(session, table, labels, memory)
+        for number, table in enumerate(cuts.tables)
+    }
     if "label_popularity" in cuts.derived:
-        frame = popularity_frame(request, "label_popularity")
-        found = with_classes(found, POPULARITY, frame)
-    return found
-
-
-def with_classes(request: SparkRequest, side: str, frame: Any) -> SparkRequest:
-    """Return a request with one more table of query ids and classes."""
-    source = empty_source(frame, "the table of by")
-    one = open_cut(source, request.inputs[0], request.job.memory, part=True)
-    return with_side(request, side, frame, one)
+        frames[POPULARITY] = popularity_frame(request, "label_popularity")
+    for side, frame in frames.items():
+        one = open_cut(empty_source(frame, "the table of by"), labels, memory, part=True)
+        request = with_side(request, side, frame, one)
+    return request
 
 
 def with_side(request: SparkRequest, side: str, frame: Any, one: Input) -> SparkRequest:

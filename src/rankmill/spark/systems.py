@@ -26,9 +26,9 @@ from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.spark.comparison_tasks import TABLE, Joining, found_of, sent, values_of
+from rankmill.spark.comparison_tasks import TABLE, Joining, find, values_of
 from rankmill.spark.evaluation import result_of
-from rankmill.spark.exchange.collection import collected, function_of
+from rankmill.spark.exchange.collection import collected, mapped
 from rankmill.spark.exchange.findings import Findings
 from rankmill.spark.exchange.layout import arrow_schema
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
@@ -161,15 +161,13 @@ def _values(
     partitions: int | None,
     catalogue: Catalogue | None,
 ) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     request = with_known_items(request_of(labels, runs, job, partitions, catalogue=catalogue))
     if len(runs) == 1:
         return per_query_frame(request, 1)
     rows, joining = _joining(request, tuple(runs), next(iter(runs)), Cuts())
     nothing, _ = joining.join(iter(()))
     schema = nothing.aligned.table().schema
-    return rows.mapInArrow(function_of(values_of, joining, schema), from_arrow_schema(schema))
+    return mapped(rows, schema, values_of, joining, schema)
 
 
 def join(
@@ -213,10 +211,10 @@ def join(
         earlier = replace(earlier, predictions=None)
     rows, joining = _joining(request, tuple(runs), baseline, cuts, earlier)
     how: Any = {"crossed": crossed, "values": values, "alone": alone}
-    finding = partial(found_of, joining=joining, count=moved, how=how)
+    task = partial(find, joining=joining, count=moved, how=how)
     # What is wrong with the request is found before Spark reads a row.
-    form = RowFormat.of(finding(iter(())).to_row())
-    task = partial(sent, found=finding, form=form)
+    (nothing,) = task(iter(()))
+    form = RowFormat.of(nothing.fields or {})
     (one,) = collected(rows, task, Findings, form, request.partitions)
     found = Findings.from_row(one.fields or {})
     _check_slices(found.state)

@@ -5,7 +5,7 @@ The bounds between which they are read depend on what the runs hold, and no coun
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,24 +13,29 @@ from rankmill.io.overflow import Overflow
 from rankmill.metrics.gap.distinct import NONE, RANGE, Distinct, counted, joined
 from rankmill.metrics.records.fingerprints import NOTHING, Seen
 
-# So many confidences of a run are read at a time.
-STEP = 1 << 13
+# So many confidences of a run are read at a time: some of each run are in memory.
+STEP = 1 << 11
 # Between two bounds are so many steps of all runs.
-STEPS = 32
+STEPS = 128
 
 
 class SortedRun(NamedTuple):
-    """Distinct confidences, ascending, with their counts in a file: where each step of them is."""
+    """Distinct confidences, ascending, and their counts in a file, and the first of each step."""
 
     file: Overflow
     heads: np.ndarray
-    places: list[tuple[tuple[int, int], tuple[int, int]]]
+    values: tuple[int, int]
+    counts: tuple[int, int]
     total: int
 
-    def read(self, step: int) -> Distinct:
-        """Return the confidences of a step."""
-        values, counts = map(self.file.read, self.places[step])
-        return Distinct(np.frombuffer(values, np.float64), np.frombuffer(counts, np.int64))
+    def read(self, steps: slice) -> Distinct:
+        """Return the confidences of some steps."""
+
+        def within(place: tuple[int, int], dtype: Any) -> np.ndarray:
+            start, end = (min(8 * STEP * step, place[1]) for step in (steps.start, steps.stop))
+            return np.frombuffer(self.file.read((place[0] + start, end - start)), dtype)
+
+        return Distinct(within(self.values, np.float64), within(self.counts, np.int64))
 
 
 @dataclass(eq=False)
@@ -50,15 +55,8 @@ class RunsFile:
     def add(self, some: Distinct) -> SortedRun:
         """Write a run; raises ResourceError if that fails."""
         values = some.values.astype(np.float64, copy=False)
-        starts = range(0, len(values), STEP)
-        places = [
-            (
-                self.file.add(np.ascontiguousarray(values[start : start + STEP])),
-                self.file.add(np.ascontiguousarray(some.counts[start : start + STEP])),
-            )
-            for start in starts
-        ]
-        return SortedRun(self.file, values[::STEP].copy(), places, int(some.counts.sum()))
+        at, of_counts = (self.file.add(np.ascontiguousarray(n)) for n in (values, some.counts))
+        return SortedRun(self.file, values[::STEP].copy(), at, of_counts, int(some.counts.sum()))
 
 
 class _Cursor:
@@ -69,13 +67,12 @@ class _Cursor:
 
     def below(self, bound: float | None) -> Distinct:
         """Return what is below a bound, or all, that was not returned before."""
-        parts, heads = [self._rest], self._run.heads
-        while self._step < len(heads) and (bound is None or heads[self._step] < bound):
-            parts.append(self._run.read(self._step))
-            self._step += 1
+        start, heads = self._step, self._run.heads
+        self._step = len(heads) if bound is None else int(np.searchsorted(heads, bound))
+        parts = self._rest, self._run.read(slice(start, self._step))
         values, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
         end = len(values) if bound is None else int(np.searchsorted(values, bound))
-        self._rest = Distinct(values[end:], counts[end:])
+        self._rest = Distinct(values[end:].copy(), counts[end:].copy())
         return Distinct(values[:end], counts[:end])
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
-from rankmill.columns.ids import ids_to_arrow, take_ids, to_ids
+from rankmill.columns.ids import ids_to_arrow, in_partitions, take_ids, to_ids
 from rankmill.io.overflow import Overflow
-from rankmill.kernels.identity import SEED, Ids, parts_of
+from rankmill.kernels.identity import Ids
 
 # All counts of an item are in one partition. So many are small beside the tables that were full.
 PARTITIONS = 256
@@ -33,19 +33,13 @@ class SpilledCounts(NamedTuple):
 
 def spilled(file: Overflow, items: Ids, counts: np.ndarray) -> SpilledCounts:
     """Write items and their counts; raises ResourceError if that fails."""
-    parts = np.empty(len(counts), np.uint16)
-    parts_of(items.keys, SEED, PARTITIONS, parts)
-    order = np.argsort(parts, kind="stable")
-    ends = np.cumsum(np.bincount(parts, minlength=PARTITIONS)).tolist()
+    order, partitions = in_partitions(items, PARTITIONS)
     small = np.min_scalar_type(int(counts.max(initial=0)))
     columns = [arrow_of(one[order].astype(small)) for one in counts.T]
     arrays = [ids_to_arrow(take_ids(items, order), set()), *columns]
     batch = pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-    places = [
-        file.add(batch.slice(start, end - start).serialize())
-        for start, end in zip([0, *ends[:-1]], ends, strict=True)
-    ]
-    return SpilledCounts(file, batch.schema, tuple(places))
+    parts = (batch.slice(start, end - start) for start, end in partitions)
+    return SpilledCounts(file, batch.schema, tuple(file.add(one.serialize()) for one in parts))
 
 
 @dataclass(eq=False)

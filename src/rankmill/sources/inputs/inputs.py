@@ -352,24 +352,30 @@ def map_confidences(
     *,
     memory: int,
     arrange: Callable[[Lists], Lists] | None,
+    whole: bool,
 ) -> Generator[Value, None, None]:
     """Yield work(offsets, confidences) for all lists in a second pass, a block at a time.
 
     The caller must close the generator. Only the confidences are read, unless lists must be
-    arranged or long rows must be grouped. Scattered rows use `memory` bytes at most, as in
-    map_lists.
+    arranged or long rows must be grouped. If lists count `whole`, long rows are not grouped: those
+    of each batch are given as one list. Scattered rows use `memory` bytes at most, as in map_lists.
     """
     name = str(columns.score)
 
     def of_batch(batch: Batch) -> Value:
-        offsets, values = split_lists(batch.data.column(name))
-        return work(offsets, confidences_of(values, columns))
+        column = batch.data.column(name)
+        if columns.wide:
+            offsets, column = split_lists(column)
+        else:
+            offsets = np.array([0, len(column)])
+        return work(offsets, confidences_of(column, columns))
 
     def of_lists(lists: Lists) -> Value:
         if arrange is not None:
             lists = arrange(lists)
         return work(lists.offsets, lists.confidences)
 
-    if columns.wide and arrange is None and source.lists is None and not columns.unordered:
+    in_order = not columns.unordered if columns.wide else whole
+    if in_order and arrange is None and source.lists is None:
         return read_batches(of_batch, source, [name], workers)
     return map_lists(of_lists, source, columns, workers, memory=memory)

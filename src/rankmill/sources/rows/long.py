@@ -113,7 +113,7 @@ def group_lists(parts: list[LongRows], columns: Columns, *, together: bool = Fal
     ScatteredRowsError
         If `together` is given and the rows of a query are not adjacent.
     """
-    rows = parts[0] if len(parts) == 1 else _join_rows(parts)
+    rows = parts[0] if len(parts) == 1 else join_rows(parts)
     queries, count = rows.queries, len(rows.queries.keys)
     first = np.empty(count, np.int64)
     first = first[: run_starts(queries, first)]
@@ -148,7 +148,7 @@ def group_lists(parts: list[LongRows], columns: Columns, *, together: bool = Fal
     return Lists(queries, offsets, items, numbers, nulls, tied, Place(rows.source), count)
 
 
-def _join_rows(parts: list[LongRows]) -> LongRows:
+def join_rows(parts: list[LongRows]) -> LongRows:
     """The rows of all parts, in one part."""
     keep = None
     if any(part.keep is not None for part in parts):

@@ -11,25 +11,27 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
-from rankmill.columns.ids import ids_to_arrow, take_ids
+from rankmill.columns.ids import ids_to_arrow, in_partitions, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.io.overflow import Overflow
-from rankmill.kernels.identity import SEED, parts_of
 from rankmill.sources.roles.roles import Columns
 from rankmill.sources.roles.source import Batch, Source
 from rankmill.sources.rows.long import (
     BYTES_A_ROW,
     LongRows,
     group_lists,
+    join_rows,
     long_rows,
     read_rows,
     slice_lists,
 )
 from rankmill.threads import Workers
 
-# The most parts into which a batch of rows is cut, because smaller parts would be slow.
+# The most parts into which rows are cut, because smaller parts would be slow.
 MOST_PARTITIONS = 256
+# Rows are cut together if there is room, until a part has so many: each part has a cost of its own.
+ROWS_OF_A_PART = 1 << 10
 
 
 class _Packed(NamedTuple):
@@ -82,18 +84,20 @@ def _spilled_lists(
     chosen so that the partitions in memory use `memory` bytes at most; they may use more if that
     would need more than MOST_PARTITIONS.
     """
-    alive = 2 * workers.threads + 2  # partitions in memory: the current one and the waiting ones
+    # One partition is grouped, while others wait as lists, which take a third of that.
+    a_row = BYTES_A_ROW + (2 * workers.threads + 1) * BYTES_A_ROW // 3
     count = MOST_PARTITIONS
     if source.rows is not None:
-        count = min(count, -(-source.rows * BYTES_A_ROW * alive // memory))
+        count = min(count, -(-source.rows * a_row // memory))
     places: list[list[_Packed]] = [[] for _ in range(count)]
-    schemas: dict[Any, Any] = {}  # millions of record batches share a few schemas
+    schemas: dict[Any, Any] = {}  # many record batches share a few schemas
     with closing(Overflow(source.name, "rows whose queries are scattered")) as file:
         # Named by their roles, because a column may have several.
         roles: dict[str, Any] = {role: role for role in columns.mapping()}
         columns = replace(columns, **roles)
         part = partial(_part, columns=columns, count=count)
-        with closing(workers.map(part, batches)) as parted:
+        portions = _portions(batches, min(count * ROWS_OF_A_PART, memory // a_row))
+        with closing(workers.map(part, portions)) as parted:
             for parts in parted:
                 for number, (data, schema, name) in parts:
                     schema = schemas.setdefault(schema, schema)
@@ -101,6 +105,20 @@ def _spilled_lists(
         for partition in places:
             if partition:
                 yield from slice_lists(_grouped(file, partition, columns))
+
+
+def _portions(batches: Iterable[LongRows], rows: int) -> Iterator[list[LongRows]]:
+    """Yield batches, so many together that they have `rows` rows; the last ones may have fewer."""
+    held: list[LongRows] = []
+    count = 0
+    for one in batches:
+        held.append(one)
+        count += len(one.queries.keys)
+        if count >= rows:
+            yield held
+            held, count = [], 0
+    if held:
+        yield held
 
 
 def _grouped(file: Overflow, partition: list[_Packed], columns: Columns) -> Lists:
@@ -112,37 +130,31 @@ def _grouped(file: Overflow, partition: list[_Packed], columns: Columns) -> List
     return group_lists(rows, columns)
 
 
-def _part(rows: LongRows, columns: Columns, count: int) -> list[tuple[int, _Packed]]:
+def _part(portion: list[LongRows], columns: Columns, count: int) -> list[tuple[int, _Packed]]:
     """Split some rows by partition; partitions without rows are left out."""
-    target = np.empty(len(rows.queries.keys), np.uint16)
-    parts_of(rows.queries.keys, SEED, count, target)
-    order = np.argsort(target, kind="stable")
-    ends = np.searchsorted(target[order], np.arange(count), side="right")
-    item_of_row = None if rows.keep is None else np.cumsum(rows.keep) - 1
-    parted = []
-    start = 0
-    for number, end in enumerate(ends.tolist()):
-        if end > start:
-            parted.append((number, _pack(rows, columns, order[start:end], item_of_row)))
-        start = end
-    return parted
+    rows = portion[0] if len(portion) == 1 else join_rows(portion)
+    order, partitions = in_partitions(rows.queries, count)
+    data = _pack(rows, columns, order)
+    return [
+        (number, _Packed(data.slice(start, end - start), data.schema, rows.source))
+        for number, (start, end) in enumerate(partitions)
+        if end > start
+    ]
 
 
-def _pack(
-    rows: LongRows, columns: Columns, places: np.ndarray, item_of_row: np.ndarray | None
-) -> _Packed:
-    """Some rows as a batch, from which `long_rows` makes them again."""
-    made = {columns.query: ids_to_arrow(take_ids(rows.queries, places), set())}
-    if rows.keep is None or item_of_row is None:
-        items = ids_to_arrow(take_ids(rows.items, places), set())
+def _pack(rows: LongRows, columns: Columns, order: np.ndarray) -> Any:
+    """Rows in an order as a batch, from which `long_rows` makes them again."""
+    made = {columns.query: ids_to_arrow(take_ids(rows.queries, order), set())}
+    if rows.keep is None:
+        items = ids_to_arrow(take_ids(rows.items, order), set())
     else:
-        keep = rows.keep[places]
-        items = ids_to_arrow(take_ids(rows.items, item_of_row[places[keep]]), set())
+        keep = rows.keep[order]
+        item_of_row = np.cumsum(rows.keep) - 1
+        items = ids_to_arrow(take_ids(rows.items, item_of_row[order[keep]]), set())
         items = items.take(pa.array(np.cumsum(keep) - 1, mask=~keep))
     made[columns.item] = items
     if rows.numbers is not None:
-        made[str(columns.score or columns.gain)] = arrow_of(rows.numbers[places])
+        made[str(columns.score or columns.gain)] = arrow_of(rows.numbers[order])
     if rows.ranks is not None:
-        made[str(columns.rank)] = arrow_of(rows.ranks[places])
-    data = pa.RecordBatch.from_arrays([*made.values()], names=[*made])
-    return _Packed(data, data.schema, rows.source)
+        made[str(columns.rank)] = arrow_of(rows.ranks[order])
+    return pa.RecordBatch.from_arrays([*made.values()], names=[*made])

@@ -1,23 +1,24 @@
 """Collecting what tasks return: merged on executors first, where there is much of it."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from rankmill.errors import UsageError
+from rankmill.errors import RankmillError, UsageError
 from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.registry import REGISTRY, own_metrics, register
 from rankmill.sources.roles.streams import joined
 from rankmill.spark.exchange.layout import to_arrow
-from rankmill.spark.exchange.tasks import partition, spare_the_next_tasks
+from rankmill.spark.exchange.tasks import partition, spare_the_next_tasks, told
 from rankmill.spark.exchange.typed_rows import Returned, RowFormat, check_once, first_error
 
 Merged = TypeVar("Merged", bound="Mergeable")
 
 Task = Callable[[Iterator[Any]], Iterator[Any]]
+Answering = Callable[[Iterator[Any]], Iterable[Returned]]
 
 
 class Mergeable(Protocol):
@@ -39,7 +40,7 @@ FAN = 16
 
 
 def collected(
-    rows: Any, task: Task, kind: type[Merged], form: RowFormat, partitions: int
+    rows: Any, task: Answering, kind: type[Merged], form: RowFormat, partitions: int
 ) -> list[Returned]:
     """Run a task on each partition of a DataFrame and return what they return, merged by system.
 
@@ -48,7 +49,20 @@ def collected(
     InputError, UsageError
         The error of the first partition that has one.
     """
-    return gathered(rows.mapInArrow(function_of(task), form.spark_schema), kind, form, partitions)
+    return gathered(mapped(rows, form.schema, _answered, task, form), kind, form, partitions)
+
+
+def _answered(batches: Iterator[Any], task: Answering, form: RowFormat) -> Iterator[Any]:
+    """Yield what a task returns for a partition, or its error.
+
+    An error is a row instead of an exception, as Spark would try the task again, and show the error
+    within the traces of two languages.
+    """
+    try:
+        returned = [*task(batches)]
+    except RankmillError as error:
+        returned = [Returned(partition(), error=told(error, partition()))]
+    yield form.batch(returned)
 
 
 def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -> list[Returned]:
@@ -68,12 +82,19 @@ def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -
         partitions = -(-partitions // FAN)
         group = (functions.col("partition") / FAN).cast("long")
         found = found.repartition(partitions, group)
-        found = found.mapInArrow(function_of(_merged, kind, form), form.spark_schema)
+        found = mapped(found, form.schema, _merged, kind, form)
     merged = merged_rows(list(form.read(to_arrow(found))), kind, 0)
     failed = first_error(merged)
     if failed is not None and failed.error is not None:
         raise failed.error
     return merged
+
+
+def mapped(rows: Any, schema: Any, task: Callable[..., Iterator[Any]], *known: Any) -> Any:
+    """Return a DataFrame of what a task yields, given what it knows: batches of an Arrow schema."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return rows.mapInArrow(function_of(task, *known), from_arrow_schema(schema))
 
 
 def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:

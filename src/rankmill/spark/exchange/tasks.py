@@ -2,8 +2,8 @@
 
 import gc
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 from zipimport import zipimporter
@@ -23,54 +23,31 @@ from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.rows.subtopics import with_subtopics
 from rankmill.spark.exchange.layout import SIDE, TRAIN, Side
-from rankmill.spark.exchange.typed_rows import Returned, RowFormat
+from rankmill.spark.exchange.typed_rows import Returned
 from rankmill.threads import Workers
 
 # How the names of Spark's own archives of modules begin.
 _ARCHIVES = ("pyspark", "py4j", "spark-core")
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """What a task of the first pass does: the request, the sides of the rows, the form of states.
+def score(
+    batches: Iterator[Any],
+    job: Job,
+    sides: Sequence[Side],
+    schema: Any,
+    inputs: Callable[..., dict[str, Input]] | None = None,
+) -> Iterator[Returned]:
+    """Yield the states of all systems over the queries of a partition.
 
-    Attributes
-    ----------
-    job : Job
-    sides : tuple of Side
-    schema : pyarrow.Schema
-        Of the rows of the shuffle.
-    form : RowFormat
+    `inputs` returns what is among its rows, which are of `schema`; it is `inputs_of` by default.
     """
-
-    job: Job
-    sides: tuple[Side, ...]
-    schema: Any
-    form: RowFormat
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the states of all systems over the queries of a partition, once."""
-        where = partition()
-        try:
-            runs = self.inputs(batches)
-            labels, job = runs.pop(""), with_training(self.job, runs)
-            systems = {name: Predictions(one) for name, one in runs.items()}
-            states = part_states(job, Labels(labels), systems, threads=1)
-            returned = [
-                Returned(
-                    where, name, state.to_row(), None, labels.source.rows or 0, one.source.rows or 0
-                )
-                for (name, state), one in zip(states.items(), runs.values(), strict=True)
-            ]
-        except RankmillError as error:
-            # A row instead of an exception, as Spark would try the task again, and show the error
-            # within the traces of two languages.
-            returned = [Returned(where, error=told(error, where))]
-        yield self.form.batch(returned)
-
-    def inputs(self, batches: Iterator[Any]) -> dict[str, Input]:
-        """Return the rows of a partition as labels under "", and each other side."""
-        return inputs_of(batches, self.schema, self.sides)
+    runs = (inputs or inputs_of)(batches, schema, sides)
+    labels, job = runs.pop(""), with_training(job, runs)
+    systems = {name: Predictions(one) for name, one in runs.items()}
+    states = part_states(job, Labels(labels), systems, threads=1)
+    for name, one in runs.items():
+        rows = labels.source.rows or 0, one.source.rows or 0
+        yield Returned(partition(), name, states[name].to_row(), None, *rows)
 
 
 def with_training(job: Job, inputs: dict[str, Input]) -> Job:

@@ -64,13 +64,6 @@ class RowFormat:
             fields[f"f{number}"] = pa.binary() if numbers[field.name] else field.type
         return cls(numbers, pa.schema(fields))
 
-    @property
-    def spark_schema(self) -> Any:
-        """The schema as Spark declares it."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return from_arrow_schema(self.schema)
-
     def batch(self, returned: Iterable[Returned]) -> Any:
         """Return a record batch of what tasks return."""
         rows = []
