@@ -47,8 +47,8 @@ def plan(
 
     - 200 MiB, and for each thread 72 MiB, or 20 MiB if `memory` is less than 512 MiB and all inputs
       are Parquet files; twice as much for a thread if ids are strings;
-    - 64 MiB of predictions that are read ahead, if they are of files, there is more than one thread,
-      and `memory` is at least 512 MiB;
+    - 64 MiB of predictions read ahead, if they are in files, there is more than one thread, and
+      `memory` is at least 512 MiB;
     - 35 bytes for each labeled query, 56 more for its weight, and 8 for each label (16 if it has a
       gain);
     - for each string in the labels 24 bytes more, or 8 and its bytes in the file if these are more
