@@ -267,7 +267,7 @@ LIBRARIES: dict[str, Library] = {
         recommenders.lists_lenskit,
         {"hit@5": "Hit@5", "precision@5": "Precision@5", "recall@5": "Recall@5"}
         | {"first_hit": "RecipRank", "rbp(p=0.85)": "RBP", "num_ret": "ListLength"}
-        | {"num_rel": "TestItemCount"},
+        | {"num_rel": "TestItemCount", "ndcg_jk@5": "NDCG@5", "dcg_jk@5": "DCG@5"},
         BINARY | {"semantics": AS_LENSKIT},
     ),
     "LensKit, two lists": Library(

@@ -571,11 +571,63 @@ def test_other_frames_are_refused() -> None:
 
 
 def test_rows_as_dicts_are_not_taken_for_items_by_query():
-    rows = [{"user_id": 7, "item": 1}, {"user_id": 8, "item": 2}]
-    with pytest.raises(UsageError, match=r"looks like a row of a table.*Table.from_pylist"):
-        rankmill.evaluate(rows, rows)
+    """As MTEB has them."""
+    rows = [{"user_id": 7, "item": 1}, {"user_id": 8, "item": 2}, {"user_id": 7, "item": 3}]
     table = pa.Table.from_pylist(rows)
-    assert rankmill.evaluate(table, table, "map").metrics == {"map": 1.0}
+    expected = rankmill.evaluate(table, table.slice(1), "map").metrics
+    assert rankmill.evaluate(rows, rows[1:], "map").metrics == expected == {"map": 0.75}
+    assert rankmill.evaluate(iter(rows), (one for one in rows[1:]), "map").metrics == expected
+    qrels = [
+        {"query-id": "q", "corpus-id": one, "score": gain} for one, gain in (("a", 2), ("b", 1))
+    ]
+    run = [one | {"score": -one["score"] / 2} for one in qrels]
+    found = rankmill.evaluate(qrels, run, "ndcg,num_rel")
+    assert (
+        found.metrics
+        == rankmill.evaluate(*map(pa.Table.from_pylist, (qrels, run)), "ndcg,num_rel").metrics
+    )
+    for broken in ({"query-id": "q"}, 3):
+        with pytest.raises(InputError, match=r"row 2 is .*expected a (corpus|query)-id as in"):
+            rankmill.evaluate([*qrels, broken], run)
+
+
+def test_numbers_as_tensors_of_no_dimension():
+    torch = pytest.importorskip("torch")
+    for one in (torch.tensor, np.array):
+        labels = {"q": [one(3)], "p": [one(1)]}
+        for run in (
+            {"q": [one(3), one(4)], "p": [one(2), one(1)]},
+            {"q": {3: one(0.5), 4: one(0.25)}, "p": {2: one(2), 1: one(1)}},
+            {"q": [(one(3), one(0.5)), (one(4), one(0.25))], "p": [(one(2), one(2)), (1, one(1))]},
+        ):
+            assert rankmill.evaluate(labels, run, "map").metrics == {"map": 0.75}
+        rows = [ScoredDoc("q", one(3), one(0.5)), ScoredDoc("p", one(1), one(0.25))]
+        assert rankmill.evaluate(labels, rows, "map").metrics == {"map": 1.0}
+    keys = {torch.tensor(7): {torch.tensor(2).short(): torch.tensor(0.5).bfloat16()}}
+    assert rankmill.evaluate({7: [2]}, keys, "map").metrics == {"map": 1.0}
+    with pytest.raises(InputError, match="expected a number"):
+        rankmill.evaluate({"q": ["b"]}, {"q": {"a": torch.tensor(np.nan)}}, "gap")
+
+
+class Handler:
+    """What ir_datasets hands over, with its named tuples."""
+
+    def __init__(self, **rows):
+        for name, every in rows.items():
+            setattr(self, f"{name}_iter", lambda every=every: iter(every))
+
+
+def test_datasets_of_ir_datasets():
+    qrels = [Qrel("1", "a", 2, "0"), Qrel("1", "b", 0, "0"), Qrel("2", "c", 1, "0")]
+    scored = [ScoredDoc("1", "b", 2.0), ScoredDoc("1", "a", 1.0), ScoredDoc("2", "c", 3.0)]
+    both = Handler(docs=[], qrels=qrels, scoreddocs=scored)
+    expected = rankmill.evaluate(qrels, scored, "map,ndcg@5,bpref").metrics
+    assert rankmill.evaluate(both, both, "map,ndcg@5,bpref").metrics == expected
+    assert expected["map"] == 0.75
+    with pytest.raises(
+        UsageError, match=r"predictions cannot be a dataset .* without scoreddocs_iter"
+    ):
+        rankmill.evaluate(qrels, Handler(qrels=qrels))
 
 
 @pytest.mark.parametrize("make", [pa.table, pd.DataFrame])

@@ -16,6 +16,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1].parent / "benchmarks"
 
 import libraries
 
+# Of other releases: cornac 3 has HitRatio in its place.
+BESIDE = {"cornac": {"PHR"}}
+
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", libraries.LIBRARIES)
@@ -40,7 +43,7 @@ def test_each_name_that_is_told_is_run_in_its_library(library: str) -> None:
     rows = [one for one in libraries.LIBRARIES.values() if one.module == library]
     run = {re.split(r"[@.(]", name)[0] for one in rows for name in one.names.values()}
     run = {part for name in run for part in name.split(", ")}
-    assert COMPUTED[library].keys() <= run
+    assert COMPUTED[library].keys() - BESIDE.get(library, set()) <= run
 
 
 def test_a_difference_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,7 @@ def lenskit_says(labels: Labels, predictions: Predictions, k: int | None) -> dic
 
     found = {"map": AveragePrecision, "first_hit": ranking.RecipRank, "hit": ranking.Hit}
     found |= {"precision": ranking.Precision, "recall": ranking.Recall}
-    found |= {"ndcg": ranking.NDCG, "dcg": ranking.DCG}
+    found |= {"ndcg_jk": ranking.NDCG, "dcg_jk": ranking.DCG}
     measures = {metric: measure(k) for metric, measure in found.items()}
 
     def collection(lists: dict[str, list[str]], ordered: bool) -> Any:

@@ -58,7 +58,7 @@ ALIASES = {
     "StRecall": "subtopic_recall",
     "label_ranking_average_precision_score": "lrap",
     **dict.fromkeys(("F1Beta", "f_beta"), "fbeta"),
-    **{"tau": "kendall_tau", "p+": "p_plus"},
+    **{"tau": "kendall_tau", "p+": "p_plus", "p+_measure": "p_plus", "ndcg_p": "ndcg_jk"},
     **dict.fromkeys(("alpha-DCG", "α_DCG"), "alpha_dcg"),
     **{"nerr-ia": "nerr_ia", "p-ia": "p_ia", "map-ia": "map_ia", "AP_IA": "map_ia"},
 }

@@ -137,6 +137,12 @@ def dcg(gains: Worths) -> float:
     return math.fsum((gain or 0.0) / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
 
 
+def late_dcg(gains: Worths, k: float = math.inf) -> float:
+    return math.fsum(
+        (gain or 0.0) / max(1.0, math.log2(rank)) for rank, gain in enumerate(gains, 1) if rank <= k
+    )
+
+
 def ndcg_rel(one: Listed) -> float:
     terms = [ratio(dcg(one.worths[:rank]), dcg(one.ideal[:rank])) for rank in one.ranks]
     missing = max(0, one.count - len(terms))
@@ -369,6 +375,8 @@ VALUES: dict[str, Callable[[Listed], float]] = {
     "q_measure": q_measure,
     "g": g,
     "ndcg_rel": ndcg_rel,
+    "dcg_jk": lambda one: late_dcg(one.cut),
+    "ndcg_jk": lambda one: ratio(late_dcg(one.cut), late_dcg(one.ideal, one.k)),
     "rndcg": rndcg,
     "bpm": bpm,
     "insq": insq,
@@ -384,7 +392,7 @@ VALUES: dict[str, Callable[[Listed], float]] = {
 BLENDED = {"o_measure", "p_measure", "p_plus", "ncu_rb", "ncu_gu"}
 NEARLY = {"nerr8", "nerr9", "nerr10", "nerr11"}
 GRADED = {"g", "graded_rbp", "ndcg_rel", "rndcg", "q_measure", "bpm", "insq", "inst"}
-GRADED |= BLENDED | NEARLY | {"sdcg", "compat", "rbo", "kendall_tau"}
+GRADED |= BLENDED | NEARLY | {"sdcg", "dcg_jk", "ndcg_jk", "compat", "rbo", "kendall_tau"}
 POWERS = {"err", "nerr"}
 # Of all judged items: with their gains, or as levels.
 JUDGED_GAINS = {"unjudged", "rbp_residual", "pair_accuracy"}
@@ -402,7 +410,7 @@ SLOW |= BLENDED | {"gauc", "compat", "rbo", "kendall_tau"}
 NOT_EXPECTED = {
     *("iprec", "iprec_avg", "mean_rank", "bing", "err", "nerr", "q_measure", "g", "ndcg_rel"),
     *("rndcg", "bpm", "insq", "inst", "infap", "pair_accuracy", "graded_rbp", "rbp_resid", "unj"),
-    *("yaap", "compat", "rbo", "sdcg", "kendall_tau"),
+    *("yaap", "compat", "rbo", "sdcg", "dcg_jk", "ndcg_jk", "kendall_tau"),
     *BLENDED,
     *NEARLY,
 }

@@ -62,7 +62,8 @@ def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
         emit(write(view._replace(screen=lambda: screen, page=lambda: both), format))
         return
     if format == "table":
-        emit("\n".join([*([_LEGEND] if name is None else []), *map(_paragraph, specs)]))
+        alone = name is not None
+        emit("\n".join([*([] if alone else [_LEGEND]), *(_paragraph(one, alone) for one in specs)]))
         return
     rows = [_fields(spec) for spec in specs]
     table = Table([Column(name) for name in rows[0]], [_cells(row) for row in rows])
@@ -96,11 +97,11 @@ def _fields(spec: MetricSpec) -> dict[str, str | list[str]]:
     }
 
 
-def _parameters(spec: MetricSpec) -> list[str]:
-    """Return each with its default, what may be given and what it means."""
+def _parameters(spec: MetricSpec, options: bool = False) -> list[str]:
+    """Return each with its default, what may be given and what it means; and those of most."""
     return [
         f"{one.name}{default}, {one.expected}: {one.meaning}"
-        for one in spec.parameters
+        for one in (*spec.parameters, *(spec.options if options else ()))
         for default in ["" if one.default is None else f"={one.written(one.default)}"]
     ]
 
@@ -110,13 +111,13 @@ def _cells(fields: dict[str, str | list[str]]) -> list[str]:
     return [text if isinstance(text, str) else " ".join(text) for text in fields.values()]
 
 
-def _paragraph(spec: MetricSpec) -> str:
+def _paragraph(spec: MetricSpec, options: bool) -> str:
     suffix = {"required": "@k", "optional": "[@k]", "none": ""}[spec.cutoff]
     aliases = f"  (also {', '.join(spec.aliases)})" if spec.aliases else ""
     lines = [f"{click.style(spec.name + suffix, bold=True)}{aliases}"]
     for title, text in (
         ("", spec.definition),
-        *(("parameter: ", text) for text in _parameters(spec)),
+        *(("parameter: ", text) for text in _parameters(spec, options)),
         ("range: ", spec.range_text),
         ("source: ", spec.source),
     ):

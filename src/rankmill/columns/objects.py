@@ -58,6 +58,11 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, NAN_LIKE) and bool(value != value)
 
 
+def is_scalar(value: Any) -> bool:
+    """Whether a value is a number as an array or a tensor of no dimension, or a NumPy scalar."""
+    return getattr(value, "ndim", None) == 0
+
+
 def array_of(values: Any, spot: Spot, *, from_pandas: bool = True) -> Any:
     """The Arrow array of Python scalars of one kind; missing values are null.
 
@@ -147,6 +152,8 @@ def _plain(value: Any, i: int, spot: Spot) -> Any:
         return value
     if isinstance(value, uuid.UUID):
         return str(value)
+    if is_scalar(value) and not isinstance(value, np.generic):
+        return _plain(numpy_of(value)[()], i, spot)
     if not isinstance(value, bool | np.bool_):
         if isinstance(value, Integral):
             return int(value)

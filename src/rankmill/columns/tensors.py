@@ -10,6 +10,11 @@ def is_tensor(value: Any) -> bool:
     return any((one.__module__, one.__name__) == ("torch", "Tensor") for one in type(value).__mro__)
 
 
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a sparse tensor of PyTorch, of any layout."""
+    return is_tensor(value) and str(value.layout) != "torch.strided"
+
+
 def numpy_of(value: Any) -> Any:
     """A dense tensor as an array; anything else as it is.
 
@@ -30,7 +35,7 @@ def numpy_of(value: Any) -> Any:
 
 def check_dense(tensor: Any) -> None:
     """Raise InputError if a tensor is sparse."""
-    if str(tensor.layout) != "torch.strided":
+    if is_sparse(tensor):
         raise InputError(
             f"a tensor of layout {tensor.layout} is not read: give its to_dense(), or a sparse "
             "array of SciPy"

@@ -28,7 +28,7 @@ def click_option(one: Option, **more: Any) -> click.Option:
     """Return a row of the table as click has options; `more` is of click."""
     more |= _KINDS.get(one.kind, {})
     if one.choices:
-        more |= {"type": (ChoiceOrPairs if one.pairs else click.Choice)(one.choices)}
+        more |= {"type": (ChoiceOrPairs if one.pairs else click.Choice)(one.choices, False)}
     elif one.kind == "integer":
         more |= {"type": click.IntRange(one.least, one.most)}
     elif one.kind == "number":

@@ -107,6 +107,32 @@ def blended_ratios(hits, k, beta, out):
 
 
 @kernel
+def late_dcg(hits, k, out):
+    """The discount is log2(rank), from rank 2 on."""
+    offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
+    for q in range(len(out)):
+        total = 0.0
+        for h in range(offsets[q], offsets[q + 1]):
+            if ranks[h] > k:
+                break
+            total += gains[h] / discounts[max(1, ranks[h] - 1)]
+        out[q] = total
+
+
+@kernel
+def ideal_late_dcg(hits, k, out):
+    discounts = hits.discounts
+    label_offsets, label_gains, label_counts = unpacked(hits)
+    for q in range(len(out)):
+        total = 0.0
+        start = start_of(label_offsets, label_gains, q)
+        count = label_counts[q]
+        for place in range(min(k, count)):
+            total += gain_at(label_gains, start, count, place) / discounts[max(1, place)]
+        out[q] = total
+
+
+@kernel
 def discounted_by_misses(hits, k, out):
     offsets, ranks, discounts = hits.offsets, hits.ranks, hits.discounts
     for q in range(len(out)):

@@ -72,6 +72,7 @@ _NAMES = {
         "precision_at_recall": "BinaryPrecisionAtFixedRecall(x)",
         "ece": "BinaryCalibrationError(bins)",
         "fallout": "RetrievalFallOut(top_k=k)",
+        "pair_accuracy": "RetrievalAUROC(top_k=k)",
     },
     "recommenders": {"coverage": "catalog_coverage", "entropy": "distributional_coverage"},
 }

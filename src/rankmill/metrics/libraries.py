@@ -10,6 +10,7 @@ _OF_GROUPS = "it compares groups of users or ratings: use --by"
 _PARITY = "it is the spread over groups of items; exposure_parity and recall_parity are ratios"
 
 COMPUTED: dict[str, dict[str, str]] = {
+    "trec_eval": {"ndcg_p": "ndcg_jk"},  # in its source, and none of its programs
     "ir_measures": {
         **dict.fromkeys(("AP", "MAP"), "map"),
         **dict.fromkeys(("RR", "MRR"), "first_hit"),
@@ -40,8 +41,7 @@ COMPUTED: dict[str, dict[str, str]] = {
         **{"r-precision": "rprec", "mrr": "first_hit", "map": "map", "dcg": "dcg@10"},
         **{"ndcg": "ndcg@10", "bpref": "bpref", "hits": "num_rel_ret"},
         "rbp": "rbp(rel=1,p=0.95); gains of 1, by which it multiplies",
-        "dcg_burges": "dcg@10; --gain-function exp",
-        "ndcg_burges": "ndcg@10; --gain-function exp",
+        **{"dcg_burges": "dcg(gain=exp)@10", "ndcg_burges": "ndcg(gain=exp)@10"},
     },
     "rectools": {
         **{"Precision": "precision@10", "Recall": "recall@10", "F1Beta": "fbeta@10"},
@@ -67,6 +67,7 @@ COMPUTED: dict[str, dict[str, str]] = {
     "lenskit": {
         **{"ListLength": "num_ret", "TestItemCount": "num_rel", "RBP": "rbp(p=0.85)"},
         **{"Hit": "hit@10", "RecipRank": "first_hit", "ListGini": "gini(of=N)@10"},
+        **{"NDCG": "ndcg_jk@10", "DCG": "dcg_jk@10"},
         "Precision": "precision@10; --semantics precision_divisor=min_k_predictions",
         "Recall": "recall@10; --semantics recall_divisor=min_k_labels",
         "rank_biased_overlap": "rbo(p=0.85)@10; lists of at least 10 items",
@@ -80,6 +81,7 @@ COMPUTED: dict[str, dict[str, str]] = {
     "cornac": {
         **{"NDCG": "ndcg@10; --binary", "MRR": "first_hit", "HitRatio": "hit@10", "MAP": "map"},
         **{"Precision": "precision@10", "Recall": "recall@10", "FMeasure": "f1@10", "AUC": "auc"},
+        "PHR": "hit@10",  # HitRatio before cornac 3
     },
     "torchmetrics": {
         **{"RetrievalMAP": "map", "RetrievalMRR": "first_hit", "RetrievalHitRate": "hit@10"},
@@ -87,8 +89,9 @@ COMPUTED: dict[str, dict[str, str]] = {
             "RetrievalPrecision": "precision@10",
             "RetrievalPrecisionRecallCurve": "precision@1..10",
         },
-        "RetrievalFallOut": "fallout@10; both kinds of items in each query",
-        "RetrievalAUROC": "auc; both kinds of items in each query",
+        "RetrievalFallOut": "fallout@10; --semantics no_relevant=scored, where its "
+        "empty_target_action is 'neg'",
+        "RetrievalAUROC": "pair_accuracy@10; different scores",
     },
 }
 REFUSED: dict[str, dict[str, str]] = {
@@ -124,13 +127,12 @@ REFUSED: dict[str, dict[str, str]] = {
         "Surprisal": "it is novelty@10 over log2 of the number of queries in training",
         "Unexpectedness": "it compares with the lists of another model, as compare does with "
         "precision@10:baseline",
+        "NCISPrecision": "it weights each prediction by its score over that of another model, "
+        "capped; precision@10 weights all the same",
         "ConfidenceInterval": "every mean has a standard error, and compare has intervals",
     },
     "lenskit": {
         **dict.fromkeys(("MAE", "RMSE"), _RATINGS),
-        **dict.fromkeys(
-            ("NDCG", "DCG"), "its first two ranks have the same discount; type ndcg@10"
-        ),
         "MeanPopRank": "it is the mean quantile of popularity; type popularity@10",
         "ExposureGini": "it is the gini of exposures with rank-biased weights; type gini(of=N)@10",
         "least_item_promoted": "it compares a list with the same list before reranking",
@@ -196,10 +198,14 @@ REFUSED: dict[str, dict[str, str]] = {
                 *("prefs_pair_ret", "prefs_avgjg_ret", "prefs_avgjg_Rnonrel_ret"),
                 *("prefs_num_prefs_poss", "prefs_num_prefs_ful", "prefs_num_prefs_ful_ret"),
             ),
-            "it reads files of preferences, or of several judges; pair_accuracy takes the "
-            "preferences that gains imply",
+            "it counts preferences: 'rankmill trec_eval -R prefs -m all_prefs' takes a file of "
+            "them, and -R qrels_prefs qrels; pair_accuracy takes those of judged predictions",
         ),
-        "ndcg_p": "it is ndcg with gains for levels: type ndcg with --gain-function '1=3.5,2=9'",
+        **dict.fromkeys(
+            ("map_avgjg", "P_avgjg", "Rprec_mult_avgjg"),
+            "it is the mean over the judges of a query, which 'rankmill trec_eval -R qrels_jg -m "
+            "qrels_jg' prints",
+        ),
     },
 }
 

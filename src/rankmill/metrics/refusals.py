@@ -36,7 +36,7 @@ EVERYWHERE = {
 
 _OVER_QUERIES = "without the preset, auc is the mean over queries"
 _AMONG_PREDICTED = "in torchmetrics it knows only the labels that are among the predictions"
-_LATE_DISCOUNT = "in LensKit the first two ranks have the same discount, which is not computed"
+_LATE_DISCOUNT = "in LensKit the first two ranks have the same discount"
 _ONLY_TREC_10 = "it is of trec_eval 10: choose the preset trec_eval-10"
 # Preset -> name in small letters.
 _UNDER = {
@@ -52,6 +52,10 @@ _UNDER = {
     "torchmetrics": {
         "recall": f"{_AMONG_PREDICTED}; type R@10 for recall@10 of all labels",
         "ndcg": f"{_AMONG_PREDICTED}; type ndcg_cut_10 for ndcg@10 of all labels",
+        "fallout": "in torchmetrics a query without a hit has a fallout as well: add --semantics "
+        "no_relevant=scored on the command line, Semantics('torchmetrics', no_relevant='scored') "
+        "in Python, which is RetrievalFallOut with the empty_target_action 'neg'",
+        "auc": "in torchmetrics it is 0 where all of the first k are hits: type pair_accuracy@10",
         **dict.fromkeys(
             ("rprec", "r-precision", "r_precision"),
             f"{_AMONG_PREDICTED}; type Rprec_mult_1 for that of all labels",
@@ -86,8 +90,9 @@ _UNDER = {
         "without the preset, entropy is that of how often items are shown",
         "rbp": "in LensKit its p is 0.85 unless given: type rbp(p=0.85), or rbp(p=0.8) for what "
         "it is here",
-        "ndcg": f"{_LATE_DISCOUNT}; type ndcg_cut_10 for ndcg@10 as it is here",
-        "dcg": f"{_LATE_DISCOUNT}; without the preset, dcg divides by log2(rank + 1)",
+        "ndcg": f"{_LATE_DISCOUNT}: type ndcg_jk@10, or ndcg_cut_10 for ndcg@10 as it is here",
+        "dcg": f"{_LATE_DISCOUNT}: type dcg_jk@10; without the preset, dcg is that of log2(rank + "
+        "1)",
     },
 }
 
@@ -105,6 +110,7 @@ def told_under(semantics: Any, metric: Metric) -> str:
     says_which = {
         ("lenskit", "rbp"): given - {REL.name},
         ("ranx", "rbp"): given & {REL.name},
+        ("torchmetrics", "fallout"): told.get("no_relevant") == "scored",
         ("recommenders", "map"): metric.k,
         ("recommenders", "ndcg"): (unpredicted or "skip") != "skip",
     }

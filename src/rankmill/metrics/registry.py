@@ -256,10 +256,16 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     if text.lstrip().startswith("@"):
         raise UsageError(f"{text!r} is a file of metrics; expected one metric, such as map@12")
     rest = text.strip()[len(name) :]
-    near = difflib.get_close_matches(small, [*_BY_NAME, *({} if rest else SETS)], 5)
+    near = [one for one in _BY_NAME if _letters(one) == _letters(small)]
+    near = near or difflib.get_close_matches(small, [*_BY_NAME, *({} if rest else SETS)], 5)
     each = {one if one in SETS else _BY_NAME[one].name: f"{one}{rest}" for one in reversed(near)}
     hint = f"did you mean {' or '.join(reversed(each.values()))}? " if near else ""
     raise UsageError(f"unknown metric {text!r}: {hint}{LISTED}; {DEFINED}")
+
+
+def _letters(name: str) -> str:
+    """A name without what joins its words, which differs between libraries."""
+    return re.sub("[-_]", "", name)
 
 
 def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:

@@ -18,7 +18,7 @@ SUMMARIES = {
 
 # Names of trec_eval and ir_measures that are a metric with another summary than the mean.
 SUMMARISED = {
-    "gm_map": ("map", "gm", "geometric mean"),
+    **dict.fromkeys(("gm_map", "gmap"), ("map", "gm", "geometric mean")),
     "gm_bpref": ("bpref", "gm", "geometric mean"),
     "gauc": ("gauc", "micro", "micro-average"),
     "numret": ("num_ret", "sum", "sum"),

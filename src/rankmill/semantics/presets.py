@@ -306,10 +306,14 @@ PRESETS: dict[str, Preset] = {
             "recall@k": "Recall(k)",
             "hit": "Hit",
             "hit@k": "Hit(k)",
+            "ndcg_jk": "NDCG",
+            "ndcg_jk@k": "NDCG(k)",
+            "dcg_jk": "DCG",
+            "dcg_jk@k": "DCG(k)",
         },
         "lenskit 2025.8.1, run",
         "A query without a list has no value there, with an empty list 0; it scores 0 here. Its "
-        "AveragePrecision stops where there are no labels; its dcg divides by log2(max(rank, 2)).",
+        "AveragePrecision stops where there are no labels.",
     ),
     "isc2021": Preset(
         Choices(

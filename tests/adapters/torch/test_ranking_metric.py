@@ -65,6 +65,40 @@ def test_values_are_those_of_torchmetrics(text: str, semantics: Any, peer: Any) 
     assert metric.compute().item() == first[text]
 
 
+LISTS = [[1, 1, 1], [0, 0, 0], [1, 0, 1, 0], [1, 1, 0, 0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("k", [None, 1, 2, 3])
+def test_queries_with_items_of_one_kind(k: int | None) -> None:
+    """Also among the first k."""
+    target = torch.tensor([one for row in LISTS for one in row])
+    indexes = torch.tensor([q for q, row in enumerate(LISTS) for _ in row])
+    preds = 1 / (1 + torch.arange(len(target)))
+    at = f"@{k}" if k else ""
+    for text, semantics, peer in (
+        (f"fallout{at}", {"no_relevant": "scored"}, retrieval.RetrievalFallOut("neg", top_k=k)),
+        (f"pair_accuracy{at}", ZERO, retrieval.RetrievalAUROC(top_k=k)),
+    ):
+        found = RankingMetric(text, semantics)(preds, target, indexes)
+        assert found.item() == pytest.approx(peer(preds, target, indexes=indexes).item(), abs=1e-7)
+    allowed = {"preset": "torchmetrics", "no_relevant": "scored"}
+    ours = RankingMetric(f"fallout{at}", allowed)(preds, target, indexes).item()
+    assert ours == RankingMetric(f"fallout{at}", {"no_relevant": "scored"})(preds, target, indexes)
+    for text, told in ((f"fallout{at}", "no_relevant='scored'"), (f"auc{at}", "pair_accuracy@10")):
+        with pytest.raises(UsageError, match=told):
+            RankingMetric(text, "torchmetrics")
+
+
+@pytest.mark.parametrize("semantics", ["default", "torchmetrics", {"unlabelled": "zero"}])
+def test_a_mean_of_no_query_is_0_as_in_torchmetrics(semantics: Any) -> None:
+    metric = RankingMetric("map@5", semantics)
+    for peer in (retrieval.RetrievalMAP(top_k=5), retrieval.RetrievalMAP("skip", top_k=5)):
+        none = torch.tensor([0.5, 0.25]), torch.tensor([0, 0]), torch.tensor([0, 1])
+        assert metric(*none) == peer(*none[:2], indexes=none[2]) == 0
+        some = none[0], torch.tensor([0, 1]), torch.tensor([1, 1])
+        assert metric(*some) == peer(*some[:2], indexes=some[2])
+
+
 def test_several_metrics_are_a_dict() -> None:
     metric = RankingMetric(["map@5", "ndcg@5"])
     metric.update(*flat(2))

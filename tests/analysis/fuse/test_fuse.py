@@ -590,3 +590,26 @@ def test_options_beyond_what_arrays_hold() -> None:
         UsageError, match="weights is 5; expected a list with a number for each run"
     ):
         rankmill.fuse(runs, weights=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("typed", "name"), [("ISR", "isr"), ("CombSUM", "combsum"), ("log_ISR", "log-isr")]
+)
+def test_names_of_methods_in_any_case(typed: str, name: str, run: Any, tmp_path: Path) -> None:
+    one = {"q": [("a", 0.9), ("b", 0.5)]}
+    assert (
+        rankmill.fuse([one, one], method=typed).table
+        == rankmill.fuse([one, one], method=name).table
+    )
+    for bad, told in (("Borda", "type bordafuse;"), ("SUM", "type combsum;")):
+        with pytest.raises(UsageError, match=told):
+            rankmill.fuse([one, one], method=bad)
+    with pytest.raises(UsageError, match=r"there is no norm 'ZMUV': type z-score"):
+        rankmill.fuse([one, one], method="CombSum", norm="ZMUV")
+    files = [tmp_path / f"{name}.parquet" for name in "ab"]
+    for file in files:
+        pq.write_table(pa.table({"query": ["q"], "items": [["a"]], "scores": [[1.0]]}), file)
+    asked = typed.replace("_", "-")
+    code, _, err = run("fuse", *map(str, files), "-o", str(tmp_path / "f.run"), "--method", asked)
+    assert code == 0, err

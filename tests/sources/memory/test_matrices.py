@@ -256,6 +256,40 @@ def test_tensors_are_taken_as_arrays_are() -> None:
             Matrix(other)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sparse_tensors_are_taken_as_sparse_arrays_are() -> None:
+    torch = pytest.importorskip("torch")
+    gains, scores = torch.tensor(GAINS), Matrix(SCORES)
+    expected = rankmill.evaluate(Matrix(GAINS), scores, METRICS).metrics
+    for one in (gains, gains.float().requires_grad_(), gains.bfloat16()):
+        assert rankmill.evaluate(one.to_sparse(), scores, METRICS).metrics == expected
+    assert rankmill.evaluate(gains.to_sparse_csr(), scores, METRICS).metrics == expected
+    ones = rankmill.evaluate((gains > 0).to_sparse(), scores, METRICS).metrics
+    assert ones == rankmill.evaluate(Matrix(ONES), scores, METRICS).metrics
+    twice = torch.sparse_coo_tensor([[1, 0, 0, 2], [2, 3, 3, 1]], [1, 1, 1, 1], (3, 4))
+    few = Matrix(SCORES[:3, :4])
+    told = rankmill.evaluate(Matrix(twice.to_dense()), few, METRICS).metrics
+    assert rankmill.evaluate(twice, few, METRICS).metrics == told
+    best = rankmill.arrays.top_k(scores, 5, seen=gains.to_sparse())
+    assert (
+        best.data.to_lists() == rankmill.arrays.top_k(scores, 5, seen=Matrix(GAINS)).data.to_lists()
+    )
+    listed = rankmill.evaluate([[2, 3]], torch.tensor([[0, 0, 0.9, 0, 0.5]]).to_sparse(), "map@3")
+    assert listed.metrics == {"map@3": 0.5}
+    outside = {"check_invariants": False, "size": (3, 4)}
+    for bad, said in (
+        (torch.sparse_coo_tensor([[0, 5], [1, 1]], [1.0, 1.0], **outside), "outside of its shape"),
+        (torch.sparse_coo_tensor([[0, 1], [1, 4]], [1.0, 1.0], **outside), "outside of its shape"),
+        (torch.sparse_csr_tensor([0, 1, 2, 9], [1, 2], [1.0, 1.0], **outside), "outside of its"),
+        (torch.sparse_csr_tensor([0, 2, 1, 2], [1, 2], [1.0, 1.0], **outside), "end before they"),
+        (torch.eye(3, 4).to_sparse_csc(), "layout torch.sparse_csc, which is not read"),
+        (torch.eye(3, 4).to(torch.complex64).to_sparse(), "holds complex64"),
+        (torch.ones(3, 4, 2).to_sparse(2), "has the shape"),
+    ):
+        with pytest.raises(InputError, match=said):
+            against(bad)
+
+
 def test_bfloat16_keeps_its_values() -> None:
     torch = pytest.importorskip("torch")
     scores = torch.tensor([[2.0**20, 2.0**20 + 2**13, 2.0**-30]]).bfloat16()  # no float16

@@ -340,6 +340,6 @@ LENSKIT = {
     "precision": _lenskit(_lenskit_precision),
     "recall": _lenskit(_lenskit_recall),
     "hit": _lenskit(_lenskit_hit),
-    "ndcg": _lenskit(_lenskit_ndcg),
-    "dcg": _lenskit(_lenskit_dcg),
+    "ndcg_jk": _lenskit(_lenskit_ndcg),
+    "dcg_jk": _lenskit(_lenskit_dcg),
 }

@@ -1,6 +1,7 @@
 """A metric for loops of training, with the interface of torchmetrics."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from rankmill.engine.evaluate import evaluate
@@ -35,7 +36,7 @@ class RankingMetric(torchmetrics.Metric):
         As for `evaluate`.
     semantics : str, Semantics or mapping
         As for `evaluate`: "torchmetrics" counts as its own metrics do, with 0 for queries without a
-        relevant item.
+        relevant item. Where these are left out, and no query has one, the value is 0, as there.
     **kwargs
         Arguments of `torchmetrics.Metric`, such as `dist_sync_on_step`.
 
@@ -62,7 +63,7 @@ class RankingMetric(torchmetrics.Metric):
         super().__init__(**kwargs)
         self.metrics = metrics if isinstance(metrics, str) else tuple(metrics)
         self.semantics = Semantics.of(semantics)
-        self._score([0.5], [1], [0])  # tells now if there is no such metric
+        self._score(*map(torch.tensor, ([0.5], [1], [0])))  # tells now if there is no such metric
         for name in ("preds", "target", "indexes"):
             self.add_state(name, default=[], dist_reduce_fx="cat")
 
@@ -87,8 +88,9 @@ class RankingMetric(torchmetrics.Metric):
         }
         return values if len(values) > 1 else next(iter(values.values()))
 
-    def _score(self, *flat: Any) -> Any:
-        labels, predictions = from_indexes(*flat)
-        return evaluate(
-            labels, predictions, self.metrics, semantics=self.semantics, per_query=False
-        )
+    def _score(self, preds: Any, target: Any, indexes: Any) -> Any:
+        semantics = self.semantics
+        if semantics.choices.no_relevant == "skip" and not bool((target > 0).any()):
+            semantics = replace(semantics, no_relevant="zero")  # a mean of no query is 0 there
+        sides = from_indexes(preds, target, indexes)
+        return evaluate(*sides, self.metrics, semantics=semantics, per_query=False)

@@ -19,7 +19,7 @@ from rankmill.analysis.fuse.input_runs import (
     check_positions,
     side_by_side,
 )
-from rankmill.analysis.fuse.methods import Fusion, fusion_of
+from rankmill.analysis.fuse.methods import METHODS, Fusion, fusion_of, name_in
 from rankmill.analysis.fuse.optimum import best_of, grid_of, metric_of, training_block
 from rankmill.analysis.fuse.trec_run import write_run
 from rankmill.engine.job import runs_of
@@ -145,7 +145,7 @@ def fuse(
     >>> fused.optimised["weights"]
     {'run 1': 0.5, 'run 2': 0.5}
     """
-    memory = positive(memory, "memory")
+    memory, method = positive(memory, "memory"), name_in(METHODS, method)
     if isinstance(runs, Iterable) and not isinstance(runs, Mapping | str):
         runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
     given = runs_of(runs)

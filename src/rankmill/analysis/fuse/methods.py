@@ -1,7 +1,7 @@
 """How lists are fused: the methods, the normalisations, and the options checked together."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -129,10 +129,9 @@ NORMS = {
 ELSEWHERE = {
     **{one: f"comb{one}" for one in ("sum", "mnz", "anz", "min", "max", "med", "gmnz")},
     **{f"w_{one}": f"{one} with weights" for one in ("bordafuse", "condorcet")},
-    **{"wsum": "combsum with weights", "log_isr": "log-isr", "logn_isr": "logn-isr"},
-    **{"min_max": "min-max", "min_max_inverted": "min-max-inverted", "zmuv": "z-score"},
+    **{"wsum": "combsum with weights", "zmuv": "z-score", "borda": "bordafuse"},
 }
-"""What ranx calls a method or a normalization -> what to type here."""
+"""What a method or a normalization is called elsewhere -> what to type here."""
 
 OF_RANKS = [fusion.RANK, fusion.BORDA]
 
@@ -216,17 +215,13 @@ class Fusion(NamedTuple):
         return self.row.part is None and self.how[0] not in OF_RANKS
 
 
-def method_of(name: str) -> Method:
-    """The row of a method; raises UsageError if there is none."""
-    if name not in METHODS:
-        raise _unknown("method", name, METHODS)
-    return METHODS[name]
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a name that is none, which says what ranx's is here."""
-    hint = f": type {ELSEWHERE[name]}" if name in ELSEWHERE else ""
-    return UsageError(f"there is no {what} {name!r}{hint}; expected one of {', '.join(known)}")
+def name_in(known: Collection[str], name: str, what: str = "method") -> str:
+    """The name of a method or norm as it is here, given in any case, and with - or _."""
+    small = str(name).lower()
+    if (found := small.replace("_", "-")) in known:
+        return found
+    hint = f": type {ELSEWHERE[small]}" if small in ELSEWHERE else ""
+    raise UsageError(f"there is no {what} {name!r}{hint}; expected one of {', '.join(known)}")
 
 
 def fusion_of(
@@ -242,9 +237,8 @@ def fusion_of(
     """Return how so many runs are fused; raises UsageError if the options do not fit together."""
     if runs < 2:
         raise UsageError(f"found {runs} run to fuse; expected two or more")
-    row = method_of(method)
-    if norm is not None and norm not in NORMS:
-        raise _unknown("norm", norm, NORMS)
+    method = name_in(METHODS, method)
+    row, norm = METHODS[method], norm and name_in(NORMS, norm, "norm")
     if row.part is not None and norm is not None:
         raise UsageError(
             f"{method} fuses ranks, which have no norm: leave out the norm, or choose another "

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankmill.analysis.fuse.fused_block import fuse_block
-from rankmill.analysis.fuse.methods import METHODS, Fusion, method_of
+from rankmill.analysis.fuse.methods import METHODS, Fusion
 from rankmill.analysis.stability.halves import random_keys
 from rankmill.columns.ids import to_ids
 from rankmill.engine.evaluate import evaluate
@@ -36,7 +36,7 @@ Block = tuple[Any, list[Any]]
 
 def metric_of(text: Any, method: str, labels: Labels | None) -> Metric:
     """The metric to optimise; raises UsageError if there can be no best value of it."""
-    if method_of(method).rates is not None:
+    if METHODS[method].rates is not None:
         raise UsageError(
             f"{method} learns its rates from the training labels: choose a method that is not "
             "trained, or leave out --optimise"

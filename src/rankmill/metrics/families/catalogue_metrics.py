@@ -197,20 +197,22 @@ METRICS = (
             kernel=None,
             definition=f"{meaning}: mean over the lists of queries with labels of the sum over the "
             f"hits within k of {worth} / log2(rank + 1), divided by the sum of "
-            "1 / log2(rank + 1) over the predictions within k",
+            "1 / log2(rank + 1) over the predictions within k; a hit that is not in training "
+            f"{absent}",
             range=limits,
             source="Vargas and Castells, Rank and Relevance in Novelty and Diversity Metrics for "
             f"Recommender Systems, RecSys 2011; Elliot: {name.upper()}",
             undefined=fixed_ranks,
             aggregate=f"aggregates.list_means.{place}",
         )
-        for name, meaning, worth, limits, place in (
+        for name, meaning, worth, limits, place, absent in (
             (
                 "epc",
                 "expected popularity complement",
                 "(1 - the share of queries that had the item in training)",
                 "0 to 1",
                 "ExpectedComplement",
+                "is worth 1",
             ),
             (
                 "efd",
@@ -218,6 +220,7 @@ METRICS = (
                 "-log2 of the share of the interactions of training that are with the item",
                 "0 and up",
                 "ExpectedDiscovery",
+                "is worth as much as the rarest that is",
             ),
         )
     ),

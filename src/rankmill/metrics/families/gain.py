@@ -1,4 +1,4 @@
-"""Metrics of graded gains: ndcg, dcg, sdcg."""
+"""Metrics of graded gains: ndcg, dcg, their forms with the first discount, sdcg."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ def _of_ndcg(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     if semantics.ideal_dcg == "k" and metric.limit < NO_CUTOFF:
         return np.full(len(hits.label_counts), _dcg_of_hits(metric.limit))
     return counted("ideal_dcg", hits, metric.limit)
+
+
+def _of_late(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return counted("ideal_late_dcg", hits, metric.limit)
 
 
 @cache
@@ -88,6 +92,23 @@ METRICS = (
         definition="sum of gain / log2(rank + 1) over the hits within k",
         range="0 and up",
         source=f"{JARVELIN}; discount and exponential gains: Burges et al., ICML 2005",
+    ),
+    MetricSpec(
+        name="dcg_jk",
+        kernel="late_dcg",
+        definition="sum of gain / log2(max(2, rank)) over the hits within k: the first two ranks "
+        "have the same discount",
+        range="0 and up",
+        source=f"{JARVELIN}, with their base 2; LensKit: DCG",
+    ),
+    MetricSpec(
+        name="ndcg_jk",
+        kernel="late_dcg",
+        definition="dcg_jk@k / the dcg_jk@k of the labels in descending order of gain",
+        range="0 to 1",
+        source=f"{JARVELIN}, with their base 2; LensKit: NDCG; the source of trec_eval: ndcg_p",
+        divisor=Divisor(_of_late, "the dcg_jk of the labels"),
+        aliases=("ndcg_p",),
     ),
     MetricSpec(
         name="sdcg",

@@ -156,7 +156,7 @@ METRICS = (
                 "p_plus",
                 "ratios_up_to_best",
                 "the mean over the hits up to that of p_measure",
-                ("p+",),
+                ("p+", "p+_measure"),
             ),
         )
     ),

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rankmill.columns.matrix import Matrix
 from rankmill.columns.ragged_lists import Ragged
-from rankmill.columns.tensors import numpy_of
+from rankmill.columns.tensors import is_sparse, numpy_of
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
 from rankmill.sources.files.content import format_of
@@ -47,7 +47,7 @@ def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) 
     """
     if isinstance(value, Source):  # opened before, as on the driver of a cluster
         return value
-    value = numpy_of(value)
+    value = value if is_sparse(value) else numpy_of(value)
     opener = next((opener for fits, opener in _KINDS if fits(value)), _open_object)
     source = opener(value, asked)
     if source.rows == 0 and not may_be_empty:
@@ -96,8 +96,8 @@ def _is_a(*classes: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, classes)
 
 
-def _has(name: str) -> Callable[[Any], bool]:
-    return lambda value: hasattr(value, name)
+def _has(*names: str) -> Callable[[Any], bool]:
+    return lambda value: any(hasattr(value, name) for name in names)
 
 
 def _are_paths(value: Any) -> bool:
@@ -115,6 +115,7 @@ _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
     (_is_of("pyarrow", "Scanner"), "producers.open_scanner"),
     (_is_of("datasets", "Dataset", "IterableDataset"), "producers.open_hugging_face"),
     (_is_of("ranx", "Qrels", "Run"), "python_objects.open_ranx"),
+    (_has("qrels_iter", "scoreddocs_iter"), "python_objects.open_ir_dataset"),
     (_is_a(pa.ChunkedArray), "producers.open_arrays"),
     (_has("__arrow_c_array__"), "producers.open_arrays"),
     (_has("__arrow_c_stream__"), "producers.open_reader"),
@@ -131,7 +132,7 @@ _KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, InputOptions], Source]]
     (_is_a(Ragged), open_ragged),
     (_is_a(Prepared), _open_prepared),
     (_is_a(Matrix), _open_matrix),
-    (_has("tocsr"), _open_matrix),
+    (lambda value: hasattr(value, "tocsr") or is_sparse(value), _open_matrix),
     (_is_a(str, os.PathLike), lambda path, asked: open_paths([path], asked)),
     (_are_paths, lambda paths, asked: open_paths(paths, asked)),
     (_is_a(pa.Table), lambda table, asked: open_table(table, f"the table of {asked.role}")),

@@ -7,6 +7,7 @@ import numpy as np
 from rankmill.columns.lists import offsets_of
 from rankmill.columns.matrix import Matrix
 from rankmill.columns.ragged_lists import Ragged
+from rankmill.columns.tensors import is_sparse
 from rankmill.errors import InputError, UsageError, plural, positive
 from rankmill.sources.memory.matrices import (
     NO_SEEN,
@@ -105,7 +106,7 @@ def top_k(
 
 def _seen_of(seen: Any, rows: int, width: int) -> Ragged:
     """The items that each query had before, each of which is a column."""
-    if hasattr(seen, "tocsr"):
+    if hasattr(seen, "tocsr") or is_sparse(seen):
         lists = Ragged(*sparse_cells(seen, "seen")[:2])
     elif isinstance(seen, Matrix):
         lists = Ragged(*cells_of(seen)[:2])

@@ -14,13 +14,13 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.lists import is_list_type, offsets_of
 from rankmill.columns.objects import (
     EXACT,
-    LISTS,
     SAMPLE,
     Spot,
     array_of,
     as_integers,
     check_kind,
     is_missing,
+    is_scalar,
     join_cells,
     lists_of,
     pack_numbers,
@@ -45,13 +45,14 @@ def first_cells(cells: Sequence[Any]) -> list[Any]:
 def _is_void(cell: Any) -> bool:
     if isinstance(cell, str | bytes):
         return False
-    return is_missing(cell) or (hasattr(cell, "__len__") and len(cell) == 0)
+    has_length = hasattr(cell, "__len__") and not is_scalar(cell)
+    return is_missing(cell) or (has_length and len(cell) == 0)
 
 
 def type_of_cells(cells: Sequence[Any]) -> Any:
     """The Arrow type of Python objects, told by the first of them; lists are large_list."""
     first = first_cells(cells)
-    if first and (isinstance(first[0], LISTS) or is_list_like(first[0])):
+    if first and is_list_like(first[0]):
         try:
             _, flat = join_cells(first, str)
         except InputError:
@@ -62,7 +63,7 @@ def type_of_cells(cells: Sequence[Any]) -> Any:
 
 def is_list_like(value: Any) -> bool:
     """Whether a Python object is a list of another library, such as an Arrow array."""
-    scalar = isinstance(value, str | bytes | Mapping | pa.Scalar)
+    scalar = isinstance(value, str | bytes | Mapping | pa.Scalar) or is_scalar(value)
     return not scalar and isinstance(value, Iterable) and hasattr(value, "__len__")
 
 

@@ -16,6 +16,7 @@ from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.ranked_lists import Lists
+from rankmill.columns.tensors import is_tensor, numpy_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.best import best_items
 from rankmill.sources.input_options import InputOptions
@@ -112,13 +113,14 @@ def best_of(
 
 
 def open_sparse(matrix: Any, asked: InputOptions) -> Source:
-    """Open a sparse array of SciPy: what it stores are labels with their gains, or predictions.
+    """Open a sparse array of SciPy or PyTorch: its cells are labels with gains, or predictions.
 
-    Cells that are stored twice are added up, as SciPy does. A stored 0 is a judged item.
+    Cells that are stored twice are added up, as both do. A stored 0 is a judged item.
     """
     name = f"the {type(matrix).__name__} of {asked.role}"
     if asked.role in ("items", "features"):
-        raise UsageError(f"{asked.role} cannot be a {type(matrix).__name__}: give its toarray()")
+        dense = "to_dense" if is_tensor(matrix) else "toarray"
+        raise UsageError(f"{asked.role} cannot be a {type(matrix).__name__}: give its {dense}()")
     return _open_cells(*sparse_cells(matrix, name), matrix.shape, asked, name)
 
 
@@ -126,6 +128,8 @@ def sparse_cells(matrix: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.nda
     """The offsets, columns and numbers of the rows of a sparse array, by column."""
     if len(matrix.shape) != 2:
         raise InputError(f"{name} has the shape {matrix.shape}; expected a row for each query")
+    if is_tensor(matrix):
+        return _tensor_cells(matrix, name)
     if matrix.dtype.kind not in "biuf" or matrix.dtype.itemsize > 8:
         raise InputError(f"{name} holds {matrix.dtype}; expected numbers of at most 64 bits")
     try:
@@ -138,6 +142,31 @@ def sparse_cells(matrix: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.nda
         rows = rows.copy()
         rows.sum_duplicates()
     return rows.indptr.astype(np.int64), rows.indices, rows.data
+
+
+def _tensor_cells(tensor: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of a sparse tensor, whose indices PyTorch itself does not check."""
+    layout, (height, width) = str(tensor.layout), tensor.shape
+    if layout == "torch.sparse_coo":
+        (rows, columns), numbers = numpy_of(tensor._indices()), numpy_of(tensor._values())
+    elif layout == "torch.sparse_csr":
+        ends, columns = numpy_of(tensor.crow_indices()), numpy_of(tensor.col_indices())
+        if len(ends) != height + 1 or (counts := np.diff(ends)).min(initial=0) < 0:
+            raise InputError(f"{name} is broken: its rows end before they start")
+        rows, numbers = np.repeat(np.arange(height), counts), numpy_of(tensor.values())
+    else:
+        raise InputError(f"{name} has the layout {layout}, which is not read: give its to_sparse()")
+    if numbers.dtype.kind not in "biuf" or numbers.ndim > 1:
+        raise InputError(f"{name} holds {numbers.dtype}; expected numbers of at most 64 bits")
+    for one, size in ((rows, height), (columns, width)):
+        if len(one) != len(numbers) or ((one < 0) | (one >= size)).any():
+            raise InputError(f"{name} is broken: it has cells outside of its shape")
+    order = np.lexsort((columns, rows))
+    rows, columns, numbers = rows[order], columns[order], numbers[order]
+    new = np.append(True, (np.diff(rows) != 0) | (np.diff(columns) != 0))[: len(rows)]
+    if not new.all():
+        numbers = np.add.reduceat(numbers, np.flatnonzero(new))
+    return offsets_of(np.bincount(rows[new], minlength=height)), columns[new], numbers
 
 
 def cells_of(matrix: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

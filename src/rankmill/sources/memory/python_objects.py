@@ -92,17 +92,12 @@ def open_positional(value: Any, role: Role) -> Source:
     if role == "labels" and isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         value = value.reshape(len(value), -1) if value.ndim == 1 else value  # a class a query
     first = first_cells(value)
-    if first and hasattr(first[0], "_fields"):
+    if first and (hasattr(first[0], "_fields") or _is_row(first[0])):
         return open_rows(value, role)
     if first and not (is_list_like(first[0]) or isinstance(first[0], Mapping)):
         lists = "expected a list of items for each query, such as [[1, 2], [3]], or [[1, 2]] for a "
         raise UsageError(
             f"{name} holds {shown(first[0])}; {_expected(role, f'{lists}single query')}"
-        )
-    if first and isinstance(first[0], Mapping) and _is_row(first[0]):
-        raise UsageError(
-            f"{name} holds {shown(first[0])}, which looks like a row of a table; expected a list "
-            "of items for each query: make it a table by pyarrow.Table.from_pylist"
         )
     if isinstance(value, np.ndarray) and value.ndim > 2:
         expected = _expected(role, "expected a row for each query")
@@ -125,8 +120,10 @@ def _expected(role: Role, of_lists: str) -> str:
     return f"expected {VECTORS}" if role == "features" else of_lists
 
 
-def _is_row(one: Mapping[Any, Any]) -> bool:
-    """Whether keys name columns of queries and of items: its items would be these names."""
+def _is_row(one: Any) -> bool:
+    """Whether it is a dict whose keys name columns of queries and of items, as those of MTEB."""
+    if not isinstance(one, Mapping):
+        return False
     names = {plain(key) for key in one if isinstance(key, str)}
     both = (*ALIASES["query"], *WEAK_ALIASES["query"][0]), ALIASES["item"]
     return all(names & set(map(plain, aliases)) for aliases in both)
@@ -253,21 +250,34 @@ def _mapping_of(cell: Any, i: int, spot: Spot) -> Mapping[Any, Any]:
     raise InputError(f"{spot(i)} holds {shown(cell)}; expected {{item: number}} as in the first")
 
 
+def open_ir_dataset(dataset: Any, role: Role) -> Source:
+    """Open the qrels of a dataset of ir_datasets as labels, or its scoreddocs as predictions."""
+    rows = {"labels": "qrels_iter", "predictions": "scoreddocs_iter"}.get(role, "")
+    if not hasattr(dataset, rows):
+        raise UsageError(
+            f"{role} cannot be a dataset of ir_datasets without {rows or 'such rows'}: its qrels "
+            "are labels, and its scoreddocs predictions"
+        )
+    return open_rows(getattr(dataset, rows)(), role)
+
+
 def open_rows(rows: Iterable[Any], role: Role) -> Source:
-    """Open named tuples, one a query and item, such as those of ir_measures.
+    """Open named tuples or dicts, one a query and item, such as those of ir_measures or MTEB.
 
     A list can be read again; what gives each tuple only once is kept where it has to be.
 
     Raises
     ------
     UsageError
-        If the rows are no named tuples.
+        If the rows are neither.
     """
     name = f"the {type(rows).__name__} of {role}"
     listed = isinstance(rows, Sequence)
     every = iter(rows)
     first = list(itertools.islice(every, SAMPLE))
-    fields = getattr(first[0], "_fields", None) if first else ()
+    keyed = bool(first) and _is_row(first[0])
+    fields = tuple(first[0]) if keyed else getattr(first[0], "_fields", None) if first else ()
+    get = operator.itemgetter if keyed else operator.attrgetter
     if fields is None:
         raise UsageError(
             f"{name} gives {shown(first[0])}; expected named tuples such as (query_id, doc_id, "
@@ -276,9 +286,9 @@ def open_rows(rows: Iterable[Any], role: Role) -> Source:
 
     def values(chunk: list[Any], field: str, start: int) -> list[Any]:
         try:
-            return list(map(operator.attrgetter(field), chunk))
-        except AttributeError:
-            i = next(i for i, row in enumerate(chunk) if not hasattr(row, field))
+            return list(map(get(field), chunk))
+        except (AttributeError, KeyError, TypeError):
+            i = next(i for i, row in enumerate(chunk) if not _has_field(row, field, keyed))
             raise InputError(
                 f"{name}: row {start + i} is {shown(chunk[i])}; expected a {field} as in the first"
             ) from None
@@ -303,3 +313,7 @@ def open_rows(rows: Iterable[Any], role: Role) -> Source:
     if listed:
         return open_batches(name, schema, batches, len(rows), checked=True)  # type: ignore[arg-type]
     return open_stream(name, schema, batches, checked=True)
+
+
+def _has_field(row: Any, field: str, keyed: bool) -> bool:
+    return isinstance(row, Mapping) and field in row if keyed else hasattr(row, field)
