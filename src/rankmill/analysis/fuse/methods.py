@@ -241,7 +241,7 @@ def fusion_of(
 ) -> Fusion:
     """Return how so many runs are fused; raises UsageError if the options do not fit together."""
     if runs < 2:
-        raise UsageError(f"found {runs} run to fuse; expected two or more")
+        raise UsageError(f"found {runs} run to fuse; expected two or more: give another one")
     row = method_of(method)
     if norm is not None and norm not in NORMS:
         raise _unknown("norm", norm, NORMS)
