@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -124,6 +125,75 @@ def test_wrong_usage_exits_2_before_reading_anything(
     assert err.startswith("error: ")
     assert message in err
     assert os.listdir(tmp_path) == []
+
+
+# What each command needs, in the order in which it is given.
+NEEDED = {
+    "evaluate": ["LABELS", "PREDICTIONS"],
+    "merge": ["STATE"],
+    "spark evaluate": ["LABELS", "PREDICTIONS"],
+    "spark compare": ["LABELS", "PREDICTIONS"],
+    "spark gate": ["LABELS", "PREDICTIONS"],
+    "compare": ["LABELS", "PREDICTIONS"],
+    "stability": ["LABELS", "PREDICTIONS"],
+    "gate": ["LABELS", "PREDICTIONS"],
+    "history": ["HISTORY"],
+    "history prune": ["HISTORY"],
+    "report": ["LABELS", "PREDICTIONS"],
+    "head": ["INPUT"],
+    "check": ["SOLUTION", "SUBMISSION", "-m METRIC"],
+    "explain": ["LABELS", "PREDICTIONS", "-m METRIC"],
+    "explain-evaluators": ["LABELS", "PREDICTIONS", "-m METRIC"],
+    "init": ["LABELS", "PREDICTIONS"],
+    "convert": ["INPUT", "OUTPUT"],
+    "fuse": ["RUN", "-o FUSED"],
+}
+
+
+@pytest.mark.parametrize("command", NEEDED)
+def test_what_is_missing_is_named_and_said_with_a_command_to_type(
+    command, run, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    words, needed = command.split(), NEEDED[command]
+    for given in range(len(needed)):
+        typed = [*words, *(f"my {number}.csv" for number in range(given))]
+        code, out, err = run(*typed)
+        assert (code, out) == (2, ""), typed
+        message = err.splitlines()[0]
+        # Those after the first one are named with it, but for options.
+        missing = [one for one in needed[given:] if one[0] != "-"] or needed[given:]
+        assert re.findall(r"([A-Z]+|-\w [A-Z]+) \(", message) == missing
+        example = message.partition(": type, for example, ")[2]
+        assert example.startswith(f"rankmill {command} ")
+        if needed[given].startswith("-"):  # then what was typed is part of it
+            assert shlex.split(example)[1 : len(typed) + 1] == typed
+        if words[0] != "spark":
+            assert "missing" not in run(*shlex.split(example)[1:])[2]
+    assert os.listdir(tmp_path) == []
+
+
+def test_every_command_that_needs_something_says_so(run):
+    quiet = {"metrics", "presets", "docs", "selftest", "warmup", "trec_eval"}
+    assert {one.split()[0] for one in NEEDED} | quiet == {*COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("compare l.csv p.csv", "too, or score one system with 'rankmill evaluate'"),
+        ("evaluate l.csv p.csv --leaderboard b.html", "or leave out --leaderboard"),
+        ("gate l.csv p.csv", "give one with --rule, such as 'map@12 >= 0.1'"),
+        ("gate l.csv p.csv --rule 'map drop <= 1%'", "give one with --baseline, such as the pred"),
+        ("explain l.csv p.csv -m map", "'rankmill head' shows the first ids"),
+        ("trec_eval q.txt", "found 1: type, for example, rankmill trec_eval qrels.txt run.txt"),
+        ("spark", "type rankmill spark evaluate LABELS PREDICTIONS"),
+    ],
+)
+def test_what_else_is_missing_is_said_with_what_to_type(typed, message, run):
+    code, out, err = run(*shlex.split(typed))
+    assert (code, out) == (2, "")
+    assert message in err
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def test_columns_of_any_name(run, dump, tmp_path):
         (["-m", "map@3"], 2, "choose one"),
         (["-m", "gap", "--query-id", "1"], 2, "leave out"),
         (["-m", "mop@3", "--query-id", "1"], 2, "unknown metric 'mop@3'"),
-        (["--query-id", "1"], 2, "Missing option '-m'"),
+        (["--query-id", "1"], 2, "missing -m METRIC (the metric to explain"),
         (["-m", "map", "--query-id", "1", "--preset", "sprak"], 2, "did you mean spark"),
         (["-m", "map", "--query-id", "1", "--rows", "0"], 2, "--rows"),
         (["-m", "map", "--query-id", "1", "-o", "no/where/x"], 2, "there is no folder"),
@@ -295,7 +295,7 @@ def test_presets_are_all_that_have_the_metric(run, dump):
         (["-m", "map", "--presets", "default,sprak"], "did you mean spark"),
         (["-m", "map", "--presets", "default,,spark"], "unknown preset ''"),
         (["-m", "mop"], "unknown metric 'mop'"),
-        ([], "Missing option '-m'"),
+        ([], "missing -m METRIC (the metric to explain"),
     ],
 )
 def test_wrong_usage_of_explain_evaluators(run, dump, options, message):

@@ -177,7 +177,7 @@ def test_options_are_said_as_the_table_has_them() -> None:
 def test_errors_and_warnings_of_functions_speak_python(run_cli, tmp_path) -> None:
     table = pa.table({"query": [1], "item": [2]})
     rule = "map drop <= 0.01"
-    with pytest.raises(UsageError, match=r"give one with baseline=$"):
+    with pytest.raises(UsageError, match=r"give one with baseline=, such as "):
         rankmill.gate(table, table, [rule])
     two = pa.table({"user": [1], "query": [1], "item": [2]})
     with pytest.raises(InputError, match=r"say which: Predictions\(query=\.\.\.\)$"):

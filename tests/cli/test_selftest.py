@@ -89,15 +89,19 @@ def test_no_cache_folder_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
 # ------------------------------------------------------------------ what is built
 
+# Without a checkout in PYTHONPATH, which would hide that an installation lacks a file.
+AWAY = {name: one for name, one in os.environ.items() if name != "PYTHONPATH"}
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `python -m build` makes of this checkout."""
     folder = tmp_path_factory.mktemp("build")
     source = folder / "source"
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__"))
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     python = environment(folder / "tools", "build")
-    subprocess.run([python, "-m", "build", "--outdir", folder / "dist", source], check=True)
+    command = [python, "-m", "build", "--outdir", folder / "dist", source]
+    subprocess.run(command, check=True, env=AWAY)
     return folder / "dist"
 
 
@@ -111,7 +115,7 @@ def test_what_is_built_installs_and_passes(name: str, built: Path, tmp_path: Pat
     assert len(re.findall("^ok ", told.stdout, re.M)) == len(selftest.CHECKS)
     assert cpu_seconds() - began < 60
     command = [installed, "-m", "rankmill", "docs", "--html", tmp_path / "pages"]
-    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=AWAY)
     assert (tmp_path / "pages" / "start.html").is_file()
 
 
@@ -126,18 +130,19 @@ def environment(folder: Path, package: str) -> Path:
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    subprocess.run([python, "-m", "pip", "install", *quiet, package], check=True)
+    # Bytecode is left to what is imported: most of what numba and others bring never is.
+    command = [python, "-m", "pip", "install", "--no-compile", *quiet, package]
+    subprocess.run(command, check=True, env=AWAY)
     return python
 
 
 def selftest_of(python: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the self-test of an installation, away from the checkout."""
-    kept = {name: one for name, one in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         [python, "-m", "rankmill", "selftest"],
         capture_output=True,
         text=True,
         cwd=Path(python).parent,
-        env=kept | environment,
+        env=AWAY | environment,
         check=False,
     )

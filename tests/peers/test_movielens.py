@@ -24,8 +24,9 @@ import oracle_confidence
 import oracle_diversity
 import rankmill
 from flat import flat
-from movielens_paths import BESIDE_CHECKOUT, ROOT, SCRIPT
+from movielens_paths import BESIDE_CHECKOUT, SCRIPT
 from rankmill.metrics.registry import REGISTRY
+from repository import SOURCE
 from strategies import some
 
 METRICS = [
@@ -247,13 +248,13 @@ def test_real_ratings_equal_the_oracle(
     assert json.loads(outcome.stdout)["metrics"] == result.metrics
 
 
-def test_the_comparison_in_the_readme_is_true(
+def test_the_comparison_on_the_page_of_benchmarks_is_true(
     real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., Any]
 ) -> None:
     if len(rows(real / "labels.parquet")) != 671:
-        pytest.skip("other ratings than those of the README")
-    readme = (ROOT / "README.md").read_text("utf-8")
-    (found,) = re.findall(r"rankmill (compare ml/.*)\n```\n\n```text\n(.*?)```\n", readme, re.S)
+        pytest.skip("other ratings than those of the page")
+    page = (SOURCE / "docs" / "benchmarks.md").read_text("utf-8")
+    (found,) = re.findall(r"rankmill (compare ml/.*)\n```\n\n```text\n(.*?)```\n", page, re.S)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ml").symlink_to(real)
     outcome = run_cli(*shlex.split(found[0]))

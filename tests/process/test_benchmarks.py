@@ -6,6 +6,7 @@ import importlib
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -284,3 +285,11 @@ def test_kills_leave_nothing_torn_and_nothing_behind() -> None:
     finished = subprocess.run(script, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert finished.stdout.count("| SIG") == 3
+
+
+@pytest.mark.long
+def test_a_row_of_the_targets_is_measured_alone(tmp_path: Path) -> None:
+    command = [sys.executable, BENCHMARKS / "targets.py", "--only", "average_precision, 1 query"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    (row,) = [line for line in ran.stdout.splitlines() if line.startswith("| average_precision")]
+    assert re.search(r" ≤ 0.5 ms \| [\d.]+ ms \| (yes|no) \|$", row), ran.stdout + ran.stderr

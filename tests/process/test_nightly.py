@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -94,6 +95,36 @@ def test_cron(jobs: Path) -> None:
     assert "regressed: map@12 is" in broken.stdout  # which cron mails
     assert verdicts(jobs) == ["held", "regressed"]
     assert (jobs / "page.html").exists()
+
+
+def test_the_message_for_a_chat(jobs: Path) -> None:
+    script = block("# nightly.sh, with SLACK_WEBHOOK in the environment")
+    curl = jobs / "bin" / "curl"
+    curl.write_text(f'#!/bin/sh\necho "$@" > {jobs}/asked\ncat > {jobs}/posted\n')
+    curl.chmod(0o755)
+    address = "https://hooks.example/1"
+    assert shell(script, jobs, SLACK_WEBHOOK=address).returncode == 0
+    assert not (jobs / "posted").exists()
+    use(jobs, "bad")
+    assert shell(script, jobs, SLACK_WEBHOOK=address).returncode == 1
+    assert "map@12" in json.loads((jobs / "posted").read_text())["text"]
+    assert (jobs / "asked").read_text().split()[-1] == address
+
+
+# Those of the page that are neither run by another test nor the name of an option.
+TYPED = [
+    *re.findall(r"^```text\n(rankmill .*)\n", PAGE, re.M),
+    *re.findall(r"`(rankmill (?:gate rankmill.toml|history prune) [^`\n]+)`", PAGE),
+]
+
+
+@pytest.mark.parametrize("command", TYPED)
+def test_commands_of_the_page(command: str, jobs: Path) -> None:
+    assert len(TYPED) == 3
+    (jobs / "history").mkdir()
+    assert shell(command, jobs).returncode == 0
+    names = [word for word in command.split() if re.search(r"\.(xml|html)$", word)]
+    assert all((jobs / name).is_file() for name in names)
 
 
 def test_github_actions(jobs: Path) -> None:

@@ -61,6 +61,18 @@ def test_a_report_has_the_same_meanings(paths: list[str], run: Any) -> None:
     assert all(title == meaning(head) for head, title in found.items())
 
 
+def test_a_leaderboard_has_the_same_meanings(paths: list[str], tmp_path: Path, run: Any) -> None:
+    board = tmp_path / "board.html"
+    given = ["compare", *paths, "-m", "map@2", "--by", "label_count", "--leaderboard", str(board)]
+    assert run(*given)[0] == 0
+    page = board.read_text("utf-8")
+    found = {unescape(head): unescape(title) for title, head in HEAD.findall(page)}
+    known = {head for head, title in found.items() if title}
+    assert {"against", "difference", "p (holm)", "result", "queries", "from old"} <= known
+    assert all(found[head] == meaning(head) for head in known)
+    assert not any(map(meaning, {*found} - known))
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
 def test_a_terminal_has_a_legend_and_a_pipe_has_none(paths: list[str], run: Any) -> None:
     given = ["compare", *paths, "-m", "map@2"]

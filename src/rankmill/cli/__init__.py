@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from rankmill.cli import process
+from rankmill.cli.missing_parameters import missing
 from rankmill.cli.run_record import FAILED
 from rankmill.errors import InputError, RankmillError, ResourceError, speak_to_command_line
 from rankmill.io import signals
@@ -144,6 +145,8 @@ class _Commands(click.Group):
                 self.invoke(context)
         except click.exceptions.Exit as end:
             return end.exit_code, ""
+        except click.MissingParameter as error:
+            return error.exit_code, _message(missing(error)) + _advice(error.ctx)
         except click.UsageError as error:
             return error.exit_code, _message(error.format_message()) + _advice(error.ctx)
         except click.ClickException as error:

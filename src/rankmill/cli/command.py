@@ -53,6 +53,11 @@ class Command(click.Command):
         }
         self.params += [*self._options.values(), _help_all()]
 
+    @property
+    def example(self) -> str:
+        """The first of its examples."""
+        return self._examples.strip().partition("\n")[0]
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help: on one screen, or whole."""
         whole = ctx.meta.get(WHOLE, False)

@@ -94,7 +94,10 @@ def command(
 def check_several(systems: Sized) -> None:
     """Raise UsageError if there is nothing to compare."""
     if len(systems) < 2:
-        raise UsageError("compare takes the PREDICTIONS of two systems or more; found those of one")
+        raise UsageError(
+            "compare takes the PREDICTIONS of two systems or more; found those of one: give those "
+            "of another system, too, or score one system with 'rankmill evaluate'"
+        )
 
 
 def check_queries(found: Comparison | Stability, texts: Iterable[str]) -> None:

@@ -121,7 +121,10 @@ def check_files(
     if report is not None and systems > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")
     if leaderboard is not None and systems < 2:
-        raise UsageError("--leaderboard takes the PREDICTIONS of two systems or more")
+        raise UsageError(
+            "--leaderboard takes the PREDICTIONS of two systems or more; found those of one: give "
+            "those of another system, too, or leave out --leaderboard"
+        )
 
 
 def files_of(results: dict[str, Result], outputs: RunOutputs) -> list[tuple[str, Any]]:

@@ -30,6 +30,8 @@ class FileCommand(Command):
         paths `predictions` and `baseline`; otherwise `baseline` is the name of one of `systems`.
     """
 
+    takes_file = True
+
     def __init__(self, *arguments: Any, apart: bool = False, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._apart = apart

@@ -33,7 +33,12 @@ or --keep-last.
 """
 
 
-@table_command("prune", [click.Argument(["history"])], help=_PRUNE_HELP)
+@table_command(
+    "prune",
+    [click.Argument(["history"])],
+    help=_PRUNE_HELP,
+    examples="rankmill history prune runs --keep 365d --dry-run",
+)
 def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) -> None:
     """Remove old runs, or list them."""
     from rankmill.nightly.history import history as histories

@@ -62,7 +62,7 @@ PEERS = {
     "ranx": ("rankmill evaluate labels run -m map --preset ranx", "which-map"),
     "scikit-learn": ("rankmill evaluate labels run -m ndcg@10 --preset sklearn", "which-map"),
     "Spark MLlib": ("rankmill evaluate labels run -m map --preset spark", "which-map"),
-    "recommenders": ("rankmill evaluate labels run -m map --preset recommenders", "which-map"),
+    "recommenders": ("rankmill evaluate labels run -m map@10 --preset recommenders", "which-map"),
     "RecTools, RecBole": ("rankmill metrics --elsewhere", "metrics"),
     "RePlay, LensKit": ("rankmill metrics --elsewhere", "metrics"),
     "Elliot, Cornac": ("rankmill metrics --elsewhere", "metrics"),

@@ -64,8 +64,15 @@ def write_site(folder: str, pages: Mapping[str, str]) -> None:
     template = environment.get_template("site.html")
     written: list[Any] = [(f"{folder}/{name}", content) for name, content in pictures.items()]
     for name, text in pages.items():
-        body = _rendered(text, anchors(passages[name]), pages, pictures)
-        written.append((f"{folder}/{name}.html", template.render(always, page=name, body=body)))
+        names = anchors(passages[name])
+        parts = {
+            anchor: one.heading.replace("`", "")
+            for anchor, one in zip(names, passages[name], strict=True)
+            if f"\n## {one.heading}\n" in text
+        }
+        body = _rendered(text, names, pages, pictures)
+        page = template.render(always, page=name, body=body, parts=parts)
+        written.append((f"{folder}/{name}.html", page))
     index = template.render(
         always,
         page="index",
@@ -116,14 +123,18 @@ def _hashed(text: str) -> str:
 def _rendered(
     text: str, names: Sequence[str], pages: Mapping[str, str], pictures: Mapping[str, bytes]
 ) -> str:
-    """Return the HTML of a page: tables scroll, headings have names, names of pages are links."""
+    """Return the HTML of a page: tables scroll, headings and names of pages are links."""
     from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = reader.parse(text)
-    headings = [one for one in tokens if one.type == "heading_open"]
-    for one, name in zip(headings, names, strict=True):
-        one.attrSet("id", name)
+    headings = [at for at, one in enumerate(tokens) if one.type == "heading_open"]
+    for at, name in zip(headings, names, strict=True):
+        tokens[at].attrSet("id", name)
+        opened = Token("link_open", "a", 1, attrs={"href": f"#{name}"})
+        inside = tokens[at + 1].children or []
+        tokens[at + 1].children = [opened, *inside, Token("link_close", "a", -1)]
     for one in tokens:
         if one.attrs.pop("style", ""):  # a column of numbers; the policy allows no inline style
             one.attrSet("class", "right")

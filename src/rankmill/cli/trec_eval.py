@@ -55,7 +55,10 @@ def command(arguments: tuple[str, ...], version: str) -> None:
     except getopt.GetoptError as error:
         raise UsageError(f"trec_eval: {error}: 'rankmill trec_eval --help' has the flags") from None
     if len(files) != 2:
-        raise UsageError(f"trec_eval takes two files, QRELS and RUN; found {len(files)}")
+        raise UsageError(
+            f"trec_eval takes two files, QRELS and RUN; found {len(files)}: type, for example, "
+            "rankmill trec_eval qrels.txt run.txt"
+        )
     long = {f"--{name.rstrip('=')}": flag for name, flag in _LONG.items()}
     given = [(long.get(flag, flag), value) for flag, value in flags]
     names, last = {flag for flag, _ in given}, dict(given)

@@ -66,8 +66,8 @@ _UNDER = {
         "for that of hits, which is the same where all gains are 1"
     },
     "recommenders": {
-        "map": "in recommenders, map divides by R and map_at_k by min(k, R): type map@10 for the "
-        "latter, and for the former with --semantics ap_divisor=labels on the command line, "
+        "map": "in recommenders, map_at_k divides by min(k, R) and map by R: type map@10 for the "
+        "first one; for the second one, add --semantics ap_divisor=labels on the command line, "
         "Semantics('recommenders', ap_divisor='labels') in Python",
         "ndcg": "in recommenders it counts queries without predictions as 0, which are left out of "
         "its other metrics: add --semantics unpredicted=zero on the command line, "

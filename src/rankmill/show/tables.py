@@ -44,6 +44,8 @@ _PLAIN = {
     r"won": "the share of queries that are better than in the baseline",
     r"tied": "the share of queries that are the same as in the baseline",
     r"lost": "the share of queries that are worse than in the baseline",
+    r"against": "the other system of the pair",
+    r"difference": "the value of the system minus that of the other one",
 }
 HEADS = {
     **_PLAIN,

@@ -498,7 +498,7 @@ def test_wrong_rules_are_refused_before_any_work(rule, message):
 def test_what_else_is_refused(dumps):
     with pytest.raises(rankmill.UsageError, match="needs a baseline"):
         word(dumps, "same", "map@5 drop <= 1%")
-    with pytest.raises(rankmill.UsageError, match="there is no rule to keep"):
+    with pytest.raises(rankmill.UsageError, match="no rule was given: give one with rules="):
         word(dumps, "same")
     with pytest.raises(rankmill.UsageError, match="undecided is 'maybe'"):
         word(dumps, "same", "map@5 > 0", undecided="maybe")

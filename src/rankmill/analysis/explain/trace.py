@@ -139,7 +139,10 @@ def explain(
     if pooled and query_id is not None:
         raise UsageError(f"{metric} ranks the predictions of all queries: leave out --query-id")
     if not pooled and query_id is None:
-        raise UsageError(f"{metric} has a value for each query: choose one with --query-id")
+        raise UsageError(
+            f"{metric} has a value for each query: choose one with --query-id; 'rankmill head' "
+            "shows the first ids of a file"
+        )
     with (
         open_job(job, given, {"": Predictions.of(predictions)}) as (label_input, inputs),
         Workers(threads) as workers,

@@ -236,7 +236,7 @@ def fusion_of(
 ) -> Fusion:
     """Return how so many runs are fused; raises UsageError if the options do not fit together."""
     if runs < 2:
-        raise UsageError(f"found {runs} run to fuse; expected two or more")
+        raise UsageError(f"found {runs} run to fuse; expected two or more: give another one")
     method = name_in(METHODS, method)
     row, norm = METHODS[method], norm and name_in(NORMS, norm, "norm")
     if row.part is not None and norm is not None:

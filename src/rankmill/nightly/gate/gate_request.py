@@ -190,7 +190,10 @@ def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
         raise UsageError(f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}")
     lonely = next((one for one in rules if one.paired), None)
     if baseline is None and lonely is not None:
-        raise UsageError(f"rule {lonely.text!r} needs a baseline: give one with --baseline")
+        raise UsageError(
+            f"rule {lonely.text!r} needs a baseline: give one with --baseline, such as the "
+            "predictions of the model that is in use"
+        )
 
 
 def _check_overlap(least: object) -> None:

@@ -6,7 +6,6 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +32,9 @@ from rankmill.nightly.report.section import (
     Finding,
     Finds,
     Folded,
-    Grid,
     Html,
     Section,
+    grid_of,
     kind_of,
     listed,
     name,
@@ -49,7 +48,6 @@ from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.show.marks import COLOURS, rules
 from rankmill.show.tables import Best, Table
-from rankmill.show.writers import bold_texts
 
 if TYPE_CHECKING:
     import jinja2
@@ -133,19 +131,21 @@ def leaderboard_page(found: Comparison | Results, command: str | None = None) ->
     assert isinstance(board, Table)
     (metric, *_), first = found.values, str(board.rows[0][1])
     beaten = beaten_of(found.pairs, found.values)[metric][first]
-    told = name(first), name(metric), len(beaten), plural(len(found.others), "other system")
-    headline = say("{} leads in {}, shown to be better than {} of {}", *told)
+    better = f"{len(beaten)} of {plural(len(found.others), 'other system')}"
+    better = "the other system" if better == "1 of 1 other system" else better
+    told = name(first), name(metric), better
+    headline = say("{} leads in {}, shown to be better than {}", *told)
     if sides_of(found.values)[metric] == "neither":
         headline = say("{} side by side", plural(len(found.systems), "system"))
     pairs = [
-        Folded(str(title), [_grid(t)]) for title, t in pair_tables(found.pairs, found.settings)
+        Folded(str(title), [grid_of(t)]) for title, t in pair_tables(found.pairs, found.settings)
     ]
     sections = [
-        Section("Leaderboard", "", str(note), [_grid(board)]),
+        Section("Leaderboard", "", str(note), [grid_of(board)]),
         Section("Pairs", "Every pair of systems", "", pairs),
     ]
     for title, table in slice_tables(found.baseline, found.others, found.slices, found.settings):
-        sections.append(Section("Slices", str(title), "", [_grid(table)]))
+        sections.append(Section("Slices", str(title), "", [grid_of(table)]))
     subject = subject_of(found, None, (), None, command)
     return _rendered(headline, "even", say("{}", subject.counted), [], [*sections, _how(subject)])
 
@@ -159,25 +159,16 @@ def _results_page(found: Results, command: str | None) -> str:
     if best:
         told = listed([*map(name, best)]), "has" if len(best) == 1 else "have", name(metric)
         headline = say("{} {} the best {}; differences are not tested", *told)
-    sections = [Section("Leaderboard", "", "; ".join(map(str, notes)), [_grid(board)])]
+    sections = [Section("Leaderboard", "", "; ".join(map(str, notes)), [grid_of(board)])]
     if one.sums:
-        sections.append(Section("Sums", "", "", [_grid(slice_parts(found)[0])]))
+        sections.append(Section("Sums", "", "", [grid_of(slice_parts(found)[0])]))
     sides = sides_of(one) if found.same else dict.fromkeys(one, "neither")
     for table in slice_boards(found, sides):
         title = say("By {}", name(table.columns[0].title))
-        sections.append(Section("Slices", title, "", [_grid(table)]))
+        sections.append(Section("Slices", title, "", [grid_of(table)]))
     facts = [(name(side), _long(text)) for side, text in facts_of_systems(found, found.same)]
     counted = say("{}", plural(one.queries, "query"))
     return _rendered(headline, "even", counted, [], [*sections, _how_section(facts, command)])
-
-
-def _grid(table: Any) -> Grid:
-    header, *rows = [
-        [Html(cell) for cell in row]
-        for row in bold_texts(table, lambda text: escape(visible(text)), "<b>{}</b>")
-    ]
-    left = frozenset(place for place, column in enumerate(table.columns) if column.left)
-    return Grid(header, rows, left)
 
 
 def templates_in(folder: Path, **more: Any) -> jinja2.Environment:

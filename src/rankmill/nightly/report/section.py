@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from rankmill.io.inert_text import LONGEST, brief, visible
 from rankmill.show.marks import Drawing
 from rankmill.show.tables import meaning
+from rankmill.show.writers import bold_texts
 
 # The most characters of a name in the title that a pointer shows.
 IN_TITLE = 200
@@ -93,6 +94,17 @@ class Grid(NamedTuple):
     def hovers(self) -> list[str]:
         """What the heads mean; names, which are HTML, mean themselves."""
         return ["" if isinstance(one, Html) else meaning(str(one)) for one in self.header]
+
+
+def grid_of(table: Any) -> Grid:
+    """Return a table as a page has it; a head with a meaning is text, which shows it on hover."""
+    header, *rows = bold_texts(table, lambda text: escape(visible(text)), "<b>{}</b>")
+    heads = [
+        visible(one.title) if meaning(one.title) else Html(cell)
+        for one, cell in zip(table.columns, header, strict=True)
+    ]
+    left = frozenset(place for place, column in enumerate(table.columns) if column.left)
+    return Grid(heads, [[*map(Html, row)] for row in rows], left)
 
 
 class Figure(NamedTuple):

@@ -212,7 +212,7 @@ def parse_rules(texts: Iterable[str]) -> list[Rule]:
         raise UsageError(f"rules is a {type(texts).__name__}; expected rules such as 'map >= 0.1'")
     rules = [parse_rule(text) for text in dict.fromkeys(texts)]
     if not rules:
-        raise UsageError("there is no rule to keep: give one with --rule")
+        raise UsageError("no rule was given: give one with --rule, such as 'map@12 >= 0.1'")
     return rules
 
 
