@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import math
 import os
 import pickle
@@ -545,7 +546,7 @@ def test_packages_define_metrics_by_entry_points(monkeypatch: pytest.MonkeyPatch
         assert group == "rankmill.metrics"
         return [Point()]
 
-    monkeypatch.setattr(packages, "entry_points", points)
+    monkeypatch.setattr(importlib.metadata, "entry_points", points)
     packages.load_packages.cache_clear()
     assert registry.parse("wins(weight=0.5)@2").values == {"weight": 0.5}
     assert "package" not in sys.modules

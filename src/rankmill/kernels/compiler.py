@@ -16,8 +16,8 @@ from rankmill.kernels.trust import check_files
 
 # What Python calls needs no function for C to call, and what only kernels call needs neither. To
 # leave them out saves a sixth of the time to compile.
-KERNEL = {"nogil": True, "no_cfunc_wrapper": True}
-HELPER = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+KERNEL: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
+HELPER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
 
 
 class Version(NamedTuple):

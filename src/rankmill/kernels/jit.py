@@ -30,6 +30,8 @@ ARRAYS = np.ndarray, tuple
 NEWEST_NUMBA = 0, 68
 # The types of Python's numbers in compiled code.
 NUMBERS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64)}
+# What tells types of arrays apart: C order, otherwise Fortran's; aligned; writable.
+FLAGS = 0x1 | 0x2 | 0x100 | 0x400
 UNSIGNED = np.dtype(np.uint64)
 COMPILES = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
@@ -96,9 +98,8 @@ def _kind_of(argument: Any) -> Any:
     That of a tuple is its class and the types of its members.
     """
     if isinstance(argument, np.ndarray):
-        flags = argument.flags
-        layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-        return argument.dtype, argument.ndim, layout, flags.writeable, flags.aligned
+        flags = argument.flags.num & FLAGS
+        return argument.dtype, argument.ndim, flags & ~2 if flags & 1 else flags
     if isinstance(argument, tuple):
         return (type(argument), *map(_kind_of, argument))
     if isinstance(argument, np.generic):
