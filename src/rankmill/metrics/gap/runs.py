@@ -26,16 +26,19 @@ class SortedRun(NamedTuple):
     heads: np.ndarray
     values: tuple[int, int]
     counts: tuple[int, int]
+    kind: np.dtype  # of the counts, most of which are 1
     total: int
 
     def read(self, steps: slice) -> Distinct:
         """Return the confidences of some steps."""
 
-        def within(place: tuple[int, int], dtype: Any) -> np.ndarray:
-            start, end = (min(8 * STEP * step, place[1]) for step in (steps.start, steps.stop))
-            return np.frombuffer(self.file.read((place[0] + start, end - start)), dtype)
+        def within(place: tuple[int, int], kind: Any) -> np.ndarray:
+            size = kind.itemsize * STEP
+            start, end = (min(size * step, place[1]) for step in (steps.start, steps.stop))
+            return np.frombuffer(self.file.read((place[0] + start, end - start)), kind)
 
-        return Distinct(within(self.values, np.float64), within(self.counts, np.int64))
+        values = within(self.values, np.dtype(np.float64))
+        return Distinct(values, within(self.counts, self.kind).astype(np.int64))
 
 
 @dataclass(eq=False)
@@ -55,8 +58,10 @@ class RunsFile:
     def add(self, some: Distinct) -> SortedRun:
         """Write a run; raises ResourceError if that fails."""
         values = some.values.astype(np.float64, copy=False)
-        at, of_counts = (self.file.add(np.ascontiguousarray(n)) for n in (values, some.counts))
-        return SortedRun(self.file, values[::STEP].copy(), at, of_counts, int(some.counts.sum()))
+        counts = some.counts.astype(np.min_scalar_type(int(some.counts.max(initial=0))))
+        at, of_counts = (self.file.add(np.ascontiguousarray(one)) for one in (values, counts))
+        heads, total = values[::STEP].copy(), int(some.counts.sum())
+        return SortedRun(self.file, heads, at, of_counts, counts.dtype, total)
 
 
 class _Cursor:
