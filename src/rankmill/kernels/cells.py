@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from rankmill.kernels.identity import ONE, last_marks
 from rankmill.kernels.intrinsics import bits_within, count_ones, first_bit
 from rankmill.kernels.jit import helper, kernel
-from rankmill.kernels.text import LAST_BIT, NEWLINE, ONE, QUOTE, RETURN, SPACE, TAB, last_marks
 
-COMMA, APOSTROPHE, OPEN, CLOSE, BACKSLASH, POINT = 44, 39, 91, 93, 92, 46
+NEWLINE, RETURN, SPACE, TAB, QUOTE, COMMA = 10, 13, 32, 9, 34, 44
+APOSTROPHE, OPEN, CLOSE, BACKSLASH, POINT = 39, 91, 93, 92, 46
+LAST_BIT = np.uint64(63)
 
 
 @helper

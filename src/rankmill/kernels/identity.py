@@ -57,6 +57,19 @@ def word_at(data, position):
 
 
 @helper
+def last_marks(data, start, low, high):
+    """Return which of the less than 64 bytes from `start` on are within bounds; see `bits_within`.
+
+    Kernels call it before their loops: there, a call would count references for each word.
+    """
+    marks = np.uint64(0)
+    for i in range(len(data) - start):
+        if low <= data[start + i] <= high:
+            marks |= ONE << np.uint64(i)
+    return marks
+
+
+@helper
 def same_bytes(data, start, end, other_data, other_start, other_end):
     """Return whether two strings are equal."""
     length = end - start

@@ -2,30 +2,18 @@
 
 import numpy as np
 
+from rankmill.kernels.identity import ONE, last_marks
 from rankmill.kernels.intrinsics import bits_within, count_ones, first_bit
-from rankmill.kernels.jit import helper, kernel
+from rankmill.kernels.jit import kernel
 
 NEWLINE, RETURN, SPACE, TAB, QUOTE, HASH = 10, 13, 32, 9, 34, 35
-NO_MARKS, ONE, LAST_BIT = np.uint64(0), np.uint64(1), np.uint64(63)
+NO_MARKS, LAST_BIT = np.uint64(0), np.uint64(63)
 # The states of a reader of delimited text.
 AT_START, PLAIN, QUOTED, AFTER_QUOTE = 0, 1, 2, 3
 # What `survey` looks for.
 ZEROS, NON_ASCII, QUOTES, KINDS = 0, 1, 2, 3
 # What `scan_delimited` and `scan_blanks` return instead of a number of rows.
 BAD_COUNT, BAD_QUOTE, UNCLOSED = -1, -2, -3
-
-
-@helper
-def last_marks(data, start, low, high):
-    """Return which of the less than 64 bytes from `start` on are within bounds; see `bits_within`.
-
-    Kernels call it before their loops: there, a call would count references for each word.
-    """
-    marks = NO_MARKS
-    for i in range(len(data) - start):
-        if low <= data[start + i] <= high:
-            marks |= ONE << np.uint64(i)
-    return marks
 
 
 @kernel
