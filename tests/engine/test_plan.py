@@ -13,7 +13,7 @@ import rankmill
 from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.columns.ids import to_ids
-from rankmill.engine.plan import plan_runs
+from rankmill.engine.plan import A_THREAD, FRUGAL_THREAD, plan_runs
 from rankmill.metrics.records.item_counter import ItemCounter, bytes_of_counter
 from rankmill.sources.inputs.inputs import AHEAD_BYTES
 
@@ -71,9 +71,9 @@ def test_plan_tells_what_is_there(dump: tuple[str, str]) -> None:
     assert more["memory"] > told["memory"]
     assert more["predictions"]["bytes"] > system["bytes"]
     alone = rankmill.plan(labels, predictions, ["map@12"], threads=1)
+    assert told["memory"] - alone["memory"] == A_THREAD + AHEAD_BYTES, "read with the labels"
     frugal = [rankmill.plan(*dump, "map@12", threads=one, memory=1 << 28) for one in (1, 2)]
-    a_thread = frugal[1]["memory"] - frugal[0]["memory"]
-    assert told["memory"] - alone["memory"] == a_thread + AHEAD_BYTES, "read with the labels"
+    assert frugal[1]["memory"] - frugal[0]["memory"] == FRUGAL_THREAD, "nothing is read ahead"
 
 
 def test_plan_of_arrays_tells_their_bytes() -> None:

@@ -48,6 +48,7 @@ METRICS = [
         "sdcg(max=5)@5",
     ),
     *("nerr8(max=5)@5", "nerr9(max=5)@5", "nerr10(max=5)", "nerr11(max=5)"),
+    *("dcg_jk@5", "ndcg_jk"),
     *("o_measure", "p_measure", "p_plus", "ncu_rb", "ncu_gu", "roc_auc"),
     *("gap", "gap@5", "auprc", "auprc_step@5", "recall_at_precision@0.1", "best_f1"),
     *("precision_at_recall@0.1", "best_f1_threshold@5"),

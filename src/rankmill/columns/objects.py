@@ -3,15 +3,11 @@
 This is the one way for all that takes Python objects, so that all of it takes the same ones.
 """
 
-import struct
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
-from functools import reduce
-from itertools import chain, islice
 from numbers import Integral, Real
-from operator import attrgetter, iadd, itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,11 +16,11 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, validity_of
 from rankmill.columns.ids import is_text_type
+from rankmill.columns.item_buffers import join_arrays, join_integers, join_items, join_texts
 from rankmill.columns.lists import offsets_of, split_lists
 from rankmill.columns.numbers import floats_of
 from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError
-from rankmill.kernels.lists import unpack_strings
 
 Spot = Callable[[int], str]
 
@@ -36,11 +32,6 @@ NAN_LIKE = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 SAMPLE = 100
 # Beyond this, not every integer is a float64.
 EXACT = 2.0**53
-LARGE_STRING = pa.large_string()
-# Beyond so many bytes, texts need 64-bit offsets.
-MOST_SHORT = 2**31 - 1
-# The items of so many lists are joined at once.
-PORTION = 128
 
 
 def is_missing(value: Any) -> bool:
@@ -111,8 +102,8 @@ def _of_one_type(values: Any) -> Any:
     if not types:
         return pa.nulls(0)
     if types == {str}:
-        return _join_texts([values], len(values), pa.string())
-    joined = _join_integers([values]) if types == {int} else None
+        return join_texts([values], len(values), pa.string())
+    joined = join_integers([values]) if types == {int} else None
     return joined if joined is None else arrow_of(joined)
 
 
@@ -263,7 +254,7 @@ def join_cells(
     types = set(map(type, cells))
     if not (sets or types.isdisjoint(SETS)):
         refuse_sets(cells, spot)
-    if types == {np.ndarray} and limit is None and (joined := _join_arrays(cells)):
+    if types == {np.ndarray} and limit is None and (joined := join_arrays(cells)):
         return joined
     if np.ndarray in types:
         with suppress(pa.ArrowException, TypeError, ValueError, OverflowError, IndexError):
@@ -278,75 +269,6 @@ def join_cells(
         lengths = np.minimum(lengths, limit)
         return lengths, join_items(cells, int(lengths.sum()), limit)
     return lengths, join_items(cells, int(lengths.sum()))
-
-
-def _join_arrays(cells: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """The lengths of arrays, and all their integers, in half of Arrow's time; None for others."""
-    dtype, *others = set(map(attrgetter("dtype"), cells))
-    if others or dtype.kind not in "iu" or set(map(attrgetter("ndim"), cells)) != {1}:
-        return None
-    try:
-        joined = b"".join(list(cells))
-    except (TypeError, BufferError):  # one is a view that skips some
-        return None
-    return np.fromiter(map(len, cells), np.int64, len(cells)), np.frombuffer(joined, dtype)
-
-
-def join_items(cells: Any, count: int, limit: int | None = None) -> Any:
-    """All items of lists, sets or dicts, which are `count`, in the form that is fastest."""
-
-    def each() -> Iterable[Any]:
-        # Slices are made one at a time: millions of them at once would slow the garbage collector.
-        return cells if limit is None else map(itemgetter(slice(limit)), cells)
-
-    first = next(chain.from_iterable(each()), None)
-    joined = None
-    if isinstance(first, str):
-        joined = _join_texts(each(), count)
-    elif type(first) is int:
-        joined = _join_integers(each())
-    return list(chain.from_iterable(each())) if joined is None else joined
-
-
-def _join_texts(cells: Any, count: int, kind: Any = LARGE_STRING) -> Any:
-    """Join lists of texts in half of Arrow's time; None if any item is not text."""
-    try:
-        joined = "\0".join(map("\0".join, filter(None, _portions(cells))))
-        data = np.frombuffer(joined.encode(), np.uint8)
-    except (TypeError, UnicodeError):
-        return None
-    offsets = np.zeros(count + 1, np.int64)
-    packed = np.empty(len(data), np.uint8)
-    if unpack_strings(data, offsets[1:], packed) != count:  # a text holds the byte that parts them
-        return None
-    if kind != LARGE_STRING:
-        if offsets[-1] > MOST_SHORT:
-            return None
-        offsets = offsets.astype(np.int32)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(packed)]
-    return pa.Array.from_buffers(kind, count, buffers)
-
-
-def _join_integers(cells: Any) -> np.ndarray | None:
-    """Join lists of integers in half of Arrow's time; None if any item is no integer."""
-    try:
-        return pack_numbers(cells, np.int64)
-    except struct.error:
-        return None
-
-
-def pack_numbers(cells: Iterable[Iterable[Any]], dtype: type[np.int64 | np.float64]) -> np.ndarray:
-    """All numbers of lists, in half of Arrow's time, or an error of struct for what is none."""
-    kind = np.dtype(dtype).char
-    parts = (struct.pack(f"{len(part)}{kind}", *part) for part in _portions(cells))
-    return np.frombuffer(b"".join(parts), dtype)
-
-
-def _portions(cells: Iterable[Iterable[Any]]) -> Iterator[list[Any]]:
-    """Yield the items of a few lists at a time, which stay in the cache."""
-    cells = iter(cells)
-    while some := list(islice(cells, PORTION)):
-        yield reduce(iadd, some, [])
 
 
 def list_of(value: Any, name: str, *, sets: bool = False) -> list[Any]:

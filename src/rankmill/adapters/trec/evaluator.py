@@ -13,8 +13,8 @@ import pyarrow as pa
 from rankmill.adapters.trec.measures import MEASURES, NICKNAMES, OF_OTHER_FILES, columns_of
 from rankmill.adapters.trec.values import Levels, judged_hits
 from rankmill.columns.ids import to_ids
+from rankmill.columns.item_buffers import join_items
 from rankmill.columns.lists import offsets_of
-from rankmill.columns.objects import join_items
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.matching.index import LabelIndex

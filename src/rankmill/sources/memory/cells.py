@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of
+from rankmill.columns.item_buffers import pack_numbers
 from rankmill.columns.lists import is_list_type, offsets_of
 from rankmill.columns.objects import (
     EXACT,
@@ -23,7 +24,6 @@ from rankmill.columns.objects import (
     is_scalar,
     join_cells,
     lists_of,
-    pack_numbers,
 )
 from rankmill.errors import InputError
 

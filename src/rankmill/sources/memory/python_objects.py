@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
+from rankmill.columns.item_buffers import join_items
 from rankmill.columns.objects import (
     SAMPLE,
     SETS,
@@ -18,7 +19,6 @@ from rankmill.columns.objects import (
     as_integers,
     is_missing,
     join_cells,
-    join_items,
     lists_of,
     refuse_sets,
     shown,
