@@ -227,6 +227,15 @@ def _name_in(text: str) -> str:
     return re.split(r"[(@:]", text)[0].strip()
 
 
+# What the short names of the field stand for, of which no other name is nearly spelled so.
+_WRITTEN_OUT = {
+    **dict.fromkeys(("averageprecision", "meanaverageprecision"), "map"),
+    **{"globalaverageprecision": "gap", "meanreciprocalrank": "mrr", "hitratio": "hit"},
+    **{"discountedcumulativegain": "dcg", "normalizeddiscountedcumulativegain": "ndcg"},
+    **{"normalizeddcg": "ndcg", "rankbiasedprecision": "rbp", "rankbiasedoverlap": "rbo"},
+}
+
+
 def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     """The row that a name is of, and the cutoff that stands in it, as in P_10."""
     small = name.lower()
@@ -257,6 +266,7 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
         raise UsageError(f"{text!r} is a file of metrics; expected one metric, such as map@12")
     rest = text.strip()[len(name) :]
     near = [one for one in _BY_NAME if _letters(one) == _letters(small)]
+    near = near or [_WRITTEN_OUT[one] for one in [_letters(small)] if one in _WRITTEN_OUT]
     near = near or difflib.get_close_matches(small, [*_BY_NAME, *({} if rest else SETS)], 5)
     each = {one if one in SETS else _BY_NAME[one].name: f"{one}{rest}" for one in reversed(near)}
     hint = f"did you mean {' or '.join(reversed(each.values()))}? " if near else ""
@@ -265,7 +275,7 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
 
 def _letters(name: str) -> str:
     """A name without what joins its words, which differs between libraries."""
-    return re.sub("[-_]", "", name)
+    return re.sub("[-_ ]", "", name)
 
 
 def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:

@@ -172,6 +172,13 @@ def test_two_processes_have_the_value_of_one(tmp_path: Any) -> None:
     assert dict(out.get() for _ in range(2)) == {0: expected, 1: expected}
 
 
+def test_lists_and_arrays_are_taken_as_tensors() -> None:
+    metric = RankingMetric("map@5")
+    metric.update([0.25, 0.75], [1, 0], [0, 0])
+    metric.update(*map(np.array, ([0.5], [True], [1])))
+    assert metric.compute().item() == 0.75
+
+
 def test_what_is_said_of_bad_updates() -> None:
     preds, target, indexes = flat(7)
     metric = RankingMetric("map@5")

@@ -70,9 +70,9 @@ class RankingMetric(torchmetrics.Metric):
     def update(self, preds: torch.Tensor, target: torch.Tensor, indexes: torch.Tensor) -> None:
         """Add items: their scores, their targets and the numbers of their queries, of one shape."""
         check_flat(preds, target, indexes)
-        self.preds.append(preds.detach().flatten())
-        self.target.append(target.detach().flatten())
-        self.indexes.append(indexes.detach().flatten())
+        self.preds.append(torch.as_tensor(preds).detach().flatten())
+        self.target.append(torch.as_tensor(target).detach().flatten())
+        self.indexes.append(torch.as_tensor(indexes).detach().flatten())
 
     def compute(self) -> torch.Tensor | dict[str, torch.Tensor]:
         """Return the value of all items so far, float64; of several metrics a dict of them."""

@@ -262,7 +262,7 @@ def _needed(found: Stability) -> Iterator[list[Part]]:
             [f"{one} and {other}", *(numbers[k].get(frozenset((one, other))) for k in numbers)]
             for one, other in found.neighbours(metric)
         ]
-        yield [_table(found, f"{metric}: queries needed; {found.queries:,} there", "count", rows)]
+        yield [_table(found, f"{metric}: queries needed ({found.queries:,} used)", "count", rows)]
 
 
 def _notes(found: Stability) -> list[Part]:

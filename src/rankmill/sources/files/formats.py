@@ -35,7 +35,7 @@ _SHAPES = {
     "wide": " with a list of items in a cell",
     "pairs": " with items and confidences in a cell",
     **{
-        one: f" with items parted by {one} in a cell"
+        one: f" with items separated by {one} in a cell"
         for one in ("blanks", "commas", "semicolons", "bars")
     },
 }

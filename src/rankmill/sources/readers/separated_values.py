@@ -33,7 +33,7 @@ SAMPLED_ROWS = 10_000
 CONFIDENCE = "confidence"
 # What parts the items of a cell -> how a result tells it.
 PARTED = {
-    **{one: f"items parted by {name}" for one, name in PARTED_BY.items()},
+    **{one: f"items separated by {name}" for one, name in PARTED_BY.items()},
     BRACKETS: "items in brackets",
     PAIR_ITEMS: "items with their confidences",
     PAIR_NUMBERS: "items with their confidences",
