@@ -173,7 +173,7 @@ class Workers:
         """
         first, *others = pieces
         ready: deque[Item] = deque()
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
         asked = Event()
 
         def read() -> None:
@@ -185,7 +185,7 @@ class Workers:
                         break
                     ready.append(batch)  # type: ignore[arg-type]
                     room -= size(ready[-1])
-            except Exception as error:
+            except BaseException as error:  # else what follows would be missing without a word
                 errors.append(error)
 
         reading = self._pool.submit(read)
@@ -261,7 +261,7 @@ def _after(
     reading: "Future[None]",
     asked: Event,
     ready: "deque[Item]",
-    errors: list[Exception],
+    errors: list[BaseException],
     rest: Iterator[Item],
 ) -> Iterator[Item]:
     """Yield what was read ahead, then the rest of the piece."""

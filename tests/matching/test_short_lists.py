@@ -70,6 +70,8 @@ def test_strings_with_one_key_are_compared_in_full(monkeypatch):
     labels, lists = drawn(draw, text=True)
     labels += [["item 1"], ["item 2", "item 1"], ["item 1"]] * 6
     lists += [["item 2"], ["item 1"], ["item 2", "item 1", "item 1"]] * 6
+    labels += [["item 1", "item 2"]] * 18
+    lists += [["item 1", "item 2"]] * 18
     for needed in (True, False):
         found = matched(labels, lists, pa.string(), EVERY, needs_repeats=needed)
         ranks, places, repeats = naive(labels, lists, EVERY, False)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 from rankmill.kernels import jit, saved, trust
@@ -212,6 +213,8 @@ def test_a_kernel_is_of_the_fields_of_its_arguments():
         namedtuple("Both", "a b")(1, namedtuple("Inner", "d c")(1, 2)),
     ):
         assert text(other) != first
+    both = [np.zeros(1, [("a", kind)]) for kind in ("<i4", "<f4")]
+    assert text(both[0]) != text(both[1])
 
 
 def test_processes_that_start_together_keep_what_each_compiled(processes):
@@ -396,3 +399,84 @@ print(more[0])
     for _ in range(2):
         found = called(processes.folder, "known", code)
     assert found == "12 0 False\n3.0\n12.0\n"
+
+
+EMPTY = """
+import numpy as np
+import some_kernel
+from rankmill.kernels.jit import compiled_so_far
+
+try:
+    some_kernel.total(np.arange(4), np.zeros(2, np.int64)[:0])
+except IndexError:
+    print("out of bounds")
+print(compiled_so_far().compiled)
+"""
+
+
+def test_a_kernel_that_checks_bounds_is_another(processes, monkeypatch):
+    assert called(processes.folder, "", EMPTY) == "1\n"
+    assert called(processes.folder, "", EMPTY) == "0\n"
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    assert called(processes.folder, "", EMPTY) == "out of bounds\n1\n"
+    assert called(processes.folder, "", EMPTY) == "out of bounds\n0\n"
+    monkeypatch.delenv("NUMBA_BOUNDSCHECK")
+    assert called(processes.folder, "", EMPTY) == "0\n"
+
+
+FREED = """
+import ctypes, sys
+import numpy as np
+import some_kernel
+from rankmill.kernels import saved
+
+some_kernel.total(np.arange(4), np.zeros(1, np.int64))
+functions = saved._part("core.runtime._nrt_python").c_helpers
+allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(functions["Allocate"])
+free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(functions["Free"])
+place = allocate(100)
+before = "numba" in sys.modules
+import numba
+free(place)
+print(before)
+"""
+
+
+def test_what_a_kernel_allocated_is_freed_after_numba_is_imported(processes, monkeypatch):
+    """Another thread may import numba while a kernel runs."""
+    processes.call("int64")
+    monkeypatch.setenv("PYTHONMALLOC", "debug")  # it aborts where one allocator frees another's
+    assert called(processes.folder, "", FREED) == "False\n"
+
+
+def test_the_version_of_a_checkout_of_numba_is_found(monkeypatch, tmp_path):
+    (tmp_path / "_version.py").write_text("git_refnames = 'HEAD'\n")
+    monkeypatch.setattr(saved, "_folders_of_numba", lambda: [str(tmp_path)])
+    assert saved.numba_version.__wrapped__() == numba.__version__
+
+
+def test_a_kernel_with_constants_of_python_is_not_kept(processes):
+    code = """
+import numpy as np
+from rankmill.kernels.jit import compiled_so_far, heavy_kernel
+
+@heavy_kernel
+def doubled(values):
+    return values * 2
+
+print(doubled(np.arange(4)), compiled_so_far().compiled)
+"""
+    (processes.folder / "returning.py").write_text(code)
+    for _ in range(2):
+        assert called(processes.folder, "", "import returning") == "[0 2 4 6] 1\n"
+
+
+def test_a_program_may_tell_numba_to_compile_nothing(processes):
+    code = """
+import numba
+numba.config.DISABLE_JIT = 1
+import numpy as np
+from rankmill.kernels.cells import count_between
+print(count_between(np.full(1 << 17, 9, np.uint8), 9, 9))
+"""
+    assert called(processes.folder, "", code) == "131072\n"

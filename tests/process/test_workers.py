@@ -195,15 +195,26 @@ def test_a_piece_is_read_ahead_as_far_as_allowed() -> None:
         assert len(read) == count, "nothing runs on"
 
 
-def test_an_error_of_what_is_read_ahead_comes_behind_the_batches_before_it() -> None:
+class PanicError(BaseException):
+    """An error such as libraries in Rust raise."""
+
+
+@pytest.mark.parametrize("kind", [ValueError, PanicError])
+def test_an_error_of_what_is_read_ahead_comes_behind_the_batches_before_it(
+    kind: type[BaseException],
+) -> None:
+    reached = threading.Event()
+
     def piece() -> Iterator[int]:
         yield from range(3)
-        raise ValueError("behind three batches")
+        reached.set()
+        raise kind("behind three batches")
 
     for threads in (1, 3):
         with Workers(threads) as workers, workers.ahead([piece()], lambda _: 1, 100) as pieces:
+            assert reached.wait(30)
             found: list[int] = []
-            with pytest.raises(ValueError, match="behind three batches"):
+            with pytest.raises(kind, match="behind three batches"):
                 found.extend(pieces[0])
             assert found == [0, 1, 2]
 

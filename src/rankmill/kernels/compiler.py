@@ -40,6 +40,8 @@ _globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
 
 def compiled(function: Any, arguments: Sequence[Any]) -> Version:
     """Compile a kernel for the types of arguments."""
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return Version(function, None)  # a program may set it without the environment
     return version_of(not_kept(function), arguments)
 
 
@@ -71,7 +73,8 @@ def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") ->
         dispatcher.compile(types)
     made = dispatcher.overloads[types]
     library, names = made.library, made.fndesc
-    changing = library.has_dynamic_globals or made.reload_init
+    # What Python calls reads such constants from its environment, to return an array for example.
+    changing = library.has_dynamic_globals or made.reload_init or made.environment.consts
     if changing or (whose and needs_python(library, names)):
         return Version(made.entry_point, None)
     code = alone(library) if whose else library.serialize_using_object_code()[2][0]

@@ -115,7 +115,7 @@ def text_of(kind: Any) -> str:
         return f"({' '.join(map(text_of, kind))})"
     if isinstance(kind, type):
         return f"{kind.__module__}.{kind.__qualname__}{getattr(kind, '_fields', '')}"
-    return kind.str if isinstance(kind, np.dtype) else str(kind)
+    return kind.str if isinstance(kind, np.dtype) and kind.names is None else str(kind)
 
 
 class Compiled(NamedTuple):

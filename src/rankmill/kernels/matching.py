@@ -174,8 +174,11 @@ def match_lists(
             same_text = not text or again == 0
             while met != 0 and same_text:
                 i = start + lowest_bit(met)
-                label = first + lowest_bit(equal_among(label_keys, first, item_keys[i]))
-                same_text = not text or same(labels, label, items, i)
+                alike = equal_among(label_keys, first, item_keys[i]) & first_bits(last - first)
+                label = first + lowest_bit(alike)
+                same_text = not text or (
+                    alike & (alike - ONE) == 0 and same(labels, label, items, i)
+                )
                 out_ranks[hits] = i - start + 1
                 out_labels[hits] = label
                 hits += 1

@@ -27,6 +27,11 @@ from rankmill.kernels.trust import check_folder, why_unsafe
 
 # The number of bytes of the checksum at the start of a saved kernel's file.
 CHECKSUM = 16
+# Variables NUMBA_... of the environment by which other code is compiled.
+SETTINGS = (
+    *("ENABLE_AVX", "BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE"),
+    *("DISABLE_INTEL_SVML", "DEBUGINFO", "DEBUG_NRT"),
+)
 # C extensions of numba, and how compiled code names the functions in them.
 PARTS = {"_helperlib": "numba_", "_dynfunc": "numba_", "core.runtime._nrt_python": "NRT_"}
 
@@ -76,7 +81,7 @@ SOURCES = digest_of_sources()
 @functools.cache
 def numba_version() -> str:
     """Return the version of numba, from its file: its import, and package metadata, are slow."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, LookupError):  # a checkout of numba has another such file
         (folder,) = _folders_of_numba()
         with open(os.path.join(folder, "_version.py"), encoding="utf-8") as file:
             text = file.read().split("'''")[1]
@@ -88,15 +93,15 @@ def numba_version() -> str:
 
 @functools.cache
 def processor() -> tuple[str, ...]:
-    """Return what code is compiled for, as numba finds it."""
+    """Return what code is compiled for and how, as numba finds it."""
     name, features = map(os.environ.get, ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"))
     if features is None:
         features = ""
         if (name or "").lower() != "generic":
             with suppress(RuntimeError):
                 features = binding.get_host_cpu_features().flatten()
-    avx = os.environ.get("NUMBA_ENABLE_AVX", "")
-    return binding.get_process_triple(), name or binding.get_host_cpu_name(), features, avx
+    settings = (os.environ.get(f"NUMBA_{one}", "") for one in SETTINGS)
+    return binding.get_process_triple(), name or binding.get_host_cpu_name(), features, *settings
 
 
 def place_of(function: Any, version: str, whose: str = "", content: str = "") -> KernelFile:
@@ -264,6 +269,8 @@ def _register_helpers() -> dict[str, int]:
     Numba does the same when it is imported.
     """
     functions = {}
+    # What a kernel allocates before numba is imported may be freed after that.
+    _part("core.runtime._nrt_python").memsys_use_cpython_allocator()
     binding.add_symbol("_Py_NoneStruct", id(None))
     for part, prefix in PARTS.items():
         for name, address in _part(part).c_helpers.items():
