@@ -272,8 +272,8 @@ def compile_beside(
 
 def _numba_is_known() -> bool:
     """Return whether we know how this version of numba compiles and links."""
-    found = saved.numba_version().split(".")
-    return tuple(int(one) for one in found[:2]) <= NEWEST_NUMBA
+    found = saved.numba_version().split(".")[:2]
+    return all(map(str.isdecimal, found)) and tuple(map(int, found)) <= NEWEST_NUMBA
 
 
 def _warn_uncached(reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Who may write to the folder of saved kernels: its files are unpickled, which runs their code."""
+"""Who may write to the folder of saved kernels: the code in its files is run."""
 
 import functools
 import os
