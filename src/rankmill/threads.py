@@ -80,8 +80,8 @@ class Workers:
     def _pool(self) -> ThreadPoolExecutor:
         """The threads, which are begun when there is work for more than the calling one."""
         if self._begun is None:
-            # NumPy's __getattr__ imports numpy.ma for pyarrow and numba, and recurses without end if
-            # another thread has begun to.
+            # NumPy imports numpy.ma when pyarrow or numba ask it for that, and recurses without end
+            # if another thread has begun to.
             import numpy.ma  # noqa: F401
 
             self._begun = ThreadPoolExecutor(self.threads, thread_name_prefix="rankmill")
