@@ -520,6 +520,37 @@ def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None
     assert found.baseline("last", "map@12", now=BEGIN + timedelta(hours=9)).value == 0.3
 
 
+@pytest.mark.parametrize("how", ["last", "median:7", "best", "ago:1d", "tag:a=b"])
+@pytest.mark.parametrize("word", ["held", "regressed"])
+def test_a_try_that_decides_nothing_replaces_none_that_did(
+    word: str, how: str, tmp_path: Path
+) -> None:
+    tries = [("not enough data", 0.1), (word, 0.5), ("not enough data", 0.3)]
+    for hour, (one, value) in enumerate(tries):
+        when = BEGIN + timedelta(hours=hour)
+        History(tmp_path).record(Verdict(one, [], made(value)), tags={"a": "b"}, time=when)
+    found, now = History(tmp_path), BEGIN + timedelta(days=1)
+    if word == "held" or how == "tag:a=b":
+        assert found.baseline(how, "map@12", now=now).value == 0.5
+    else:
+        with pytest.raises(InputError, match=r"to compare map@12 with: no night"):
+            found.baseline(how, "map@12", now=now)
+
+
+def test_the_message_without_a_baseline_names_what_counts(tmp_path: Path) -> None:
+    for hour, word in enumerate(["held", "not enough data", "regressed"]):
+        when = BEGIN + timedelta(hours=hour)
+        History(tmp_path).record(Verdict(word, [], made()), time=when)
+    found, now = History(tmp_path), BEGIN + timedelta(days=1)
+    with pytest.raises(InputError) as caught:
+        found.baseline("last", "map@12", now=now)
+    tells(str(caught.value), ["no night has the verdict 'held' (regressed)", "tag:KEY=VALUE"])
+    assert "(held" not in str(caught.value)
+    nights(tmp_path / "few", [0.1, 0.2])
+    with pytest.raises(InputError, match="no run is 28 or more days back"):
+        History(tmp_path / "few").baseline("ago:28d", "map@12", now=now)
+
+
 def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> None:
     left = RuleOutcome("map@12 drop <= 1%", "not enough data", "", 0.2, 0.2, 0, -1, 1, 0.01, "")
     History(tmp_path).record(Verdict("held", [left], made(0.2)), time=BEGIN)
