@@ -159,7 +159,7 @@ def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
     assert {row["verdict"] for row in rows} == {"regressed"}
     outcomes = json.loads(rows[0]["outcomes"])
     assert [one["rule"] for one in outcomes] == [one.rule for one in verdict.outcomes]
-    with pytest.raises(InputError, match="no run to compare map with: the verdict of all 1"):
+    with pytest.raises(InputError, match="no run to compare map with: no night has the verdict 'held'"):
         History(tmp_path / "h").baseline("last", "map")
 
 
