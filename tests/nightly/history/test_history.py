@@ -697,9 +697,11 @@ def test_since(tmp_path: Path) -> None:
     assert values("2026-01-03") == [0.3, 0.4]
     assert values("2026-01-03T04:00") == [0.4]
     assert values("2026-01-03T05:30+02:00") == [0.4]
+    assert values("today") == [0.4]
+    assert values("yesterday") == [0.3, 0.4]
     assert values("25h") == [0.3, 0.4]
     assert values("1w") == [0.1, 0.2, 0.3, 0.4]
-    for wrong in ("", "yesterday", "30", "30m", "2026-13-01"):
+    for wrong in ("", "tomorrow", "30", "30m", "2026-13-01"):
         with pytest.raises(UsageError, match="is not a time"):
             moment(wrong)
 
@@ -766,6 +768,24 @@ def test_the_command_shows_trends(recorded: Path, run: Any) -> None:
         0,
         f"the history {recorded} has no runs\nHistory({str(recorded)!r}, no runs)\n",
     )
+
+
+def test_a_night_without_a_verdict_hides_no_value(tmp_path: Path, run: Any) -> None:
+    labels, predictions = map(str, write_dump(tmp_path))
+    given = ("-m", "map@3", "-m", "gap", "--rule", "queries > 0", "--history", str(tmp_path / "h"))
+    for day in ("2026-01-01", "2026-01-02"):
+        assert run("gate", labels, predictions, *given, "--date", day)[0] == 0
+    value = run("history", tmp_path / "h")[1]
+    assert run("gate", labels, tmp_path / "none.csv", *given, "--date", "2026-01-03")[0] == 3
+    code, shown, _ = run("history", tmp_path / "h")
+    assert code == 0
+    for before, now in zip(value.splitlines()[2:4], shown.splitlines()[2:4], strict=True):
+        wanted = before.split()  # metric, runs, trend, last, and so on
+        assert now.split() == [wanted[0], "3", *wanted[2:]]
+    assert len(value.splitlines()) + 2 == len(shown.splitlines())
+    tells(shown, ["the newest run, of 2026-01-03", "has no value: the table shows that of 2026-01-02"])
+    tells(shown, ["no verdict: ", "none.csv"])
+    assert "newest" not in run("history", tmp_path / "h", "-m", "gap")[1]
 
 
 def test_the_command_prunes(recorded: Path, run: Any) -> None:
