@@ -166,9 +166,7 @@ def test_a_wrong_date(date: str, write: Callable[[str], Path], run: Any) -> None
 
 
 @pytest.mark.parametrize(("date", "days"), [(None, 0), ("today", 0), ("yesterday", 1)])
-def test_dates_that_are_named(
-    date: str | None, days: int, write: Callable[[str], Path]
-) -> None:
+def test_dates_that_are_named(date: str | None, days: int, write: Callable[[str], Path]) -> None:
     def today() -> datetime.date:
         return datetime.datetime.now(datetime.UTC).date()
 

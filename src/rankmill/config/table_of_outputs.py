@@ -251,8 +251,8 @@ OUTPUT = (
     Option(
         "--since TIME",
         "since",
-        "Only show runs since a date, such as 2026-01-01 or yesterday, or of the last hours, days or "
-        "weeks, such as 30d.",
+        "Only show runs since a date, such as 2026-01-01 or yesterday, or of the last hours, days "
+        "or weeks, such as 30d.",
         on="history",
         short="*",
     ),

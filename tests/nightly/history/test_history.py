@@ -159,7 +159,9 @@ def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
     assert {row["verdict"] for row in rows} == {"regressed"}
     outcomes = json.loads(rows[0]["outcomes"])
     assert [one["rule"] for one in outcomes] == [one.rule for one in verdict.outcomes]
-    with pytest.raises(InputError, match="no run to compare map with: no night has the verdict 'held'"):
+    with pytest.raises(
+        InputError, match="no run to compare map with: no night has the verdict 'held'"
+    ):
         History(tmp_path / "h").baseline("last", "map")
 
 
@@ -783,7 +785,9 @@ def test_a_night_without_a_verdict_hides_no_value(tmp_path: Path, run: Any) -> N
         wanted = before.split()  # metric, runs, trend, last, and so on
         assert now.split() == [wanted[0], "3", *wanted[2:]]
     assert len(value.splitlines()) + 2 == len(shown.splitlines())
-    tells(shown, ["the newest run, of 2026-01-03", "has no value: the table shows that of 2026-01-02"])
+    tells(
+        shown, ["the newest run, of 2026-01-03", "has no value: the table shows that of 2026-01-02"]
+    )
     tells(shown, ["no verdict: ", "none.csv"])
     assert "newest" not in run("history", tmp_path / "h", "-m", "gap")[1]
 
