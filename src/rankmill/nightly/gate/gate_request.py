@@ -289,8 +289,8 @@ def from_history(
         typed, called = first_night(names, _cuts(by, drops))
         raise InputError(
             f"the history {name} has no run to compare with: begin it with a gate whose rules need "
-            f"no baseline: {typed} on the command line, History({name!r}).record({called}) in "
-            "Python"
+            f"no baseline: --rule 'queries > 0'{typed} on the command line, "
+            f"History({name!r}).record({called}) in Python"
         )
     if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
         known = [metric for metric, system in runs.metrics if system is None]

@@ -181,7 +181,7 @@ def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> 
 
 
 def first_night(metrics: Sequence[str], cuts: Cuts) -> tuple[str, str]:
-    """Return the options and the call of a gate that records metrics and slices to begin with."""
+    """Return the options after the rule, and the call, of a gate that begins a history."""
     files = [one for one in cuts.tables if isinstance(one, str)]
     by: list[Any] = [*cuts.columns, *cuts.derived, *files]
     options = [f" --metric {one!r}" for one in metrics] + [f" --by {one!r}" for one in by]
@@ -189,7 +189,7 @@ def first_night(metrics: Sequence[str], cuts: Cuts) -> tuple[str, str]:
     shown = repr(by) if len(files) == len(cuts.tables) else "by"
     given = [f"metrics={[*metrics]!r}"] * bool(metrics) + [f"by={shown}"] * (cuts != Cuts())
     call = ", ".join(["gate(labels, predictions, 'queries > 0'", *given])
-    return f"--rule 'queries > 0'{''.join(options)}", f"{call})"
+    return "".join(options), f"{call})"
 
 
 def slices_before(
@@ -226,8 +226,8 @@ def slices_before(
             typed, called = first_night([metric], cuts)
             raise InputError(
                 f"the run {runs[metric].id} of the history {folder.name} has no {metric} by {by}, "
-                f"which a rule needs: {rule.text!r}: record a night with these slices: {typed} on "
-                f"the command line, {called} in Python"
+                f"which a rule needs: {rule.text!r}: record a night with these slices: --rule "
+                f"'queries > 0'{typed} on the command line, {called} in Python"
             )
         found |= rows
     return found

@@ -232,7 +232,7 @@ def slices_held(found: Verdict) -> list[str]:
     """Return a note for each rule that has more slices than a table shows."""
     return [
         f"{rule}: held in {sum(one.word == HELD for one in of_rule):,} of {len(of_rule):,} slices; "
-        "of those that held, only the nearest to the limit is shown (--format csv shows all)"
+        "of those that held, only the nearest to the limit is shown; CSV and JSON have all"
         for rule, of_rule in outcomes_by_rule(found).items()
         if len(of_rule) > MOST_SLICES
     ]

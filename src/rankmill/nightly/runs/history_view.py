@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from rankmill.errors import plural
 from rankmill.io.inert_text import brief
 from rankmill.nightly.runs.earlier_runs import HELD, NO_VERDICT
 from rankmill.nightly.runs.trends import NAMED, Recorded, Trend, TrendPoint
@@ -69,7 +70,7 @@ def _unjudged(found: Recorded) -> list[str]:
     of = found.unjudged[-NAMED:]
     more = len(found.unjudged) - len(of)
     told = [f"{run.time:%F %H:%M}: {run.verdict}: {run.reason}" for run in of]
-    return [*([f"{more:,} earlier runs without a verdict"] if more > 0 else []), *told]
+    return [*([f"{plural(more, 'earlier run')} without a verdict"] if more > 0 else []), *told]
 
 
 def _with_value(trend: Trend) -> TrendPoint:
