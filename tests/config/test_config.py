@@ -158,11 +158,23 @@ def test_files_of_other_systems(tmp_path: Path) -> None:
         rankmill.config.read_config(path)
 
 
-@pytest.mark.parametrize("date", ["1.5.2024", "", "2024-13-01"])
+@pytest.mark.parametrize("date", ["1.5.2024", "", "2024-13-01", "tomorrow"])
 def test_a_wrong_date(date: str, write: Callable[[str], Path], run: Any) -> None:
     code, _, error = run("evaluate", write(GOOD), "--date", date)
     assert code == 2
-    tells(error, [f"date is '{date}'", "2024-05-01"])
+    tells(error, [f"date is '{date}'", "2024-05-01", "today or yesterday in UTC"])
+
+
+@pytest.mark.parametrize(("date", "days"), [(None, 0), ("today", 0), ("yesterday", 1)])
+def test_dates_that_are_named(date: str | None, days: int, write: Callable[[str], Path]) -> None:
+    def today() -> datetime.date:
+        return datetime.datetime.now(datetime.UTC).date()
+
+    before, path = today(), write(GOOD + 'report = "{date}.html"\n')
+    found = rankmill.config.read_config(path, date=date).options["report"]
+    some = {before, today()}  # midnight may pass
+    days_before = {str(one - datetime.timedelta(days=days)) for one in some}
+    assert Path(found).stem in days_before
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 8))

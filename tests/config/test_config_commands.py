@@ -397,6 +397,65 @@ def test_init_writes_date_where_a_name_holds_one(shop: Path, run: Any) -> None:
     assert run("compare", "rankmill.toml", "--date", "2026-11-22")[0] == 0
 
 
+def test_init_names_a_system_by_what_stays_of_its_path(shop: Path, run: Any) -> None:
+    """Tomorrow has another folder: neither its date nor its slash is a part of the name."""
+    for day in ("2026-11-21", "2026-11-22"):
+        Path(day).mkdir()
+        pq.write_table(pq.read_table(shop / "old.parquet"), f"{day}/preds.parquet")
+    names = ["2026-11-22/preds.parquet", "2026-11-21/preds.parquet"]
+    code, shown, error = run("init", shop / "labels.parquet", *names)
+    assert (code, error) == (0, "")
+    found = tomllib.loads(Path("rankmill.toml").read_text())
+    assert [*found["systems"]] == ["preds", "2026-11-21/preds"]
+    # The system of another night is no other system.
+    told = "2026-11-21/preds is preds of 2026-11-21; to compare each night with the last one that"
+    tells(shown, [f"note: {told}", 'baseline = "last"'])
+    tells(Path("rankmill.toml").read_text().replace("\n# ", " "), [told])
+
+
+def test_init_says_if_the_baseline_answers_other_queries(shop: Path, run: Any) -> None:
+    few = pq.read_table(shop / "predictions.parquet").slice(0, 1)
+    pq.write_table(few, shop / "few.parquet")
+    files = [shop / f"{name}.parquet" for name in ("labels", "predictions", "few")]
+    shown = run("init", *files)[1]
+    tells(shown, ["note: few has predictions for 1 query with labels, and predictions for "])
+    assert "note" not in run("init", *files[:2], files[1].with_name("old.parquet"), "--force")[1]
+    assert "note" not in run("init", *files, "--force", "--no-evaluate")[1]
+    assert "note" not in run("init", files[0], files[2], files[1], "--force")[1]
+    # Without another system, the last night is one to compare with.
+    assert run("init", *files[:2], "--force")[0] == 0
+    text = Path("rankmill.toml").read_text()
+    assert '\n# baseline = "last"\n' in text
+    assert '# "map@3 drop <= 1% confidence 0.95",  # needs a baseline' in text
+
+
+@pytest.mark.parametrize("target", ["x.toml", "shop/x.toml"])
+def test_init_takes_what_slices_the_queries(target: str, shop: Path, run: Any) -> None:
+    ids = pq.read_table(shop / "labels.parquet").column("user_id").unique()
+    users = pa.table({"user_id": ids, "plan": ["a"] * len(ids)})
+    pq.write_table(users, shop / "users.parquet")
+    inputs = [f"shop/{name}.parquet" for name in ("labels", "predictions", "old")]
+    more = ["--by", "shop/users.parquet", "--by", "label_count", "-o", target]
+    assert run("init", *inputs, *more)[0] == 0
+    found = tomllib.loads(Path(target).read_text())
+    assert found["by"] == [
+        "shop/users.parquet" if target == "x.toml" else "users.parquet",
+        "label_count",
+    ]
+    assert "map@3[plan=*] drop <= 5%" in found["rules"]
+    told = run("gate", target)[2]
+    assert "map@3 where plan = a" in told
+    # The rule waits for a baseline.
+    assert run("init", *inputs[:2], *more, "--force")[0] == 0
+    text = Path(target).read_text()
+    assert '# "map@3[plan=*] drop <= 5%",  # needs a baseline' in text
+    assert run("gate", target)[0] == 0
+    code, _, error = run("init", *inputs, "--by", "land", "-o", "y.toml")
+    assert code == 3
+    tells(error, ["no column 'land' for the slices", "--by users.csv"])
+    assert not Path("y.toml").exists()
+
+
 def test_init_writes_the_columns_that_it_was_told(tmp_path: Path, run: Any) -> None:
     labels, predictions = tmp_path / 'the "labels".csv', tmp_path / "p.csv"
     labels.write_text("who,what,stars,land\n1,a,2,it\n2,b,1,fr\n")

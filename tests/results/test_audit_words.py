@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rankmill
@@ -113,3 +115,22 @@ def test_repeats(name: str) -> None:
     )
     hits = {"wrong": 2, "dropped, and later ones move up": 2, "hits again if the first is one": 3}
     assert result["precision@3"] == hits[text] / 3
+
+
+def test_labels_that_are_the_predictions_are_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    both = pa.table({"query": [1, 2], "items": [["a"], ["b"]], "guess": [["a"], ["b"]]})
+    for name in ("labels", "copy"):
+        pq.write_table(both, f"{name}.parquet")
+    told = "the predictions are the labels: both are 'items' of labels.parquet"
+    for name, noted in {"labels": True, "copy": False, "guess": False}.items():
+        file = "labels.parquet" if name == "guess" else f"{name}.parquet"
+        item = "guess" if name == "guess" else "items"
+        predictions = rankmill.Predictions(file, item=item)
+        found = rankmill.evaluate(rankmill.Labels("labels.parquet"), predictions, "map@2")
+        assert found["map@2"] == 1
+        assert (told in found.notes) == noted
+    same = both.select(["query", "items"])
+    assert rankmill.evaluate(same, same, "map@2").notes == []  # objects, and no files

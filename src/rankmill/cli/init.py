@@ -1,11 +1,13 @@
 """`rankmill init`: write a first rankmill.toml for the files that it is shown."""
 
+from __future__ import annotations
+
 import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +18,12 @@ from rankmill.config.document import dates_in, is_filled, with_holes
 from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.config.options import keys
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.io import whole_files as writing
 from rankmill.io.stores.urls import is_url, shown
+
+if TYPE_CHECKING:
+    from rankmill.config.first_file import FoundInput
 
 _HELP = """Write a first rankmill.toml for LABELS, PREDICTIONS and an optional BASELINE.
 
@@ -30,6 +35,7 @@ file is not replaced. See 'rankmill docs config' for all keys.
 _EXAMPLES = """
 rankmill init labels.parquet predictions.parquet
 rankmill init labels.parquet new.parquet old.parquet -o nightly.toml
+rankmill init labels.parquet new.parquet --by users.csv
 rankmill init qrels.txt bm25.run -o -
 """
 # The longest lists for which the cutoff of the metrics is their length.
@@ -54,6 +60,7 @@ def command(
     output: str,
     force: bool,
     no_evaluate: bool,
+    by: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Look at the inputs, evaluate the candidate, and write the file."""
@@ -67,7 +74,7 @@ def command(
     if given.get("gain_function") == "linear":  # the default
         del given["gain_function"]
 
-    from rankmill.config.first_file import FoundInput, written
+    from rankmill.config.first_file import FoundInput, GivenSlices, written
 
     folder = "" if output == "-" else os.path.dirname(output)
     paths = {name: _paths(source, folder) for name, source in sources.items()}
@@ -79,16 +86,21 @@ def command(
     first = found.pop("LABELS")
     found = dict(zip(_undated(names, date), found.values(), strict=True))
     metrics = _metrics([one.told for one in found.values()])
-    today = {}
+    today: list[dict[str, Any]] = []
     if not no_evaluate:
-        today = _today(sources["LABELS"], sources[names[0]], given | {"metrics": metrics})
-    text = written(first, found, metrics, given, today, keys())
+        asked = given | {"metrics": metrics, "by": by}
+        today = [_today(sources["LABELS"], sources[name], asked) for name in names]
+    hint = _hint([*found], [paths[name] for name in names], today)
+    slices = GivenSlices(*_slices(by, folder, date, first))
+    of_candidate = today[0] if today else {}
+    text = written(first, found, metrics, given, of_candidate, keys(), slices, hint)
     if output == "-":
         emit(text)
     else:
         writing.write_text(output, text)
         day = "" if date is None else f" --date {date}"
-        emit(f"wrote {output}; now: rankmill gate {shlex.quote(output)}{day}\n")
+        note = f"note: {hint}\n" if hint else ""
+        emit(f"{note}wrote {output}; now: rankmill gate {shlex.quote(output)}{day}\n")
 
 
 def _check_output(output: str, force: bool) -> None:
@@ -171,12 +183,53 @@ def _undated(names: Sequence[str], date: date | None) -> list[str]:
     """Return names of systems without the date, which is another one tomorrow."""
     if date is None:
         return [*names]
-    shorter = [_HOLE.sub("", with_holes(name, date)).strip("-_. ") for name in names]
+    shorter = [_HOLE.sub("", with_holes(name, date)).strip("-_. /") for name in names]
     return shorter if all(shorter) and len({*shorter}) == len(shorter) else [*names]
 
 
+def _slices(
+    by: Sequence[str], folder: str, date: date | None, labels: FoundInput
+) -> tuple[list[str], list[str]]:
+    """Return what slices the queries as the file has it, and the columns that this names."""
+    from rankmill.engine.cuts import column_names, is_file
+
+    read = {one["name"] for one in labels.read()}
+    columns = [name for one in by for name in (column_names(one) if is_file(one) else [one])]
+    texts = [str(_dated(_paths(one, folder), date)) if is_file(one) else one for one in by]
+    return texts, [name for name in columns if name not in read]
+
+
+def _hint(
+    names: Sequence[str], paths: Sequence[str | list[str]], today: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return what to know of a baseline that is the same system on another night, or may be."""
+    if len(names) < 2:
+        return ""
+    instead = (
+        'use baseline = "last" with history = "history", and predictions = ... instead of [systems]'
+    )
+    dates = [_date_of([one]) for one in paths]
+    files = [
+        str(_dated(one, day)).rpartition("/")[2] for one, day in zip(paths, dates, strict=True)
+    ]
+    if files[0] == files[1] and None not in dates and dates[0] != dates[1]:
+        return (
+            f"{names[1]} is {names[0]} of {dates[1]}; to compare each night with the last one that "
+            f"held, {instead}"
+        )
+    from rankmill.nightly.rules.sides import MIN_OVERLAP
+
+    mine, theirs = (one["audit"]["queries_in_both"] for one in today) if today else (0, 0)
+    if theirs >= MIN_OVERLAP * mine:
+        return ""
+    return (
+        f"{names[1]} has predictions for {plural(theirs, 'query')} with labels, and {names[0]} for "
+        f"{mine:,}; if it is from another night, {instead}"
+    )
+
+
 def _today(labels: Any, predictions: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the values and the audit of the candidate."""
+    """Return the values and the audit of a system."""
     from rankmill.engine.evaluate import evaluate
 
     return vars(run(evaluate, labels, predictions, given | {"per_query": False}))

@@ -146,7 +146,7 @@ def read_config(
     path
         The file. Paths in it are relative to its folder.
     date : str, optional
-        The value of ``{date}``, such as "2024-05-01"; by default today in UTC.
+        The value of ``{date}``, such as "2024-05-01" or "yesterday"; by default today in UTC.
     environment : mapping, optional
         The values of ``${NAME}``; by default the variables of the process.
 

@@ -117,20 +117,27 @@ def _shown(date: datetime.date, form: str | None) -> str:
         raise UsageError(f"{form!r} is not a date format such as %Y%m%d: {error}") from None
 
 
-def parse_date(text: str | None) -> datetime.date:
-    """Return the date of a text, or today in UTC.
+def parse_date(text: str | None, today: datetime.date | None = None) -> datetime.date:
+    """Return the date of a text, which may be "today" or "yesterday" in UTC; None is today.
 
     Examples
     --------
     >>> parse_date("2024-05-01")
     datetime.date(2024, 5, 1)
+    >>> parse_date("yesterday", datetime.date(2024, 5, 1))
+    datetime.date(2024, 4, 30)
     """
-    if text is None:
-        return datetime.datetime.now(datetime.UTC).date()
+    today = today or datetime.datetime.now(datetime.UTC).date()
+    if text is None or text == "today":
+        return today
+    if text == "yesterday":
+        return today - datetime.timedelta(days=1)
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"date is {text!r}; expected one such as 2024-05-01") from None
+        raise UsageError(
+            f"the date is {text!r}; expected one such as 2024-05-01, or today or yesterday in UTC"
+        ) from None
 
 
 @dataclass(frozen=True)

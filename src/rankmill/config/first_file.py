@@ -3,9 +3,10 @@
 import json
 import math
 import re
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankmill.config.keys import VERSION
 from rankmill.errors import plural
@@ -18,12 +19,16 @@ _TOP = """\
 # the folder of this file. In texts, {date} is today in UTC, {date:%Y%m%d} the same as 20240501, and
 # ${NAME} a variable of the environment.
 """
+_SLICES = "What slices the queries: columns of the labels, or a file with query ids."
 # What a first file leaves out: about some keys, and how they may be given.
 _REST = (
-    ("What slices the queries: columns of the labels, or a file with query ids.", {"by": "[BY]"}),
     (
         "Where each run is kept, and the page that shows one.",
         {"history": '"history"', "report": '"report-{date}.html"', "tags": '{ job = "nightly" }'},
+    ),
+    (
+        "With a history: compare each night with the last one that held, in rules with drop.",
+        {"baseline": '"last"'},
     ),
     ("What the run may take of the machine.", {"threads": "4", "memory": '"1GiB"'}),
 )
@@ -53,6 +58,13 @@ class FoundInput:
         return [c["name"] for c in columns if c["role"] is None and "<" not in c["type"]]
 
 
+class GivenSlices(NamedTuple):
+    """What slices the queries, as the file has it, and the columns that this names."""
+
+    by: Sequence[str] = ()
+    columns: Sequence[str] = ()
+
+
 def written(
     labels: FoundInput,
     systems: Mapping[str, FoundInput],
@@ -60,6 +72,8 @@ def written(
     options: Mapping[str, Any],
     today: Mapping[str, Any],
     known: Collection[str],
+    slices: GivenSlices,
+    hint: str,
 ) -> str:
     """Return the text of a file.
 
@@ -75,8 +89,12 @@ def written(
         The "metrics" and the "audit" of the candidate, as its result has them; {} if not known.
     known
         The keys that a file may have.
+    slices
+    hint
+        What to know of the baseline; "" for nothing.
     """
     names = list(systems)
+    cuts = slices.columns or labels.unread()
     parts = [
         f"{_TOP}version = {VERSION}\n",
         f"{labels.comment()}labels = {toml_value(labels.path)}\n",
@@ -85,12 +103,15 @@ def written(
         one = systems[names[0]]
         parts.append(f"{one.comment()}predictions = {toml_value(one.path)}\n")
     else:
-        parts.append(f"baseline = {toml_value(names[1])}  # a system below\n")
+        about = "".join(map(_comment, textwrap.wrap(hint, 98)))
+        parts.append(f"{about}baseline = {toml_value(names[1])}  # a system below\n")
     parts.append(f"# 'rankmill metrics' lists all.\nmetrics = {toml_value(list(metrics))}\n")
-    parts.append(_rules(metrics, today, len(names) > 1, labels.unread()))
-    by = ", ".join(map(toml_value, labels.unread())) or '"label_count"'
+    parts.append(_rules(metrics, today, len(names) > 1, cuts, on=bool(slices.by)))
+    by = f"by = {toml_value(list(slices.by or cuts or ['label_count']))}"
+    parts.append(f"{_comment(_SLICES)}{by}\n" if slices.by else _comment(_SLICES) + _comment(by))
     for about, rest in _REST:
-        there = [f"{key} = {line.replace('BY', by)}" for key, line in rest.items() if key in known]
+        free = {*known} if len(names) > 1 else {*known, "baseline"}
+        there = [f"{key} = {line}" for key, line in rest.items() if key in free]
         parts += ["".join(map(_comment, [about, *there]))] if there else []
     if len(names) > 1:
         pairs = [(f"{_key(name)} = {toml_value(one.path)}", one) for name, one in systems.items()]
@@ -102,9 +123,17 @@ def written(
 
 
 def _rules(
-    metrics: Sequence[str], today: Mapping[str, Any], paired: bool, cuts: Sequence[str]
+    metrics: Sequence[str],
+    today: Mapping[str, Any],
+    paired: bool,
+    cuts: Sequence[str],
+    *,
+    on: bool,
 ) -> str:
-    """Return two rules, and more as comments, with limits that the values of today keep."""
+    """Return two rules, and more as comments, with limits that the values of today keep.
+
+    A rule for slices is on if `on` says so, and there is a baseline.
+    """
     first, *others = metrics
     values, audit = today.get("metrics", {}), today.get("audit", {})
     rules = [_limit(first, values.get(first)) or f"{toml_value(f'{first} > 0')},"]
@@ -118,9 +147,11 @@ def _rules(
     most = min(99, max(1, math.ceil(110 * lost)))
     rules.append(f'"queries_only_labelled <= {most}%",{told}')
     more.append('"repeated_items <= 1%",')
+    needs = "" if paired else '  # needs a baseline, such as baseline = "last" with a history'
+    if not paired:
+        more.append(f'"{first} drop <= 1% confidence 0.95",{needs}')
     if cuts and cuts[0].isidentifier():
-        needs = "" if paired else '  # needs a baseline, such as baseline = "last" with a history'
-        more.append(f'"{first}[{cuts[0]}=*] drop <= 5%",{needs}')
+        (rules if on and paired else more).append(f'"{first}[{cuts[0]}=*] drop <= 5%",{needs}')
     lines = [f"  {line}\n" for line in rules] + [f"  # {line}\n" for line in more]
     about = _comment("What 'rankmill gate' checks; 'rankmill docs gate' has the grammar.")
     return f"{about}rules = [\n{''.join(lines)}]\n"

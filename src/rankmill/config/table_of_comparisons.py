@@ -118,8 +118,8 @@ COMPARISON = (
         "Also show slices of queries; repeat for more. Slice by a column of the labels; by "
         "all columns of a FILE with query ids, whose name must have a folder or a suffix; or "
         "by label_count, list_length, label_popularity or unpredicted.",
-        on="evaluate compare gate report spark",
-        short="compare gate report",
+        on="evaluate compare gate report spark init",
+        short="compare gate report init",
         table="",
         kind="texts",
     ),

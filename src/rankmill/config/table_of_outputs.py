@@ -207,8 +207,8 @@ OUTPUT = (
     Option(
         "--date DATE",
         "time",
-        "The date of the run in a history, and of {date} in FILE.toml, such as 2024-05-01. By "
-        "default, it is today in UTC.",
+        "The date of the run in a history, and of {date} in FILE.toml, such as 2024-05-01 or "
+        "yesterday. By default, it is today in UTC.",
         on=FILE,
     ),
     Option(
@@ -251,8 +251,8 @@ OUTPUT = (
     Option(
         "--since TIME",
         "since",
-        "Only show runs since a date, such as 2026-01-01, or of the last hours, days or "
-        "weeks, such as 30d.",
+        "Only show runs since a date, such as 2026-01-01 or yesterday, or of the last hours, days "
+        "or weeks, such as 30d.",
         on="history",
         short="*",
     ),

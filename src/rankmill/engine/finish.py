@@ -55,6 +55,7 @@ def finish(
         counted=_counted(tally, predictions) if several else None,
     )
     more = nothing_in_common(result, partial(_examples, tally)) + _trec_ties(predictions, result)
+    more += _labels_twice(labels, predictions)
     for one in (labels, predictions):
         more += [] if one.source.doubts is None else one.source.doubts.notes()
     more += tally.job.skipped
@@ -120,6 +121,15 @@ def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list
     ):
         return [f"no prediction is correct; {exactly}"]
     return []
+
+
+def _labels_twice(labels: Input, predictions: Input) -> list[str]:
+    """Return a note if the predictions are the labels: the same column of the same files."""
+    mine, theirs = labels.source, predictions.source
+    is_same = mine.format and {*mine.schemas} == {*theirs.schemas}
+    if not is_same or labels.columns.item != predictions.columns.item:
+        return []
+    return [f"the predictions are the labels: both are {labels.columns.item!r} of {mine.name}"]
 
 
 def _examples(tally: Tally) -> str:

@@ -204,6 +204,38 @@ def test_the_slice_nearest_to_the_limit_stands_for_all_that_held(dumps):
     assert found.word == "held"
     told = lines(found)
     assert [one.partition(" is ")[0] for one in told] == ["held: map@5 where country = it"] * 2
+    for one in told:
+        assert one.endswith("; of 3 slices that held, the nearest to the limit")
+
+
+def test_slices_that_held_are_shown_too(dumps):
+    rule = "map@5[country=*] drop <= 3%"
+    found = word(dumps, "italy", rule, baseline=dumps["old"])
+    by_slice = {one.slice: one for one in found.outcomes}
+    assert [one.word for one in by_slice.values()].count("regressed") == 1
+    for shown in (str(found), found.to_markdown(), markdown(found)):
+        assert all(f"where {one} is" in shown for one in by_slice)
+    # A mail of cron has a line for what is broken, and one for the rest.
+    words = [one.partition(": ")[0] for one in lines(found)]
+    assert words == ["regressed", "held"]
+
+
+def test_of_many_slices_those_that_held_are_counted(dumps):
+    places = pa.array(["p1" if i % 3 == 2 else f"p{i % 20}" for i in range(QUERIES)])
+    labels = dumps["labels"].append_column("place", places)
+    rule = "map@5[place=*] drop <= 50%"
+    found = gate(labels, dumps["italy"], rule, baseline=dumps["old"])
+    held = [one for one in found.outcomes if one.word == "held"]
+    others = [one for one in found.outcomes if one.word != "held"]
+    assert others
+    assert len(held) > 1
+    told = f"{rule}: held in {len(held)} of {len(found.outcomes)} slices; of those that held, only"
+    for shown in (str(found), found.to_markdown(), markdown(found)):
+        assert all(f"where {one.slice} is" in shown for one in others)
+        assert [f"where {one.slice} is" in shown for one in held].count(True) == 1
+        assert told in shown.replace("\\", "")
+    (line,) = (one for one in lines(found) if one.startswith("held: "))
+    assert f"; of {len(held)} slices that held, the nearest to the limit" in line
 
 
 @pytest.mark.parametrize("baseline", [False, True])
@@ -529,7 +561,8 @@ def test_the_command_ends_with_the_verdict(run, written, tmp_path):
     told = [line for line in err.splitlines() if ": " in line]
     assert told[0].startswith("regressed: map@5 where country = it is 0.")
     assert "limit <= 3%" in told[0]
-    assert told[1] == "held: queries is 1,500, as in the baseline (limit <= 10%)"
+    assert told[1].endswith("; of 2 slices that held, the nearest to the limit")
+    assert told[2] == "held: queries is 1,500, as in the baseline (limit <= 10%)"
     assert "verdict: regressed" in out
     content = json.loads((tmp_path / "v.json").read_text())
     assert (content["word"], content["exit_code"]) == ("regressed", 1)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.csv import write_csv
 from scipy import stats
 
 import rankmill
@@ -137,6 +139,55 @@ def test_the_first_night_begins_a_history(tmp_path):
     again = gate(LABELS, dump(1), rule, baseline="last", history=folder, time=tomorrow)
     assert again.outcomes[0].measured == 0
     assert len(History(folder)) == 3
+
+
+@pytest.mark.parametrize("by", ["users.csv", "table", "kind"])
+def test_the_advice_for_a_first_night_names_what_was_given(by, tmp_path, monkeypatch):
+    """The slices of a rule may be of a file: the column alone would not be found."""
+    monkeypatch.chdir(tmp_path)
+    labels = LABELS.select(["user_id", "items", "kind"])
+    users = LABELS.select(["user_id", "country"])
+    write_csv(users, "users.csv")
+    by = users if by == "table" else by
+    rule = SLICED if by != "kind" else "hit@1[kind=*] drop <= 10%"
+
+    def tonight(history):
+        return gate(labels, dump(1), rule, baseline="last", history=history, by=by)
+
+    names = {"History": History, "gate": gate, "labels": labels, "predictions": dump(1), "by": by}
+    with pytest.raises(InputError, match="begin it with a gate") as told:
+        tonight("h")
+    eval(str(told.value).partition("need no baseline: ")[2], names)
+    assert tonight("h").word == "held"
+    # A night without the slices gets the same advice.
+    one_night("other", 0, dump(1), "hit@1 >= 0.1")
+    with pytest.raises(InputError, match="which a rule needs") as told:
+        tonight("other")
+    found = eval(str(told.value).partition("a night with these slices: ")[2], names)
+    assert len(found.slices) == (2 if by == "kind" else 3)
+
+
+def test_the_command_of_a_first_night_names_what_was_typed(tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(LABELS.select(["user_id", "items"]), "labels.parquet")
+    pq.write_table(dump(1), "new.parquet")
+    write_csv(LABELS.select(["user_id", "country"]), "users.csv")
+    asked = ["gate", "labels.parquet", "new.parquet", "--history", "h"]
+    more = ["--rule", SLICED, "--baseline", "last"]
+    told = run(*asked, *more)[2]
+    assert "--metric 'hit@1' --by 'country'" in told  # where nothing was typed
+    code, _, told = run(*asked, *more, "--by", "users.csv", "--date", "2026-01-01")
+    assert (code, "--metric 'hit@1' --by 'users.csv'" in told) == (3, True)
+    advice = shlex.split(told.splitlines()[0].partition("need no baseline: ")[2])
+    assert run(*asked, *advice, "--date", "2026-01-01")[0] == 0
+    assert run(*asked, *more, "--by", "users.csv", "--date", "2026-01-02")[0] == 0
+
+
+def test_a_column_that_is_missing_may_be_one_of_a_file():
+    labels = LABELS.select(["user_id", "items"])
+    told = r"no column 'country' for the slices; .*: choose one of these, or give a file .*by='us"
+    with pytest.raises(InputError, match=told):
+        gate(labels, dump(1), "hit@1[country=*] >= 0.1")
 
 
 def test_a_history_that_is_not_there_says_how_one_is_written(tmp_path):

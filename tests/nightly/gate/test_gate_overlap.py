@@ -10,7 +10,7 @@ from scipy import stats
 
 import rankmill
 from flat import flat
-from rankmill import gate
+from rankmill import Rules, gate
 from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.reports import junit, lines, markdown
 
@@ -132,6 +132,51 @@ def test_systems_that_count_other_queries_are_not_paired_over_the_few_of_both():
     ]
     assert (italy.slice, italy.paired, italy.queries) == ("land = it", 0, 100)
     assert (germany.slice, germany.word) == ("land = de", "bad volume")
+
+
+SLICED = "map@2[land=*] drop <= 5%"
+
+
+@pytest.mark.parametrize("kept", [0, 29, 269, 270, 299, 300])
+def test_a_baseline_that_answers_other_queries_holds_nothing(kept, tmp_path, run):
+    """Its queries without predictions score 0, so anything is better than that."""
+    tonight, other = lists(ALL), lists(ALL).slice(0, kept)
+    strangers = pa.table({"user_id": range(1000, 1100), "items": [[1]] * 100})
+    other = pa.concat_tables([other, strangers])
+    rules = [RULE, SLICED, "map@2 >= 0.5"]
+    found = gate(LABELS, tonight, rules, baseline=other)
+    drops, others = found.outcomes[:3], found.outcomes[3:]
+    assert {one.word for one in others} == {"held"}
+    assert {one.word for one in drops} == {"held" if kept >= 270 else "not enough data"}
+    assert found.exit_code == 0
+    assert gate(LABELS, tonight, Rules(rules, undecided="fail"), baseline=other).exit_code == (
+        kept < 270
+    )
+    lacks = f"the baseline has no predictions for {N - kept} of 300 queries with labels"
+    assert [lacks in note for note in found.notes].count(True) == (kept < N)
+    for one in drops:
+        assert one.reason.endswith(f"; {lacks}") == (kept < 270)
+    # The table, JSON, and the page say it; less overlap may be asked for.
+    texts = [str(found), found.to_json()]
+    for name, one in {"labels": LABELS, "new": tonight, "old": other}.items():
+        pq.write_table(one, tmp_path / f"{name}.parquet")
+    names = [tmp_path / f"{name}.parquet" for name in ("labels", "new")]
+    asked = ["--rule", RULE, "--baseline", tmp_path / "old.parquet"]
+    shown = run("gate", *names, *asked, "--report", tmp_path / "page.html")[1]
+    texts += [shown, (tmp_path / "page.html").read_text()]
+    assert [lacks in text for text in texts] == [kept < N] * 4
+    few = gate(LABELS, tonight, Rules(rules, min_overlap=kept / N), baseline=other)
+    assert few.word == "held"
+
+
+def test_a_baseline_that_lacks_queries_hides_no_regression():
+    half, worse = lists(ALL).slice(0, 200), lists(set(range(20)))
+    (one,) = gate(LABELS, worse, RULE, baseline=half).outcomes
+    assert one.word == "regressed"
+    # A system that lacks as many is compared as ever, and so is one where none of these count.
+    assert gate(LABELS, half, RULE, baseline=half).notes == []
+    skip = gate(LABELS, lists(ALL), RULE, baseline=half, semantics="recommenders")
+    assert "has no predictions" not in str(skip)
 
 
 def test_a_slice_is_paired_by_its_own_queries():

@@ -159,7 +159,9 @@ def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
     assert {row["verdict"] for row in rows} == {"regressed"}
     outcomes = json.loads(rows[0]["outcomes"])
     assert [one["rule"] for one in outcomes] == [one.rule for one in verdict.outcomes]
-    with pytest.raises(InputError, match="no run to compare map with: the verdict of all 1"):
+    with pytest.raises(
+        InputError, match="no run to compare map with: no night has the verdict 'held'"
+    ):
         History(tmp_path / "h").baseline("last", "map")
 
 
@@ -520,6 +522,37 @@ def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None
     assert found.baseline("last", "map@12", now=BEGIN + timedelta(hours=9)).value == 0.3
 
 
+@pytest.mark.parametrize("how", ["last", "median:7", "best", "ago:1d", "tag:a=b"])
+@pytest.mark.parametrize("word", ["held", "regressed"])
+def test_a_try_that_decides_nothing_replaces_none_that_did(
+    word: str, how: str, tmp_path: Path
+) -> None:
+    tries = [("not enough data", 0.1), (word, 0.5), ("not enough data", 0.3)]
+    for hour, (one, value) in enumerate(tries):
+        when = BEGIN + timedelta(hours=hour)
+        History(tmp_path).record(Verdict(one, [], made(value)), tags={"a": "b"}, time=when)
+    found, now = History(tmp_path), BEGIN + timedelta(days=1)
+    if word == "held" or how == "tag:a=b":
+        assert found.baseline(how, "map@12", now=now).value == 0.5
+    else:
+        with pytest.raises(InputError, match=r"to compare map@12 with: no night"):
+            found.baseline(how, "map@12", now=now)
+
+
+def test_the_message_without_a_baseline_names_what_counts(tmp_path: Path) -> None:
+    for hour, word in enumerate(["held", "not enough data", "regressed"]):
+        when = BEGIN + timedelta(hours=hour)
+        History(tmp_path).record(Verdict(word, [], made()), time=when)
+    found, now = History(tmp_path), BEGIN + timedelta(days=1)
+    with pytest.raises(InputError) as caught:
+        found.baseline("last", "map@12", now=now)
+    tells(str(caught.value), ["no night has the verdict 'held' (regressed)", "tag:KEY=VALUE"])
+    assert "(held" not in str(caught.value)
+    nights(tmp_path / "few", [0.1, 0.2])
+    with pytest.raises(InputError, match="no run is 28 or more days back"):
+        History(tmp_path / "few").baseline("ago:28d", "map@12", now=now)
+
+
 def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> None:
     left = RuleOutcome("map@12 drop <= 1%", "not enough data", "", 0.2, 0.2, 0, -1, 1, 0.01, "")
     History(tmp_path).record(Verdict("held", [left], made(0.2)), time=BEGIN)
@@ -666,9 +699,11 @@ def test_since(tmp_path: Path) -> None:
     assert values("2026-01-03") == [0.3, 0.4]
     assert values("2026-01-03T04:00") == [0.4]
     assert values("2026-01-03T05:30+02:00") == [0.4]
+    assert values("today") == [0.4]
+    assert values("yesterday") == [0.3, 0.4]
     assert values("25h") == [0.3, 0.4]
     assert values("1w") == [0.1, 0.2, 0.3, 0.4]
-    for wrong in ("", "yesterday", "30", "30m", "2026-13-01"):
+    for wrong in ("", "tomorrow", "30", "30m", "2026-13-01"):
         with pytest.raises(UsageError, match="is not a time"):
             moment(wrong)
 
@@ -735,6 +770,26 @@ def test_the_command_shows_trends(recorded: Path, run: Any) -> None:
         0,
         f"the history {recorded} has no runs\nHistory({str(recorded)!r}, no runs)\n",
     )
+
+
+def test_a_night_without_a_verdict_hides_no_value(tmp_path: Path, run: Any) -> None:
+    labels, predictions = map(str, write_dump(tmp_path))
+    given = ("-m", "map@3", "-m", "gap", "--rule", "queries > 0", "--history", str(tmp_path / "h"))
+    for day in ("2026-01-01", "2026-01-02"):
+        assert run("gate", labels, predictions, *given, "--date", day)[0] == 0
+    value = run("history", tmp_path / "h")[1]
+    assert run("gate", labels, tmp_path / "none.csv", *given, "--date", "2026-01-03")[0] == 3
+    code, shown, _ = run("history", tmp_path / "h")
+    assert code == 0
+    for before, now in zip(value.splitlines()[2:4], shown.splitlines()[2:4], strict=True):
+        wanted = before.split()  # metric, runs, trend, last, and so on
+        assert now.split() == [wanted[0], "3", *wanted[2:]]
+    assert len(value.splitlines()) + 2 == len(shown.splitlines())
+    tells(
+        shown, ["the newest run, of 2026-01-03", "has no value: the table shows that of 2026-01-02"]
+    )
+    tells(shown, ["no verdict: ", "none.csv"])
+    assert "newest" not in run("history", tmp_path / "h", "-m", "gap")[1]
 
 
 def test_the_command_prunes(recorded: Path, run: Any) -> None:

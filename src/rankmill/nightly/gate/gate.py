@@ -34,7 +34,7 @@ from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, check_gains
 from rankmill.nightly.rules.counts import written_at
 from rankmill.nightly.rules.earlier_values import slice_values, with_table
 from rankmill.nightly.rules.rules import HELD, UNDECIDED, age_text
-from rankmill.nightly.rules.sides import notes_of_pairs
+from rankmill.nightly.rules.sides import Lack, lack_of, notes_of_pairs
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, worst
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting, Semantics
@@ -292,8 +292,16 @@ def ages_of(
 def verdict_of(asked: CheckedGate, evidence: Evidence, comparison: Comparison | None) -> Verdict:
     """Hold what was measured against the rules."""
     earlier, state = asked.earlier, evidence.state
-    outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
+    lack = None
+    if earlier is not None and earlier.kind == "predictions" and evidence.told is not None:
+        lack = lack_of(evidence.result, evidence.told, asked.min_overlap)
+    outcomes = [
+        _despite(lack, outcome) if rule.measure == "drop" else outcome
+        for rule in asked.rules
+        for outcome in judge(rule, evidence)
+    ]
     notes = [] if earlier is None else [*earlier.notes]
+    notes += [] if lack is None else [lack.note]
     if state.whole.clusters is not None:
         count = f"{state.whole.clusters.positive:,} clusters by {asked.settings.cluster}"
         notes.append(f"intervals are those of {count}")
@@ -311,6 +319,13 @@ def verdict_of(asked: CheckedGate, evidence: Evidence, comparison: Comparison | 
         ],
         slices=slice_values(evidence.alone.get(CANDIDATE, state), CANDIDATE, asked.rules),
     )
+
+
+def _despite(lack: Lack | None, one: RuleOutcome) -> RuleOutcome:
+    """Return the outcome of a drop; nothing holds against a baseline that lacks the queries."""
+    if lack is None or lack.enough or one.word != HELD:
+        return one
+    return replace(one, word=UNDECIDED, reason=f"{one.reason}; {lack}")
 
 
 def evidence_of(

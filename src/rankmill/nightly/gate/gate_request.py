@@ -25,7 +25,7 @@ from rankmill.nightly.rules.baseline import (
     check_alike,
     open_baseline,
 )
-from rankmill.nightly.rules.earlier_values import slices_before
+from rankmill.nightly.rules.earlier_values import first_night, slices_before
 from rankmill.nightly.rules.limits import check_intervals
 from rankmill.nightly.rules.rules import Rule, parse_rules
 from rankmill.nightly.rules.sides import MIN_OVERLAP
@@ -155,7 +155,7 @@ def asked_of(
     dropped = [*dict.fromkeys(one.name(job.scope.rel) for one in dropping)]
     if isinstance(baseline, str) and is_choice(baseline):
         try:
-            earlier = from_history(baseline, history, dropping, job, time)
+            earlier = from_history(baseline, history, dropping, job, time, by)
         except InputError:  # the first night has none, which rules about itself need not know
             if any(one.paired for one in asked):
                 raise
@@ -256,11 +256,12 @@ def from_history(
     drops: Sequence[Rule],
     job: Job,
     time: datetime | None,
+    by: Any,
 ) -> Baseline:
     """Return the run of a history that is the baseline; for each metric it may be another one.
 
     `drops` are the rules for a drop of a metric. `time` is that of the run that is
-    compared, None for now.
+    compared, None for now. `by` is as for `gate`; messages repeat it.
 
     Raises
     ------
@@ -285,14 +286,11 @@ def from_history(
     named = [(one, one.name(job.scope.rel)) for one in drops]
     names = [*dict.fromkeys(name for _, name in named)]
     if not runs.metrics:
-        cuts = [*dict.fromkeys(name for one in drops for name, _ in one.slices)]
-        options = [f" --metric {one!r}" for one in names] + [f" --by {one!r}" for one in cuts]
-        given = [f"{key}={one!r}" for key, one in (("metrics", names), ("by", cuts)) if one]
-        call = ", ".join(["gate(labels, predictions, 'queries > 0'", *given])
+        typed, called = first_night(names, _cuts(by, drops))
         raise InputError(
             f"the history {name} has no run to compare with: begin it with a gate whose rules need "
-            f"no baseline: --rule 'queries > 0'{''.join(options)} on the command line, "
-            f"History({name!r}).record({call})) in Python"
+            f"no baseline: --rule 'queries > 0'{typed} on the command line, "
+            f"History({name!r}).record({called}) in Python"
         )
     if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
         known = [metric for metric, system in runs.metrics if system is None]
@@ -312,7 +310,7 @@ def from_history(
     notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
     chosen = {metric: one.run for metric, one in found.items()}
     cut = [one for one in named if one[0].slices]
-    slices = slices_before(open_folder(name), chosen, cut) if cut else {}
+    slices = slices_before(open_folder(name), chosen, cut, _cuts(by, drops)) if cut else {}
     source = f"{how} of {history}: {'; '.join(ids)}"
     choice = read_choice(how)
     # Where every night has the tag, it pins none of them: all count since the first one.

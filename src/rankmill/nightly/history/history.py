@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.config.baseline_choice import read_choice
+from rankmill.config.document import parse_date
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.io.whole_files import write_files
 from rankmill.metrics.texts import split_names
@@ -44,8 +45,8 @@ class History(Answer):
     folder : str or Path
         A folder, or the URL of one in a store. The first run that is recorded makes it.
     since : str or datetime, optional
-        Only runs of this time or later: a date or time in UTC such as "2026-01-01", or as long ago
-        as "30d" (or h, w).
+        Only runs of this time or later: a date or time in UTC such as "2026-01-01", "today" or
+        "yesterday", or as long ago as "30d" (or h, w).
     now : datetime, optional
         For times ago.
 
@@ -363,6 +364,8 @@ def moment(text: str, now: datetime | None = None) -> datetime:
 
     Examples
     --------
+    >>> moment("yesterday", datetime(2026, 1, 3, 12, tzinfo=UTC)).isoformat()
+    '2026-01-02T00:00:00+00:00'
     >>> moment("2026-01-01")
     datetime.datetime(2026, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
     >>> moment("36h", datetime(2026, 1, 3, tzinfo=UTC)).isoformat()
@@ -372,10 +375,12 @@ def moment(text: str, now: datetime | None = None) -> datetime:
     try:
         if ago:
             return (now or datetime.now(UTC)) - int(ago[1]) * _UNITS[ago[2]]
+        if text in ("today", "yesterday"):
+            text = parse_date(text, now and now.astimezone(UTC).date()).isoformat()
         found = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{text!r} is not a time; expected a date such as 2026-01-01, or a number of hours, "
-            "days or weeks, such as 12h, 30d or 8w"
+            f"{text!r} is not a time; expected a date such as 2026-01-01, a number of hours, "
+            "days or weeks, such as 12h, 30d or 8w, or today or yesterday"
         ) from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

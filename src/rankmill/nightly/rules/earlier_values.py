@@ -1,6 +1,6 @@
 """The values of an earlier run: by query, to pair a system with it, and those of slices."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from rankmill.analysis.compare.differences.comparison_state import ComparisonSta
 from rankmill.analysis.compare.queries.alignment import Aligned, rows_in_both
 from rankmill.analysis.compare.queries.join import Joined
 from rankmill.columns.ids import is_text_type
+from rankmill.engine.cuts import Cuts
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError
 from rankmill.metrics.aggregates.mean import Mean
@@ -179,8 +180,20 @@ def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> 
     return found
 
 
+def first_night(metrics: Sequence[str], cuts: Cuts) -> tuple[str, str]:
+    """Return the options after the rule, and the call, of a gate that begins a history."""
+    files = [one for one in cuts.tables if isinstance(one, str)]
+    by: list[Any] = [*cuts.columns, *cuts.derived, *files]
+    options = [f" --metric {one!r}" for one in metrics] + [f" --by {one!r}" for one in by]
+    # A table in memory has no name to paste.
+    shown = repr(by) if len(files) == len(cuts.tables) else "by"
+    given = [f"metrics={[*metrics]!r}"] * bool(metrics) + [f"by={shown}"] * (cuts != Cuts())
+    call = ", ".join(["gate(labels, predictions, 'queries > 0'", *given])
+    return "".join(options), f"{call})"
+
+
 def slices_before(
-    folder: Folder, runs: Mapping[str, Run], rules: Iterable[tuple[Rule, str]]
+    folder: Folder, runs: Mapping[str, Run], rules: Iterable[tuple[Rule, str]], cuts: Cuts
 ) -> dict[SliceKey, RecordedMetric]:
     """Return the slices of earlier runs that rules compare with; only their rows are read.
 
@@ -191,6 +204,8 @@ def slices_before(
         Metric -> the run that is its baseline.
     rules
         Those for a drop in slices, each with the name of its metric.
+    cuts
+        What the run that is compared is cut by.
 
     Raises
     ------
@@ -205,15 +220,14 @@ def slices_before(
             if canonical(name) == canonical(metric)
         }
         names = [name for name, _ in rule.slices]
-        cuts = {", ".join(names), ", ".join(reversed(names))}
-        if not any(by in cuts for by, _, _ in rows):
+        ways = {", ".join(names), ", ".join(reversed(names))}
+        if not any(by in ways for by, _, _ in rows):
             by = " and ".join(names)
-            asked = "".join(f" --by {name!r}" for name in names)
+            typed, called = first_night([metric], cuts)
             raise InputError(
                 f"the run {runs[metric].id} of the history {folder.name} has no {metric} by {by}, "
                 f"which a rule needs: {rule.text!r}: record a night with these slices: --rule "
-                f"'queries > 0' --metric {metric!r}{asked} on the command line, gate(labels, "
-                f"predictions, 'queries > 0', metrics={metric!r}, by={names}) in Python"
+                f"'queries > 0'{typed} on the command line, {called} in Python"
             )
         found |= rows
     return found

@@ -1,5 +1,6 @@
 """A verdict for others: as a line a rule, as Markdown for a pull request, and as JUnit."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -7,7 +8,7 @@ from rankmill.errors import UsageError, plural
 from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
-from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, shown_outcomes
+from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, shown_outcomes, slices_held
 from rankmill.package import install
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
@@ -16,12 +17,15 @@ _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
 def lines(found: Verdict) -> list[str]:
     """Return a line for each rule, and one for each slice in which it did not hold.
 
-    Slices without enough data are one line together.
+    Slices without enough data are one line together, and so are those that held.
     """
     shown, waiting = [], [one for one in found.outcomes if one.slice and one.word == UNDECIDED]
-    for one in shown_outcomes(found):
+    held = Counter(one.rule for one in found.outcomes if one.word == HELD)
+    for one in shown_outcomes(found, most=1):
         if one not in waiting:
-            shown.append(visible_message(f"{one.word}: {one.reason}"))
+            many = one.word == HELD and held[one.rule] > 1
+            of = f"; of {held[one.rule]:,} slices that held, the nearest to the limit" * many
+            shown.append(visible_message(f"{one.word}: {one.reason}{of}"))
     for rule in dict.fromkeys(one.rule for one in waiting):
         mine = [one for one in waiting if one.rule == rule]
         of_rule = sum(one.rule == rule for one in found.outcomes)
@@ -58,6 +62,7 @@ def markdown(found: Verdict) -> str:
         cells = (markdown_text(text) for text in (one.word, one.reason, one.rule))
         rows.append(f"| {_MARKS.get(one.word, '❌')} | {' | '.join(cells)} |")
     parts.append("\n".join(rows) + "\n")
+    parts += [f"{markdown_text(one)}\n" for one in slices_held(found)]
     if found.comparison is not None:
         parts.append(found.comparison.to_markdown())
     if found.baseline is not None:

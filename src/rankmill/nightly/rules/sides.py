@@ -10,6 +10,7 @@ from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.measurements import NO_BOUNDS, MeasuredSide, Measurement
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
+from rankmill.results.result import Result
 
 MIN_OVERLAP = 0.9
 # With fewer queries on both sides, those of the baseline among them do not stand for it.
@@ -74,6 +75,52 @@ def notes_of_pairs(state: ComparisonState, least: float, adjust: str | None) -> 
         "have, fewer than min_overlap asks for: rules over all queries compare the values as a "
         f"whole{instead}"
     ]
+
+
+class Lack(NamedTuple):
+    """How many queries of the labels a system and a baseline have predictions for.
+
+    Attributes
+    ----------
+    labelled, mine, theirs : int
+        The queries with labels, and those of them that each side predicts.
+    enough : bool
+        Whether the baseline predicts as large a share of what the system does as both must have.
+    """
+
+    labelled: int
+    mine: int
+    theirs: int
+    enough: bool
+
+    def __str__(self) -> str:
+        """Say how many the baseline lacks."""
+        of = f"{self.labelled - self.theirs:,} of {self.labelled:,} queries with labels"
+        return f"the baseline has no predictions for {of}"
+
+    @property
+    def note(self) -> str:
+        """What to say of the whole comparison."""
+        told = f"{self}, and this run for {self.labelled - self.mine:,}"
+        if self.enough:
+            return told
+        return (
+            f"{told}: these queries score 0, so no rule with drop is held; if the baseline is from "
+            'another night, compare with a run of the history instead, such as "last", or lower '
+            "min_overlap"
+        )
+
+
+def lack_of(result: Result, told: Mapping[str, Any], least: float) -> Lack | None:
+    """Return what baseline predictions lack that the system has; None if nothing scores 0 for it.
+
+    `told` is the result of the baseline.
+    """
+    labelled, mine = (result.audit[name] for name in ("queries_labelled", "queries_in_both"))
+    theirs: int = told["audit"]["queries_in_both"]
+    if result.semantics.unpredicted != "zero" or theirs >= mine:
+        return None
+    return Lack(labelled, mine, theirs, theirs >= least * mine)
 
 
 def measured_of(sums: Sums, metric: str, *, paired: bool) -> Measurement:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # The words from the worst on. Bad inputs come first: what was measured on them says little.
 ORDER = (STALE, BAD_VOLUME, BAD_AUDIT, REGRESSED, UNDECIDED, HELD)
+# So many slices of a rule are all shown.
+MOST_SLICES = 10
 ON_UNDECIDED = ("warn", "pass", "fail")
 
 
@@ -187,7 +189,7 @@ class Verdict(Answer):
             return Facts([*rows, ("seconds", f"{self.seconds:.2f}")], aligned=False)
 
         def parts() -> list[Part]:
-            return [table(), *self.notes]
+            return [table(), *slices_held(self), *self.notes]
 
         def exact() -> Table:
             names = list(RuleOutcome.__dataclass_fields__)
@@ -204,19 +206,36 @@ def worst(outcomes: list[RuleOutcome]) -> str:
     return min((one.word for one in outcomes), key=ORDER.index, default=HELD)
 
 
-def shown_outcomes(found: Verdict) -> list[RuleOutcome]:
-    """Return the outcomes that people read: those of slices only where they did not hold.
+def shown_outcomes(found: Verdict, most: int = MOST_SLICES) -> list[RuleOutcome]:
+    """Return the outcomes that people read; of slices, those that did not hold come first.
 
-    If all slices of a rule held, the one nearest to the limit stands for them.
+    If a rule has more slices than `most`, only the one nearest to the limit stands for those that
+    held.
     """
+    shown: list[RuleOutcome] = []
+    for of_rule in outcomes_by_rule(found).values():
+        held = [one for one in of_rule if one.word == HELD]
+        shown += [one for one in of_rule if one.word != HELD]
+        shown += held if len(of_rule) <= most else sorted(held, key=_distance)[:1]
+    return shown
+
+
+def outcomes_by_rule(found: Verdict) -> dict[str, list[RuleOutcome]]:
+    """Return the outcomes of each rule, which are several of one for slices."""
     by_rule: dict[str, list[RuleOutcome]] = {}
     for one in found.outcomes:
         by_rule.setdefault(one.rule, []).append(one)
-    shown = []
-    for of_rule in by_rule.values():
-        bad = [one for one in of_rule if one.word != HELD]
-        shown += bad or [min(of_rule, key=_distance)]
-    return shown
+    return by_rule
+
+
+def slices_held(found: Verdict) -> list[str]:
+    """Return a note for each rule that has more slices than a table shows."""
+    return [
+        f"{rule}: held in {sum(one.word == HELD for one in of_rule):,} of {len(of_rule):,} slices; "
+        "of those that held, only the nearest to the limit is shown; CSV and JSON have all"
+        for rule, of_rule in outcomes_by_rule(found).items()
+        if len(of_rule) > MOST_SLICES
+    ]
 
 
 def _distance(one: RuleOutcome) -> float:

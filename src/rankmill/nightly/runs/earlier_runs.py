@@ -67,17 +67,19 @@ def choose(
     future = [run for run, _ in having if run.time > now]
     past = [one for one in having if one[0].time <= now]
     if choice.pinned:
-        serving = tries_of_a_night([one for one in having if is_pinned(one[0], choice)])
+        counting = tries_of_a_night([one for one in having if is_pinned(one[0], choice)])
+        serving = counting
     else:
-        serving = [one for one in tries_of_a_night(past) if one[0].verdict in (HELD, None)]
+        counting = tries_of_a_night(past)
+        if choice.kind == "ago":
+            until = now - timedelta(days=int(choice.value[:-1]))
+            counting = [one for one in counting if one[0].time.date() <= until.date()]
+        serving = [one for one in counting if one[0].verdict in (HELD, None)]
         # Tonight's earlier tries are not what tonight is compared with, if there is another night.
         before = [one for one in serving if one[0].time.date() < now.date()]
         serving = before or serving
-    if choice.kind == "ago":
-        until = now - timedelta(days=int(choice.value[:-1]))
-        serving = [one for one in serving if one[0].time.date() <= until.date()]
     if not serving:
-        raise InputError(_none(how, choice, metric, history, having, future))
+        raise InputError(_none(how, choice, metric, history, counting, future))
     if choice.kind == "best":
         sign = _sign_of(metric)
         run, one = max(serving, key=lambda each: sign * (each[1].value or 0.0))
@@ -92,17 +94,23 @@ def choose(
 
 
 def tries_of_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
-    """Return the last try of each night: of one date and the same tags, what was recorded last.
+    """Return the try of each night that counts: of one date and the same tags, the last one.
 
-    The time of a run does not tell this: a try after midnight for the date before has an earlier
-    one. Runs of a gate and runs without rules do not replace each other.
+    A try without enough data decides nothing, so it counts only if no other try decided. The last
+    try was recorded last: one after midnight, for the date before, has an earlier time. Runs of a
+    gate and runs without rules do not replace each other.
     """
     last: dict[Any, Candidate] = {}
     for run, one in runs:
         night = run.time.date(), tuple(sorted(run.tags.items())), run.verdict is None
-        if night not in last or run.recorded >= last[night][0].recorded:
+        if night not in last or _order(run) >= _order(last[night][0]):
             last[night] = run, one
     return list(last.values())
+
+
+def _order(run: Run) -> tuple[bool, int]:
+    """Return by what a try replaces another one of its night."""
+    return run.verdict != UNDECIDED, run.recorded
 
 
 def is_pinned(run: Run, choice: Choice) -> bool:
@@ -141,19 +149,21 @@ def _none(
     choice: Choice,
     metric: str,
     history: str,
-    having: Sequence[Candidate],
+    counting: Sequence[Candidate],
     future: Sequence[Run],
 ) -> str:
+    """Return the message if none of the runs that count for their nights serves."""
     start = f"the history {history} has no run to compare {metric} with"
     if choice.pinned:
         return f"{start}: no run is {how}, or it has no value"
-    words = ", ".join(dict.fromkeys(str(run.verdict) for run, _ in having)) or "none"
-    late = f" ({len(future):,} dated later than this run)" if future else ""
     back = f" {choice.value[:-1]} or more days back" if choice.kind == "ago" else ""
-    return (
-        f"{start}: the verdict of all {len(having):,}{late}{back} is another than {HELD!r} "
-        f"({words}), or they have no value; name one by tag:KEY=VALUE or its id"
-    )
+    words = ", ".join(dict.fromkeys(str(run.verdict) for run, _ in counting))
+    why = f"no night{back} has the verdict {HELD!r} ({words})"
+    if not counting:
+        why = f"no run is{back}" if back else "no run before this one has a value"
+    if future:
+        why += f" ({len(future):,} dated later than this run)"
+    return f"{start}: {why}; name one by tag:KEY=VALUE or its id"
 
 
 def _sign_of(metric: str) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from rankmill.errors import plural
 from rankmill.io.inert_text import brief
 from rankmill.nightly.runs.earlier_runs import HELD, NO_VERDICT
 from rankmill.nightly.runs.trends import NAMED, Recorded, Trend, TrendPoint
@@ -51,6 +52,7 @@ def view_of(found: Recorded, trends: Sequence[Trend], *, runs: bool) -> View:
         of_all: list[Part] = [_runs(trend) for trend in trends] if runs else [_metrics(trends)]
         notes = [f"{named(one)}: {one.drift}" for one in trends if one.drift and one.drift.flagged]
         notes += dict.fromkeys(one.note for one in trends if one.note)
+        notes += [] if runs else dict.fromkeys(filter(None, map(_valueless, trends)))
         return [*of_all, *notes, *_unjudged(found)]
 
     def screen() -> list[Part]:
@@ -68,7 +70,23 @@ def _unjudged(found: Recorded) -> list[str]:
     of = found.unjudged[-NAMED:]
     more = len(found.unjudged) - len(of)
     told = [f"{run.time:%F %H:%M}: {run.verdict}: {run.reason}" for run in of]
-    return [*([f"{more:,} earlier runs without a verdict"] if more > 0 else []), *told]
+    return [*([f"{plural(more, 'earlier run')} without a verdict"] if more > 0 else []), *told]
+
+
+def _with_value(trend: Trend) -> TrendPoint:
+    """Return the newest run that has a value; the newest run if none has."""
+    return next((one for one in reversed(trend.points) if one.value is not None), trend.last)
+
+
+def _valueless(trend: Trend) -> str:
+    """Return a note if the newest run has no value, so the row shows an earlier one; else ""."""
+    shown = _with_value(trend)
+    if shown is trend.last or shown.value is None:
+        return ""
+    return (
+        f"the newest run, of {trend.last.run.time:%F %H:%M}, has no value: the table shows that of "
+        f"{shown.run.time:%F %H:%M}"
+    )
 
 
 def named(trend: Trend) -> str:
@@ -82,7 +100,7 @@ def _metrics(trends: Sequence[Trend]) -> Table:
     columns += [Column("when"), Column("verdict"), Column("drift")]
     rows: list[list[Cell]] = []
     for trend in trends:
-        last = trend.last
+        last = _with_value(trend)
         line = sparkline([point.value for point in trend.points[-DRAWN:]])
         moved = f"t {trend.drift.t:+.1f}" if trend.drift and trend.drift.flagged else ""
         rows.append(

@@ -65,6 +65,11 @@ class Finder:
             if self.schema.names.count(name) != 1:
                 near = difflib.get_close_matches(name, self.schema.names, 1)
                 hint = f", such as {near[0]}" if near else ""
+                if role == "slices":
+                    hint += (
+                        ", or give a file that has it next to the query ids: --by users.csv on the "
+                        "command line, by='users.csv' in Python"
+                    )
                 raise self.error(f"no column {name!r} for the {role}", f"choose one of these{hint}")
             return name
         for number, names in enumerate((aliases, *weak)):
