@@ -183,7 +183,10 @@ def _read(
     id, item = _columns_of(list(held.columns), id, item, confidence)
     coded = pc.dictionary_encode(held.columns[id])
     if coded.null_count:
-        raise InputError(f"{coded.null_count} ids of the solution in {id!r} are empty")
+        raise InputError(
+            f"{coded.null_count} rows of the solution have no id in {id!r}: fill them in, or drop "
+            "the rows"
+        )
     ids, codes = coded.dictionary, numbers_of(coded.indices)
     labels = by_id(codes, ids, split_cells(held.columns[item], False), None, False)
     try:
