@@ -228,18 +228,17 @@ def _side(meant: dict[str, str], own: Iterable[str | None]) -> str:
     """Return " in solution" if it lost what the texts of a submission and its own differ by.
 
     The texts that lost their zeros or became floats are shorter, or end in .0. The texts of a
-    submission are whole if none of them lost anything, and if those with more zeros have one
-    width that no other number falls below: so a participant who only added zeros is told so.
+    submission are whole if none of them lost anything, and no number is shorter than those with
+    more zeros. Otherwise a participant added zeros.
     """
-    padded = set()
+    width = 0
     for one, of in meant.items():
         mine, theirs = (re.sub(_FLOAT, "", text) for text in (one, of))
         if len(mine) < len(theirs) or (mine != one and theirs == of):
             return ""
-        padded |= {len(mine)} if len(mine) > len(theirs) else set()
-    width = max(padded, default=0)
+        width = max(width, len(mine)) if len(mine) > len(theirs) else width
     short = any(one is not None and one.isdigit() and len(one) < width for one in own)
-    return " in solution" if meant and len(padded) <= 1 and not short else ""
+    return " in solution" if meant and not short else ""
 
 
 def _meant(items: Any, solution: Any) -> dict[int, tuple[str, str]]:
