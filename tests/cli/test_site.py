@@ -20,6 +20,15 @@ BEYOND = """[...document.querySelectorAll('body *')]
     .map(one => one.outerHTML.slice(0, 100))"""
 
 
+SEARCHED = [
+    "the ties",
+    "duplicate rows in my submission",
+    "slack alert",
+    "leading zeros",
+    "x2 holm",
+]
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages") / "site"
@@ -57,9 +66,9 @@ def test_links_lead_somewhere_and_nothing_is_fetched(written: Path) -> None:
 
 def test_every_section_is_in_the_index_with_its_link(written: Path) -> None:
     text = (written / "index.html").read_text("utf-8")
-    rows = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    rows = json.loads(text.partition('id="data">')[2].partition("</script>")[0])["sections"]
     assert len(rows) == sum(len([*manual.passages(*one)]) for one in manual.pages().items())
-    for page, title, heading, anchor, _ in rows:
+    for page, title, heading, anchor, *_ in rows:
         shown = (written / f"{page}.html").read_text("utf-8")
         assert f"<title>{html.escape(title)} · rankmill</title>" in shown
         assert f' id="{anchor}">' in shown, (page, heading)
@@ -117,7 +126,20 @@ def test_pages_fit_a_phone_and_the_search_works_from_files(written: Path) -> Non
         one.value("q.value = 'holm [('; document.forms[0].requestSubmit()")
         while one._loaded == before:
             one._read()
-        assert one.value("found.innerText").startswith("No section has")
+        assert "with some of these words" in one.value("found.innerText")
+        one.value("q.value = 'xyzzy[('; q.dispatchEvent(new Event('input'))")
+        assert one.value("found.innerText") == "No section has any of these words."
+        for typed in SEARCHED:
+            one.value(f"q.value = {typed!r}; q.dispatchEvent(new Event('input'))")
+            links = one.value("[...found.querySelectorAll('a')].map(one => one.innerText)")
+            words = typed.split()
+            best = manual.search(manual.pages(), words) or manual.search(
+                manual.pages(), words, some=True
+            )
+            headings = [each.heading.replace("`", "") for each in best[:30]]
+            assert [link.rpartition(": ")[2] for link in links] == [
+                heading.rpartition(": ")[2] for heading in headings
+            ]
         one.value("q.value = 'holm corr'; q.dispatchEvent(new Event('input'))")
         assert "Comparing systems: Which test to use" in one.value("found.innerText")
         assert one.value("lists.hidden")
