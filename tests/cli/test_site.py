@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from browser import FOUND, browser
+from browser import CONTRAST, FOUND, browser
 from rankmill.cli import manual, site
 
 # Elements that reach beyond the window, but for those in a box that scrolls.
@@ -120,6 +120,9 @@ def test_pages_fit_a_phone_and_the_search_works_from_files(written: Path) -> Non
         for path in sorted(written.glob("*.html")):
             one.open(path, 390)
             assert one.value(BEYOND) == [], path.name
+            assert one.value(CONTRAST) == {}, path.name
+            one.open(path, 390, dark=True)
+            assert one.value(CONTRAST) == {}, path.name
         one.open(written / "gallery.html", 1200, dark=True)
         assert one.value("[...document.images].filter(one => !one.naturalWidth).length") == 0
         before = one._loaded
