@@ -56,7 +56,7 @@ CONTRAST = """(() => {
         let opacity = 1;
         for (let each = one; each; each = each.parentElement)
             opacity *= getComputedStyle(each).opacity;
-        const pair = [light(over([r, g, b, a * opacity], below)), light(below)].sort((x, y) => y - x);
+        const pair = [over([r, g, b, a * opacity], below), below].map(light).sort((x, y) => y - x);
         const ratio = (pair[0] + 0.05) / (pair[1] + 0.05), size = parseFloat(style.fontSize);
         const least = size >= 24 || size >= 18.66 && style.fontWeight >= 700 ? 3 : 4.5;
         const what = `${one.tagName}.${one.getAttribute("class")} on ${below.map(Math.round)}`;
