@@ -169,6 +169,14 @@ WRONG: dict[str, tuple[pd.DataFrame, list[Told]]] = {
             wrong("column unknown", None, None, "Predictions"),
         ],
     ),
+    "commas": (
+        frame(RIGHT | {"b": "q,r,x"}),
+        [wrong("other separator", 1, "b", "q,r,x")],
+    ),
+    "list": (
+        frame(RIGHT | {"b": "['q', 'r']"}),
+        [wrong("other separator", 1, "b", "['q', 'r']", total=2)],
+    ),
     "index": (
         frame(RIGHT).assign(unnamed=[0, 1, 2]),
         [wrong("column unknown", None, None, "unnamed")],
@@ -297,9 +305,20 @@ def test_the_host_sees_that_the_solution_lost_zeros() -> None:
         assert score(solution, frame({"a": "007", "b": "008"}), "id") == 0
 
 
+def test_many_problems_are_counted_by_kind() -> None:
+    bare = frame({str(number): "x,y" for number in range(10, 70)})
+    shown = repr(check(frame({f"{number:04}": "x" for number in range(10, 70)}), bare))
+    assert "120 problems in 60 rows" in shown
+    assert shown.endswith(
+        "and 70 more, which JSON and CSV have; in all: 60 id changed, 60 other separator"
+    )
+
+
 def test_a_right_submission_has_no_problem() -> None:
     assert not check(frame(TRUTH), frame(RIGHT | {"b": "a b c d e"})).problems
     assert not check(frame({7: "1", 8: "2"}), frame({"8": "2", "7": 1})).problems
+    # What an item of the solution has is no separator.
+    assert not check(frame({"a": "x,1 y|2"}), frame({"a": "x,2 y|1"})).problems
     # pandas makes floats of a column of which a cell is empty
     assert score(frame({1: 5, 2: None}), frame({1: 5, 2: 6}), "id", "map@1") == 0.5
 
@@ -401,7 +420,7 @@ def test_kaggles_own_error_is_raised_where_there_is_one() -> None:
 def test_the_command_tells_all_and_ends_with_1(run: Any, tmp_path: Path) -> None:
     truth, mine = tmp_path / "solution.csv", tmp_path / "mine.csv"
     truth.write_text("id,predictions,Usage\n0012,x y,Public\nb,q,Private\n")
-    mine.write_text('id,predictions\n12,"x, y"\nb,q\n')
+    mine.write_text('id,predictions\n12,"x y"\nb,q\n')
     code, shown, error = run("check", truth, mine, "-m", "map@5", "--format", "json")
     assert (code, error) == (1, "")
     told = json.loads(shown)

@@ -30,6 +30,7 @@ PROBLEMS = {
     "no prediction": "predict something",
     "broken pair": "write pairs, an item and its confidence",
     "no confidence": "write a finite number",
+    "other separator": "separate items by spaces, without commas, brackets and quotes",
     "item changed": "keep items as text: read with dtype=str, and save with no spreadsheet",
     "item changed in solution": "write the solution again, with items read with dtype=str",
     "repeated prediction": "write an item once: a repeat counts as wrong",
@@ -39,7 +40,7 @@ PROBLEMS = {
 """What may be wrong -> what to do about it. All of one kind stand together, in this order."""
 
 SCORED = (
-    *("item changed", "item changed in solution"),
+    *("other separator", "item changed", "item changed in solution"),
     *("repeated prediction", "too many predictions"),
 )
 """Problems that the formula of a metric has an answer to, so that they do not stop a score.
@@ -162,8 +163,12 @@ class SubmissionCheck(Answer):
             if not self.problems:
                 return [headline]
             more = len(self.problems) - _SHOWN
-            rest = [f"and {more:,} more, which JSON and CSV have"] if more > 0 else []
-            return [Bad(headline), "", table(_SHOWN), *rest]
+            if more <= 0:
+                return [Bad(headline), "", table()]
+            counts = Counter(one.problem for one in self.problems)
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+            rest = f"and {more:,} more, which JSON and CSV have; in all: {kinds}"
+            return [Bad(headline), "", table(_SHOWN), rest]
 
         return View(screen, lambda: [table()], exact, self.to_dict)
 
@@ -251,6 +256,20 @@ def _meant(items: Any, solution: Any) -> dict[int, tuple[str, str]]:
     return {i.as_py(): (one.as_py(), of.as_py()) for i, one, of in rows if of.is_valid}
 
 
+def _separated(items: Any, solution: Any) -> Any:
+    """Whether items hold what separates or encloses items elsewhere, and no item of a solution."""
+    import pyarrow.compute as pc
+
+    signs = (one for one in ",;|[]'\"" if not _held(solution, one))
+    return pc.match_substring_regex(items, f"[{''.join(map(re.escape, signs))}\n]")
+
+
+def _held(items: Any, sign: str) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring(items, sign), min_count=0).as_py())
+
+
 def list_problems(
     cells: Cells,
     ids: Any,
@@ -288,6 +307,8 @@ def list_problems(
         yield from of_lists("no confidence", np.flatnonzero(~np.isfinite(scores)), listed.scores)
     coded = pc.dictionary_encode(listed.items)
     codes = numbers_of(coded.indices).astype(np.int64)
+    joined = numbers_of(_separated(coded.dictionary, solution).cast("uint8"))
+    yield from of_lists("other separator", np.flatnonzero(joined[codes]), listed.items)
     meant = _meant(coded.dictionary, solution)
     side = _side(dict(meant.values()), coded.dictionary.to_pylist()) if meant else ""
     changed = np.flatnonzero(np.isin(codes, [*meant]))
