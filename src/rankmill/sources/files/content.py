@@ -75,7 +75,7 @@ def format_of(file: File, asked: InputOptions) -> str:
     if tabs + 1 == len(asked.columns):
         raise InputError(
             f"{file.name} can be read as TREC, or as TSV with the {len(asked.columns)} columns "
-            "that are named: choose trec or tsv with --labels-as"
+            "that are named: choose tsv or trec with --labels-as"
         )
     return found
 
