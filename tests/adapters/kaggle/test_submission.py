@@ -305,6 +305,14 @@ def test_the_host_sees_that_the_solution_lost_zeros() -> None:
         assert score(solution, frame({"a": "007", "b": "008"}), "id") == 0
 
 
+def test_a_long_text_is_cut_where_people_read_it() -> None:
+    whole = ",".join(f"{number:010}" for number in range(9))
+    found = check(frame({"a": "x"}), frame({"a": whole}))
+    assert found.problems[0].found == (whole,)
+    assert f"{whole[:37]}..." in repr(found)
+    assert whole[:38] not in repr(found)
+
+
 def test_many_problems_are_counted_by_kind() -> None:
     bare = frame({str(number): "x,y" for number in range(10, 70)})
     shown = repr(check(frame({f"{number:04}": "x" for number in range(10, 70)}), bare))

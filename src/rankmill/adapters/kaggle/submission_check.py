@@ -50,6 +50,7 @@ A message about an item that changed would say which items are labels, too.
 
 _SHOWN = 50
 _FEW = 3  # so many items of a row are named
+_LONG = 40  # so many characters of each are shown
 
 
 class Problem(NamedTuple):
@@ -177,7 +178,8 @@ _COLUMNS = (*Problem._fields, "remedy")
 
 
 def _named(texts: Iterable[str]) -> str:
-    return ", ".join(map(repr, texts))
+    """Texts as people read them; long ones are cut, as where a whole list is one item."""
+    return ", ".join(repr(one if len(one) <= _LONG else f"{one[: _LONG - 3]}...") for one in texts)
 
 
 def column_problems(names: Iterable[str], expected: Sequence[str]) -> list[Problem]:
