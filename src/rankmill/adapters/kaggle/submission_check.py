@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill.errors import plural
@@ -291,20 +291,26 @@ def list_problems(
 
     from rankmill.columns.buffers import arrow_of, numbers_of
 
-    def place(i: int) -> tuple[int, str | None]:
-        return int(cells.rows[i]), ids[i].as_py()
+    def of_rows(kind: str, rows: Any, totals: Any, found: Any = None) -> Iterator[Problem]:
+        """Yield a problem for each of some rows, with what was found and what was expected."""
+        numbers, texts = cells.rows[rows].tolist(), ids.take(arrow_of(rows)).to_pylist()
+        found = itertools.repeat(((), ()), len(rows)) if found is None else found
+        for row, id, (some, of), total in zip(numbers, texts, found, totals.tolist(), strict=True):
+            yield Problem(kind, row, id, some, of, total)
 
     def of_lists(kind: str, places: np.ndarray, texts: Any, meant: Any = None) -> Iterator[Problem]:
         """Yield a problem for each list that has such places: the first few, and how many."""
         order = places[np.argsort(group[places], kind="stable")]
         starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-        for start, end in pairwise((*starts.tolist(), len(order))):
-            few = order[start : min(start + _FEW, end)]
-            found = tuple(one or "" for one in texts.take(arrow_of(few)).to_pylist())
-            expected = () if meant is None else tuple(meant[codes[i]][1] for i in few.tolist())
-            yield Problem(kind, *place(listed.rows[few[0]]), found, expected, end - start)
+        totals = np.diff(starts, append=len(order))
+        few = order[np.arange(len(order)) - np.repeat(starts, totals) < _FEW]
+        told = [one or "" for one in texts.take(arrow_of(few)).to_pylist()]
+        right = [] if meant is None else [meant[code][1] for code in codes[few].tolist()]
+        ends = np.cumsum(np.minimum(totals, _FEW)).tolist()
+        pairs = ((tuple(told[i:j]), tuple(right[i:j])) for i, j in itertools.pairwise((0, *ends)))
+        yield from of_rows(kind, listed.rows[order[starts]], totals, pairs)
 
-    yield from (Problem("broken pair", *place(i)) for i in listed.broken.tolist())
+    yield from of_rows("broken pair", listed.broken, np.ones(len(listed.broken), np.int64))
     if scores is not None:
         yield from of_lists("no confidence", np.flatnonzero(~np.isfinite(scores)), listed.scores)
     coded = pc.dictionary_encode(listed.items)
@@ -320,7 +326,5 @@ def list_problems(
     yield from of_lists("repeated prediction", np.sort(order[1:][again]), listed.items)
     _, first, counts = np.unique(group, return_index=True, return_counts=True)
     if most is not None:
-        for i in np.flatnonzero(counts > most).tolist():
-            yield Problem(
-                "too many predictions", *place(listed.rows[first[i]]), total=int(counts[i])
-            )
+        many = counts > most
+        yield from of_rows("too many predictions", listed.rows[first[many]], counts[many])
