@@ -211,8 +211,8 @@ def test_a_state_is_the_only_output(
 
 def test_wrong_usage(run: Any, folder: Path) -> None:
     evaluate = ("evaluate", "labels", "run", "-m", "map")
-    assert "--part is for --state FILE" in refused(run, *evaluate, "--part", "1/2")
-    assert "--second is for --state FILE" in refused(run, *evaluate, "--second", "labels/0.parquet")
+    assert "--part needs --state FILE" in refused(run, *evaluate, "--part", "1/2")
+    assert "--second needs --state FILE" in refused(run, *evaluate, "--second", "labels/0.parquet")
     assert "'3/2' is not a part" in refused(run, *evaluate, "--part", "3/2", "--state", "s.arrow")
     assert "s.csv: its suffix has to be one of" in refused(run, *evaluate, "--state", "s.csv")
     two = ("evaluate", "labels", "run", "run/0.parquet", "-m", "map", "--state", "s.arrow")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from browser import FOUND, browser
+from browser import CONTRAST, FOUND, browser
 from rankmill.cli import manual, site
 
 # Elements that reach beyond the window, but for those in a box that scrolls.
@@ -18,6 +18,15 @@ BEYOND = """[...document.querySelectorAll('body *')]
     .filter(one => !one.closest('.scroll, pre'))
     .filter(one => one.getBoundingClientRect().right > innerWidth + 0.5)
     .map(one => one.outerHTML.slice(0, 100))"""
+
+
+SEARCHED = [
+    "the ties",
+    "duplicate rows in my submission",
+    "slack alert",
+    "leading zeros",
+    "x2 holm",
+]
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +66,9 @@ def test_links_lead_somewhere_and_nothing_is_fetched(written: Path) -> None:
 
 def test_every_section_is_in_the_index_with_its_link(written: Path) -> None:
     text = (written / "index.html").read_text("utf-8")
-    rows = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    rows = json.loads(text.partition('id="data">')[2].partition("</script>")[0])["sections"]
     assert len(rows) == sum(len([*manual.passages(*one)]) for one in manual.pages().items())
-    for page, title, heading, anchor, _ in rows:
+    for page, title, heading, anchor, *_ in rows:
         shown = (written / f"{page}.html").read_text("utf-8")
         assert f"<title>{html.escape(title)} · rankmill</title>" in shown
         assert f' id="{anchor}">' in shown, (page, heading)
@@ -111,13 +120,29 @@ def test_pages_fit_a_phone_and_the_search_works_from_files(written: Path) -> Non
         for path in sorted(written.glob("*.html")):
             one.open(path, 390)
             assert one.value(BEYOND) == [], path.name
+            assert one.value(CONTRAST) == {}, path.name
+            one.open(path, 390, dark=True)
+            assert one.value(CONTRAST) == {}, path.name
         one.open(written / "gallery.html", 1200, dark=True)
         assert one.value("[...document.images].filter(one => !one.naturalWidth).length") == 0
         before = one._loaded
         one.value("q.value = 'holm [('; document.forms[0].requestSubmit()")
         while one._loaded == before:
             one._read()
-        assert one.value("found.innerText").startswith("No section has")
+        assert "with some of these words" in one.value("found.innerText")
+        one.value("q.value = 'xyzzy[('; q.dispatchEvent(new Event('input'))")
+        assert one.value("found.innerText") == "No section has any of these words."
+        for typed in SEARCHED:
+            one.value(f"q.value = {typed!r}; q.dispatchEvent(new Event('input'))")
+            links = one.value("[...found.querySelectorAll('a')].map(one => one.innerText)")
+            words = typed.split()
+            best = manual.search(manual.pages(), words) or manual.search(
+                manual.pages(), words, some=True
+            )
+            headings = [each.heading.replace("`", "") for each in best[:30]]
+            assert [link.rpartition(": ")[2] for link in links] == [
+                heading.rpartition(": ")[2] for heading in headings
+            ]
         one.value("q.value = 'holm corr'; q.dispatchEvent(new Event('input'))")
         assert "Comparing systems: Which test to use" in one.value("found.innerText")
         assert one.value("lists.hidden")

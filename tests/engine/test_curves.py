@@ -119,7 +119,7 @@ def test_curves_of_both_kinds_are_one_table(files: list[str], run: Any) -> None:
             ["-m", "pr", "--curve", "c.svg"],
             "--plot c.svg draws curves: --curve writes points, in .json, ",
         ),
-        (["-m", "map", "--curve", "c.csv"], "--curve is for a metric at several cutoffs"),
+        (["-m", "map", "--curve", "c.csv"], "--curve needs a metric at several cutoffs"),
         (["-m", "brier", "--plot", "c.svg"], "or one with a curve, such as auprc or ece"),
         (["-m", "map@1..3", "--plot", "c.csv"], "cannot draw 'c.csv': expected a name in .svg"),
     ],

@@ -69,9 +69,9 @@ def test_a_second_pass_of_another_state_is_refused(size: int) -> None:
     state, other = state_of(first), state_of(second)
     both = state.merge(other)
     alone = rankmill.parts.second_pass(state, rankmill.Predictions(first, query="q"))
-    with pytest.raises(rankmill.UsageError, match="gap: the second pass counted among another"):
+    with pytest.raises(rankmill.UsageError, match="gap: the second pass used another state"):
         both.result(alone)
-    with pytest.raises(rankmill.UsageError, match="among another state"):
+    with pytest.raises(rankmill.UsageError, match="used another state"):
         other.result({"gap": sent(alone["gap"])})
     of_both = rankmill.parts.second_pass(both, rankmill.Predictions(second, query="q"))
     with pytest.raises(rankmill.UsageError, match="these counts were made with two states"):
@@ -118,12 +118,12 @@ def test_counts_of_another_job_or_metric_are_refused() -> None:
     table = part_of([1, 2, 3], 0)
     state = state_of(table, ["gap", "gap@2"])
     right = rankmill.parts.second_pass(state, rankmill.Predictions(table, query="q"))
-    with pytest.raises(rankmill.UsageError, match="gap: the second pass counted among another"):
+    with pytest.raises(rankmill.UsageError, match="gap: the second pass used another state"):
         state.result({"gap": right["gap@2"], "gap@2": right["gap"]})
     for options in ({"semantics": "spark"}, {"gain_function": "exp"}, {"metrics": ["gap", "map"]}):
         other = state_of(table, **{"metrics": ["gap", "gap@2"], **options})
         counts = rankmill.parts.second_pass(other, rankmill.Predictions(table, query="q"))
-        with pytest.raises(rankmill.UsageError, match="gap: the second pass counted among another"):
+        with pytest.raises(rankmill.UsageError, match="gap: the second pass used another state"):
             state.result(right | counts)
 
 
@@ -235,7 +235,7 @@ def test_states_made_by_hand_are_checked_before_kernels_read_them() -> None:
     with pytest.raises(rankmill.UsageError, match="at and above hold 1 and 3 numbers"):
         state.result({"gap": replace(counts, at=counts.at[:1])})
     short = replace(counts, at=counts.at[:1], above=counts.above[:1])
-    with pytest.raises(rankmill.UsageError, match="among another state"):
+    with pytest.raises(rankmill.UsageError, match="used another state"):
         state.result({"gap": short})
     with pytest.raises(rankmill.UsageError, match="made with two states"):
         counts.merge(short)

@@ -220,7 +220,7 @@ def test_what_has_no_slices_in_parts_is_refused() -> None:
     labels, lists = sides(random.Random(1))
     with pytest.raises(UsageError, match="gap has no slices in parts or on Spark, as the second"):
         evaluate_part(labels, lists, ["map", "gap"], by="kind")
-    with pytest.raises(UsageError, match="needs the labels of all queries: evaluate does that"):
+    with pytest.raises(UsageError, match="needs the labels of all queries: use evaluate"):
         evaluate_part(labels, lists, ["map"], by="label_popularity")
 
 
@@ -254,9 +254,17 @@ def test_sums_leave_default_metrics_out_as_the_preset_does() -> None:
         ("age,city\n1,x\n", "FILE", ["age, city", "expected one with query ids"]),
         ("query,age\nq1,x\n", "FILE", ["'q1'|integer|number", "query"]),
         ("query,age\n1,(unknown)\n", "FILE", ["'age'", "has the value '(unknown)'"]),
-        ("query,kind\n1,x\n", ["kind", "FILE"], ["two ways to cut are called 'kind'", "rename"]),
+        (
+            "query,kind\n1,x\n",
+            ["kind", "FILE"],
+            ["two kinds of slices are called 'kind'", "rename"],
+        ),
         ("", "town", ["town", "kind"]),
-        ("", "w", ["'w' has 1,001 values|w has 1,001 values", "1,000 at most", "cut by classes"]),
+        (
+            "",
+            "w",
+            ["'w' has 1,001 values|w has 1,001 values", "1,000 at most", "group them into classes"],
+        ),
     ],
 )
 def test_what_cannot_cut(tmp_path: Path, content: str, by: Any, words: list[str]) -> None:

@@ -306,7 +306,7 @@ def test_two_sums_of_one_name_and_slices_of_all_systems() -> None:
     labels, runs, _, _ = cut(count=30)
     with pytest.raises(UsageError, match="has the name of another sum"):
         read_sums(["x = map", "x = mrr"])
-    with pytest.raises(UsageError, match="compare does that"):
+    with pytest.raises(UsageError, match="use compare"):
         rankmill.evaluate_runs(labels, runs, "map", by="unpredicted")
     found = rankmill.evaluate(labels, runs["good"], "map", by="unpredicted")
     assert {row["by"] for row in found.by.to_pylist()} == {"unpredicted"}

@@ -372,6 +372,67 @@ def test_search_looks_at_words_and_headings_but_not_at_comments_in_code() -> Non
     assert manual.search({"p": text}, ["xs", "y"], some=True) == []
 
 
+# What a new user would type -> the pages of which one must be among the first three.
+SEARCHES = {
+    "statistical significance": "comparing",
+    "is the difference significant": "comparing",
+    "confidence interval of the mean": "comparing",
+    "which queries got worse": "comparing",
+    "latex table": "comparing",
+    "leaderboard": "comparing gallery",
+    "plot a figure": "comparing gallery",
+    "segment by country": "comparing metrics",
+    "how many queries do I need": "stability",
+    "duplicate predictions": "counting",
+    "ties in scores": "counting",
+    "users without predictions": "counting metrics",
+    "topics without relevant documents": "counting metrics",
+    "qrels file": "formats",
+    "leading zeros": "kaggle formats",
+    "score a submission": "kaggle",
+    "duplicate rows in my submission": "kaggle",
+    "pandas dataframe": "python",
+    "out of memory": "memory",
+    "slack alert": "nightly",
+    "cron job": "nightly",
+    "anomaly detection": "nightly",
+    "regression threshold": "gate",
+    "fail the build": "gate",
+    "dashboard": "report",
+    "s3 bucket": "stores",
+    "custom metric": "metrics",
+    "reciprocal rank fusion": "fusing",
+    "ensemble of models": "fusing",
+    "nearest neighbors of embeddings": "arrays",
+    "pytorch loss": "torch",
+    "databricks": "spark",
+    "slurm array job": "parts",
+    "exit status": "files gate",
+    "speed compared to duckdb": "benchmarks",
+    "fairness of groups": "catalogue",
+    "calibration": "confidence",
+    "different value than trec_eval": "which-map drop-ins",
+    "environment variables in the config": "config",
+}
+
+
+@pytest.mark.parametrize("typed", SEARCHES)
+def test_what_a_new_user_types_finds_the_page(typed: str) -> None:
+    words = typed.split()
+    found = manual.search(manual.pages(), words) or manual.search(manual.pages(), words, some=True)
+    assert {one.page for one in found[:3]} & {*SEARCHES[typed].split()}
+
+
+def test_words_find_those_that_are_alike_and_small_ones_nothing() -> None:
+    pages = {"p": "# Topics\n\nA line.\n", "q": "# Queries\n\nA topical line.\n"}
+    found = [one.page for one in manual.search(pages, ["topics"])]
+    assert found == ["p", "q"]  # the word itself is worth more
+    assert [one.page for one in manual.search(pages, ["queries"])] == ["q", "p"]
+    assert manual.search(pages, ["the", "topics"]) == manual.search(pages, ["topics"])
+    assert [one.page for one in manual.search(pages, ["a"])] == ["p", "q"]
+    assert manual.shown(manual.search(pages, ["user"]), ["user"]).count("A topical line.") == 1
+
+
 def test_sections_with_some_of_the_words_are_shown_as_such(run: Any) -> None:
     code, shown, error = run("docs", "holm", "xyzzy")
     assert (code, error) == (0, "no section has all of the words 'holm xyzzy': these have some\n")

@@ -26,22 +26,13 @@ PAGES = [ROOT / "README.md", ROOT / "JOURNEY.md", *sorted((SOURCE / "docs").glob
 CODE = re.compile(r"`([^`\n]+)`")
 OUTPUTS = {"-o", "--per-query", "--plot", "--curve"}
 LABELS = {"labels", "qrels", "solution", "history"}
-# What other tests run as the pages have it. The other examples of a console are in test_docs.py.
+# What other tests run as the pages have it. The other examples of a console are in test_docs.py,
+# and scripts in test_docs_scripts.py.
 ELSEWHERE = {
     "gallery": "tests/process/test_gallery.py",
     "nightly": "tests/process/test_nightly.py",
     "parts": "tests/process/test_docs.py",
-    "spark": "tests/spark/test_spark_processes.py",
-}
-SCRIPTS = {
-    "scripts/demo": "tests/process/test_package.py",
-    "scripts/test": "tests/process/test_package.py",
-    "scripts/movielens.py": "tests/peers/test_movielens.py",
-    "benchmarks/peers.py": "tests/process/test_benchmarks.py",
-    "benchmarks/scaling.py": "tests/process/test_benchmarks.py",
-    "benchmarks/targets.py": "tests/process/test_benchmarks.py",
-    "benchmarks/kaggle.py": "tests/adapters/kaggle/test_kaggle.py",
-    "benchmarks/listwise.py": "tests/adapters/torch/test_torch.py",
+    "spark": "tests/spark/test_spark_page.py",
 }
 
 
@@ -135,15 +126,6 @@ def test_what_the_prose_shows_can_be_typed(
 @pytest.mark.parametrize(("page", "test"), ELSEWHERE.items())
 def test_other_pages_are_read_by_their_tests(page: str, test: str) -> None:
     assert f"{page}.md" in (ROOT / test).read_text("utf-8")
-
-
-def test_scripts_of_the_pages_are_run_by_their_tests() -> None:
-    text = "".join(path.read_text("utf-8") for path in PAGES)
-    shells = "".join(body for kind, body in FENCE.findall(text) if kind in ("sh", "console"))
-    named = {*re.findall(r"(?:scripts|benchmarks)/\w+(?:\.py)?", shells)}
-    assert named - {"benchmarks/generate.py"} == {*SCRIPTS}  # the README runs the generator
-    for script, test in SCRIPTS.items():
-        assert Path(script).name in (ROOT / test).read_text("utf-8"), script
 
 
 CALLS = {

@@ -406,7 +406,7 @@ def test_head_tells_of_the_parts() -> None:
 @pytest.mark.small
 def test_what_takes_no_key() -> None:
     one = pa.table({"session": ["1"], "type": ["a"], "items": [[1]]})
-    with pytest.raises(UsageError, match="query ids of several columns are texts"):
+    with pytest.raises(UsageError, match="query ids of several columns are strings"):
         flat(rankmill.convert, one, "run.parquet", query=BOTH, integers=["query"])
     opened = open_input(rankmill.Labels(one, query=BOTH))
     with pytest.raises(UsageError, match="on Spark, one column must hold the query ids"):

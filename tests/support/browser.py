@@ -17,6 +17,54 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FOUND = next(filter(None, map(shutil.which, NAMES)), None)
 
+# Texts whose contrast with what is behind them is below that of WCAG 2.1 AA: 4.5, or 3 if large.
+# What is behind a text of a drawing is that of the page, or of the rectangle that it stands on.
+CONTRAST = """(() => {
+    const parsed = text => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+    const linear = part =>
+        (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    const over = ([r, g, b, a = 1], below) =>
+        [r, g, b].map((one, at) => a * one + (1 - a) * below[at]);
+    const inside = (one, box) => box.left <= one.left + 0.5 && one.right <= box.right + 0.5
+        && box.top <= one.top + 0.5 && one.bottom <= box.bottom + 0.5;
+    const behind = one => {
+        const layers = [];
+        for (let each = one; each; each = each.parentElement) {
+            if (each.tagName === "svg") {
+                const place = one.getBoundingClientRect();
+                const rects = [...each.querySelectorAll("rect")].filter(rect =>
+                    rect.compareDocumentPosition(one) & 4
+                    && inside(place, rect.getBoundingClientRect()));
+                layers.push(...rects.reverse().map(rect => [rect, "fill"]));
+            }
+            layers.push([each, "backgroundColor"]);
+        }
+        return layers.reverse().reduce((below, [each, name]) => {
+            const style = getComputedStyle(each), [r, g, b, a = 1] = parsed(style[name]);
+            const filled = style[name] === "none" ? 0 : name === "fill" ? a * style.opacity : a;
+            return over([r, g, b, filled], below);
+        }, [255, 255, 255]);
+    };
+    const found = {};
+    for (const one of document.querySelectorAll("body *")) {
+        const own = [...one.childNodes].filter(node => node.nodeType === 3 && node.data.trim());
+        const box = one.getBoundingClientRect(), style = getComputedStyle(one);
+        if (!own.length || !box.width || !box.height || style.visibility === "hidden") continue;
+        const below = behind(one), isDrawn = one.namespaceURI.endsWith("svg");
+        const [r, g, b, a = 1] = parsed(isDrawn ? style.fill : style.color);
+        let opacity = 1;
+        for (let each = one; each; each = each.parentElement)
+            opacity *= getComputedStyle(each).opacity;
+        const pair = [over([r, g, b, a * opacity], below), below].map(light).sort((x, y) => y - x);
+        const ratio = (pair[0] + 0.05) / (pair[1] + 0.05), size = parseFloat(style.fontSize);
+        const least = size >= 24 || size >= 18.66 && style.fontWeight >= 700 ? 3 : 4.5;
+        const what = `${one.tagName}.${one.getAttribute("class")} on ${below.map(Math.round)}`;
+        if (ratio < least) found[what] = `${ratio.toFixed(2)} ${own[0].data.trim().slice(0, 40)}`;
+    }
+    return found;
+})()"""
+
 
 class Browser:
     """One tab. `messages` are what the console and the log have said."""

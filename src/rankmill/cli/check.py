@@ -1,10 +1,11 @@
-"""`rankmill check`: tell what is wrong with a submission of a competition."""
+"""`rankmill check`: list what is wrong with a submission of a competition."""
 
 import click
 
 from rankmill.cli import process
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
+from rankmill.cli.output_checks import check_outputs, format_for
 
 _HELP = """Check SUBMISSION strictly against SOLUTION, and exit with 1 if it has a problem.
 
@@ -14,7 +15,7 @@ See 'rankmill docs kaggle'.
 """
 _EXAMPLES = """
 rankmill check sample_submission.csv submission.csv -m map@12
-rankmill check solution.csv submission.csv -m gap --format json
+rankmill check solution.csv submission.csv -m gap -o problems.json
 """
 _EXITS = process.EXIT_CODES.replace("0    done", "0    no problem\n1    a problem was found")
 
@@ -35,11 +36,14 @@ def command(
     query: str | None,
     item: str | None,
     score: str | None,
-    format: str,
+    format: str | None,
+    output: str | None,
 ) -> None:
-    """Check, show what was found, and exit with 1 if that is a problem."""
+    """Check, show or write what was found, and exit with 1 if that is a problem."""
+    check_outputs(output, [solution, submission])
+    chosen = format_for(format, output)
     from rankmill.adapters.kaggle.submission import check
 
     found = check(solution, submission, query, metric, item=item, confidence=score)
-    deliver(found, format, None)
+    deliver(found, chosen, output)
     context.exit(int(bool(found.problems)))

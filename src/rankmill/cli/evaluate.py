@@ -72,7 +72,7 @@ def command(
         write_part(label_source, runs, second, outputs, only_plan, options)
         return
     if part or second:
-        raise UsageError(f"--{'part' if part else 'second'} is for --state FILE: name it")
+        raise UsageError(f"--{'part' if part else 'second'} needs --state FILE: add it")
     check_files(outputs, parsed, len(runs), lambda: outputs.check(inputs))
     per_query = outputs.files["per_query"]
     options |= {"metrics": metrics, "per_query": per_query is not None}
@@ -163,7 +163,7 @@ def _check_curves(curve: str | None, plot: str | None, metrics: Sequence[Metric]
     if plot is not None:
         check_drawn(texts)
     if curve is not None and not cuts_of(texts) and not any(map(has_curve, metrics)):
-        raise UsageError(f"--curve is for {DRAWN}: ask for one (-m)")
+        raise UsageError(f"--curve needs {DRAWN}: add one with -m")
 
 
 def _curves(results: dict[str, Result], curve: str | None, plot: str | None) -> list[Any]:

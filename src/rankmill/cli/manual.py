@@ -24,6 +24,7 @@ TASKS = {
     "Score predictions, and see why a query scores as it does": "start",
     "Find out which of two systems is better": "comparing",
     "Find out whether a ranking of systems holds": "stability",
+    "Find out how many queries a test set needs": "stability",
     "Put a table into a paper": "comparing",
     "Stop a bad model before it ships": "gate",
     "Evaluate every night, keep a history, and send a line to a chat": "nightly",
@@ -68,6 +69,44 @@ PEERS = {
     "Elliot, Cornac": ("rankmill metrics --elsewhere", "metrics"),
 }
 """A tool that a reader comes from -> what to type instead, and the page about it."""
+
+ALIKE = (
+    "quer topic user image",
+    "item document product doc",
+    "repeat duplicate",
+    "moved lost worse",
+    "prediction run system model",
+    "label qrels judgment truth",
+    "submission competition",
+    "rule threshold regression fail stop gate",
+    "tie equal",
+    "your-own own custom",
+    "fuse fusing fusion combine ensemble merge",
+    "vector embedding neighbor",
+    "page report dashboard html",
+    "picture plot figure chart",
+    "cron schedule nightly",
+    "job build pipeline ci",
+    "chat slack alert email",
+    "drift anomaly",
+    "group fair bias parity",
+    "slice segment subgroup cohort",
+    "confidence score probabilit",
+    "differ disagree mismatch",
+    "memory ram",
+    "bucket s3 gcs cloud",
+    "frame pandas polars",
+    "fast slow speed latency",
+    "option setting config yaml",
+    "significan p-value",
+    "sparse dense tensor matrix",
+)
+"""Words that find each other, each the beginning of longer ones."""
+SMALL = (
+    "a an and are as at be between by can do does for from has have how i if in is it its many me "
+    "my not of on or out should than that the their to was what when where which why will with"
+)
+"""Words that say nothing of what is searched, unless there are no others."""
 
 # So many sections fit a screen, with one line each below its place.
 MOST = 10
@@ -137,20 +176,45 @@ def passages(page: str, text: str) -> Iterator[Passage]:
 def search(found: Mapping[str, str], words: Sequence[str], some: bool = False) -> list[Passage]:
     """Return the passages with all words, or with `some` those with the most, best first.
 
-    Words may be the beginnings of longer ones, and plurals find the singular. A heading with a word
-    is worth more than any number of lines that many passages have.
+    Words may be the beginnings of longer ones, plurals find the singular, and words find those that
+    are alike, which are worth half. A heading with a word, or a task of the page, is worth more
+    than any number of lines that many passages have. The search of the site does the same.
     """
-    ways = [re.compile(rf"(?<![^\W_]){re.escape(_stem(word))}", re.I) for word in words]
+    ways = [tuple(re.compile(one, re.I) for one in pair) for pair in ways_of(words)]
     ranked: dict[int, list[tuple[int, Passage]]] = {}
     for name, text in found.items():
-        for one in passages(name, text):
-            held = [way for way in ways if way.search(one.text)]
-            inside = sum(len(way.findall("\n".join(one.lines))) for way in held)
-            above = sum(bool(way.search(f"{name} {one.heading}")) for way in held)
-            ranked.setdefault(len(held), []).append((above * MOST + min(inside, MOST), one))
+        for number, one in enumerate(passages(name, text)):
+            title, lines = title_of(one, number), "\n".join(one.lines)
+            held = [way for way in ways if way[1].search(f"{title}\n{lines}")]
+            above = sum(bool(kind.search(title)) for way in held for kind in way)
+            inside = sum(len(kind.findall(lines)) for way in held for kind in way)
+            ranked.setdefault(len(held), []).append((above * MOST + min(inside, 2 * MOST), one))
     ranked.pop(0, None)
-    most = max(ranked, default=0) if some else len(words)
+    most = max(ranked, default=0) if some else len(ways)
     return [one for _, one in sorted(ranked.get(most, []), key=lambda each: -each[0])]
+
+
+def title_of(one: Passage, number: int) -> str:
+    """What stands above a passage: the first one of a page has the tasks that the page is for."""
+    tasks = [] if number else [task for task, page in TASKS.items() if page == one.page]
+    return " ".join([one.page, one.heading, *tasks])
+
+
+def ways_of(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Return a pattern of each word that says something, and one with all that are alike."""
+    telling = [word for word in words if word.lower() not in SMALL.split()] or words
+    start = r"(?<![^\W_])"
+    return [
+        (start + re.escape(word), f"{start}(?:{'|'.join(map(re.escape, _alike(word)))})")
+        for word in map(_stem, telling)
+    ]
+
+
+def _alike(word: str) -> list[str]:
+    """A word, and those of its groups: it may be a longer form of one of them."""
+    groups = (group.split() for group in ALIKE)
+    found = (of for of in groups if any(word.lower().startswith(one) for one in of))
+    return [word, *(one for of in found for one in of)]
 
 
 def _stem(word: str) -> str:
@@ -161,22 +225,22 @@ def _stem(word: str) -> str:
 def shown(found: Sequence[Passage], words: Sequence[str]) -> str:
     """Return the best passages, each with its page, its heading and its best line."""
     parts = []
+    ways = [re.compile(alike, re.I) for _, alike in ways_of(words)]
     for one in found[:MOST]:
-        best = max(one.lines, key=lambda line: _held(line, words), default="")
-        parts.append(f"{one.page}: {one.heading}\n    {_cut(best, words)}\n")
+        best = max(one.lines, key=lambda line: sum(map(bool, _found(line, ways))), default="")
+        parts.append(f"{one.page}: {one.heading}\n    {_cut(best, ways)}\n")
     if found[MOST:]:
         parts.append(f"and {len(found) - MOST} more; more words find fewer\n")
     return "".join(parts)
 
 
-def _held(line: str, words: Sequence[str]) -> int:
-    return sum(_stem(word).lower() in line.lower() for word in words)
+def _found(line: str, ways: Sequence[re.Pattern[str]]) -> list[re.Match[str] | None]:
+    return [way.search(line) for way in ways]
 
 
-def _cut(line: str, words: Sequence[str]) -> str:
+def _cut(line: str, ways: Sequence[re.Pattern[str]]) -> str:
     """Return the part of a long line that has the first word found in it."""
-    places = [line.lower().find(_stem(word).lower()) for word in words]
-    first = min((place for place in places if place >= 0), default=0)
+    first = min((one.start() for one in _found(line, ways) if one is not None), default=0)
     start = max(0, min(first - WIDTH // 3, len(line) - WIDTH))
     cut, rest = line[start : start + WIDTH], line[start + WIDTH :]
     return f"{'...' if start else ''}{cut}{'...' if rest else ''}"

@@ -108,12 +108,18 @@ def _data(passages: Mapping[str, Sequence[manual.Passage]], titles: Mapping[str,
             titles[name],
             one.heading.replace("`", ""),
             anchor,
+            manual.title_of(one, number),
             "\n".join(one.lines).replace("`", ""),
         ]
         for name, of in passages.items()
-        for one, anchor in zip(of, anchors(of), strict=True)
+        for number, (one, anchor) in enumerate(zip(of, anchors(of), strict=True))
     ]
-    return json.dumps(rows, ensure_ascii=False).replace("<", "\\u003c")
+    data = {
+        "sections": rows,
+        "alike": [group.split() for group in manual.ALIKE],
+        "small": manual.SMALL.split(),
+    }
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _hashed(text: str) -> str:

@@ -120,7 +120,7 @@ def _one_by_one(values: Iterable[Any], spot: Spot) -> Any:
         if kind != first[1]:
             raise InputError(
                 f"{spot(i)} holds {value!r}, {kind}, but {first[0]!r} before it is {first[1]}: "
-                "make all of them integers, or all texts"
+                "make all of them integers, or all strings"
             )
     try:
         try:
@@ -131,8 +131,8 @@ def _one_by_one(values: Iterable[Any], spot: Spot) -> Any:
         bad = next((i for i, one in enumerate(plain) if _is_bad(one)), None)
         where = f"{spot(bad)} holds {plain[bad]!r}" if bad is not None else f"{spot(0)} ff. {error}"
         raise InputError(
-            f"{where}; expected integers that all fit int64, or all uint64, or texts of valid "
-            "Unicode: make them texts"
+            f"{where}; expected integers that all fit int64, or all uint64, or strings of valid "
+            "Unicode: make them strings"
         ) from None
 
 
@@ -154,7 +154,7 @@ def _plain(value: Any, i: int, spot: Spot) -> Any:
     if isinstance(value, (*LISTS, Mapping)):
         hint = " (a dict of columns becomes a table by pyarrow.table)"
     raise InputError(
-        f"{spot(i)} holds {shown(value)}; expected integers or texts as ids and numbers as "
+        f"{spot(i)} holds {shown(value)}; expected integers or strings as ids and numbers as "
         f"confidences or gains{hint}"
     )
 
@@ -198,7 +198,7 @@ def check_kind(array: Any, declared: Any, spot: Spot) -> None:
         found, before = ("a text", "a number") if is_text_type(kind) else ("a number", "a text")
         raise InputError(
             f"{spot(i)} holds {array[i].as_py()!r}, {found}, but the first of this input is "
-            f"{before}: make all of them integers, or all texts"
+            f"{before}: make all of them integers, or all strings"
         )
 
 

@@ -8,7 +8,7 @@ from rankmill.package import install
 from rankmill.show.writers import FORMATS
 
 _LOCAL = "evaluate compare gate report stability explain explain-evaluators"
-_WRITING = "evaluate merge compare gate spark stability explain explain-evaluators history"
+_WRITING = "evaluate merge compare gate spark stability explain explain-evaluators history check"
 _RECORDING = "evaluate merge compare gate spark"
 _gate = partial(Option, on="gate spark", table="")
 _prune = partial(Option, on="prune", short="*")
@@ -45,14 +45,14 @@ OUTPUT = (
         "file decides; without a suffix, it is table. In csv, text that begins with = + - @ "
         "or ' gets a leading ', so a spreadsheet does not read it as a formula.",
         on=_WRITING,
-        short="evaluate merge compare spark stability explain explain-evaluators history",
+        short="evaluate merge compare spark stability explain explain-evaluators history check",
         choices=FORMATS,
     ),
     Option(
         "--format FORMAT",
         "",
         "The format: table, json, csv, markdown or latex.",
-        on="head metrics presets check",
+        on="head metrics presets",
         short="*",
         default="table",
         choices=FORMATS,

@@ -149,7 +149,9 @@ def _with_integers(one: Input, roles: Sequence[str]) -> Input:
         if role not in ("query", "item"):
             raise UsageError(f"integers holds {role!r}; expected 'query', 'item' or both")
         if role == "query" and one.source.key is not None:
-            raise UsageError("query ids of several columns are texts: leave out integers of query")
+            raise UsageError(
+                "query ids of several columns are strings: leave out integers of query"
+            )
         if one.source.text_ids:
             one = with_integer_ids(one, getattr(one.columns, role), pa.int64())
         elif any(map(is_text_type, one.id_types(role))):

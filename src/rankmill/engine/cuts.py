@@ -208,7 +208,7 @@ def check_several(job: Job) -> None:
     if job.cuts is not None and "unpredicted" in job.cuts.derived:
         raise UsageError(
             "by='unpredicted' depends on all systems, which evaluate_runs scores one after the "
-            "other: compare does that"
+            "other: use compare"
         )
 
 
@@ -245,7 +245,7 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[QueryFacts]) -> Non
     names = [*cuts.columns, *(name for one in tables for name in one.columns), *cuts.derived]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(f"two ways to cut are called {twice!r}: rename a column")
+        raise UsageError(f"two kinds of slices are called {twice!r}: rename a column")
     there = next(iter(labels.source.schemas.values())).names
     both = next((name for name in cuts.derived if name in there), None)
     if both is not None:
@@ -301,8 +301,8 @@ def open_cut(
         names = [name for name in schema.names if name not in parts]
         if not names:
             raise InputError(
-                f"{source.name} has no column but the query ids {query!r}; expected one more, by "
-                "which queries are cut into slices"
+                f"{source.name} has no column but the query ids {query!r}; expected another "
+                "one, whose values define slices"
             )
         source = find_facts(source, dict.fromkeys(names, kind))
         columns = Columns(query, query, wide=True, facts=tuple(names))
@@ -318,7 +318,7 @@ def open_cut(
             elif text != is_text_type(schema.field(name).type):
                 raise InputError(
                     f"{source.name}: the query ids in {name!r} are {schema.field(name).type}, but "
-                    f"those of the labels are {'texts' if text else 'integers'}: cast one of them"
+                    f"those of the labels are {'strings' if text else 'integers'}: cast one of them"
                 )
         return Input(source, columns)
     except BaseException:

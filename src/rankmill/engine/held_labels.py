@@ -154,7 +154,7 @@ def check_width(index: LabelIndex, labels: Input, predictions: Input) -> None:
         raise InputError(
             f"{labels.source.name}: query {id_text(index.queries, query)} has the label "
             f"{id_text(items, place)}, but {predictions.source.name} has the columns 0 to "
-            f"{width - 1}: labels are numbers of columns, and name padding such as -1 with "
+            f"{width - 1}: labels must be column numbers; name padding such as -1 with "
             "Labels(..., padding=-1)"
         )
     listed, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]

@@ -125,11 +125,11 @@ def in_memory(state: State) -> State:
 def check_in_parts(job: Job) -> None:
     """Raise UsageError if a job cannot be done in parts."""
     if job.holds_rows:
-        raise UsageError(f"{job.holds_rows} needs all predictions at once: evaluate does that")
+        raise UsageError(f"{job.holds_rows} needs all predictions at once: use evaluate")
     if job.cuts is None:
         return
     if "label_popularity" in job.cuts.derived:
-        raise UsageError("label_popularity needs the labels of all queries: evaluate does that")
+        raise UsageError("label_popularity needs the labels of all queries: use evaluate")
     twice = [metric.text for metric in job.metrics if aggregate_of(metric).passes > 1]
     if twice:
         raise UsageError(

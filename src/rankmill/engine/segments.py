@@ -70,8 +70,8 @@ def check_slices(names: Iterable[str], count: int, most: int = MOST_SLICES) -> N
     """Raise UsageError if there are too many slices."""
     if count > most:
         raise UsageError(
-            f"{' and '.join(names)} has {count:,} values; expected {most:,} at most: cut by "
-            "classes of them, as a column with few values or a table of query ids and classes"
+            f"{' and '.join(names)} has {count:,} values; expected {most:,} at most: "
+            "group them into classes, in a column of the labels or a table of query ids"
         )
 
 

@@ -193,8 +193,8 @@ class State:
         missing = [name for name in self.two_passes if name not in among]
         if missing:
             raise UsageError(
-                f"{', '.join(missing)} needs a second pass: second_pass(state, predictions) "
-                "for every part goes to result()"
+                f"{', '.join(missing)} needs a second pass: give result() what "
+                "second_pass(state, predictions) returns for every part"
             )
         for name in self.two_passes:
             self._check(name, among[name])
@@ -303,8 +303,8 @@ class State:
         differs = self.two_passes[name].difference(among)
         if among.state != self.counted_among(name):
             raise UsageError(
-                f"{name}: the second pass counted among another state: give second_pass the state "
-                "that result() is asked of, that of all parts merged"
+                f"{name}: the second pass used another state: give second_pass the merged state of "
+                "all parts, whose result() you ask for"
             )
         if differs:
             raise UsageError(

@@ -158,8 +158,8 @@ def _merged_counts(counted: Sequence[tuple[str, str, str, Among]]) -> dict[str, 
         missing = [f"{n}/{of}" for n in range(1, of + 1) if Share(n, of) not in shares]
         if missing:
             raise UsageError(
-                f"the second pass of part {', '.join(missing[:10])} is missing: make it as "
-                "that of the other parts, and merge all"
+                f"the second pass of part {', '.join(missing[:10])} is missing: make it "
+                "like that of the other parts, and merge all"
             )
     return {metric: among for metric, (_, among) in found.items()}
 

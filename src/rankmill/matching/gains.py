@@ -84,7 +84,7 @@ def worth(gains: np.ndarray, gain_function: str) -> np.ndarray:
         gain = _text(float(gains[unknown.argmax()]))
         raise InputError(
             f"a gain is {gain}, which gain_function {gain_function!r} does not name: add "
-            f"{gain}=..., and so every gain above 0"
+            f"{gain}=..., and likewise all other gains above 0"
         )
     return np.where(gains > 0, values[place], np.sign(gains))
 
@@ -112,8 +112,8 @@ def least_gain(rel: float, gain_function: str) -> float:
     if below:
         raise UsageError(
             f"rel {rel:g} has no meaning under gain_function {gain_function!r}, where gain "
-            f"{below[0]:g} is worth as much as a relevant one: ask for metrics with rel apart, "
-            "without the map"
+            f"{below[0]:g} is worth as much as a relevant one: evaluate metrics with rel "
+            "separately, without the map"
         )
     return least
 

@@ -52,7 +52,7 @@ def read_summary(text: str, metric: str) -> str:
         return found[1] + number_text(float(found[2]))
     if name == "baseline":
         raise UsageError(
-            f"{metric!r} compares the lists of two systems, which only compare does, on one machine"
+            f"{metric!r} compares the lists of two systems: use compare, on one machine"
         )
     there = "; ".join(f"{one}, {what}" for one, what in SUMMARIES.items())
     raise UsageError(f"{metric!r} has no summary {text!r}: there are {there}")

@@ -149,7 +149,7 @@ def _opened(session: Any, value: Any, metrics: Sequence[str]) -> Baseline:
     if known is None or known.kind == "predictions":
         raise UsageError(
             f"baseline is a {type(value).__name__}; expected a DataFrame of predictions or of "
-            "values by query, a Result, its JSON file, or a run of a history"
+            "per-query values, a Result, its JSON file, or a run of a history"
         )
     return known
 

@@ -114,56 +114,80 @@ def test_pairs_of_several_labels_and_other_semantics() -> None:
 
 TRUTH = {"0012": "x y", "b": "q", "c": "z"}
 RIGHT = {"0012": "x", "b": "q r", "c": "w"}
-# What a submission is -> its problems: kind, row, found, expected.
-WRONG: dict[str, tuple[pd.DataFrame, list[tuple[str, str, str, str]]]] = {
-    "a row lacks": (frame({"0012": "x", "b": "q"}), [("row missing", "", "", "'c'")]),
+Told = tuple[str, int | None, str | None, tuple[str, ...], tuple[str, ...], int, int | None]
+
+
+def wrong(
+    problem: str,
+    row: int | None,
+    id: str | None,
+    found: str = "",
+    expected: str = "",
+    total: int = 1,
+    first: int | None = None,
+) -> Told:
+    """What a check says, with texts of words for what was found and what was expected."""
+    return problem, row, id, tuple(found.split()), tuple(expected.split()), total, first
+
+
+# What a submission is -> its problems.
+WRONG: dict[str, tuple[pd.DataFrame, list[Told]]] = {
+    "a row lacks": (
+        frame({"0012": "x", "b": "q"}),
+        [wrong("row missing", None, None, "", "c")],
+    ),
     "lost zeros": (
         frame({"12": "x", "b": "q", "c": "w"}),
-        [("id changed", "row 0", "'12'", "'0012'")],
+        [wrong("id changed", 0, "12", "12", "0012")],
     ),
     "floats": (
         frame({"12.0": "x", "b": "q", "c": "w"}),
-        [("id changed", "row 0", "'12.0'", "'0012'")],
+        [wrong("id changed", 0, "12.0", "12.0", "0012")],
     ),
     "doubled": (
         pd.DataFrame({"id": ["0012", "b", "c", "b"], "predictions": ["x", "q", "w", "r"]}),
-        [("id repeated", "row 3", "'b', as row 1", "")],
+        [wrong("id repeated", 3, "b", "b", first=1)],
     ),
-    "unknown": (frame(RIGHT | {"d": "x"}), [("id unknown", "row 3", "'d'", "")]),
+    "unknown": (frame(RIGHT | {"d": "x"}), [wrong("id unknown", 3, "d", "d")]),
     "no id": (
         pd.DataFrame({"id": ["0012", None, "b", "c"], "predictions": ["x"] * 4}),
-        [("id missing", "row 1", "", "")],
+        [wrong("id missing", 1, None)],
     ),
-    "empty": (frame(RIGHT | {"b": " "}), [("no prediction", "row 1", "", "")]),
+    "empty": (frame(RIGHT | {"b": " "}), [wrong("no prediction", 1, "b")]),
     "too many": (
         frame(RIGHT | {"b": "a b c d e f"}),
-        [("too many predictions", "row 1", "6, not 5 at most", "")],
+        [wrong("too many predictions", 1, "b", total=6)],
     ),
     "repeats": (
         frame(RIGHT | {"b": "q r q q"}),
-        [("repeated prediction", "row 1", "'q'", "")] * 2,
+        [wrong("repeated prediction", 1, "b", "q q", total=2)],
     ),
     "columns": (
         frame(RIGHT, "Predictions"),
         [
-            ("column missing", "", "no 'predictions' among 'id', 'Predictions'", "predictions"),
-            ("column unknown", "", "'Predictions'", ""),
+            wrong("column missing", None, None, "id Predictions", "predictions"),
+            wrong("column unknown", None, None, "Predictions"),
         ],
     ),
+    "commas": (
+        frame(RIGHT | {"b": "q,r,x"}),
+        [wrong("other separator", 1, "b", "q,r,x")],
+    ),
+    "list": (
+        frame(RIGHT | {"b": "['q', 'r']"}),
+        [wrong("other separator", 1, "b", "['q', 'r']", total=2)],
+    ),
     "index": (
-        frame(RIGHT).assign(**{"Unnamed: 0": [0, 1, 2]}),
-        [("column unknown", "", "'Unnamed: 0'", "")],
+        frame(RIGHT).assign(unnamed=[0, 1, 2]),
+        [wrong("column unknown", None, None, "unnamed")],
     ),
 }
 PAIRS = {
-    "odd": ("x 0.5 y", [("broken pair", "row 1", "", "")]),
-    "text": ("x high", [("no confidence", "row 1", "'high'", "")]),
-    "nan": (
-        "x nan y -inf",
-        [("no confidence", "row 1", f"'{one}'", "") for one in ("nan", "-inf")],
-    ),
-    "underscore": ("x 1_0", [("no confidence", "row 1", "'1_0'", "")]),
-    "items": ("x 0.5 x 0.25", [("repeated prediction", "row 1", "'x'", "")]),
+    "odd": ("x 0.5 y", [wrong("broken pair", 1, "b")]),
+    "text": ("x high", [wrong("no confidence", 1, "b", "high")]),
+    "nan": ("x nan y -inf", [wrong("no confidence", 1, "b", "nan -inf", total=2)]),
+    "underscore": ("x 1_0", [wrong("no confidence", 1, "b", "1_0")]),
+    "items": ("x 0.5 x 0.25", [wrong("repeated prediction", 1, "b", "x")]),
 }
 
 
@@ -185,10 +209,11 @@ def test_each_problem_of_pairs_is_found(name: str) -> None:
 def test_all_problems_have_a_case_and_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "u.csv").write_text("id,predictions\n0012,x,y\n")
     found = check(frame(TRUTH), tmp_path / "u.csv").problems
-    assert "line 2" in found[0].found
+    assert "line 2" in found[0].found[0]
     cases = [problems for _, problems in [*WRONG.values(), *PAIRS.values()]]
     kinds = {one[0] for problems in cases for one in problems}
-    assert kinds | {found[0].problem, "item changed"} == {*PROBLEMS}  # the last is below
+    below = {"item changed", "id changed in solution", "item changed in solution"}
+    assert kinds | {found[0].problem} | below == {*PROBLEMS}
     assert all(one.remedy for one in found)
 
 
@@ -196,20 +221,112 @@ def test_items_that_lost_their_zeros_are_found_and_scored() -> None:
     truth = frame({"a": "007 08", "b": "9", "c": "1"})
     mine = frame({"a": "7 x 8", "b": "9.0 007", "c": "01 1"})
     assert list(map(tuple, check(truth, mine).problems)) == [
-        ("item changed", "row 0", "'7'", "'007'"),
-        ("item changed", "row 1", "'9.0'", "'9'"),
-        ("item changed", "row 2", "'01'", "'1'"),
+        wrong("item changed", 0, "a", "7 8", "007 08", total=2),
+        wrong("item changed", 1, "b", "9.0", "9"),
+        wrong("item changed", 2, "c", "01", "1"),
     ]
     # An error would show which items are labels.
     assert score(truth, mine, "id") == pytest.approx(0.5 / 3)
     assert not check(frame({"a": "7 007"}), frame({"a": "7 07x 007"})).problems
     pairs = check(truth, frame({"a": "8 0.5", "b": "9 1", "c": "1 1"}), metric="gap").problems
-    assert list(map(tuple, pairs)) == [("item changed", "row 0", "'8'", "'08'")]
+    assert list(map(tuple, pairs)) == [wrong("item changed", 0, "a", "8", "08")]
+
+
+def test_a_list_names_the_first_few_items_and_says_how_many() -> None:
+    padded = [f"{item:03}" for item in range(1, 8)]
+    bare = " ".join(str(int(item)) for item in padded)
+    found = check(frame({"a": " ".join(padded)}), frame({"a": bare}), metric="map@12")
+    assert list(map(tuple, found.problems)) == [
+        wrong("item changed", 0, "a", "1 2 3", "001 002 003", total=7)
+    ]
+    assert "'1', '2', '3' and 4 more" in repr(found)
+    (told,) = found.to_dict()["problems"]
+    assert told["text"] == (
+        "row 0: item changed: '1', '2', '3' and 4 more; the solution has '001', '002', '003': "
+        "keep items as text: read with dtype=str, and save with no spreadsheet"
+    )
+
+
+# ------------------------------------------------------------------ who lost the zeros
+
+
+def lost(solution: list[str], submission: list[str], at: str = "id") -> str:
+    """The side that a check says lost the zeros of ids, or of the items of a single list."""
+    if at == "id":
+        found = check(frame(dict.fromkeys(solution, "x")), frame(dict.fromkeys(submission, "x")))
+    else:
+        found = check(frame({"q": " ".join(solution)}), frame({"q": " ".join(submission)}))
+    kinds = {one.problem for one in found.problems if one.problem.startswith(f"{at} changed")}
+    (kind,) = kinds or {f"{at} changed neither"}
+    return kind.removeprefix(f"{at} changed").strip().removeprefix("in ") or "submission"
+
+
+@pytest.mark.parametrize("at", ["id", "item"])
+@pytest.mark.parametrize(
+    ("solution", "submission", "side"),
+    [
+        ("0012 0345", "12 345", "submission"),
+        ("12 345", "0012 0345", "solution"),
+        ("12 6789", "0012 6789", "solution"),  # no zero to lose
+        ("12.0 13.0", "12 13", "solution"),
+        ("12.0 13.0", "0012 0013", "solution"),
+        ("12 13", "12.0 13.0", "submission"),
+        ("12 a7", "0012 a7", "solution"),
+        ("0012 13", "12 0013", "submission"),  # both: what it lost comes first
+        ("5 12 678", "5 012 678", "submission"),  # it added a zero, as 5 has none
+        ("1 2 30", "01 002 30", "submission"),  # it added zeros, in two widths
+        ("12 13", "12 13", "neither"),
+    ],
+)
+def test_the_side_that_lost_zeros_is_named(
+    solution: str, submission: str, side: str, at: str
+) -> None:
+    assert lost(solution.split(), submission.split(), at) == side
+
+
+@given(st.lists(st.integers(0, 9999), min_size=2, max_size=30, unique=True))
+def test_a_column_that_became_numbers_is_told_from_either_side(numbers: list[int]) -> None:
+    bare, padded = list(map(str, numbers)), [f"{one:04}" for one in numbers]
+    differ = any(one < 1000 for one in numbers)
+    assert lost(bare, padded) == ("solution" if differ else "neither")
+    assert lost(padded, bare) == ("submission" if differ else "neither")
+
+
+def test_the_host_sees_that_the_solution_lost_zeros() -> None:
+    solution = pd.DataFrame({"id": [12, 13], "predictions": ["x", "y"]})
+    submission = frame({"0012": "x", "0013": "y"})
+    with pytest.raises(InputError, match="the solution, not the submission") as error:
+        score(solution, submission, "id")
+    assert not isinstance(error.value, ParticipantVisibleError)
+    assert "'0012'" in str(error.value)
+    # Participants see neither side of items, so the score stands.
+    solution = pd.DataFrame({"id": ["a", "b"], "predictions": [7, 8]})
+    with pytest.warns(RuntimeWarning, match="solution lost leading zeros .* in items of 2 rows"):
+        assert score(solution, frame({"a": "007", "b": "008"}), "id") == 0
+
+
+def test_a_long_text_is_cut_where_people_read_it() -> None:
+    whole = ",".join(f"{number:010}" for number in range(9))
+    found = check(frame({"a": "x"}), frame({"a": whole}))
+    assert found.problems[0].found == (whole,)
+    assert f"{whole[:37]}..." in repr(found)
+    assert whole[:38] not in repr(found)
+
+
+def test_many_problems_are_counted_by_kind() -> None:
+    bare = frame({str(number): "x,y" for number in range(10, 70)})
+    shown = repr(check(frame({f"{number:04}": "x" for number in range(10, 70)}), bare))
+    assert "120 problems in 60 rows" in shown
+    assert shown.endswith(
+        "and 70 more, which JSON and CSV have; in all: 60 id changed, 60 other separator"
+    )
 
 
 def test_a_right_submission_has_no_problem() -> None:
     assert not check(frame(TRUTH), frame(RIGHT | {"b": "a b c d e"})).problems
     assert not check(frame({7: "1", 8: "2"}), frame({"8": "2", "7": 1})).problems
+    # What an item of the solution has is no separator.
+    assert not check(frame({"a": "x,1 y|2"}), frame({"a": "x,2 y|1"})).problems
     # pandas makes floats of a column of which a cell is empty
     assert score(frame({1: 5, 2: None}), frame({1: 5, 2: 6}), "id", "map@1") == 0.5
 
@@ -252,7 +369,10 @@ def test_participants_see_no_solution(name: str) -> None:
         (frame(RIGHT)["predictions"], "no 'id' among 'query', 'items'"),
         (frame(RIGHT)[["id", "predictions", "predictions"]], "several columns 'predictions'"),
         (pd.DataFrame({"id": pd.Series(["\ud800"], dtype=object)}), "is not Unicode text"),
-        (frame(RIGHT).assign(predictions=[["x"], ["q"], []]), "expected text"),
+        (
+            frame(RIGHT).assign(predictions=[["x"], ["q"], []]),
+            "predictions: column 'predictions' holds large_list",
+        ),
     ],
 )
 def test_whatever_is_submitted_the_participant_is_told(submission: Any, told: str) -> None:
@@ -308,11 +428,32 @@ def test_kaggles_own_error_is_raised_where_there_is_one() -> None:
 def test_the_command_tells_all_and_ends_with_1(run: Any, tmp_path: Path) -> None:
     truth, mine = tmp_path / "solution.csv", tmp_path / "mine.csv"
     truth.write_text("id,predictions,Usage\n0012,x y,Public\nb,q,Private\n")
-    mine.write_text('id,predictions\n12,"x, y"\nb,q\n')
+    mine.write_text('id,predictions\n12,"x y"\nb,q\n')
     code, shown, error = run("check", truth, mine, "-m", "map@5", "--format", "json")
     assert (code, error) == (1, "")
-    (problem,) = json.loads(shown)["problems"]
-    assert (problem["problem"], problem["row"]) == ("id changed", "line 2")
+    told = json.loads(shown)
+    assert told["problems"] == [
+        {
+            "problem": "id changed",
+            "row": 2,
+            "id": "12",
+            "found": ["12"],
+            "expected": ["0012"],
+            "total": 1,
+            "first": None,
+            "text": "line 2: id changed: '12'; the solution has '0012': keep ids as text: read "
+            "with dtype=str, and save with no spreadsheet",
+        }
+    ]
+    assert (told["rows"], told["unit"], told["cutoff"]) == (2, "line", 5)
+    assert run("check", truth, mine, "-m", "map@5", "-o", tmp_path / "found.json") == (1, "", "")
+    assert json.loads((tmp_path / "found.json").read_text()) == told
+    assert run("check", truth, mine, "-m", "map@5", "-o", tmp_path / "found.csv")[0] == 1
+    (row,) = pd.read_csv(tmp_path / "found.csv", dtype=str).to_dict("records")
+    assert (row["row"], row["id"], row["expected"]) == ("2", "12", "0012")
+    for output in (truth, mine):
+        code, _, error = run("check", truth, mine, "-m", "map@5", "-o", output)
+        assert (code, "it is one of the inputs" in error) == (2, True)
     mine.write_text("id,predictions\n0012,x\nb,q\n")
     code, shown, error = run("check", truth, mine, "-m", "map@5")
     assert (code, shown, error) == (0, "0 problems in 2 rows\n", "")
@@ -333,3 +474,11 @@ def test_files_and_frames_have_the_same_score(tmp_path: Path) -> None:
         frame(TRUTH), frame(RIGHT), "id"
     )
     assert math.isclose(score(frame(TRUTH), frame(RIGHT), "id"), 0.5)
+
+
+def test_a_submission_in_another_format_is_named_with_what_was_expected(tmp_path: Path) -> None:
+    table = pd.DataFrame({"id": ["0012"], "predictions": [["x", "y"]]})
+    table.to_parquet(tmp_path / "mine.parquet")
+    (problem,) = check(frame(TRUTH), tmp_path / "mine.parquet").problems
+    assert "mine.parquet: column 'predictions' holds list" in problem.found[0]
+    assert problem.found[0].endswith("expected text, with items separated by spaces as in a CSV")

@@ -229,7 +229,7 @@ def test_the_slices_that_lost_most():
     assert {one.looked_at for one in found.losses} == {4 + 3 + 12 + 1}
     worst = found.losses[0].difference
     assert worst.tests["t"].corrected_p == pytest.approx(min(1, worst.tests["t"].p * 20), rel=0.2)
-    with pytest.raises(rankmill.UsageError, match="worst_slices needs a way to cut"):
+    with pytest.raises(rankmill.UsageError, match="worst_slices needs slices"):
         rankmill.compare(labels, runs, "map@3", worst_slices=4)
 
 
@@ -307,7 +307,7 @@ def test_more_slices_than_anybody_reads_are_told() -> None:
         ("", "by holds an empty name"),
         ("items", "column 'items' holds list"),
         ("many", "many has 1,500 values; expected 1,000 at most"),
-        (["country", pa.table({"query": [1], "country": ["x"]})], "two ways to cut are called"),
+        (["country", pa.table({"query": [1], "country": ["x"]})], "two kinds of slices are called"),
         ("label_count", "has a column 'label_count', which is also what rankmill calls"),
         (pa.table({"query": ["a"], "x": [1]}), "the query ids in 'query' are string, but those"),
         (pa.table({"x": [1], "y": [2]}), "expected one with query ids: call it 'query'"),

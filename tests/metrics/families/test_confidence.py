@@ -360,7 +360,7 @@ def test_no_curve(tmp_path: Path, run_cli: Any) -> None:
         result.curve("auprc", rows=0)
     refused = run_cli("evaluate", "l", "p", "-m", "map", "--curve", tmp_path / "c.csv")
     assert refused.exit_code == 2
-    assert "--curve is for a metric at several cutoffs" in refused.stderr
+    assert "--curve needs a metric at several cutoffs" in refused.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -324,7 +324,7 @@ def test_values_of_queries_as_text_are_no_baseline(dumps, written, suffix):
     write_table(path, rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query)
     with pytest.raises(UsageError, match=r"does not show how they were counted: .*\.arrow"):
         word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
-    with pytest.raises(InputError, match="values of queries, which are a baseline for 'rankmill g"):
+    with pytest.raises(InputError, match="per-query values, which are a baseline for 'rankmill g"):
         rankmill.evaluate(dumps["labels"], path, "map")
 
 
@@ -373,7 +373,7 @@ def test_a_result_is_judged_by_its_numbers(dumps, tmp_path):
     for given, message in [
         ((dumps["labels"], new, "map@10 > 0"), "labels: a Result is judged"),
         ((None, new, "map@5 > 0"), r"rule for map@5, but the Result has map@10, gap"),
-        ((None, new, "map@10[country=*] > 0"), "need the values of queries"),
+        ((None, new, "map@10[country=*] > 0"), "need per-query values"),
         ((None, new, "labels_age < 1d"), "a Result has no age"),
     ]:
         with pytest.raises(rankmill.UsageError, match=message):
@@ -467,7 +467,7 @@ def test_a_baseline_needs_the_metrics_that_drop_and_no_others(dumps, written, tm
 
 def test_a_rule_that_a_baseline_never_decides_is_refused(dumps, written):
     rule = "map@5[country=*] drop <= 3%"
-    with pytest.raises(rankmill.UsageError, match=r"needs the values of queries: give"):
+    with pytest.raises(rankmill.UsageError, match=r"needs per-query values: give"):
         word(dumps, "italy", rule, baseline=str(written / "result.json"))
     rule = "gap drop <= 3% confidence 0.95"
     for name in ("result.json", "queries.parquet"):
@@ -503,7 +503,7 @@ def test_values_of_other_queries_are_no_baseline(dumps, written):
     [
         ("map@5", "is not understood; expected one such as map@12 >= 0.08"),
         ("map@5 drop >= 1%", "a drop has an upper limit"),
-        ("mapp@5 >= 0", "'mapp@5' is not a metric, a count"),
+        ("mapp@5 >= 0", "'mapp@5' is neither a metric, nor a count"),
         ("querys <= 1", "did you mean 'queries'"),
         ("queries drop <= 1%", "only metrics drop"),
         ("map@5 change <= 1%", "only counts have a change"),

@@ -169,8 +169,8 @@ def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
     ("found", "tags", "told"),
     [
         (3, {}, "a int cannot be recorded"),
-        (made(), {"a": 1}, "expected two texts"),
-        (made(), {"": "x"}, "expected two texts"),
+        (made(), {"a": 1}, "expected two strings"),
+        (made(), {"": "x"}, "expected two strings"),
     ],
 )
 def test_what_cannot_be_recorded(found: Any, tags: Any, told: str, tmp_path: Path) -> None:

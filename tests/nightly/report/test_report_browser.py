@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 import rankmill
-from browser import FOUND, Browser, browser
+from browser import CONTRAST, FOUND, Browser, browser
 from flat import flat
 from page_data import HOSTILE, data
 from rankmill.analysis.compare.view.details import evaluate_in_detail
 from rankmill.nightly.gate.gate import gate
 from rankmill.nightly.report import lists_of, page
+from rankmill.nightly.report.pages import leaderboard_page
 
 pytestmark = pytest.mark.skipif(FOUND is None, reason="no Chromium to look at pages with")
 
@@ -85,6 +86,7 @@ def test_a_page_fits_and_asks_for_nothing(
     assert tab.value("document.documentElement.scrollWidth <= innerWidth")
     assert tab.value(BEYOND) == []
     assert tab.value(SCROLLED) == []
+    assert tab.value(CONTRAST) == {}
     assert tab.messages == []
     assert tab.requests == [pages[name].as_uri()]
     assert tab.value("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
@@ -93,6 +95,31 @@ def test_a_page_fits_and_asks_for_nothing(
     if AXE:
         tab.value(Path(AXE).read_text("utf-8") + ";0")
         assert tab.value(VIOLATIONS) == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_page_of_pairs_can_be_read(dark: bool, tab: Browser, tmp_path: Path) -> None:
+    made = data()
+    runs = {"old": made["old"], "new": made["new"]}
+    found = rankmill.compare(made["labels"], runs, "map@5,hit@1", by=["group"], all_pairs=True)
+    (tmp_path / "board.html").write_text(leaderboard_page(found), "utf-8")
+    tab.open(tmp_path / "board.html", 390, dark=dark)
+    assert tab.value(BEYOND) == []
+    assert tab.value(CONTRAST) == {}
+    # Both kinds of text are looked at: a soft one, and one of a drawing.
+    tab.open(_drawing(tmp_path, "#8a8a8a"), 390)
+    assert len(tab.value(CONTRAST)) == 2
+    tab.open(_drawing(tmp_path, "#666666"), 390)
+    assert tab.value(CONTRAST) == {}
+
+
+def _drawing(folder: Path, color: str) -> Path:
+    """A page with two texts of a color, one of which stands on a dark rectangle on white."""
+    text = f"""<p style="color: {color}">one</p><svg width="200" height="100">
+        <rect width="200" height="100" fill="white"/><rect width="9" height="9" fill="black"/>
+        <text x="20" y="50" fill="{color}">two</text></svg>"""
+    (folder / "drawing.html").write_text(text, "utf-8")
+    return folder / "drawing.html"
 
 
 def test_a_script_in_a_page_would_be_refused(

@@ -1,6 +1,7 @@
 """Score and check submissions of a competition, as a metric notebook of Kaggle does."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -95,9 +96,14 @@ def score(
         If the submission is wrong. The message quotes only the submission and names of columns.
         It is Kaggle's class of this name where that can be imported.
     InputError
-        If the solution is wrong.
+        If the solution is wrong, also if its ids lost leading zeros that the submission has.
     UsageError
         If the metric does not exist.
+
+    Warns
+    -----
+    RuntimeWarning
+        If items of the solution lost leading zeros, which the score counts as wrong.
 
     Examples
     --------
@@ -109,6 +115,7 @@ def score(
     """
     asked = _one_metric(metric)
     sheets = _read(solution, submission, row_id_column_name, asked, item, confidence)
+    _check_solution(sheets.found)
     fatal = [one for one in sheets.found.problems if one.problem not in SCORED]
     if fatal:
         raise ParticipantVisibleError(sheets.found.public(fatal))
@@ -150,14 +157,37 @@ def check(
     >>> solution = pd.DataFrame({"id": ["007", "008"], "predictions": ["a", "b"]})
     >>> submission = pd.DataFrame({"id": [7, 9], "predictions": ["a a", "b"]})
     >>> for one in check(solution, submission).problems:
-    ...     print(f"{one.problem}: {one.row or one.expected} {one.found}".strip())
-    id changed: row 0 '7'
-    id unknown: row 1 '9'
-    repeated prediction: row 0 'a'
-    row missing: '008'
+    ...     print(one.problem, one.row, one.found, one.expected)
+    id changed 0 ('7',) ('007',)
+    id unknown 1 ('9',) ()
+    repeated prediction 0 ('a',) ()
+    row missing None () ('008',)
     """
     asked = _one_metric(metric)
     return _read(solution, submission, row_id_column_name, asked, item, confidence).found
+
+
+def _check_solution(found: SubmissionCheck) -> None:
+    """Raise InputError if the solution lost zeros of ids; warn if of items, as no error may show.
+
+    Participants see neither. An error about items would show them which ones are labels.
+    """
+    ids = [one for one in found.problems if one.problem == "id changed in solution"]
+    if ids:
+        one = ids[0]
+        raise InputError(
+            f"the solution, not the submission, lost leading zeros or got .0 in {len(ids)} ids: it "
+            f"has {one.expected[0]!r}, and the submission {one.found[0]!r}: {one.remedy}"
+        )
+    items = [one for one in found.problems if one.problem == "item changed in solution"]
+    if items:
+        warnings.warn(
+            f"the solution lost leading zeros or got .0 in items of {len(items)} rows: it has "
+            f"{items[0].expected[0]!r}, and the submission {items[0].found[0]!r}, which counts as "
+            f"wrong: {items[0].remedy}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _one_metric(text: str) -> Metric:
@@ -183,7 +213,10 @@ def _read(
     id, item = _columns_of(list(held.columns), id, item, confidence)
     coded = pc.dictionary_encode(held.columns[id])
     if coded.null_count:
-        raise InputError(f"{coded.null_count} ids of the solution in {id!r} are empty")
+        raise InputError(
+            f"{coded.null_count} rows of the solution have no id in {id!r}: fill them in, or drop "
+            "the rows"
+        )
     ids, codes = coded.dictionary, numbers_of(coded.indices)
     labels = by_id(codes, ids, split_cells(held.columns[item], False), None, False)
     try:
@@ -195,16 +228,19 @@ def _read(
             theirs = isinstance(error, InputError) or hasattr(submission, "columns")
         if not theirs:
             raise
-        return Sheets(None, None, SubmissionCheck(0, (Problem("not readable", "", str(error)),)))
+        return Sheets(
+            None, None, SubmissionCheck(0, (Problem("not readable", found=(str(error),)),))
+        )
     wanted = [id, item] if confidence is None else [id, item, confidence]
     problems = column_problems(cells.columns, wanted)
-    if any(one.problem == "column missing" for one in problems):
-        return Sheets(None, None, SubmissionCheck(len(cells.rows), tuple(problems)))
-    items = pc.unique(labels["items"].combine_chunks().flatten())
-    predictions = _add_rows(problems, cells, wanted, ids, items, metric)
+    predictions = None
+    if not any(one.problem == "column missing" for one in problems):
+        items = pc.unique(labels["items"].combine_chunks().flatten())
+        predictions = _add_rows(problems, cells, wanted, ids, items, metric)
     kinds = list(PROBLEMS)
     problems.sort(key=lambda one: kinds.index(one.problem))
-    return Sheets(labels, predictions, SubmissionCheck(len(cells.rows), tuple(problems)))
+    found = SubmissionCheck(len(cells.rows), tuple(problems), cells.unit, metric.k)
+    return Sheets(labels, predictions, found)
 
 
 def _columns_of(
@@ -244,12 +280,12 @@ def _add_rows(
         listed = split_cells(column, of_scores)
     if not (of_scores and not long):  # an image without a landmark has none
         for i in np.flatnonzero(numbers_of(pc.is_null(column).cast("uint8"))).tolist():
-            problems.append(Problem("no prediction", f"{cells.unit} {cells.rows[i]}"))
+            problems.append(Problem("no prediction", int(cells.rows[i]), ids[i].as_py()))
     scores = None if listed.scores is None else numbers_in(listed.scores)
     coded = pc.dictionary_encode(ids)
     own = numbers_of(pc.fill_null(coded.indices, len(coded.dictionary))).astype(np.int64)
     group = own[listed.rows] if long else listed.rows
-    problems += list_problems(cells, listed, group, scores, metric.k, items_there)
+    problems += list_problems(cells, ids, listed, group, scores, metric.k, items_there)
     if not {one.problem for one in problems} <= {*SCORED}:
         return None
     return by_id(own, coded.dictionary, listed, scores, long)

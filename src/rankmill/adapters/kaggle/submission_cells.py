@@ -56,7 +56,12 @@ def read_cells(value: Any, role: Any) -> Cells:
             source = source.with_types(dict.fromkeys(names, TEXT))
         pieces = [block for piece in source.pieces(names) for block in piece]
         batches = [block if isinstance(block, Batch) else block() for block in pieces]
-    columns = {name: [_text(batch.data.column(name), name) for batch in batches] for name in names}
+    columns = {
+        name: [
+            _text(batch.data.column(name), f"{source.name}: column {name!r}") for batch in batches
+        ]
+        for name in names
+    }
     rows = [np.empty(0, np.int64)]
     for data, place in batches:
         rows.append(np.arange(len(data)) + place.first if place.lines is None else place.lines)
@@ -71,7 +76,7 @@ def _as_text(cell: Any) -> Any:
     return str(cell) if isinstance(cell, int) else cell
 
 
-def _text(column: Any, name: str) -> Any:
+def _text(column: Any, what: str) -> Any:
     """A column as text. pandas makes floats of integers where one is missing: they go back."""
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
@@ -80,7 +85,9 @@ def _text(column: Any, name: str) -> Any:
     try:
         texts = pc.utf8_trim_whitespace(column.cast(TEXT))
     except (pa.ArrowException, NotImplementedError):
-        raise InputError(f"column {name!r} holds {column.type}; expected text") from None
+        raise InputError(
+            f"{what} holds {column.type}; expected text, with items separated by spaces as in a CSV"
+        ) from None
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, TEXT), texts)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,46 +24,65 @@ PROBLEMS = {
     "column unknown": "leave it out; pandas adds its index as a column unless index=False",
     "id missing": "write the id, or leave the row out",
     "id changed": "keep ids as text: read with dtype=str, and save with no spreadsheet",
+    "id changed in solution": "write the solution again, with ids read with dtype=str",
     "id unknown": "leave the row out, or fix its id",
     "id repeated": "write one row for each id",
     "no prediction": "predict something",
     "broken pair": "write pairs, an item and its confidence",
     "no confidence": "write a finite number",
+    "other separator": "separate items by spaces, without commas, brackets and quotes",
     "item changed": "keep items as text: read with dtype=str, and save with no spreadsheet",
+    "item changed in solution": "write the solution again, with items read with dtype=str",
     "repeated prediction": "write an item once: a repeat counts as wrong",
     "too many predictions": "leave out those after the cutoff, which do not count",
     "row missing": "add a row for each id of the solution",
 }
 """What may be wrong -> what to do about it. All of one kind stand together, in this order."""
 
-SCORED = ("item changed", "repeated prediction", "too many predictions")
+SCORED = (
+    *("other separator", "item changed", "item changed in solution"),
+    *("repeated prediction", "too many predictions"),
+)
 """Problems that the formula of a metric has an answer to, so that they do not stop a score.
 
 A message about an item that changed would say which items are labels, too.
 """
 
 _SHOWN = 50
+_FEW = 3  # so many items of a row are named
+_LONG = 40  # so many characters of each are shown
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong.
+    """One thing that is wrong: in a row, or in the whole table.
 
     Attributes
     ----------
     problem : str
         One of `PROBLEMS`.
-    row : str
-        Where it stands, as "line 3" of a file of text or "row 1" of a frame; "" for a whole table.
-    found : str
-        What the submission holds there.
-    expected : str
-        What the solution has, where it says so. Participants of a competition must not see it.
+    row : int, optional
+        The line of a file of text, or the row of a table, counted from 0; None for a whole table.
+    id : str, optional
+        The id in this row.
+    found : tuple of str
+        The first few ids, items, confidences or columns that are wrong; the message of an error
+        where the submission is not readable.
+    expected : tuple of str
+        What the solution has instead of each, where it says so. Participants of a competition must
+        not see it.
+    total : int
+        How many are wrong in this row; the length of a list with too many predictions.
+    first : int, optional
+        The first row with a repeated id.
     """
 
     problem: str
-    row: str = ""
-    found: str = ""
-    expected: str = ""
+    row: int | None = None
+    id: str | None = None
+    found: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
+    total: int = 1
+    first: int | None = None
 
     @property
     def remedy(self) -> str:
@@ -71,32 +92,71 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SubmissionCheck(Answer):
-    """What a strict check of a submission of so many rows found: by kind, and each kind by row."""
+    """What a strict check of a submission of so many rows found: by kind, and each kind by row.
+
+    `unit` is what rows are counted in, "line" or "row", and `cutoff` is that of the metric.
+    """
 
     rows: int
     problems: tuple[Problem, ...]
+    unit: str = "row"
+    cutoff: int | None = None
 
     def public(self, problems: Sequence[Problem]) -> str:
         """Return a text about problems without what only the solution says."""
         told = []
         for kind, count in Counter(one.problem for one in problems).items():
             some = [one for one in problems if one.problem == kind][:3]
-            places = ", ".join(": ".join(filter(None, (one.row, one.found))) for one in some)
+            pairs = [(self._place(one), self._said(one)) for one in some]
+            places = ", ".join(": ".join(filter(None, pair)) for pair in pairs)
             shown = f" ({places}{', ...' * (count > len(some))})" if places.strip(", ") else ""
-            told.append(f"{plural(count, 'row')}: {kind}{shown}: {PROBLEMS[kind]}")
+            of_rows = some[0].row is not None or kind == "row missing"
+            told.append(f"{plural(count, 'row') + ': ' if of_rows else ''}{kind}{shown}")
+            told[-1] += f": {PROBLEMS[kind]}"
         return "; ".join(told)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields; each problem with its remedy."""
+        """Return all fields; each problem with a text that says all of it."""
         told = super().to_dict()
-        told["problems"] = [one._asdict() | {"remedy": one.remedy} for one in self.problems]
+        for problem, one in zip(told["problems"], self.problems, strict=True):
+            solution = f"the solution has {_named(one.expected)}" if one.expected else ""
+            said = "; ".join(filter(None, (self._said(one), solution)))
+            problem["text"] = ": ".join(filter(None, (self._place(one), one.problem, said)))
+            problem["text"] += f": {one.remedy}"
         return told
+
+    def _place(self, one: Problem) -> str:
+        return "" if one.row is None else f"{self.unit} {one.row}"
+
+    def _said(self, one: Problem) -> str:
+        """What was found, as people read it."""
+        if one.problem == "not readable":
+            return one.found[0]
+        if one.problem == "column missing":
+            return f"no {_named(one.expected)} among {_named(one.found) or 'none'}"
+        if one.problem == "too many predictions":
+            return f"{one.total}, not {self.cutoff} at most"
+        more = f" and {one.total - len(one.found):,} more" * (one.total > len(one.found) > 0)
+        again = "" if one.first is None else f", as {self.unit} {one.first}"
+        return f"{_named(one.found)}{more}{again}"
 
     def _view(self) -> View:
         def table(count: int | None = None) -> Table:
-            titles = [*Problem._fields, "remedy"]
-            rows = [[*one, one.remedy] for one in self.problems[:count]]
+            titles = ["problem", "row", "found", "expected", "remedy"]
+            rows = [
+                [one.problem, self._place(one), self._said(one), _named(one.expected), one.remedy]
+                for one in self.problems[:count]
+            ]
             return Table([Column(title) for title in titles], rows)
+
+        def exact() -> Table:
+            numbers = {"row", "total", "first"}
+            columns = [Column(name, "count" if name in numbers else "text") for name in _COLUMNS]
+            rows = [
+                [" ".join(cell) if isinstance(cell, tuple) else cell for cell in (*one, one.remedy)]
+                for one in self.problems
+            ]
+            return Table(columns, rows)
 
         def screen() -> list[Part]:
             found = plural(len(self.problems), "problem")
@@ -104,21 +164,32 @@ class SubmissionCheck(Answer):
             if not self.problems:
                 return [headline]
             more = len(self.problems) - _SHOWN
-            rest = [f"and {more:,} more, which JSON and CSV have"] if more > 0 else []
-            return [Bad(headline), "", table(_SHOWN), *rest]
+            if more <= 0:
+                return [Bad(headline), "", table()]
+            counts = Counter(one.problem for one in self.problems)
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+            rest = f"and {more:,} more, which JSON and CSV have; in all: {kinds}"
+            return [Bad(headline), "", table(_SHOWN), rest]
 
-        return View(screen, lambda: [table()], table, self.to_dict)
+        return View(screen, lambda: [table()], exact, self.to_dict)
+
+
+_COLUMNS = (*Problem._fields, "remedy")
+
+
+def _named(texts: Iterable[str]) -> str:
+    """Texts as people read them; long ones are cut, as where a whole list is one item."""
+    return ", ".join(repr(one if len(one) <= _LONG else f"{one[: _LONG - 3]}...") for one in texts)
 
 
 def column_problems(names: Iterable[str], expected: Sequence[str]) -> list[Problem]:
     """Return what is wrong with the names of columns."""
-    there = list(names)
+    there = tuple(names)
     lacking = [name for name in expected if name not in there]
     unknown = [name for name in there if name not in expected]
-    told = ", ".join(map(repr, there)) or "none"
     return [
-        *(Problem("column missing", "", f"no {name!r} among {told}", name) for name in lacking),
-        *(Problem("column unknown", "", repr(name)) for name in unknown),
+        *(Problem("column missing", found=there, expected=(name,)) for name in lacking),
+        *(Problem("column unknown", found=(name,)) for name in unknown),
     ]
 
 
@@ -131,28 +202,50 @@ def id_problems(cells: Cells, ids: Any, solution: Any, long: bool) -> Iterator[P
         return
     own, wanted = ids.to_pylist(), set(solution.to_pylist())
     plain = dict(zip(_plain(solution).to_pylist(), solution.to_pylist(), strict=True))
-    alike = _plain(ids).to_pylist()
+    likely = (plain.get(one) for one in _plain(ids).to_pylist())
+    meant = {one: of for one, of in zip(own, likely, strict=True) if of and one not in wanted}
+    changed = f"id changed{_side(meant, own)}"
     seen: dict[str, int] = {}
-    mended = set()
     for i, one in enumerate(own):
+        row = int(cells.rows[i])
         if one is None:
-            yield Problem("id missing", _row(cells, i))
+            yield Problem("id missing", row)
+        elif one in meant:
+            yield Problem(changed, row, one, (one,), (meant[one],))
         elif one not in wanted:
-            meant = plain.get(alike[i])
-            mended.add(meant)
-            kind = "id unknown" if meant is None else "id changed"
-            yield Problem(kind, _row(cells, i), repr(one), "" if meant is None else repr(meant))
+            yield Problem("id unknown", row, one, (one,))
         if one is not None and seen.setdefault(one, i) != i and not long:
-            yield Problem("id repeated", _row(cells, i), f"{one!r}, as {_row(cells, seen[one])}")
-    lacking = (one for one in solution.to_pylist() if one not in seen and one not in mended)
-    yield from (Problem("row missing", "", "", repr(one)) for one in lacking)
+            yield Problem("id repeated", row, one, (one,), first=int(cells.rows[seen[one]]))
+    there = {*seen, *meant.values()}
+    lacking = (one for one in solution.to_pylist() if one not in there)
+    yield from (Problem("row missing", expected=(one,)) for one in lacking)
+
+
+_FLOAT = r"\.0+$"
 
 
 def _plain(ids: Any) -> Any:
     """Ids without what spreadsheets and pandas take or add: leading zeros, and .0 behind."""
     import pyarrow.compute as pc
 
-    return pc.ascii_ltrim(pc.replace_substring_regex(ids, r"\.0+$", ""), characters="0")
+    return pc.ascii_ltrim(pc.replace_substring_regex(ids, _FLOAT, ""), characters="0")
+
+
+def _side(meant: dict[str, str], own: Iterable[str | None]) -> str:
+    """Return " in solution" if it lost what the texts of a submission and its own differ by.
+
+    The texts that lost their zeros or became floats are shorter, or end in .0. The texts of a
+    submission are whole if none of them lost anything, and no number is shorter than those with
+    more zeros. Otherwise a participant added zeros.
+    """
+    width = 0
+    for one, of in meant.items():
+        mine, theirs = (re.sub(_FLOAT, "", text) for text in (one, of))
+        if len(mine) < len(theirs) or (mine != one and theirs == of):
+            return ""
+        width = max(width, len(mine)) if len(mine) > len(theirs) else width
+    short = any(one is not None and one.isdigit() and len(one) < width for one in own)
+    return " in solution" if meant and not short else ""
 
 
 def _meant(items: Any, solution: Any) -> dict[int, tuple[str, str]]:
@@ -165,8 +258,23 @@ def _meant(items: Any, solution: Any) -> dict[int, tuple[str, str]]:
     return {i.as_py(): (one.as_py(), of.as_py()) for i, one, of in rows if of.is_valid}
 
 
+def _separated(items: Any, solution: Any) -> Any:
+    """Whether items hold what separates or encloses items elsewhere, and no item of a solution."""
+    import pyarrow.compute as pc
+
+    signs = (one for one in ",;|[]'\"" if not _held(solution, one))
+    return pc.match_substring_regex(items, f"[{''.join(map(re.escape, signs))}\n]")
+
+
+def _held(items: Any, sign: str) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring(items, sign), min_count=0).as_py())
+
+
 def list_problems(
     cells: Cells,
+    ids: Any,
     listed: CellItems,
     group: np.ndarray,
     scores: np.ndarray | None,
@@ -183,29 +291,40 @@ def list_problems(
 
     from rankmill.columns.buffers import arrow_of, numbers_of
 
-    yield from (Problem("broken pair", _row(cells, i)) for i in listed.broken.tolist())
+    def of_rows(kind: str, rows: Any, totals: Any, found: Any = None) -> Iterator[Problem]:
+        """Yield a problem for each of some rows, with what was found and what was expected."""
+        numbers, texts = cells.rows[rows].tolist(), ids.take(arrow_of(rows)).to_pylist()
+        found = itertools.repeat(((), ()), len(rows)) if found is None else found
+        for row, id, (some, of), total in zip(numbers, texts, found, totals.tolist(), strict=True):
+            yield Problem(kind, row, id, some, of, total)
+
+    def of_lists(kind: str, places: np.ndarray, texts: Any, meant: Any = None) -> Iterator[Problem]:
+        """Yield a problem for each list that has such places: the first few, and how many."""
+        order = places[np.argsort(group[places], kind="stable")]
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        totals = np.diff(starts, append=len(order))
+        few = order[np.arange(len(order)) - np.repeat(starts, totals) < _FEW]
+        told = [one or "" for one in texts.take(arrow_of(few)).to_pylist()]
+        right = [] if meant is None else [meant[code][1] for code in codes[few].tolist()]
+        ends = np.cumsum(np.minimum(totals, _FEW)).tolist()
+        pairs = ((tuple(told[i:j]), tuple(right[i:j])) for i, j in itertools.pairwise((0, *ends)))
+        yield from of_rows(kind, listed.rows[order[starts]], totals, pairs)
+
+    yield from of_rows("broken pair", listed.broken, np.ones(len(listed.broken), np.int64))
     if scores is not None:
-        bad = np.flatnonzero(~np.isfinite(scores))
-        texts = listed.scores.take(arrow_of(bad)).to_pylist()
-        for i, text in zip(bad.tolist(), texts, strict=True):
-            yield Problem("no confidence", _row(cells, listed.rows[i]), repr(text or ""))
+        yield from of_lists("no confidence", np.flatnonzero(~np.isfinite(scores)), listed.scores)
     coded = pc.dictionary_encode(listed.items)
     codes = numbers_of(coded.indices).astype(np.int64)
+    joined = numbers_of(_separated(coded.dictionary, solution).cast("uint8"))
+    yield from of_lists("other separator", np.flatnonzero(joined[codes]), listed.items)
     meant = _meant(coded.dictionary, solution)
+    side = _side(dict(meant.values()), coded.dictionary.to_pylist()) if meant else ""
     changed = np.flatnonzero(np.isin(codes, [*meant]))
-    for i in changed[np.unique(group[changed], return_index=True)[1]].tolist():
-        yield Problem("item changed", _row(cells, listed.rows[i]), *map(repr, meant[codes[i]]))
+    yield from of_lists(f"item changed{side}", changed, listed.items, meant)
     order = np.lexsort((codes, group))  # stable, so that the first of equal ones leads
     again = (np.diff(codes[order]) == 0) & (np.diff(group[order]) == 0)
-    for i in np.sort(order[1:][again]).tolist():
-        text = repr(listed.items[i].as_py())
-        yield Problem("repeated prediction", _row(cells, listed.rows[i]), text)
+    yield from of_lists("repeated prediction", np.sort(order[1:][again]), listed.items)
     _, first, counts = np.unique(group, return_index=True, return_counts=True)
     if most is not None:
-        for i in np.flatnonzero(counts > most).tolist():
-            found = f"{counts[i]}, not {most} at most"
-            yield Problem("too many predictions", _row(cells, listed.rows[first[i]]), found)
-
-
-def _row(cells: Cells, i: int) -> str:
-    return f"{cells.unit} {cells.rows[i]}"
+        many = counts > most
+        yield from of_rows("too many predictions", listed.rows[first[many]], counts[many])

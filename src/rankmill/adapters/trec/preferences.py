@@ -161,7 +161,9 @@ def _judge_of(groups: list[tuple[np.ndarray, np.ndarray]], rank: np.ndarray) -> 
     for seen, given in groups:
         places = rank[seen]
         if ((levels[places] * given == 0) & (levels[places] != given)).any():
-            raise InputError("a judge gives a document level 0 in one group and more in another")
+            raise InputError(
+                "a judge gives a document level 0 in one group and more in another: fix the levels"
+            )
         levels[places] = given
         pairs[np.ix_(places, places)] |= given[:, None] > given
     while len(groups) > 1:  # what follows from preferences is one too
@@ -171,7 +173,7 @@ def _judge_of(groups: list[tuple[np.ndarray, np.ndarray]], rank: np.ndarray) -> 
             break
         pairs = more
     if (pairs & pairs.T).any():
-        raise InputError("a judge prefers a document to another and the reverse")
+        raise InputError("a judge prefers a document to another and the reverse: fix the levels")
     return _Judge(pairs, levels, len(groups) == 1)
 
 

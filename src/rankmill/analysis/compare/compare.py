@@ -314,7 +314,7 @@ def compare_part(
     base, cuts = baseline_of(runs, baseline), cuts_of(by)
     given, systems = Labels.of(labels), runs_of(runs)
     if "label_popularity" in cuts.derived:
-        raise UsageError("label_popularity needs the labels of all queries: compare does that")
+        raise UsageError("label_popularity needs the labels of all queries: use compare")
     job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
     for metric in job.metrics:
         if metric.spec.kernel is None:

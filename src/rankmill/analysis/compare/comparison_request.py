@@ -101,7 +101,9 @@ def cuts_asked(by: Any, settings: Settings, adjust: Any, weight: str | None) -> 
         check_weighted(name)
     cuts = with_dependence(cuts_of(by), settings, adjust, weight)
     if settings.worst_slices and cuts == Cuts(cluster=cuts.cluster, adjust=cuts.adjust):
-        raise UsageError("worst_slices needs a way to cut queries into slices: give by")
+        raise UsageError(
+            "worst_slices needs slices: name a column with --by on the command line, by in Python"
+        )
     return cuts
 
 

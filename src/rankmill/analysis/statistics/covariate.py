@@ -40,7 +40,8 @@ class Covariate(NamedTuple):
         known = every[~np.isnan(every)]
         if not np.isfinite(known).all() or (np.abs(known) > LARGEST).any():
             raise InputError(
-                f"adjust: {name} holds a number that is infinite or beyond {LARGEST:g}"
+                f"adjust: {name} holds a number that is infinite or beyond {LARGEST:g}: fix it, or "
+                "leave it empty"
             )
         return cls(name, values - (math.fsum(known.tolist()) / max(len(known), 1)), len(known))
 

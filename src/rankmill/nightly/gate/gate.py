@@ -259,9 +259,12 @@ def _of_result(
     missing = next((name for name in ruled if name not in result.metrics), None)
     if missing is not None:
         there = ", ".join(result.metrics)
-        raise UsageError(f"there is a rule for {missing}, but the Result has {there}")
+        raise UsageError(
+            f"there is a rule for {missing}, but the Result has {there}: evaluate it too, or "
+            "leave out the rule"
+        )
     if any(one.slices for one in asked.rules):
-        raise UsageError("rules for slices need the values of queries: give predictions")
+        raise UsageError("rules for slices need per-query values: give predictions")
     if asked.earlier is not None:
         check_gains(asked.earlier, result)
     sums = Sums(result.queries, {}, {})

@@ -210,7 +210,7 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
         if one.measure != "drop":
             continue
         if one.slices and earlier.table is None and not earlier.slices:
-            needs = "the values of queries: give predictions or a per-query file"
+            needs = "per-query values: give predictions or a per-query file"
         elif one.confidence is not None and not one.metric.spec.kernel:
             needs = "the predictions of the baseline, as it is not a mean over queries"
         else:
@@ -227,14 +227,14 @@ def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings:
     dropping = any(one.measure == "drop" and not one.slices for one in rules)
     if settings.adjust is not None and not (paired and dropping):
         raise UsageError(
-            "adjust is for a rule with drop, and needs the values of queries of the baseline: give "
+            "adjust is for a rule with drop, and needs the per-query values of the baseline: give "
             "predictions or a per-query file"
         )
     for one in rules if cluster is not None else ():
         if one.kind != "metric" or (one.confidence is None and not one.slices):
             continue
         if one.measure == "drop" and not paired:
-            why = "the values of queries of the baseline: give predictions or a per-query file"
+            why = "the per-query values of the baseline: give predictions or a per-query file"
         elif not one.metric.spec.kernel:
             why = "a mean over queries: leave out its confidence"
         else:

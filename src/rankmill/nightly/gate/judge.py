@@ -238,7 +238,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
         raise InputError(
             f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
             f"{shared.either:,} queries in common, which are too few to compare, and the baseline "
-            "does not have its overall value: is it from other data, or cut off? Give its "
+            "does not have its overall value: is it from other data, or truncated? Give its "
             "predictions, or evaluate it again"
         )
     return Sides(one, own, shared)

@@ -119,7 +119,7 @@ def _folder(history: str | Path) -> str:
 def _checked(tags: Mapping[str, str]) -> dict[str, str]:
     for key, value in tags.items():
         if not (isinstance(key, str) and key and isinstance(value, str)):
-            raise UsageError(f"a tag is {key!r}: {value!r}; expected two texts, such as model=a7")
+            raise UsageError(f"a tag is {key!r}: {value!r}; expected two strings, such as model=a7")
     return {utf8(key): utf8(value) for key, value in tags.items()}
 
 

@@ -204,7 +204,7 @@ def _check_text(path: str, line: bytes, metrics: Iterable[str]) -> None:
         words = re.split(r'[,"]', line.decode(errors="replace").strip())
         if any(name in words for name in metrics):
             raise UsageError(
-                f"the baseline {path} holds values of queries as text, which does not show how "
+                f"the baseline {path} holds per-query values as text, which does not show how "
                 "they were counted: give --per-query a name in .parquet or .arrow on the command "
                 "line, write Result.per_query as .parquet or .arrow in Python"
             )

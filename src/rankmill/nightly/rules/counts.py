@@ -29,7 +29,7 @@ def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None
         if told is None:
             raise UsageError(
                 f"rule {rule.text!r}: the baseline does not have its counts; give predictions, "
-                "the JSON of a result, or values by query that rankmill wrote"
+                "the JSON of a result, or per-query values that rankmill wrote"
             )
         _check_counted(rule, told, "evaluate the baseline with it")
         base = count_of(rule.subject, told)
@@ -110,6 +110,9 @@ def written_at(subject: str, labels: Any, predictions: Any) -> float:
     if not isinstance(paths, list | tuple) or not all(
         isinstance(one, str | os.PathLike) for one in paths
     ):
-        raise UsageError(f"{subject} needs files; a {type(value).__name__} has no age")
+        raise UsageError(
+            f"{subject} needs files; a {type(value).__name__} has no age: give paths, or leave out "
+            "the rule"
+        )
     files = find_files([os.fspath(one) for one in paths])
     return max((one.listed or one.identity())[3] for one in files) / 1e9

@@ -228,8 +228,8 @@ def _kind(subject: str, text: str) -> Kind:
         near = difflib.get_close_matches(subject, [*counts, *AGES], 1)
         hint = f"; did you mean {near[0]!r}?" if near else f": {error}"
         raise UsageError(
-            f"rule {text!r}: {subject!r} is not a metric, a count ({', '.join(counts)}) and no age "
-            f"({', '.join(AGES)}){hint}"
+            f"rule {text!r}: {subject!r} is neither a metric, nor a count "
+            f"({', '.join(counts)}), nor an age ({', '.join(AGES)}){hint}"
         ) from None
     return "metric"
 

@@ -165,8 +165,8 @@ class Verdict(Answer):
     def _picture(self) -> Picture:
         if self.comparison is None:
             raise UsageError(
-                "there is no picture of a Verdict without a comparison: give a baseline with the "
-                "values of its queries"
+                "there is no picture of a Verdict without a comparison: give a baseline with "
+                "per-query values"
             )
         return self.comparison._picture()
 

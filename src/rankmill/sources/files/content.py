@@ -74,9 +74,8 @@ def format_of(file: File, asked: InputOptions) -> str:
         return "tsv"
     if tabs + 1 == len(asked.columns):
         raise InputError(
-            f"{file.name} looks like TREC's format, of which the columns are known, but "
-            f"{len(asked.columns)} columns are named, and tabs part as many: choose tsv or trec "
-            "with --labels-as"
+            f"{file.name} can be read as TREC, or as TSV with the {len(asked.columns)} columns "
+            "that are named: choose tsv or trec with --labels-as"
         )
     return found
 

@@ -108,7 +108,7 @@ def find_files(paths: Sequence[str], told: str | None = None) -> list[File]:
     found: list[File] = []
     for path in map(local_path, paths):
         if not path:
-            raise UsageError("a path is empty; expected a file, a glob or a directory")
+            raise UsageError("a path is empty; expected a file, a glob or a folder")
         if is_url(path):
             from rankmill.sources.files.remote import find_remote
 
@@ -132,8 +132,8 @@ def _find(path: str, told: str | None) -> Iterator[File]:
     exists = Path(path).exists()
     matches = [path] if exists else sorted(glob.glob(path, recursive=True))
     if not matches:
-        kind = "no file matches" if glob.has_magic(path) else "no such file or directory:"
-        raise InputError(f"{kind} {path}; expected a file, a glob or a directory")
+        kind = "no file matches" if glob.has_magic(path) else "no such file or folder:"
+        raise InputError(f"{kind} {path}; expected a file, a glob or a folder")
     for match in matches:
         base = Path(match) if exists else _fixed(path)
         if Path(match).is_dir():

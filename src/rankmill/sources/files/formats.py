@@ -169,7 +169,7 @@ def files_of_one_format(
     if len(by_format) > 1:
         counts = ", ".join(f"{len(files)} of {kind}" for kind, files in by_format.items())
         raise InputError(
-            f"the directory {directory} holds files of several formats: {counts}; choose one with "
+            f"the folder {directory} holds files of several formats: {counts}; choose one with "
             "--labels-as or --predictions-as"
         )
     files = [file for of_format in by_format.values() for file in of_format]
@@ -177,7 +177,7 @@ def files_of_one_format(
         expected = FORMATS[told] if told is not None else FORMATS["parquet"]
         more = "" if told is not None else ", or those of another format"
         raise InputError(
-            f"the directory {directory} holds no file of {told or 'a known format'}; expected "
+            f"the folder {directory} holds no file of {told or 'a known format'}; expected "
             f"names that end in {', '.join(expected.suffixes)}{more} (those that start with . or "
             "_ are ignored)"
         )

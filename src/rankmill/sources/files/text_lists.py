@@ -108,7 +108,7 @@ def parsed_list(text: str) -> list[Any]:
         except (SyntaxError, MemoryError, RecursionError, tokenize.TokenError) as error:
             raise ValueError(str(error)) from None
         if any(a == b == tokenize.STRING for a, b in itertools.pairwise(kinds)):
-            raise ValueError("Python joins texts that no comma parts") from None
+            raise ValueError("two strings have no comma between them") from None
     if not isinstance(found, list) or not all(isinstance(one, SINGLE) for one in found):
         raise ValueError("it is not a list of single values")
     return found

@@ -145,7 +145,7 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
     elif role != "features" and pa.types.is_floating(schema[listed].value_type):
         raise InputError(
             f"{name} holds fractions; expected the items of each query, which are integers or "
-            f"texts. If it has the {number} of each item, use rankmill.arrays.Matrix(...)"
+            f"strings. If it has the {number} of each item, use rankmill.arrays.Matrix(...)"
         )
     rows = int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, mean_length(lists)))))
 

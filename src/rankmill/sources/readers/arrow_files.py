@@ -207,7 +207,9 @@ def _of_stream(part: IpcPart, stored: list[str]) -> Iterator[Any]:
             yield data if stored else _nothing(data.num_rows)
         with blamed(part.file, part.identity, "its end"):
             if raw.last != END_OF_STREAM:
-                raise ValueError(f"no end marker follows record batch {number - 1}; it may be cut")
+                raise ValueError(
+                    f"no end marker follows record batch {number - 1}; it may be truncated"
+                )
             if raw.read(1):
                 raise ValueError(
                     f"more bytes follow the end marker after record batch {number - 1}; expected "

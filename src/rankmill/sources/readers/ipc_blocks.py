@@ -52,7 +52,7 @@ def _read(file: Any) -> Blocks:
     size = file.size()
     tail = _at(file, max(0, size - 10), 10)
     if tail[4:] != MAGIC:
-        raise ValueError(f"it ends in {tail[4:]!r} where {MAGIC!r} is expected; it may be cut")
+        raise ValueError(f"it ends in {tail[4:]!r}, not in {MAGIC!r}; it may be truncated")
     length = _number("<i", tail, 0)
     end = size - 10 - length
     if length <= 0 or end < 8:

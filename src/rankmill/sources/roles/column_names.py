@@ -94,7 +94,7 @@ class Finder:
             values = role == "item" and others == 1 < len(self.schema.names)
             raise self.error(
                 f"no column looks like the {role}"
-                + ", as in values of queries, which are a baseline for 'rankmill gate'" * values,
+                + ", as in per-query values, which are a baseline for 'rankmill gate'" * values,
                 advice("name it:", role, self.side),
             )
         return name

@@ -106,7 +106,7 @@ def chosen(result: Result, metrics: str | Iterable[str], name: str) -> Result:
     """Return a result with the metrics asked for: by default all that it has."""
     if not isinstance(result.per_query, pa.Table):
         raise UsageError(
-            f"the result of {name} holds no values of queries: evaluate_runs keeps them with "
+            f"the result of {name} holds no per-query values: evaluate_runs keeps them with "
             f"per_query=True, and JSON does not hold them; or {AGAIN}"
         )
     if metrics is DEFAULT_METRICS:
