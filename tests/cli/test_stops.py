@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +56,86 @@ def test_dicts_with_integers_on_one_side_name_the_dict_to_cast(side: str) -> Non
     assert f"({line} makes strings of integers)" in str(told.value)
     both[side] = eval(line, {side: both[side]})
     assert rankmill.evaluate(both["labels"], both["predictions"], "map")["map"] == 1
+
+
+# ------------------------------------------------------------------ what compare leaves out
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[str]:
+    """Labels of 5 queries, and two runs: one lacks 2 of them, and one repeats an item."""
+    labels = lines(tmp_path / "qrels", "/".join(f"{q} 0 a 1" for q in range(1, 6)))
+    old = [f"{q} Q0 a 1 2 t/{q} Q0 b 2 1 t" for q in (1, 4, 5)]
+    new = [f"{q} Q0 b 1 3 t/{q} Q0 {'a' if q < 4 else 'b'} 2 2 t" for q in range(1, 6)]
+    return [labels, lines(tmp_path / "old", "/".join(old)), lines(tmp_path / "new", "/".join(new))]
+
+
+@pytest.mark.small
+def test_compare_names_the_queries_left_out_and_the_command_that_lists_them(
+    run: Any, runs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["compare", *runs, "-m", "map", "--semantics", "unpredicted=skip"]
+    code, out, _ = run(*asked)
+    assert code == 0
+    note = "2 queries are left out of the comparison: old lacks 2 (2, 3); to list them"
+    (line,) = (one for one in out.splitlines() if one.startswith(note))
+    program, *typed = shlex.split(line.rpartition(": ")[2])
+    assert program == "rankmill"
+    code, out, _ = run(*typed)
+    assert (code, "queries.csv has an empty value for each" in out) == (0, True)
+    rows = list(csv.DictReader((tmp_path / "queries.csv").read_text().splitlines()))
+    assert [row["query_id"] for row in rows if not row["old:map"]] == ["2", "3"]
+    found = json.loads(run(*asked, "--format", "json")[1])
+    assert found["lacking"] == {"old": {"queries": 2, "first": ["2", "3"]}}
+    assert run(*asked, "--report", "page.html")[0] == 0
+    assert note.partition(";")[0] in (tmp_path / "page.html").read_text()
+    assert "lacks" not in run("compare", *runs, "-m", "map")[1]  # which scores 0 for them
+
+
+@pytest.mark.small
+def test_compare_shows_the_audit_of_each_system(run: Any, runs: list[str], tmp_path: Path) -> None:
+    """As evaluate does: the counts of both commands are the same, and so are those of JSON."""
+    code, out, _ = run("compare", *runs, "-m", "map")
+    assert code == 0
+    alone = run("evaluate", *runs, "-m", "map")[1].splitlines()
+    for name, counts in (("queries_only_labelled", ["2", "0"]), ("repeated_items", ["0", "2"])):
+        (shown,) = (one for one in out.splitlines() if one.startswith(name))
+        assert shown.split()[1:3] == counts
+        assert shown.split() in [one.split() for one in alone]
+    audit = json.loads(run("compare", *runs, "-m", "map", "--format", "json")[1])["audit"]
+    assert [one["repeated_items"] for one in audit.values()] == [0, 2]
+    assert run("compare", *runs, "-m", "map", "--report", tmp_path / "page.html")[0] == 0
+    assert "repeated predictions" in (tmp_path / "page.html").read_text()
+    clean = run("compare", runs[0], runs[1], f"{runs[1]},", "-m", "map")
+    assert "audit" not in clean[1]
+
+
+@pytest.mark.small
+def test_notes_of_every_system_are_shown_with_its_name(
+    run: Any, runs: list[str], tmp_path: Path
+) -> None:
+    """Of several systems only the notes of the first were shown."""
+    other = lines(tmp_path / "other", "x Q0 a 1 2 t")
+    note = "other: no query is in both inputs"
+    for command in ("compare", "evaluate"):
+        assert note in run(command, *runs[:2], other, "-m", "map")[1]
+    assert note in run("stability", *runs[:2], other, "-m", "map", "--cutoffs", "1,2")[1]
+
+
+@pytest.mark.small
+def test_losses_alone_and_csv_has_the_queries_that_moved(run: Any, runs: list[str]) -> None:
+    asked = ["compare", *runs, "-m", "map", "--moved"]
+    rows = list(csv.DictReader(run(*asked, "5", "--format", "csv")[1].splitlines()))
+    moved = [row for row in rows if row["query"]]
+    content = json.loads(run(*asked, "5", "--format", "json")[1])["moved"]["map"]["new"]
+    assert [row["query"] for row in moved] == [one["query"] for one in content]
+    for row, one in zip(moved, content, strict=True):
+        told = [float(row[name]) for name in ("baseline_value", "value", "difference")]
+        assert told == [one[name] for name in ("baseline", "value", "difference")]
+    assert {row["query"] for row in moved} == {"1", "2", "3", "4", "5"}
+    lost = run(*asked, "-5", "--format", "csv")[1].splitlines()
+    assert [row["query"] for row in csv.DictReader(lost) if row["query"]] == ["1", "5", "4"]
+    assert "map: the queries where new lost most against old" in run(*asked, "-5")[1]
+    plain = run("compare", *runs, "-m", "map", "--format", "csv")[1]
+    assert "query," not in plain.splitlines()[0]

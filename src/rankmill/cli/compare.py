@@ -14,12 +14,12 @@ from rankmill.cli.explain import command as explain_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import Progress
-from rankmill.cli.run_outputs import RunOutputs
+from rankmill.cli.run_outputs import RunOutputs, command_line
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.config.keys import joined
 from rankmill.errors import InputError, UsageError
-from rankmill.io.stores.urls import redacted
+from rankmill.io.stores.urls import redacted, shown
 
 if TYPE_CHECKING:
     from rankmill.analysis.compare.view.comparison import Comparison
@@ -86,7 +86,7 @@ def command(
         more += outputs.recording.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.
     explaining = None if options["drop_seen"] else _explaining(labels, systems)
-    outputs.deliver(view_of(found, explaining), more)
+    outputs.deliver(view_of(found, explaining, _listing(per_query)), more)
     check_queries(found, systems.values())
     outputs.log()
 
@@ -108,6 +108,13 @@ def check_queries(found: Comparison | Stability, texts: Iterable[str]) -> None:
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )
+
+
+def _listing(per_query: str | None) -> str:
+    """Return where all queries are that a system lacks, or the command that lists them."""
+    if per_query is not None:
+        return f"{shown(per_query)} has an empty value for each"
+    return f"to list them with an empty value: {command_line()} --per-query queries.csv"
 
 
 def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:

@@ -145,12 +145,11 @@ COMPARISON = (
     _compare(
         "--moved N",
         "moved",
-        "Also list the N queries that gained and lost most. 'compare' also prints the command "
-        "that explains each of them, except with --drop-seen, which 'rankmill explain' does "
-        "not support.",
+        "Also list the N queries that gained and lost most, or with -N, such as -5, only those "
+        "that lost most. 'compare' also prints the command that explains each of them, except "
+        "with --drop-seen, which 'rankmill explain' does not support.",
         on="compare gate spark",
         kind="integer",
-        least=0,
         default=0,
         short="compare",
     ),
