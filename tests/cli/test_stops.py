@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import rankmill
@@ -56,6 +57,62 @@ def test_dicts_with_integers_on_one_side_name_the_dict_to_cast(side: str) -> Non
     assert f"({line} makes strings of integers)" in str(told.value)
     both[side] = eval(line, {side: both[side]})
     assert rankmill.evaluate(both["labels"], both["predictions"], "map")["map"] == 1
+
+
+# ------------------------------------------------------------------ explain
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("metric", ["map", "ndcg@2", "gap", "auprc"])
+def test_explain_shows_systems_side_by_side_as_each_alone(
+    run: Any, runs: list[str], tmp_path: Path, metric: str
+) -> None:
+    """In each format; a query that a system lacks has a value, and no items."""
+    more = ["-m", metric, *(["--query-id", "2"] if metric in ("map", "ndcg@2") else [])]
+    both = json.loads(run("explain", *runs, *more, "--format", "json")[1])["systems"]
+    alone = {}
+    for path in runs[1:]:
+        alone[Path(path).name] = json.loads(
+            run("explain", runs[0], path, *more, "--format", "json")[1]
+        )
+    for name, one in alone.items():
+        assert both[name].items() <= one.items()
+        assert (len(both[name]["rows"]), both[name]["value"]) == (len(one["rows"]), one["value"])
+    rows = list(csv.DictReader(run("explain", *runs, *more, "--format", "csv")[1].splitlines()))
+    counts = {name: sum(row["system"] == name for row in rows) for name in alone}
+    assert counts == {name: len(one["rows"]) for name, one in alone.items()}
+    assert run("explain", *runs, *more, "-o", tmp_path / "rows.parquet")[0] == 0
+    assert pq.read_table(tmp_path / "rows.parquet")["system"].to_pylist() == [
+        row["system"] for row in rows
+    ]
+    out = run("explain", *runs, *more)[1]
+    assert [line.split()[:3] for line in out.splitlines()[-2:]] == [
+        ["value", "of", name] for name in alone
+    ]
+
+
+@pytest.mark.small
+def test_explain_takes_a_file_with_one_system_or_several(
+    run: Any, runs: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "rankmill.toml"
+    text = f"labels = {runs[0]!r}\n"
+    file.write_text(f"{text}predictions = {runs[1]!r}\nmetrics = 'map'\n")
+    alone = run("explain", *runs[:2], "-m", "map", "--query-id", "4")
+    assert run("explain", file, "--query-id", "4") == alone
+    systems = f"[systems]\nold = {runs[1]!r}\nnew = {runs[2]!r}\n"
+    file.write_text(f"{text}metrics = ['map', 'ndcg']\nbaseline = 'new'\n{systems}")
+    code, _, err = run("explain", file, "--query-id", "4")
+    assert (code, "missing -m METRIC" in err) == (2, True)
+    shown = run("explain", file, "--query-id", "4", "-m", "map")
+    assert shown == run("explain", *runs, "--query-id", "4", "-m", "map")
+    lines_shown = [line.split() for line in shown[1].splitlines()]
+    assert lines_shown[2:4] == [["1", "a", "yes", "1.00000", "b", "no", "0.000000"],
+                                ["2", "b", "no", "0.00000", "b", "no", "0.000000",
+                                 "repeats", "rank", "1"]]  # fmt: skip
+    file.write_text(f"{text}metrics = 'map'\ndrop_seen = true\ntrain = {runs[0]!r}\n{systems}")
+    code, _, err = run("explain", file, "--query-id", "4")
+    assert (code, "explain takes no drop_seen; it would count otherwise" in err) == (2, True)
 
 
 # ------------------------------------------------------------------ what compare leaves out

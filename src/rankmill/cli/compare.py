@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankmill.analysis.stability.stability_view import Stability
 
 # Options of both commands that do not change what is counted, or that each query has its own of.
-_OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads", "quiet")
+_OWN = "labels", "predictions", "metrics", "date", "format", "output", "memory", "threads", "quiet"
 
 _HELP = """Compare the PREDICTIONS of systems with a baseline, and test the differences.
 
@@ -85,7 +85,7 @@ def command(
     if found.queries:
         more += outputs.recording.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.
-    explaining = None if options["drop_seen"] else _explaining(labels, systems)
+    explaining = None if options["drop_seen"] else _explaining(labels, systems, found.baseline)
     outputs.deliver(view_of(found, explaining, _listing(per_query)), more)
     check_queries(found, systems.values())
     outputs.log()
@@ -117,12 +117,18 @@ def _listing(per_query: str | None) -> str:
     return f"to list them with an empty value: {command_line()} --per-query queries.csv"
 
 
-def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:
-    """Return a function that writes the command which explains a metric, a system and a query."""
+def _explaining(
+    labels: str, paths: dict[str, str], baseline: str
+) -> Callable[[str, str, int | str], str]:
+    """Return a function that writes the command for a metric, a system and a query.
+
+    It shows the lists of the baseline and of the system side by side.
+    """
     given = _given(click.get_current_context())
 
     def line(metric: str, name: str, query: int | str) -> str:
-        words = ["rankmill", "explain", redacted(labels), redacted(paths[name])]
+        inputs = labels, paths[baseline], paths[name]
+        words = ["rankmill", "explain", *map(redacted, inputs)]
         return shlex.join([*words, f"--query-id={query}", "-m", metric, *given])
 
     return line

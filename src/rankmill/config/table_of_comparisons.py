@@ -145,9 +145,10 @@ COMPARISON = (
     _compare(
         "--moved N",
         "moved",
-        "Also list the N queries that gained and lost most, or with -N, such as -5, only those "
-        "that lost most. 'compare' also prints the command that explains each of them, except "
-        "with --drop-seen, which 'rankmill explain' does not support.",
+        "Also list the N queries that gained and lost most. With a minus sign, as in --moved -5, "
+        "list only those that lost most. 'compare' also prints a command for each query that shows "
+        "both lists side by side, except with --drop-seen, which 'rankmill explain' does not "
+        "support.",
         on="compare gate spark",
         kind="integer",
         default=0,
