@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import rankmill
+from strategies import examples
 
 QRELS = "1 0 a 1\n1 0 b 1\n2 0 a 1\n"
 
@@ -196,3 +200,54 @@ def test_losses_alone_and_csv_has_the_queries_that_moved(run: Any, runs: list[st
     assert "map: the queries where new lost most against old" in run(*asked, "-5")[1]
     plain = run("compare", *runs, "-m", "map", "--format", "csv")[1]
     assert "query," not in plain.splitlines()[0]
+
+
+# ------------------------------------------------------------------ zeros that ids lost
+
+
+def zeros_lost(labels: set[str], predicted: set[str]) -> set[str]:
+    """Queries without labels that are a query without predictions but for zeros: every pair."""
+
+    def plainly(one: str) -> str:
+        return re.sub(r"\.0+$", "", one).lstrip("0")
+
+    meant = {plainly(one) for one in labels - predicted}
+    return {one for one in predicted - labels if plainly(one) in meant}
+
+
+@pytest.mark.small
+@settings(max_examples=examples(40))
+@given(*[st.sets(st.from_regex(r"\A[0a]{0,2}[17]{1,2}(\.0)?\Z"), min_size=1, max_size=8)] * 2)
+@example({"1", "7"}, {"1", "01"})
+def test_queries_that_lost_zeros_are_counted_in_any_order(
+    labels: set[str], predicted: set[str]
+) -> None:
+    lost = zeros_lost(labels, predicted)
+    for order in (sorted, lambda ids: sorted(ids, reverse=True)):
+        sides = [{one: [1] for one in order(ids)} for ids in (labels, predicted)]
+        notes = [one for one in rankmill.evaluate(*sides, "map").notes if "zeros in" in one]
+        assert len(notes) == bool(lost)
+        for note in notes:
+            found = re.match(
+                r"(\d+) quer.* of zeros .*, such as '(.*?)', which is '(.*?)' in", note
+            )
+            assert found is not None
+            assert (int(found[1]), found[2]) == (len(lost), min(lost))
+            assert found[3] in labels - predicted
+
+
+@pytest.mark.small
+def test_compare_says_whose_ids_lost_their_zeros(run: Any, tmp_path: Path) -> None:
+    users = [f"{number:03}" for number in range(1, 41)]
+    few = [one.lstrip("0") if one in ("007", "012") else one for one in users]
+    paths = []
+    for name, ids in {"labels": users, "full": users, "few": few}.items():
+        rows = "/".join(f"{one},a" for one in ids)
+        paths.append(lines(tmp_path / f"{name}.csv", f"user_id,item_id/{rows}"))
+    told = (
+        "2 queries have no labels because of zeros in the id, such as '12', which is '012' in the "
+        "labels: keep ids as text (read with dtype=str, and save with no spreadsheet)"
+    )
+    assert told in run("evaluate", paths[0], paths[2], "-m", "map")[1].splitlines()
+    assert f"few: {told}" in run("compare", *paths, "-m", "map")[1].splitlines()
+    assert "zeros in" not in run("evaluate", *paths[:2], "-m", "map")[1]
