@@ -17,7 +17,7 @@ from rankmill.columns.seal import seal_of_table
 from rankmill.engine.second_pass import count_among, count_in_slices
 from rankmill.engine.segments import Key
 from rankmill.engine.tally import Tally
-from rankmill.errors import plural
+from rankmill.errors import plural, spoken
 from rankmill.kernels.identity import STRING
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
@@ -61,6 +61,7 @@ def finish(
     )
     more = nothing_in_common(result, partial(_examples, tally))
     more += _other_zeros(tally, result) + _trec_ties(predictions, result)
+    more += map(spoken, filter(None, [labels.columns.doubt]))
     for one in (labels, predictions):
         more += [] if one.source.doubts is None else one.source.doubts.notes()
     more += tally.job.skipped
