@@ -251,3 +251,6 @@ def test_compare_says_whose_ids_lost_their_zeros(run: Any, tmp_path: Path) -> No
     assert told in run("evaluate", paths[0], paths[2], "-m", "map")[1].splitlines()
     assert f"few: {told}" in run("compare", *paths, "-m", "map")[1].splitlines()
     assert "zeros in" not in run("evaluate", *paths[:2], "-m", "map")[1]
+    # A query without labels may be among the labels.
+    empty = {"01": [], "2": [1], "3": [1]}
+    assert rankmill.evaluate(empty, {"01": [1], "2": [1]}, "map").notes == []

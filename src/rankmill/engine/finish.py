@@ -148,6 +148,8 @@ def _other_zeros(tally: Tally, result: Result) -> list[str]:
     if not unmatched or tally.index.queries.kind != STRING:
         return []
     some = tally.some_strangers(_LOOKED_AT)
+    if not len(some.keys):  # they are among the labels, without any
+        return []
     strange = ids_to_arrow(some, set())
     meant: dict[str, str] = {}
     for forms in other_forms(strange):
