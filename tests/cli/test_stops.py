@@ -196,7 +196,7 @@ def test_losses_alone_and_csv_has_the_queries_that_moved(run: Any, runs: list[st
         assert told == [one[name] for name in ("baseline", "value", "difference")]
     assert {row["query"] for row in moved} == {"1", "2", "3", "4", "5"}
     lost = run(*asked, "-5", "--format", "csv")[1].splitlines()
-    assert [row["query"] for row in csv.DictReader(lost) if row["query"]] == ["1", "5", "4"]
+    assert [row["query"] for row in csv.DictReader(lost) if row["query"]] == ["4", "5", "1"]
     assert "map: the queries where new lost most against old" in run(*asked, "-5")[1]
     plain = run("compare", *runs, "-m", "map", "--format", "csv")[1]
     assert "query," not in plain.splitlines()[0]

@@ -90,7 +90,8 @@ class Comparison(Answer):
     losses : list of Loss
         The slices by one or two columns in which each system lost most in each metric.
     moved : dict of str to dict of str to list of Moved
-        Metric -> system -> the queries that gained most and, ascending, those that lost most.
+        Metric -> system -> the queries that gained most and then those that lost most, which are
+        last; or only these, the one that lost most first.
     per_query : pyarrow.Table or None
         A row for each query that counts for any system: its id, and a column SYSTEM:METRIC for
         each system and metric; null where a query does not count for it. None of merged states.
