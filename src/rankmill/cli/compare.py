@@ -10,7 +10,6 @@ import click
 from click.core import ParameterSource
 
 from rankmill.cli.command import table_command
-from rankmill.cli.explain import command as explain_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import Progress
@@ -18,6 +17,7 @@ from rankmill.cli.run_outputs import RunOutputs, command_line
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.config.keys import joined
+from rankmill.config.options import options_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import redacted, shown
 
@@ -136,7 +136,7 @@ def _explaining(
 
 def _given(context: click.Context) -> list[str]:
     """Return the options, of the command line or its file, that say how to read and count."""
-    known = {option for one in explain_command.params for option in one.opts}
+    known = {flag for rows in options_of("explain").values() for one in rows for flag in one.flags}
     told, words = context.meta | context.params, []
     for one in context.command.params:
         source = context.get_parameter_source(one.name or "")

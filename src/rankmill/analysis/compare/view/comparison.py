@@ -255,7 +255,11 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
         )
         return [*tables, *(part for block in (*more, *moved) for part in block)]
 
-    return view_of_blocks(blocks, lambda: _facts(found), lambda: exact_table(found), content, paper)
+    def exact() -> Table:
+        more = found.whole, found.slices, found.pairs, found.losses, found.moved
+        return exact_table(found.baseline, found.settings, found.pooled, *more)
+
+    return view_of_blocks(blocks, lambda: _facts(found), exact, content, paper)
 
 
 def leaderboard_parts(found: Comparison) -> list[Part]:
