@@ -127,21 +127,23 @@ def test_quiet_shows_no_progress_and_no_warnings_but_errors(tmp_path, run_cli):
     assert "reading labels" in "".join(on_a_terminal(code.format(False), 80))
     (tmp_path / "l.csv").write_text("query,item,stars\n1,2,3\n")
     (tmp_path / "p.csv").write_text("query,item\n1,2\n")
+    (tmp_path / "by.csv").write_text("query,kind\n9,a\n")
     for words, warned in ((["--quiet"], False), ([], True)):
-        with process("evaluate", tmp_path / "l.csv", tmp_path / "p.csv", *words) as done:
+        by = "--by", tmp_path / "by.csv"
+        with process("evaluate", tmp_path / "l.csv", tmp_path / "p.csv", *by, *words) as done:
             out, told = done.communicate()
-        assert out
-        assert ("'stars' is not read" in told) == bool(told) == warned
+        assert "'stars' is not read" in out  # a note, which is a part of the result
+        assert ("among the labels" in told) == bool(told) == warned
         with process("evaluate", tmp_path / "none.csv", tmp_path / "p.csv", *words) as done:
             assert "none.csv" in done.communicate()[1]
     for line, warned in (("quiet = true", False), ("quiet = false", True), ("", True)):
         (tmp_path / "rankmill.toml").write_text(
-            f'labels = "l.csv"\npredictions = "p.csv"\nmetrics = ["map"]\n{line}\n'
+            f'labels = "l.csv"\npredictions = "p.csv"\nmetrics = ["map"]\nby = "by.csv"\n{line}\n'
         )
         with process("evaluate", tmp_path / "rankmill.toml") as done:
             out, told = done.communicate()
         assert out
-        assert ("'stars' is not read" in told) == bool(told) == warned
+        assert ("among the labels" in told) == bool(told) == warned
 
 
 def test_progress_is_silent_without_a_terminal(capfd, monkeypatch):

@@ -47,6 +47,28 @@ def test_an_unknown_preset_lists_those_there_are(run, dump):
 
 
 @pytest.mark.small
+def test_a_word_for_presets_names_those_that_it_may_mean(run, dump, tmp_path):
+    """Not only the nearest name: MAP@k of Kaggle is ml_metrics."""
+    meant = "did you mean ml_metrics, kaggle_landmark, kaggle_whale or kaggle_hm? there are"
+    code, _, err = run("evaluate", *dump, "-m", "map@3", "--preset", "kaggle")
+    assert (code, meant in err) == (2, True)
+    assert "did you mean spark?" in run("evaluate", *dump, "--preset", "pyspark")[2]
+    file = tmp_path / "rankmill.toml"
+    file.write_text('labels = "l"\npredictions = "p"\n[semantics]\npreset = "kaggle"\n')
+    code, _, err = run("evaluate", file)
+    assert (code, meant in err, "semantics.preset" in err) == (2, True, True)
+
+
+@pytest.mark.small
+def test_presets_begin_with_a_line_for_each(run):
+    lines = run("presets")[1].splitlines()
+    assert lines[0].split() == ["--preset", "NAME", "counts", "as"]
+    assert [line.split()[0] for line in lines[2 : 2 + len(PRESETS)]] == [*PRESETS]
+    assert "ml_metrics           Kaggle's MAP@k: benhamner/Metrics" in lines
+    assert lines[2 + len(PRESETS)] == ""
+
+
+@pytest.mark.small
 def test_fields_of_a_preset_are_changed_one_by_one(run, dump, strict):
     arguments = "evaluate", *dump, "-m", "map@3", "--format", "json", "--preset", "strict"
     code, out, err = run(

@@ -184,7 +184,9 @@ def test_errors_and_warnings_of_functions_speak_python(run_cli, tmp_path) -> Non
         rankmill.evaluate(table, two, "map")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        rankmill.evaluate(table.append_column("stars", pa.array([1])), table, "map")
+        stars = table.append_column("stars", pa.array([1]))
+        rankmill.explain(stars, table, "map", 1)
+    assert rankmill.evaluate(stars, table, "map").notes == [str(caught[0].message)]
     assert [str(one.message).count("--") for one in caught] == [0]
     assert 'say Labels(gain="stars"); ' in str(caught[0].message)
     path = tmp_path / "two.csv"

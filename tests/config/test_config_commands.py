@@ -78,8 +78,8 @@ def test_names_of_systems_are_those_of_the_file(shop: Path, run: Any) -> None:
     assert {*found["inputs"]["systems"]} == {"a", "b w"}
     shown = run("compare", "shop/x.toml")[1]
     assert re.search(
-        r"rankmill explain shop/labels.parquet shop/old.parquet --query-id=\d -m map@3 "
-        r"--query=user_id$",
+        r"rankmill explain shop/labels.parquet shop/predictions.parquet shop/old.parquet "
+        r"--query-id=\d -m map@3 --query=user_id$",
         shown,
         re.M,
     )

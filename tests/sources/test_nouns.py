@@ -75,8 +75,8 @@ def test_a_noun_in_the_place_of_another_is_refused() -> None:
     for told in ({"confidence": 3}, {"confidence": True}, {"confidence": "x"}):
         with pytest.raises(UsageError, match=r"confidence is .*; expected a number between 0 and"):
             rankmill.gate(TABLE, TABLE, Rules("map >= 0.1", **told))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="moved is -1; expected a positive integer"):
-        rankmill.gate(TABLE, TABLE, "map >= 0.1", moved=-1)
+    with pytest.raises(UsageError, match=r"moved is 1\.5; expected an integer"):
+        rankmill.gate(TABLE, TABLE, "map >= 0.1", moved=1.5)
     with pytest.raises(UsageError, match="by cannot be a Labels"):
         rankmill.gate(TABLE, TABLE, "map >= 0.1", by=Labels(TABLE))
     for lone in (Labels(TABLE), Predictions(TABLE), "run.parquet"):

@@ -226,13 +226,16 @@ def test_the_second_pass_refuses_what_contradicts() -> None:
 @pytest.mark.parametrize("name", ["stars", "confidence", "clicks"])
 def test_a_number_that_may_be_the_gain_is_warned_of(name: str, files: Any) -> None:
     labels = plus(LABELS, **{name: [2, 0, 1]})
+    result = rankmill.evaluate(labels, RUN, ["map"])
+    assert AS_READ in [pytest.approx(one) for one in result.per_query["map"].to_pylist()]
+    expected = ["table of labels", f"{name!r} is", f'gain="{name}"', "binary=True"]
+    (note,) = result.notes
+    tells(note, expected)
     with pytest.warns(RuntimeWarning) as caught:
-        table = rankmill.evaluate(labels, RUN, ["map"]).per_query
-    assert table is not None
-    assert AS_READ in [pytest.approx(one) for one in table["map"].to_pylist()]
+        rankmill.explain(labels, RUN, "map", labels["qid"][0].as_py())  # which has no notes
     (told,) = caught
     assert told.filename == __file__  # the caller's line, not one of ours
-    tells(told.message, ["table of labels", f"{name!r} is", f'gain="{name}"', "binary=True"])
+    assert str(told.message) == note
     for options, expected in (({"gain": name}, 1 / 3), ({"binary": True}, AS_READ)):
         assert ap(labels, RUN, **options) == pytest.approx(expected)  # and no warning
 
@@ -247,18 +250,22 @@ def test_a_number_that_may_be_the_gain_is_warned_of(name: str, files: Any) -> No
         4,
     ),
 )
-def test_the_command_line_warns_and_goes_on(files: Any, more: str, command: str) -> None:
+def test_the_command_line_says_so_and_goes_on(files: Any, more: str, command: str) -> None:
     paths = files(plus(LABELS, stars=[2, 0, 1]), RUN)
     with process(*command.split(), *paths, "-m", "map", *more.split()) as done:
         out, err = done.communicate()
     assert done.returncode == 0, err
     assert out
+    expected = ["the-labels.parquet", "'stars'", "--gain stars", "--binary"]
     if more:
+        assert (err, "is not read" in out) == ("", False)
+    elif command == "evaluate":
         assert err == ""
+        tells(next(line for line in out.splitlines() if "is not read" in line), expected)
     else:
         assert err.startswith("warning: ")
         assert len(err.splitlines()) == 1
-        tells(err, ["the-labels.parquet", "'stars'", "--gain stars", "--binary"])
+        tells(err, expected)
 
 
 @pytest.mark.parametrize(
@@ -280,8 +287,7 @@ def test_other_columns_of_labels_are_not_warned_of(more: dict[str, Any]) -> None
 
 def test_lists_of_numbers_beside_wide_labels() -> None:
     labels = pa.table({"qid": ["a", "b"], "items": [["d3", "d2"], ["d1"]], "stars": [[2, 0], [1]]})
-    with pytest.warns(RuntimeWarning, match="'stars' is not read"):
-        ap(labels, RUN)
+    assert "'stars' is not read" in rankmill.evaluate(labels, RUN, "map").notes[0]
     assert ap(labels, RUN, gain="stars") == pytest.approx(1 / 3)
     assert ap(labels.rename_columns(["qid", "items", "score"]), RUN) == pytest.approx(1 / 3)
     ages = labels.drop_columns("stars").append_column("age", pa.array([40, 50]))
@@ -361,8 +367,7 @@ def test_a_label_without_another_item_column_is_the_item() -> None:
         with pytest.raises(InputError, match="several columns could be the item: items, labels"):
             columns_of(lists, RUN)
     lists = pa.table({"qid": ["a"], "items": [["d1", "d2"]], "labels": [[1, 0]]})
-    with pytest.warns(RuntimeWarning, match="'labels' is not read"):
-        assert "gain" not in columns_of(lists, RUN, label_item="items")["labels"]
+    assert "gain" not in columns_of(lists, RUN, label_item="items")["labels"]
 
 
 SCORES = ["sim", "logit", "logits", "yhat", "y_hat", "pred", "prob", "Sim"]
@@ -374,8 +379,8 @@ def test_fractions_beside_items_are_no_ids_but_the_score(value: pa.DataType) -> 
     assert ap(LABELS, run) == BY_NUMBERS
     assert columns_of(LABELS, run)["predictions"]["score"] == "prediction"
     labels = plus(LABELS, target=pa.array([0.5, 1.5, 0.5]).cast(value))
-    with pytest.warns(RuntimeWarning, match="'target' is not read"):
-        assert columns_of(labels, RUN)["labels"] == {"query": "qid", "item": "docno"}
+    assert columns_of(labels, RUN)["labels"] == {"query": "qid", "item": "docno"}
+    assert "'target' is not read" in rankmill.evaluate(labels, RUN, "map").notes[0]
 
 
 def test_whole_predictions_beside_items_are_asked_about() -> None:

@@ -10,23 +10,23 @@ import click
 from click.core import ParameterSource
 
 from rankmill.cli.command import table_command
-from rankmill.cli.explain import command as explain_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import Progress
-from rankmill.cli.run_outputs import RunOutputs
+from rankmill.cli.run_outputs import RunOutputs, command_line
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.config.keys import joined
+from rankmill.config.options import options_of
 from rankmill.errors import InputError, UsageError
-from rankmill.io.stores.urls import redacted
+from rankmill.io.stores.urls import redacted, shown
 
 if TYPE_CHECKING:
     from rankmill.analysis.compare.view.comparison import Comparison
     from rankmill.analysis.stability.stability_view import Stability
 
 # Options of both commands that do not change what is counted, or that each query has its own of.
-_OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads", "quiet")
+_OWN = "labels", "predictions", "metrics", "date", "format", "output", "memory", "threads", "quiet"
 
 _HELP = """Compare the PREDICTIONS of systems with a baseline, and test the differences.
 
@@ -85,8 +85,8 @@ def command(
     if found.queries:
         more += outputs.recording.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.
-    explaining = None if options["drop_seen"] else _explaining(labels, systems)
-    outputs.deliver(view_of(found, explaining), more)
+    explaining = None if options["drop_seen"] else _explaining(labels, systems, found.baseline)
+    outputs.deliver(view_of(found, explaining, _listing(per_query)), more)
     check_queries(found, systems.values())
     outputs.log()
 
@@ -110,12 +110,25 @@ def check_queries(found: Comparison | Stability, texts: Iterable[str]) -> None:
         )
 
 
-def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:
-    """Return a function that writes the command which explains a metric, a system and a query."""
+def _listing(per_query: str | None) -> str:
+    """Return where all queries are that a system lacks, or the command that lists them."""
+    if per_query is not None:
+        return f"{shown(per_query)} has an empty value for each"
+    return f"to list them with an empty value: {command_line()} --per-query queries.csv"
+
+
+def _explaining(
+    labels: str, paths: dict[str, str], baseline: str
+) -> Callable[[str, str, int | str], str]:
+    """Return a function that writes the command for a metric, a system and a query.
+
+    It shows the lists of the baseline and of the system side by side.
+    """
     given = _given(click.get_current_context())
 
     def line(metric: str, name: str, query: int | str) -> str:
-        words = ["rankmill", "explain", redacted(labels), redacted(paths[name])]
+        inputs = labels, paths[baseline], paths[name]
+        words = ["rankmill", "explain", *map(redacted, inputs)]
         return shlex.join([*words, f"--query-id={query}", "-m", metric, *given])
 
     return line
@@ -123,7 +136,7 @@ def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int |
 
 def _given(context: click.Context) -> list[str]:
     """Return the options, of the command line or its file, that say how to read and count."""
-    known = {option for one in explain_command.params for option in one.opts}
+    known = {flag for rows in options_of("explain").values() for one in rows for flag in one.flags}
     told, words = context.meta | context.params, []
     for one in context.command.params:
         source = context.get_parameter_source(one.name or "")

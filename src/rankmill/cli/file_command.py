@@ -59,10 +59,14 @@ class FileCommand(Command):
             config = read_config(labels, date=date if isinstance(date, str) else None)
             config.check_taken(str(ctx.info_name), {str(one.name) for one in self.params})
             ctx.meta[_CONFIG] = config
-            ctx.default_map = config.defaults
+            ctx.default_map = self.defaults_of(config)
             # click asks for PREDICTIONS; `invoke` puts those of the file in their place.
             args = [*args, *([] if "--" in args else ["--"]), labels]
         return super().parse_args(ctx, args)
+
+    def defaults_of(self, config: Config) -> dict[str, Any]:
+        """Return the options of a file, which those of the command line replace."""
+        return config.defaults
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with the systems."""

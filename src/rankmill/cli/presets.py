@@ -10,11 +10,11 @@ from rankmill.cli.draw import emit
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS, Preset
 from rankmill.show.tables import Column, Table, listing
-from rankmill.show.writers import write
+from rankmill.show.writers import plain_text, write
 
 _LEGEND = """\
-How other evaluators count; use one with --preset NAME. Each field is a choice on which evaluators
-differ; fields that are not listed have their default. R labels, n predictions, k the cutoff.
+Each field below is a choice on which evaluators differ; fields that are not listed have their
+default. R is the number of labels, n of predictions, and k the cutoff.
 """
 
 
@@ -25,11 +25,18 @@ differ; fields that are not listed have their default. R labels, n predictions, 
 def command(format: str) -> None:
     """List the presets: how they count, what their metrics are called there, what was read."""
     if format == "table":
-        emit("\n".join([_LEGEND, *(_paragraph(*one) for one in PRESETS.items())]))
+        emit("\n".join([_summary(), _LEGEND, *(_paragraph(*one) for one in PRESETS.items())]))
         return
     rows = [_fields(*one) for one in PRESETS.items()]
     table = Table([Column(name) for name in rows[0]], [_cells(row) for row in rows])
     emit(write(listing(table, rows), format))
+
+
+def _summary() -> str:
+    """Return a line for each preset: its name, and the evaluator that it counts as."""
+    rows = [[name, one.evaluator] for name, one in PRESETS.items()]
+    table = Table([Column("--preset NAME"), Column("counts as")], rows)
+    return plain_text([table, ""])
 
 
 def _fields(name: str, preset: Preset) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Any
 from rankmill.config.document import Document, Place
 from rankmill.config.option import FILE, Option
 from rankmill.config.options import OPTIONS, keys
+from rankmill.errors import UsageError
 from rankmill.semantics.choices import CHOICES
-from rankmill.semantics.presets import PRESETS
+from rankmill.semantics.presets import preset
 
 VERSION = 1
 """The version of the file that is written and read; without the key it is 1."""
@@ -84,9 +85,13 @@ def _semantics(document: Document) -> dict[str, Any]:
         place: Place = (SEMANTICS, name)
         if name not in ("preset", *CHOICES):
             _unknown(document, place, ["preset", *CHOICES], {})
-        known = tuple(PRESETS if name == "preset" else CHOICES[name])
+        known = () if name == "preset" else tuple(CHOICES[name])
         _checked(document, place, value, Option(f"--{name} CHOICE", "", "", choices=known))
         if name == "preset":
+            try:
+                preset(value)
+            except UsageError as error:
+                document.fail(place, str(error))
             found["preset"] = value
         else:
             fields.append(f"{name}={value}")

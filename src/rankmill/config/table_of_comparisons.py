@@ -145,12 +145,12 @@ COMPARISON = (
     _compare(
         "--moved N",
         "moved",
-        "Also list the N queries that gained and lost most. 'compare' also prints the command "
-        "that explains each of them, except with --drop-seen, which 'rankmill explain' does "
-        "not support.",
+        "Also list the N queries that gained and lost most. With a minus sign, as in --moved -5, "
+        "list only those that lost most. 'compare' also prints a command for each query that shows "
+        "both lists side by side, except with --drop-seen, which 'rankmill explain' does not "
+        "support.",
         on="compare gate spark",
         kind="integer",
-        least=0,
         default=0,
         short="compare",
     ),

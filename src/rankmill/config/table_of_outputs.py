@@ -209,7 +209,7 @@ OUTPUT = (
         "time",
         "The date of the run in a history, and of {date} in FILE.toml, such as 2024-05-01 or "
         "yesterday. By default, it is today in UTC.",
-        on=FILE,
+        on=f"{FILE} explain",
     ),
     Option(
         "--plan",

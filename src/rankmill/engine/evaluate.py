@@ -232,7 +232,7 @@ def score_systems(
     began = time.perf_counter()
     told = progress_of(progress)
     with (
-        open_job(job, labels, runs, facts) as (label_input, inputs),
+        open_job(job, labels, runs, facts, noted=not job.part) as (label_input, inputs),
         Workers(threads, job.ahead) as workers,
         closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
     ):

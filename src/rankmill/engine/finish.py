@@ -11,18 +11,23 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
-from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
+from rankmill.columns.changed_ids import KEEP_TEXT, other_forms
+from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids, to_ids
 from rankmill.columns.seal import seal_of_table
 from rankmill.engine.second_pass import count_among, count_in_slices
 from rankmill.engine.segments import Key
 from rankmill.engine.tally import Tally
-from rankmill.errors import plural
+from rankmill.errors import plural, spoken
+from rankmill.kernels.identity import STRING
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.inputs.inputs import Input
 from rankmill.threads import Workers
+
+_LOOKED_AT = 1000
+"""Of queries without labels, so many are looked up with other zeros."""
 
 
 def finish(
@@ -54,8 +59,9 @@ def finish(
         per_query=per_query_table(tally, labels, predictions) if tally.job.keep_values else None,
         counted=_counted(tally, predictions) if several else None,
     )
-    more = nothing_in_common(result, partial(_examples, tally)) + _trec_ties(predictions, result)
-    more += _labels_twice(labels, predictions)
+    more = nothing_in_common(result, partial(_examples, tally)) + _labels_twice(labels, predictions)
+    more += _other_zeros(tally, result) + _trec_ties(predictions, result)
+    more += map(spoken, filter(None, [labels.columns.doubt]))
     for one in (labels, predictions):
         more += [] if one.source.doubts is None else one.source.doubts.notes()
     more += tally.job.skipped
@@ -139,6 +145,35 @@ def _examples(tally: Tally) -> str:
         return ""
     first = id_text(tally.index.queries, 0)
     return f": the labels have {first}, the predictions {stranger}"
+
+
+def _other_zeros(tally: Tally, result: Result) -> list[str]:
+    """Return a note if queries of the predictions would have labels with other leading zeros.
+
+    So many of them are looked at as take no time; ids that are integers have no zeros in front.
+    """
+    audit = result.audit
+    unmatched = audit["queries_only_predicted"] and audit["queries_only_labelled"]
+    if not unmatched or tally.index.queries.kind != STRING:
+        return []
+    some = tally.some_strangers(_LOOKED_AT)
+    if not len(some.keys):  # they are among the labels, without any
+        return []
+    strange = ids_to_arrow(some, set())
+    meant: dict[str, str] = {}
+    for forms in other_forms(strange):
+        ids = to_ids(forms, "the query ids")
+        for place in np.flatnonzero(tally.unseen(ids)).tolist():
+            meant.setdefault(id_text(some, place), id_text(ids, place))
+    if not meant:
+        return []
+    found, label = min(meant.items())
+    more = "at least " * (audit["queries_only_predicted"] > len(strange))
+    told = plural(len(meant), "query", "has", "have")
+    return [
+        f"{more}{told} no labels because of zeros in the id, such as {found}, which is {label} in "
+        f"the labels: keep ids as text ({KEEP_TEXT})"
+    ]
 
 
 def _counted(tally: Tally, predictions: Input) -> CountedQueries | None:

@@ -372,10 +372,13 @@ def open_job(
     labels: Labels,
     runs: Mapping[str, Predictions],
     facts: Mapping[str, Kind] = NO_FACTS,
+    *,
+    noted: bool = False,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open the labels and the predictions of each system, with the columns that the job needs.
 
-    `facts` are columns of the labels with a value a query, which the caller will read.
+    `facts` are columns of the labels with a value a query, which the caller will read; `noted` is
+    that of `open_input`.
     """
     if not isinstance(labels.data, Input):  # else checked before, as on the driver of a cluster
         _check_subtopics(job, labels.subtopic)
@@ -388,5 +391,6 @@ def open_job(
         semantics=job.semantics,
         may_be_empty=job.part,
         facts={**facts, **weight},
+        noted=noted,
     ) as opened:
         yield opened

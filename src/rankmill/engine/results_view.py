@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from rankmill.errors import spoken
@@ -11,7 +11,9 @@ from rankmill.results import audit
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
 from rankmill.results.slices import UNKNOWN, slice_parts
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.metric_names import SIDES
+from rankmill.semantics.scope import Scope
 from rankmill.show.leaderboard import leaderboard
 from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
 
@@ -57,15 +59,17 @@ def systems_view(
     sides : mapping of str to {"higher", "lower", "neither"}
         Metric -> which side of it is better.
     """
-    note = _note(results, same_queries)
-    notes = next(iter(results.values())).notes
+    first, note = next(iter(results.values())), _note(results, same_queries)
+    notes = joint_notes(results)
 
     def screen() -> list[Part]:
         values = _values(results, sides, comparable=not note)
         legend = ["* the best of a metric", *side_notes(sides)] if values.marked else []
         more = slice_parts(results)
         facts = Facts(facts_of_systems(results, same_queries), aligned=False)
-        return [values, *legend, *notes, "", *more, _counts(results), "", facts]
+        audits = {name: one.audit for name, one in results.items()}
+        counts = audit_table(audits, first.semantics, first.scope)
+        return [values, *legend, *notes, "", *more, counts, "", facts]
 
     def page() -> list[Part]:
         every = _long({name: metrics_table(one) for name, one in results.items()})
@@ -98,7 +102,7 @@ def board_of(
     # Values over different queries have no best, and no order.
     table = leaderboard(values, dict.fromkeys(sides, "neither") if note else sides)
     legend = ["bold: the best of a metric", *side_notes(sides)] if table.marked else []
-    return [table, *legend, *([note] if note else []), *first.notes]
+    return [table, *legend, *([note] if note else []), *joint_notes(results)]
 
 
 def slice_boards(results: Mapping[str, Result], sides: Mapping[str, str]) -> Iterator[Table]:
@@ -157,12 +161,28 @@ def _values(results: Mapping[str, Result], sides: Mapping[str, str], *, comparab
     return Table([Column("metric"), *(Column(name, "value") for name in results)], rows)
 
 
-def _counts(results: Mapping[str, Result]) -> Table:
-    first = next(iter(results.values()))
-    columns = [Column("audit"), *(Column(name, "count") for name in results), Column("")]
-    audits = [one.audit for one in results.values()]
-    counted = audit.rows(audits, first.semantics, first.scope)
+def audit_table(
+    audits: Mapping[str, Mapping[str, int]],
+    semantics: Choices,
+    scope: Scope,
+    usual: Collection[str] = audit.HEADLINE,
+) -> Table:
+    """Return what the audits of systems count: `usual` counts, and those that may surprise."""
+    columns = [Column("audit"), *(Column(name, "count") for name in audits), Column("")]
+    counted = audit.rows([*audits.values()], semantics, scope, usual)
     return Table(columns, [[name, *counts, meaning] for name, counts, meaning in counted])
+
+
+def joint_notes(results: Mapping[str, Result]) -> list[str]:
+    """Return the notes of all systems: one that all have once, others after who has them."""
+    of_note: dict[str, list[str]] = {}
+    for name, one in results.items():
+        for note in dict.fromkeys(one.notes):
+            of_note.setdefault(note, []).append(name)
+    return [
+        note if len(names) == len(results) else f"{', '.join(names)}: {note}"
+        for note, names in of_note.items()
+    ]
 
 
 def _long(tables: Mapping[str, Table]) -> Table:

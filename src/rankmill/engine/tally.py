@@ -298,6 +298,26 @@ class Tally:
 
         return take_ids(ids, numbers_of(pc.sort_indices(ids_to_arrow(ids, set()))))
 
+    def some_strangers(self, count: int) -> Ids:
+        """Return queries that are only in the predictions: those of the smallest keys.
+
+        So they are the same in whatever order they were read.
+        """
+
+        def smallest(ids: Ids, places: np.ndarray) -> Ids:
+            if len(places) > count:
+                places = places[np.argpartition(ids.keys[places], count)[:count]]
+            return take_ids(ids, places)
+
+        some = join_ids([smallest(ids, np.flatnonzero(p)) for ids, p, _, _ in self._strangers])
+        return smallest(some, np.arange(len(some.keys)))
+
+    def unseen(self, queries: Ids) -> np.ndarray:
+        """Return whether each of these is a query with labels and without predictions."""
+        rows = self.index.find(queries)
+        found: np.ndarray = (rows >= 0) & self.has_labels[rows] & ~self._seen[rows]
+        return found
+
     def check_strangers(self) -> None:
         """Raise InputError if a query that is only in the predictions occurs twice."""
         if not self._strangers:

@@ -85,7 +85,8 @@ def _distinct(labels: LabelLists, repeats: str, queries: Ids | None) -> tuple[La
         row = int(np.searchsorted(labels.offsets, place, side="right")) - 1
         raise InputError(
             f"query {id_text(queries, row)} has label {id_text(labels.items, place)} a second "
-            "time, but repeated_labels is 'error': drop the repeats, or choose 'set' or 'count'"
+            "time, but repeated_labels is 'error': drop the repeats, or use --semantics "
+            "repeated_labels=set, or --semantics repeated_labels=count to count every repeat in R"
         )
     if repeated:
         labels = _keep(labels, ~repeat)

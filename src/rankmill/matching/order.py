@@ -99,6 +99,7 @@ def _repeated(lists: Lists, place: int, semantics: Choices) -> InputError:
     )
     return InputError(
         f"{at.source}: {where}query {id_text(lists.queries, row)} predicts item "
-        f"{id_text(lists.items, place)} a second time, but {why}: drop the repeats, or choose "
-        "repeated_predictions 'drop' or 'each'"
+        f"{id_text(lists.items, place)} a second time, but {why}: drop the repeats, or use "
+        "--semantics repeated_predictions=drop, or --semantics repeated_predictions=each to count "
+        "every repeat"
     )

@@ -1,6 +1,6 @@
 """What was counted, skipped, repeated, tied or missing: names and meanings of the counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from rankmill.semantics.choices import Choices
@@ -158,13 +158,16 @@ def notable(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def rows(
-    audits: Sequence[Mapping[str, int]], semantics: Choices, scope: Scope = WHOLE
+    audits: Sequence[Mapping[str, int]],
+    semantics: Choices,
+    scope: Scope = WHOLE,
+    usual: Collection[str] = HEADLINE,
 ) -> list[tuple[str, list[int], str]]:
     """Return what audits count, side by side: name, the count of each audit, and meaning.
 
-    They are the counts of `HEADLINE`, and those that are notable in one of the audits.
+    They are the `usual` counts, and those that are notable in one of the audits.
     """
-    shown = HEADLINE.union(*map(notable, audits))
+    shown = {*usual}.union(*map(notable, audits))
     return [
         (name, [one.get(name, 0) for one in audits], meaning)
         for name, meaning in meanings(semantics, scope).items()

@@ -73,6 +73,11 @@ class Preset:
     note: str = ""
     skipped: tuple[str, ...] = ()
 
+    @property
+    def evaluator(self) -> str:
+        """The evaluator in a few words: the source up to its first comma."""
+        return self.source.partition(",")[0]
+
 
 PRESETS: dict[str, Preset] = {
     "default": Preset(Choices(), {}, "rankmill"),
@@ -111,7 +116,7 @@ PRESETS: dict[str, Preset] = {
     "ml_metrics": Preset(
         Choices(repeated_labels="count", unlabelled="zero", no_relevant="zero"),
         {"map@k": "mapk"},
-        "benhamner/Metrics, average_precision.py, as notebooks copy it",
+        "Kaggle's MAP@k: benhamner/Metrics, average_precision.py, as notebooks copy it",
         "Its release 0.1.4 gives 1 for a query without labels; the repository gives 0.",
     ),
     "kaggle_landmark": Preset(
@@ -349,7 +354,7 @@ PRESETS: dict[str, Preset] = {
             "precision@k": "MeanPrecisions",
             "gap": "GlobalAveragePrecision",
         },
-        "tensorflow/models, google_landmarks_dataset/metrics.py",
+        "Google Landmarks v2: tensorflow/models, google_landmarks_dataset/metrics.py",
         "MAP stops at an image with predictions and no landmark, which scores 0 here.",
     ),
 }
@@ -364,10 +369,21 @@ def preset(name: str) -> Preset:
         If the name is unknown; the message lists all presets.
     """
     if not isinstance(name, str) or name not in PRESETS:
-        near = difflib.get_close_matches(str(name).lower(), PRESETS, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(f"unknown preset {name!r}: {hint}there are {', '.join(PRESETS)}")
+        meant = _meant(name)
+        near = " or ".join(filter(None, [", ".join(meant[:-1]), *meant[-1:]]))
+        hint = f"did you mean {near}? " if near else ""
+        raise UsageError(
+            f"unknown preset {name!r}: {hint}there are {', '.join(PRESETS)}; 'rankmill presets' "
+            "describes them"
+        )
     return PRESETS[name]
+
+
+def _meant(name: object) -> list[str]:
+    """Return the presets that have a word in their name or evaluator, else the nearest name."""
+    word = str(name).lower()
+    found = [one for one, its in PRESETS.items() if word in f"{one} {its.evaluator}".lower()]
+    return found if len(word) > 2 and found else difflib.get_close_matches(word, PRESETS, 1)
 
 
 def preset_named(given: object) -> str:

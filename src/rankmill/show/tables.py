@@ -39,6 +39,7 @@ _SMALLEST_P = 0.0001
 _PLAIN = {
     r"value": "the metric over all queries that count",
     r"queries": "the number of queries that count",
+    r"audit": "what was counted of the inputs; the last column says what each count is",
     r"result": "the conclusion of the first test",
     r"verdict": "whether the rule or the run passed",
     r"won": "the share of queries that are better than in the baseline",

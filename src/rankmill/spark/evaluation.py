@@ -13,7 +13,7 @@ from rankmill.engine.job import Job, runs_of
 from rankmill.engine.results import Results
 from rankmill.engine.slice_values import check_terms
 from rankmill.engine.state import State
-from rankmill.errors import InputError, UsageError, plural
+from rankmill.errors import InputError, UsageError, plural, spoken
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.sums import read_sums
@@ -187,6 +187,7 @@ def result_of(
             *result.notes,
             *nothing_in_common(result, partial(_examples, request, number)),
             *_ties(request, number, state),
+            *map(spoken, filter(None, [request.inputs[0].columns.doubt])),
         ],
         inputs={
             "labels": request.inputs[0].described() | {"rows": label_rows},

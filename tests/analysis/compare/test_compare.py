@@ -315,6 +315,49 @@ def test_moved_queries_are_the_first_by_difference_then_by_id():
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("metric", ["map", "first_rank", "num_ret"])
+def test_losses_alone_are_those_among_the_queries_that_moved(metric):
+    labels, poor, good = made(5)
+    longer = {query: [*items, 0] for query, items in poor.items()}
+    pairs = {q: (longer, good)[:: 1 if q % 2 else -1] for q in labels}
+    runs = {"poor": {q: one[q] for q, (one, _) in pairs.items()}}
+    runs["good"] = {q: one[q] for q, (_, one) in pairs.items()}
+    both = compare(labels, runs, metric, moved=4).moved[metric]["good"]
+    lost = compare(labels, runs, metric, moved=-4).moved[metric]["good"]
+    assert (len(both), lost) == (8, both[:3:-1])
+    lower = metric == "first_rank"
+    assert all((one.difference > 0) == lower for one in lost)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("text", [False, True])
+def test_left_out_queries_are_named_by_system(text):
+    """Counts as sets have them, and the smallest ids, in whatever order files have their rows."""
+    labels, poor, good = made(6)
+    draw = random.Random(1)
+    every = list(labels)
+    runs = {"poor": poor, "good": good, "whole": {query: [1] for query in every}}
+    lack = {"poor": draw.sample(every, 7), "good": draw.sample(every, 2)}
+    for name, queries in lack.items():
+        runs[name] = {q: one for q, one in runs[name].items() if q not in queries}
+    kind = str if text else int
+    given = {n: {kind(q): one for q, one in of.items()} for n, of in [("", labels), *runs.items()]}
+    labels = given.pop("")
+    found = compare(labels, given, "map", semantics=SKIP)
+    assert list(found.lacking) == ["poor", "good"]
+    for name, queries in lack.items():
+        count, first = found.lacking[name]
+        assert (count, first) == (len(queries), sorted(map(kind, queries))[:3])
+    assert found.differing == len({*lack["poor"], *lack["good"]})
+    shuffled = {n: dict(draw.sample([*of.items()], len(of))) for n, of in given.items()}
+    assert compare(labels, shuffled, "map", semantics=SKIP).lacking == found.lacking
+    ids = ", ".join(map(str, found.lacking["poor"].first))
+    assert f"poor lacks 7 ({ids}, ...), good lacks 2 (" in repr(found)
+    assert "per_query has null for them" in repr(found)
+    assert rankmill.Comparison.from_json(found.to_json()) == found
+
+
+@pytest.mark.small
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -325,7 +368,7 @@ def test_moved_queries_are_the_first_by_difference_then_by_id():
         ({"confidence": 95}, "confidence is 95; expected a number between 0 and 1"),
         ({"margin": 0}, "margin is 0; expected a positive number"),
         ({"margin": math.nan}, "margin is nan"),
-        ({"moved": -1}, "moved is -1"),
+        ({"moved": 1.5}, "moved is 1.5; expected an integer, such as 5, or -5 for losses"),
         ({"replicates": 0}, "replicates is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"baseline": "c"}, "there is no system 'c'; expected one of a, b"),
@@ -366,7 +409,8 @@ def test_the_command_says_who_is_better(run, dump, tmp_path):
     assert "*" in new
     assert "\n* shown to be better than every other system\n" in out
     assert "\nqueries: 60 count for every system\n" in out
-    assert "\nwithout predictions: new one 1; these queries score 0\n" in out
+    (counted,) = (one for one in out.splitlines() if one.startswith("queries_only_labelled"))
+    assert counted.split(maxsplit=3)[1:] == ["0", "1", "labelled but never predicted: they score 0"]
     columns = ["uid", "old:map@3", "new one:map@3"]
     assert pq.read_table(written).column_names == columns
     for baseline in ("new one", dump[2]):
@@ -386,7 +430,7 @@ def test_formats_of_the_command(run, dump):
     assert content["metrics"]["map@3"]["old"]["difference"] is None
     rows = run(*asked, "--format", "csv")[1].splitlines()
     cells = [dict(zip(rows[0].split(","), row.split(","), strict=True)) for row in rows[1:]]
-    assert [(row["metric"], row["system"]) for row in cells] == [
+    assert [(row["metric"], row["system"]) for row in cells if not row["query"]] == [
         (metric, name) for metric in ("map@3", "ndcg") for name in ("old", "new one")
     ]
     assert cells[1]["difference"] == repr(one["value"])
@@ -407,7 +451,8 @@ def test_moved_queries_have_a_command_that_explains_them(run, dump):
         assert program == "rankmill"
         code, out, _ = run(*words, "--format", "json")
         assert code == 0
-        assert json.loads(out)["value"] == row["value"]
+        both = [one["value"] for one in json.loads(out)["systems"].values()]
+        assert both == [row["baseline"], row["value"]]
         assert "--threads" not in row["explain"]
 
 
@@ -428,7 +473,8 @@ def test_commands_that_explain_count_as_the_comparison_did(run, dump, tmp_path):
         assert f"--items={paths[0]}" in words
         code, out, _ = run(*words, "--format", "json")
         assert code == 0
-        assert json.loads(out)["value"] == row["value"]
+        both = [one["value"] for one in json.loads(out)["systems"].values()]
+        assert both == [row["baseline"], row["value"]]
     dropped = run(*asked, "--drop-seen", "--format", "json")[1]
     rows = json.loads(dropped)["moved"]["map@3"]["new one"]
     assert rows

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rankmill.columns.changed_ids import KEEP_TEXT, plain_ids
 from rankmill.errors import plural
 from rankmill.results.answer import Answer
 from rankmill.show.tables import Bad, Column, Part, Table, View
@@ -23,7 +24,7 @@ PROBLEMS = {
     "column missing": "name the columns in the first row as the solution does",
     "column unknown": "leave it out; pandas adds its index as a column unless index=False",
     "id missing": "write the id, or leave the row out",
-    "id changed": "keep ids as text: read with dtype=str, and save with no spreadsheet",
+    "id changed": f"keep ids as text: {KEEP_TEXT}",
     "id changed in solution": "write the solution again, with ids read with dtype=str",
     "id unknown": "leave the row out, or fix its id",
     "id repeated": "write one row for each id",
@@ -31,7 +32,7 @@ PROBLEMS = {
     "broken pair": "write pairs, an item and its confidence",
     "no confidence": "write a finite number",
     "other separator": "separate items by spaces, without commas, brackets and quotes",
-    "item changed": "keep items as text: read with dtype=str, and save with no spreadsheet",
+    "item changed": f"keep items as text: {KEEP_TEXT}",
     "item changed in solution": "write the solution again, with items read with dtype=str",
     "repeated prediction": "write an item once: a repeat counts as wrong",
     "too many predictions": "leave out those after the cutoff, which do not count",
@@ -201,8 +202,8 @@ def id_problems(cells: Cells, ids: Any, solution: Any, long: bool) -> Iterator[P
     if not strange and pc.count_distinct(ids).as_py() == len(solution) == len(ids):
         return
     own, wanted = ids.to_pylist(), set(solution.to_pylist())
-    plain = dict(zip(_plain(solution).to_pylist(), solution.to_pylist(), strict=True))
-    likely = (plain.get(one) for one in _plain(ids).to_pylist())
+    plain = dict(zip(plain_ids(solution).to_pylist(), solution.to_pylist(), strict=True))
+    likely = (plain.get(one) for one in plain_ids(ids).to_pylist())
     meant = {one: of for one, of in zip(own, likely, strict=True) if of and one not in wanted}
     changed = f"id changed{_side(meant, own)}"
     seen: dict[str, int] = {}
@@ -222,13 +223,6 @@ def id_problems(cells: Cells, ids: Any, solution: Any, long: bool) -> Iterator[P
 
 
 _FLOAT = r"\.0+$"
-
-
-def _plain(ids: Any) -> Any:
-    """Ids without what spreadsheets and pandas take or add: leading zeros, and .0 behind."""
-    import pyarrow.compute as pc
-
-    return pc.ascii_ltrim(pc.replace_substring_regex(ids, _FLOAT, ""), characters="0")
 
 
 def _side(meant: dict[str, str], own: Iterable[str | None]) -> str:
@@ -253,7 +247,7 @@ def _meant(items: Any, solution: Any) -> dict[int, tuple[str, str]]:
     import pyarrow.compute as pc
 
     strange = pc.indices_nonzero(pc.invert(pc.is_in(items, solution)))
-    found = pc.index_in(_plain(items.take(strange)), _plain(solution))
+    found = pc.index_in(plain_ids(items.take(strange)), plain_ids(solution))
     rows = zip(strange, items.take(strange), solution.take(found), strict=True)
     return {i.as_py(): (one.as_py(), of.as_py()) for i, one, of in rows if of.is_valid}
 

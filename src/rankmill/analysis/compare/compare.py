@@ -26,6 +26,7 @@ from rankmill.engine.cuts import cuts_of
 from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.engine.progress import Progress
 from rankmill.engine.results import Results
+from rankmill.engine.results_view import joint_notes
 from rankmill.errors import UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.texts import split_beside
@@ -104,7 +105,8 @@ def compare(
         them.
     moved : int
         For each metric and system, how many of the queries that gained most and of those that lost
-        most to list. Among equal differences the smallest ids are listed.
+        most to list; with a minus sign, such as -5, only those that lost most. Among equal
+        differences the smallest ids are listed.
     cluster : str, optional
         A column of the labels, or of a table of `by`, which then makes no slices: queries with the
         same value, such as the sessions of a user, are not independent. Standard errors and tests
@@ -201,6 +203,7 @@ def comparison_of(
         settings,
         workers.threads,  # tests that resample use all threads themselves
         moved=joined.moved(settings.moved, workers),
+        lacking=joined.aligned.lacking(),
         per_query=joined.aligned.table(),
         told=[*([] if joined.covariate is None else [joined.covariate.told]), *_lists_told(alike)],
         alike=alike,
@@ -246,7 +249,13 @@ def compared(
         pooled=more.values,
         pooled_differences=more.differences,
         metrics=tuple(one.metrics),
-        notes=[*one.notes, *told, *more.notes, *_without_queries(no_means, state, settings)],
+        notes=[
+            *joint_notes(results),
+            *told,
+            *more.notes,
+            *_without_queries(no_means, state, settings),
+        ],
+        audit={name: each.audit for name, each in results.items()},
         inputs={
             "labels": one.inputs["labels"],
             "systems": {n: each.inputs["predictions"] for n, each in results.items()},

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from rankmill.analysis.compare.differences.differences import Settings
@@ -133,12 +133,19 @@ def _check(settings: Settings) -> None:
     margin = settings.margin
     if margin is not None and not (isinstance(margin, Real) and 0 < margin <= LARGEST):
         raise UsageError(f"margin is {margin!r}; expected a positive number, such as 0.01")
-    for name in ("moved", "worst_slices"):
-        if getattr(settings, name) != 0:
-            positive(getattr(settings, name), name)
+    _check_moved(settings.moved)
+    if settings.worst_slices != 0:
+        positive(settings.worst_slices, "worst_slices")
     positive(settings.replicates, "replicates")
     if settings.seed != 0:
         positive(settings.seed, "seed")
+
+
+def _check_moved(moved: Any) -> None:
+    if isinstance(moved, bool) or not isinstance(moved, Integral):
+        raise UsageError(
+            f"moved is {moved!r}; expected an integer, such as 5, or -5 for losses alone"
+        )
 
 
 def _check_name(what: str, chosen: object, known: Mapping[str, object]) -> None:

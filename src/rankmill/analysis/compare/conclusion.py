@@ -12,6 +12,7 @@ from rankmill.analysis.compare.differences.differences import (
     Loss,
     Settings,
     SystemPair,
+    lacking_of,
     pairs_of,
 )
 from rankmill.analysis.compare.differences.intervals import estimates
@@ -53,6 +54,7 @@ def finish(
     pooled_differences: Judged | None = None,
     metrics: tuple[str, ...] | None = None,
     pairs: Callable[[Joint], Judged] | None = None,
+    lacking: Mapping[str, list[int | str]] | None = None,
     **facts: Any,
 ) -> Comparison:
     """Test the differences of a state, and return its comparison.
@@ -66,6 +68,8 @@ def finish(
         All metrics in the order of the request, if there are pooled ones.
     pairs
         Tests the pairs of systems without the baseline, if they are asked for.
+    lacking
+        For each system, some of the queries that do not count for it, if they are known.
     **facts
         More fields of the Comparison.
     """
@@ -102,6 +106,7 @@ def finish(
         effective_queries=state.whole.effective,
         left_out=dict(state.left_out),
         differing=state.differing,
+        lacking=lacking_of(state.left_out, state.differing, lacking or {}),
         unpredicted=dict(state.unpredicted),
         slices=shown_slices(state, settings, cut, family),
         losses=losses,

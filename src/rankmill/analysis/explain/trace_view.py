@@ -1,6 +1,7 @@
 """Trace: how a metric came about, rank by rank, and how that reads as text."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -17,6 +18,8 @@ from rankmill.show.tables import Column, Facts, Kind, Part, Table, View
 from rankmill.show.writers import html_text, plain_text
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
+# Of each system, side by side with others.
+_BESIDE = ("query", "item", "hit", "correct", "term", "note")
 _INFINITE = ("inf", "-inf", "nan")
 # So many rows are drawn as text.
 _DRAWN = 50
@@ -119,6 +122,77 @@ class Trace(Answer):
             return Table(columns, [list(row.values()) for row in self.rows()])
 
         return View(screen, lambda: _page(self, self.table.num_rows), exact, self.to_dict)
+
+
+def traces_view(found: Mapping[str, Trace]) -> View:
+    """Return what is shown of several systems: their lists side by side, rank by rank."""
+
+    def parts() -> list[Part]:
+        return [_side_by_side(found), "", Facts(_joint_facts(found).items())]
+
+    def exact() -> Table:
+        table = joint_table(found)
+        columns = [_values(table.column(name)) for name in table.column_names]
+        return Table(
+            [Column(name) for name in table.column_names], list(zip(*columns, strict=True))
+        )
+
+    def content() -> dict[str, Any]:
+        systems = {name: one.to_dict() for name, one in found.items()}
+        once = stamp()
+        for one in systems.values():
+            _ = [one.pop(key) for key in once]
+        return {**once, "systems": systems}
+
+    return View(parts, parts, exact, content)
+
+
+def joint_table(found: Mapping[str, Trace]) -> pa.Table:
+    """Return the rows of all systems below each other, with the system before each."""
+    tables = [
+        one.table.add_column(0, "system", pa.array([name] * one.table.num_rows, pa.string()))
+        for name, one in found.items()
+    ]
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _side_by_side(found: Mapping[str, Trace]) -> Table:
+    """Return a row for each rank: the item of each system, whether it is a hit, and its term.
+
+    Tables without ranks, such as the points of a curve, have all of their columns.
+    """
+    ranked = all("rank" in one.table.column_names for one in found.values())
+    columns = [Column("rank", "count")] if ranked else []
+    lists: list[list[list[Any]]] = []
+    for name, one in found.items():
+        rows = [row for row in one.rows() if not ranked or row["rank"] is not None]
+        names = [
+            each
+            for each in one.table.column_names
+            if not ranked or (each in _BESIDE and (each != "note" or any(r[each] for r in rows)))
+        ]
+        types_of = {each: one.table.schema.field(each).type for each in names}
+        columns += [Column(f"{name}: {each}", _kind(each, t)) for each, t in types_of.items()]
+        lists.append([[row[each] for each in names] for row in rows])
+        lists[-1].append([None] * len(names))  # stands for what a shorter list does not have
+    count = max(map(len, lists)) - 1
+    cells = [[cell for one in lists for cell in one[min(at, len(one) - 1)]] for at in range(count)]
+    return Table(columns, [[at + 1, *row] if ranked else row for at, row in enumerate(cells)])
+
+
+def _joint_facts(found: Mapping[str, Trace]) -> dict[str, str]:
+    """Return the facts that all systems share, and then those of each; values are last."""
+    every = {name: one.facts | {"value": one.headline} for name, one in found.items()}
+    told: dict[str, str] = {}
+    for title in dict.fromkeys(key for facts in every.values() for key in facts):
+        texts = {name: facts[title] for name, facts in every.items() if title in facts}
+        if len(texts) == len(every) and len({*texts.values()}) == 1 and title != "value":
+            told[title] = next(iter(texts.values()))
+        else:
+            told |= {f"{title} of {name}": text for name, text in texts.items()}
+    one = next(iter(found.values()))
+    last = {title: told.pop(title) for title in list(told) if title.startswith("value of ")}
+    return told | rules_of(one.semantics, one.scope) | last
 
 
 def _page(found: Trace, most: int) -> list[Part]:

@@ -17,7 +17,7 @@ from rankmill.analysis.statistics.sample_size import Needed, queries_needed
 from rankmill.columns.ids import take_ids, to_ids
 from rankmill.engine.evaluate import evaluate_runs
 from rankmill.engine.progress import Progress
-from rankmill.engine.results_view import side_notes
+from rankmill.engine.results_view import joint_notes, side_notes
 from rankmill.errors import UsageError, positive, share
 from rankmill.kernels.identity import Ids
 from rankmill.metrics.aggregates.mean import Mean
@@ -142,7 +142,7 @@ def stability(
         design=design,
         semantics=first.semantics,
         scope=first.scope,
-        notes=[*first.notes, *side_notes(sides)],
+        notes=[*joint_notes(results), *side_notes(sides)],
         inputs={
             "labels": first.inputs["labels"],
             "systems": {name: one.inputs["predictions"] for name, one in results.items()},

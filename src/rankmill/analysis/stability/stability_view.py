@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from rankmill.analysis.compare.differences.differences import Estimate
+from rankmill.analysis.compare.differences.differences import (
+    Estimate,
+    lacking_of,
+    left_out_note,
+)
 from rankmill.analysis.stability.halves import Halves
 from rankmill.analysis.statistics.agreement import Correlation
 from rankmill.analysis.statistics.sample_size import Needed
-from rankmill.errors import plural
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
@@ -270,9 +273,8 @@ def _notes(found: Stability) -> list[Part]:
     if len(found.systems) > 1:
         notes.insert(0, "(1) the rank of the system at a cutoff, * the best")
     if found.differing:
-        left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
-        told = plural(found.differing, "query", "counts", "count")
-        notes.append(f"{told} for some systems only, left out: {left}")
+        lacking = lacking_of(found.left_out, found.differing, {})
+        notes.append(left_out_note(found.differing, lacking))
     return [*notes]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rankmill.analysis.compare.view.comparison import Comparison, notes_of
 from rankmill.errors import plural
 from rankmill.nightly.report.section import (
     FactList,
@@ -69,10 +70,24 @@ def audited(subject: Subject) -> Section | None:
     queries = result.audit.get("queries_in_both", 0), result.audit.get("queries_labelled", 0)
     both, labelled = queries
     lead = say("{} of {} with labels have predictions.", count(both), plural(labelled, "query"))
-    notes = [*getattr(subject.verdict, "notes", ()), *(subject.comparison or result).notes]
+    compared = subject.comparison
+    notes = [
+        *getattr(subject.verdict, "notes", ()),
+        *(result.notes if compared is None else notes_of(compared)),
+    ]
     parts: list[Any] = [Finds(found)] if found else []
+    if compared is not None:
+        parts += _of_systems(compared)
     parts += [FactList([("note", note) for note in dict.fromkeys(notes)])] if notes else []
     return Section("Audit", audit_title(found), lead, parts)
+
+
+def _of_systems(compared: Comparison) -> Iterator[Grid]:
+    """Yield what is notable in the audit of any system, side by side, if anything is."""
+    rows = audit.rows([*compared.audit.values()], compared.semantics, compared.scope, usual=())
+    cells = [[audit.COUNTS[key].title, *map(count, counts)] for key, counts, _ in rows]
+    if rows:
+        yield Grid(["audit", *map(name, compared.audit)], cells)
 
 
 def ruled_slices(subject: Subject) -> Iterator[Section]:

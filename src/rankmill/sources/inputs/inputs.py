@@ -17,6 +17,7 @@ from rankmill.sources.files.formats import check_format
 from rankmill.sources.input_options import FRUGAL, MEMORY, Role, key_of
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.nouns import Given, Labels, Predictions
+from rankmill.sources.roles.column_names import warn
 from rankmill.sources.roles.comparable_ids import check_comparable, id_columns
 from rankmill.sources.roles.derived_columns import keyed, without_padding
 from rankmill.sources.roles.roles import Columns, find_columns
@@ -87,6 +88,7 @@ def open_input(
     may_be_empty: bool = False,
     memory: int = MEMORY,
     facts: Mapping[str, Kind] = NO_FACTS,
+    noted: bool = False,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
@@ -107,6 +109,8 @@ def open_input(
         read again; the others are held on disk.
     facts
         The columns with a value a query that `read_facts` will read, and what each holds.
+    noted
+        Whether the caller shows `Columns.doubt`, which a warning shows otherwise.
 
     Raises
     ------
@@ -124,6 +128,8 @@ def open_input(
             key = key_of(asked.query, next(iter(source.schemas.values())).names)
             source = source if key is None else keyed(source, key)
         found = find_columns(source, asked, need_score=need_score, semantics=semantics)
+        if found.doubt and not noted:
+            warn(found.doubt)
         source = find_facts(source, facts) if facts else source
         if found.padding is not None:
             source = without_padding(source, found.item, found.padding)
@@ -213,11 +219,12 @@ def open_inputs(
     may_be_empty: bool = False,
     memory: int = MEMORY,
     facts: Mapping[str, Kind] = NO_FACTS,
+    noted: bool = False,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open labels and all predictions, find their columns, and check that their ids can match.
 
-    `facts` are columns of the labels, as in `open_input`. With subtopics, the gains of the labels
-    say which of them they have.
+    `facts` and `noted` are of the labels, as in `open_input`. With subtopics, the gains of the
+    labels say which of them they have.
     """
     if labels.subtopic is not None:
         facts = {**facts, labels.subtopic: "subtopic"}
@@ -228,7 +235,9 @@ def open_inputs(
     for one in (labels, *runs.values()):
         check_told(one, semantics)
     with ExitStack() as stack:
-        label_input = open_input(labels, may_be_empty=may_be_empty, memory=memory, facts=facts)
+        label_input = open_input(
+            labels, may_be_empty=may_be_empty, memory=memory, facts=facts, noted=noted
+        )
         stack.callback(label_input.source.close)
         inputs = {}
         for name, predictions in runs.items():

@@ -1,6 +1,7 @@
 """Which columns the ids of a role are compared by, and whether those of two inputs can be equal."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import pyarrow.types as kinds
 
@@ -39,9 +40,21 @@ def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, 
             if len(seen) > 1:
                 raise InputError(
                     f"the {role} ids cannot be compared: {seen[False]}, but {seen[True]}; cast one "
-                    "of them, so that both are integers or both strings (rankmill convert "
-                    f"--integers {role} makes integers of strings)"
+                    f"of them, so that both are integers or both strings ({_cast(role, seen)})"
                 )
+
+
+def _cast(role: str, where: Mapping[bool, str]) -> str:
+    """Return how to cast ids; `where` says where those are that are texts, and those that are not.
+
+    Integers become text, as text such as '007' is no integer.
+    """
+    which = re.search(r" of the dict of (\w+)", where[False])
+    if which is None:
+        return f"rankmill convert --integers {role} makes integers of strings"
+    if role == "item":
+        return f"str(item) for each item of the {which[1]} makes strings of integers"
+    return f"{{str(query): items for query, items in {which[1]}.items()}} makes strings of integers"
 
 
 def _check_keys(sides: Sequence[Source]) -> None:

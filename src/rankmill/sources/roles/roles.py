@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
@@ -14,7 +14,7 @@ from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.input_options import InputOptions, Query, Role, column_of, key_of
-from rankmill.sources.roles.column_names import Finder, advice, how, named_numbers, plain, warn
+from rankmill.sources.roles.column_names import Finder, advice, how, named_numbers, plain
 from rankmill.sources.roles.source import Source
 
 # Names are compared in lower case, without underscores, dashes and spaces.
@@ -69,7 +69,8 @@ class Columns:
     is true, a confidence that is NaN or null counts as minus infinity. If ``in_order`` is true, the
     items of a query are in the order of its rows, whatever their confidences. If ``unordered`` is
     true, the lists are ranked by confidence. ``facts`` are columns with a value a query, which
-    are read apart from the items. Items equal to ``padding`` are read as nulls.
+    are read apart from the items. Items equal to ``padding`` are read as nulls. ``doubt`` names the
+    columns of numbers in labels that could be gains and are not read, and says what to do.
     """
 
     query: str
@@ -83,6 +84,7 @@ class Columns:
     unordered: bool = False
     facts: tuple[str, ...] = ()
     padding: str | None = None
+    doubt: str = field(default="", compare=False)
 
     def mapping(self) -> dict[str, str]:
         """The role of each column that is read -> the name of the column."""
@@ -98,8 +100,6 @@ def find_columns(
     source: Source, asked: InputOptions, *, need_score: bool = False, semantics: Choices = DEFAULT
 ) -> Columns:
     """Find the columns of an input and its shape.
-
-    A warning names the columns of numbers in labels that could be gains but are not read.
 
     Parameters
     ----------
@@ -152,7 +152,8 @@ def _find_columns(
         columns = _find_order(finder, columns, needed, semantics, asked.in_order)
         columns = replace(columns, unordered=source.unordered)
     elif not asked.binary:
-        columns = replace(columns, gain=_find_gain(finder, columns, facts))
+        gain, doubt = _find_gain(finder, columns, facts)
+        columns = replace(columns, gain=gain, doubt=doubt)
     for name, each in source.kinds().items():
         _check_types(name, each, columns, role, source.typed is not None)
     return columns
@@ -235,20 +236,20 @@ def _find_item(finder: Finder, query: str) -> str:
     return item or finder.require("item", ())
 
 
-def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> str | None:
-    """The column of gains; warns if there is none but one that could be it."""
+def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> tuple[str | None, str]:
+    """The column of gains; if there is none but one that could be it, what to say of that."""
     numbers = finder.numbers(columns.wide, [*columns.names(), *facts])
     weak = WEAK_ALIASES["gain"][1:] if columns.wide else WEAK_ALIASES["gain"]
     gain = finder.find("gain", ALIASES["gain"], *weak, among=numbers)
     unclear = _unclear(finder, numbers)
     if gain is None and unclear:
         it = "one of them" if unclear[1:] else "it"
-        warn(
+        return None, (
             f"{finder.file}: {named_numbers(unclear)} not read, so that every label counts as "
             f"relevant: if {it} is the gain, say {how('gain', 'labels', unclear[0])}; if labels "
             "are just relevant or not, say --binary"
         )
-    return gain
+    return gain, ""
 
 
 def _find_order(

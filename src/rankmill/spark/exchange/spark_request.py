@@ -105,7 +105,7 @@ def request_of(
             for name, one in runs.items()
         }
         empty = replace(labels, data=empty_source(labels.data, "the DataFrame of labels"))
-        label_input, inputs = stack.enter_context(open_job(job, empty, sources, facts))
+        label_input, inputs = stack.enter_context(open_job(job, empty, sources, facts, noted=True))
     for one in (label_input, *inputs.values()):
         check_one_query(one)
     for one in inputs.values():

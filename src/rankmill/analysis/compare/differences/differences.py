@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.significance import TUKEY
+from rankmill.errors import plural
 from rankmill.metrics.base import Better
 from rankmill.results.plain import plain, read_fields
 from rankmill.show.leaderboard import Beaten
@@ -128,6 +129,47 @@ class Difference:
         }
         told: dict[str, Any] = plain(vars(self))
         return told | shares
+
+
+class Lacking(NamedTuple):
+    """The queries that count for another system, but not for this one, so that they are left out.
+
+    Attributes
+    ----------
+    queries : int
+    first : list of int or str
+        The smallest ids of these, a few at most; none if the values of queries are not known here.
+    """
+
+    queries: int
+    first: list[int | str]
+
+
+def lacking_of(
+    left_out: Mapping[str, int], differing: int, first: Mapping[str, list[int | str]]
+) -> dict[str, Lacking]:
+    """Return the systems that queries are left out for; `first` are the ids of some of these."""
+    return {
+        name: Lacking(differing - count, first.get(name, []))
+        for name, count in left_out.items()
+        if differing > count
+    }
+
+
+def left_out_note(differing: int, lacking: Mapping[str, Lacking]) -> str:
+    """Return a line that says how many queries are left out, and which system lacks which.
+
+    Examples
+    --------
+    >>> left_out_note(6, {"new": Lacking(5, [3, 17, 21]), "old": Lacking(1, ["q7"])})
+    '6 queries are left out of the comparison: new lacks 5 (3, 17, 21, ...), old lacks 1 (q7)'
+    """
+    each = []
+    for name, (queries, first) in lacking.items():
+        ids = [*map(str, first), *(["..."] if queries > len(first) else [])]
+        each.append(f"{name} lacks {queries:,}" + (f" ({', '.join(ids)})" if first else ""))
+    told = plural(differing, "query", "is", "are")
+    return f"{told} left out of the comparison: {', '.join(each)}"
 
 
 class Moved(NamedTuple):

@@ -18,11 +18,13 @@ def rows_moved(
 ) -> pa.Table:
     """Return the queries that gained most, then those that lost most; the last lost most.
 
-    They are `count` each at most, with their id and both values. Where neither side is better, the
-    queries that rose most are first.
+    They are `count` each at most, with their id and both values. Below 0, they are only those that
+    lost, the one that lost most first. Where neither side is better, the queries that rose most are
+    first.
     """
     gains = before - after if better == "lower" else after - before
-    places = [*_most(ids, gains, count), *_most(ids, -gains, count)[::-1]]
+    lost = _most(ids, -gains, abs(count))
+    places = lost if count < 0 else [*_most(ids, gains, count), *lost[::-1]]
     columns = {"query": ids, "baseline": pa.array(before), "value": pa.array(after)}
     return pa.table(columns).take(pa.array(places, pa.int64()))
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.ids import ids_to_arrow, join_ids, take_ids, to_ids
+from rankmill.columns.ids import id_value, ids_to_arrow, join_ids, take_ids, to_ids
 from rankmill.columns.numbers import floats_of
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import UsageError
@@ -16,6 +16,8 @@ from rankmill.matching.lookup import look_up
 from rankmill.metrics.texts import OF_BASELINE
 from rankmill.results.result import WEIGHT, CountedQueries, Result
 
+MOST_NAMED = 3
+"""Of the queries that a system lacks, so many are named."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -117,6 +119,20 @@ class Aligned(NamedTuple):
         for rows in partial:
             counts[rows] += 1
         return None if (counts == len(partial)).all() else counts == len(partial)
+
+    def lacking(self) -> dict[str, list[int | str]]:
+        """Return the smallest ids, a few, of the queries that do not count for each system."""
+        import pyarrow.compute as pc
+
+        found = {}
+        for name, rows in self.rows.items():
+            if rows is not None and len(rows) < len(self.queries):
+                without = np.ones(len(self.queries), np.bool_)
+                without[rows] = False
+                ids = _ids(self.queries.filter(pa.array(without)))
+                places = pc.bottom_k_unstable(ids_to_arrow(ids, set()), MOST_NAMED)
+                found[name] = [id_value(ids, place) for place in places.to_pylist()]
+        return found
 
     def kept(self, name: str, common: np.ndarray | None) -> np.ndarray | None:
         """Return whether each row of a system is of a query that counts for all; None: all are."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,6 +10,7 @@ from rankmill.analysis.compare.differences.differences import (
     WORSE,
     Difference,
     Estimate,
+    Lacking,
     Likeness,
     Loss,
     Moved,
@@ -19,9 +19,11 @@ from rankmill.analysis.compare.differences.differences import (
     SystemPair,
     beaten_of,
     by_metric,
+    left_out_note,
     read_by_metric,
     winner_of,
 )
+from rankmill.analysis.compare.view.exact import exact_table
 from rankmill.analysis.compare.view.tables import (
     Explain,
     board_parts,
@@ -32,15 +34,12 @@ from rankmill.analysis.compare.view.tables import (
     slice_tables,
     tests_of,
 )
-from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.significance import TUKEY
-from rankmill.errors import plural
-from rankmill.metrics.registry import parse
+from rankmill.engine.results_view import audit_table
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import facts_of, rules_of
-from rankmill.results.slices import UNKNOWN
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View, view_of_blocks
@@ -52,8 +51,8 @@ if TYPE_CHECKING:
     from rankmill.analysis.compare.view.details import Details
     from rankmill.show.pictures import Picture
 
-_OF_MARGIN = ("equivalence", "noninferiority")
-_OF_TESTS = ("tests", *_OF_MARGIN)
+IN_TABLE = "per_query has null for them"
+"""Where Python lists the queries that a system lacks."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -76,9 +75,14 @@ class Comparison(Answer):
         System -> how many queries count for it, but not for every other system.
     differing : int
         The number of queries that count for some systems only.
+    lacking : dict of str to Lacking
+        System -> how many queries count for another system, but not for it, and the smallest ids of
+        these; systems that lack none are left out.
     unpredicted : dict of str to int
         System -> how many queries have labels, but no predictions of it. The semantics say whether
         they score 0 or are left out.
+    audit : dict of str to dict of str to int
+        System -> its audit, as that of a `Result`; {} for merged states.
     slices : list of Slice
         The slices of each column of `by`, tested on their own; the first test decides.
     pairs : list of SystemPair
@@ -86,7 +90,8 @@ class Comparison(Answer):
     losses : list of Loss
         The slices by one or two columns in which each system lost most in each metric.
     moved : dict of str to dict of str to list of Moved
-        Metric -> system -> the queries that gained most and, ascending, those that lost most.
+        Metric -> system -> the queries that gained most and then those that lost most, which are
+        last; or only these, the one that lost most first.
     per_query : pyarrow.Table or None
         A row for each query that counts for any system: its id, and a column SYSTEM:METRIC for
         each system and metric; null where a query does not count for it. None of merged states.
@@ -118,6 +123,8 @@ class Comparison(Answer):
     slices: list[Slice]
     losses: list[Loss]
     state: ComparisonState | None
+    lacking: dict[str, Lacking] = field(default_factory=dict)
+    audit: dict[str, dict[str, int]] = field(default_factory=dict)
     pairs: list[SystemPair] = field(default_factory=list)
     moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
     per_query: pa.Table | Any = None  # Any: so that type checkers ask no user to rule None out
@@ -181,7 +188,9 @@ class Comparison(Answer):
             "clusters": self.clusters,
             "differing": self.differing,
             "left_out": self.left_out,
+            "lacking": plain(self.lacking),
             "unpredicted": self.unpredicted,
+            "audit": self.audit,
             "settings": plain(self.settings),
             "metrics": by_metric(self.values, self.differences),
             "pairs": plain(self.pairs),
@@ -203,24 +212,30 @@ class Comparison(Answer):
         return read_fields(cls, {"state": None, **told, **read_by_metric(told["metrics"])})
 
     def _view(self) -> View:
-        return view_of(self)
+        return view_of(self, listing="" if self.per_query is None else IN_TABLE)
 
 
-def view_of(found: Comparison, explain: Explain | None = None) -> View:
-    """Return what is shown of a comparison; with `explain`, a command for each query that moved."""
+def view_of(found: Comparison, explain: Explain | None = None, listing: str = "") -> View:
+    """Return what is shown of a comparison.
+
+    `explain` gives a command for each query that moved, and `listing` says where all queries are
+    that a system lacks.
+    """
 
     def blocks() -> list[list[Part]]:
         tables: list[list[Part]] = [[_table(found, metric)] for metric in found.values]
-        base, settings, notes = found.baseline, found.settings, _notes(found)
+        base, settings = found.baseline, found.settings
+        notes: list[Part] = [*notes_of(found, listing)]
         if found.pairs:
             tables = [leaderboard_parts(found), *pair_tables(found.pairs, settings)]
-            notes = [*_told(found)]
+        elif any(found.winner(metric) for metric in found.values):
+            notes.insert(0, "* shown to be better than every other system")
         more = [
             *slice_tables(base, found.others, found.slices, settings),
             *loss_tables(base, found.losses, settings),
-            *moved_tables(base, found.moved, explain),
+            *moved_tables(base, found.moved, settings, explain),
         ]
-        return [*tables, notes, *more]
+        return [*tables, notes, *more, _audit(found)]
 
     def content() -> dict[str, Any]:
         content = found.to_dict()
@@ -234,13 +249,17 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
     def paper() -> list[Part]:
         base = found.baseline
         more = loss_tables(base, found.losses, found.settings)
-        moved = moved_tables(base, found.moved, None)
+        moved = moved_tables(base, found.moved, found.settings, None)
         tables = paper_parts(
-            base, found.whole, found.slices, found.settings, _told(found), found.pairs
+            base, found.whole, found.slices, found.settings, notes_of(found), found.pairs
         )
         return [*tables, *(part for block in (*more, *moved) for part in block)]
 
-    return view_of_blocks(blocks, lambda: _facts(found), lambda: _exact(found), content, paper)
+    def exact() -> Table:
+        more = found.whole, found.slices, found.pairs, found.losses, found.moved
+        return exact_table(found.baseline, found.settings, found.pooled, *more)
+
+    return view_of_blocks(blocks, lambda: _facts(found), exact, content, paper)
 
 
 def leaderboard_parts(found: Comparison) -> list[Part]:
@@ -297,21 +316,24 @@ def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     ]
 
 
-def _notes(found: Comparison) -> list[Part]:
-    starred = any(found.winner(metric) for metric in found.values)
-    return [*(["* shown to be better than every other system"] if starred else []), *_told(found)]
-
-
-def _told(found: Comparison) -> list[str]:
-    """Return the lines that a reader of the numbers has to know."""
+def notes_of(found: Comparison, listing: str = "") -> list[str]:
+    """Return the lines that a reader of the numbers has to know; `listing` is that of `view_of`."""
     notes = list(found.notes)
     if found.differing:
-        left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
-        told = plural(found.differing, "query", "counts", "count")
-        notes.append(f"{told} for some systems only, left out: {left}")
+        note = left_out_note(found.differing, found.lacking)
+        notes.append(f"{note}; {listing}" if listing else note)
     if found.pooled and found.differing:
         notes.append(f"{', '.join(found.pooled)}: each system's is over its own queries")
     return notes
+
+
+def _audit(found: Comparison) -> list[Part]:
+    """Return what the audits of the systems counted, if there is anything that may surprise."""
+    audits = found.audit or {
+        name: {"queries_only_labelled": count} for name, count in found.unpredicted.items()
+    }
+    table = audit_table(audits, found.semantics, found.scope, usual=())
+    return [table] if table.rows else []
 
 
 def _facts(found: Comparison) -> Facts:
@@ -344,52 +366,7 @@ def _facts(found: Comparison) -> Facts:
         facts.append(("adjusted", f"by {settings.adjust}; variance less by {', '.join(less)}"))
     if settings.margin is not None:
         facts.append(("margin", repr(settings.margin)))
-    lacking = [f"{name} {count:,}" for name, count in found.unpredicted.items() if count]
-    if lacking:
-        rule = "score 0" if found.semantics.unpredicted == "zero" else "do not count"
-        facts.append(("without predictions", f"{', '.join(lacking)}; these queries {rule}"))
     if found.inputs:  # a state does not know where its queries came from
         facts += facts_of(found.inputs)
     facts += rules_of(found.semantics, found.scope).items()
     return Facts([*facts, ("seconds", f"{found.seconds:.2f}")], aligned=False)
-
-
-def _exact(found: Comparison) -> Table:
-    """A row for each slice, metric and system, with every digit; of all queries first.
-
-    What is not compared with the baseline follows the rows of all queries.
-    """
-    names = ["by", "slice", "metric", "system", "baseline", "queries", *Estimate._fields]
-    fields = [one.name for one in dataclasses.fields(Difference) if one.name not in _OF_TESTS]
-    renamed = {"value": "difference", "low": "difference_low", "high": "difference_high"}
-    names += [renamed.get(name, name) for name in fields]
-    every_test = (
-        name for of in found.differences.values() for one in of.values() for name in one.tests
-    )
-    tests = dict.fromkeys([*found.settings.tests, *every_test])
-    names += [f"{test}_{field}" for test in tests for field in Tested._fields]
-    names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
-
-    def row(
-        metric: str, name: str, of: Comparison | Slice, pair: SystemPair | None = None
-    ) -> list[Cell]:
-        one = of.differences[metric].get(name, Difference(None, better=parse(metric).better))
-        one, base = (one, found.baseline) if pair is None else (pair.difference, pair.baseline)
-        cells: list[Cell] = [metric, name, base]
-        cells += [None if metric in found.pooled else of.queries]
-        cells += [*of.values[metric][name], *(getattr(one, field) for field in fields)]
-        nothing = Tested(None)
-        cells += [cell for test in tests for cell in one.tests.get(test, nothing)]
-        cells += [cell for each in _OF_MARGIN for cell in (getattr(one, each) or nothing)[:2]]
-        return cells
-
-    rows: list[list[Cell]] = []
-    every: list[Comparison | Slice] = [found, *found.slices]
-    for of in every:
-        cut: list[Cell] = [None, None]
-        if isinstance(of, Slice):
-            cut = [", ".join(of.by), ", ".join(UNKNOWN if v is None else v for v in of.value)]
-        rows += [[*cut, *row(m, name, of)] for m, values in of.values.items() for name in values]
-        others = (p for p in found.pairs if of is found and p.baseline != found.baseline)
-        rows += [[*cut, *row(p.metric, p.system, of, p)] for p in others]
-    return Table([Column(name) for name in names], rows)

@@ -145,7 +145,10 @@ def _tested_cells(one: Difference) -> list[Cell]:
 
 
 def moved_tables(
-    baseline: str, moved: dict[str, dict[str, list[Moved]]], explain: Explain | None
+    baseline: str,
+    moved: dict[str, dict[str, list[Moved]]],
+    settings: Settings,
+    explain: Explain | None,
 ) -> Iterator[list[Part]]:
     """Yield a title and a table of queries for each metric and system."""
     for metric, of_system in moved.items():
@@ -156,7 +159,8 @@ def moved_tables(
             shown: list[list[Cell]] = [[str(one.query), *one[1:]] for one in rows]
             for row, one in zip(shown, rows, strict=True):
                 row += [explain(metric, name, one.query)] if explain else []
-            title = f"{metric}: the queries where {name} differs most from {baseline}"
+            what = "differs most from" if settings.moved > 0 else "lost most against"
+            title = f"{metric}: the queries where {name} {what} {baseline}"
             if rows:
                 yield [title, Table(columns, shown)]
 
