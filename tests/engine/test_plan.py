@@ -3,9 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +18,7 @@ from rankmill.columns.ids import to_ids
 from rankmill.engine.plan import A_THREAD, FRUGAL_THREAD, plan_runs
 from rankmill.metrics.records.item_counter import ItemCounter, bytes_of_counter
 from rankmill.sources.inputs.inputs import AHEAD_BYTES
+from shown import render_plan
 
 PEAK = """
 import resource, sys, rankmill
@@ -205,7 +208,7 @@ def test_counters_of_items_hold_what_the_formula_says(
 
 @pytest.mark.small
 def test_plan_of_a_catalogue(tmp_path: Path) -> None:
-    """What every input and every item adds; without a list of items only the bytes of one."""
+    """What every input and every item adds; without a list of items, the most there can be."""
     lists = pa.table({"query": [1, 2], "items": [[1, 2], [3]]})
     train = pa.table({"query": [1, 1, 2], "item": [1, 2, 9]})
     items = pa.table({"item": np.arange(1000)})
@@ -221,14 +224,83 @@ def test_plan_of_a_catalogue(tmp_path: Path) -> None:
     plain = told("map@2")
     assert not {"train", "items", "features", "counts"} & {*plain}
     bare = told("map@2,gini@2,gini@5")
-    assert bare["counts"] == {"items": None, "bytes": 3 * (48 + 3 * 16)}  # and behind rank 5
-    assert bare["memory"] == plain["memory"]
+    an_item = 3 * (72 + 3 * 24)  # and behind rank 5
+    assert bare["counts"] == {"items": None, "most": 3, "bytes": an_item}
+    assert bare["memory"] - plain["memory"] == an_item  # 3 predictions, each on one thread
     asked = told("map@2,gini@2,gini@5", items=items)
-    assert asked["counts"] == {"items": 1000, "bytes": 3 * (48 + 2 * 16)}
-    assert asked["memory"] - plain["memory"] == 1000 * (24 + 3 * (48 + 2 * 16))
+    assert asked["counts"] == {"items": 1000, "most": None, "bytes": 3 * (72 + 2 * 24)}
+    assert asked["memory"] - plain["memory"] == 1000 * (24 + 72 + 2 * 24)
     assert asked["items"]["rows"] == asked["items"]["values"] == 1000
     hits = told("map@2,coverage_of_labels@2", items=items)
-    assert hits["counts"]["bytes"] == 2 * 3 * (48 + 16)
+    assert hits["counts"]["bytes"] == 2 * 3 * (72 + 24)
     far = told("map@2,ild_cosine", features=vectors)
     assert far["memory"] - plain["memory"] == 1000 * (24 + 2 * 8 * 2)
     assert told("map@2", train=train)["memory"] - plain["memory"] == 3 * (35 + 8)
+
+
+def items_of(kind: str, numbers: np.ndarray) -> Any:
+    if kind == "text":
+        return pc.binary_join_element_wise(
+            "the same article ", pa.array(numbers).cast("string"), ""
+        )
+    return pa.array(numbers if kind == "close" else numbers * 7_919_000_001)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
+@pytest.mark.parametrize("kind", ["close", "scattered", "text"])
+def test_peak_memory_is_within_the_bound_of_unknown_items(kind: str, tmp_path: Path) -> None:
+    """Each prediction may be an item of its own, and here each is."""
+    queries, each = 100_000, 15
+    offsets = np.arange(0, queries * each + 1, each, dtype=np.int32)
+    numbers = np.random.default_rng(0).permutation(queries * each)
+    lists = pa.ListArray.from_arrays(offsets, items_of(kind, numbers))
+    first = pa.ListArray.from_arrays(np.arange(queries + 1), items_of(kind, numbers[::each]))
+    for name, one in (("labels", first), ("predictions", lists)):
+        table = pa.table({"user_id": np.arange(queries), "items": one})
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=4_000)
+    both = [str(tmp_path / f"{name}.parquet") for name in ("labels", "predictions")]
+    metrics = "coverage@8 coverage_of_labels@8 gini@8"
+    how: dict[str, Any] = {"threads": 2, "per_query": False, "memory": 10**10}
+    planned = rankmill.plan(*both, metrics.split(), **how)
+    values = queries * (each + 1)
+    assert planned["counts"]["items"] is None
+    assert planned["counts"]["most"] == (queries * each if kind == "close" else values)
+    peaks = []
+    for asked in (metrics, "map@8"):
+        command = [sys.executable, "-c", PEAK, *both, asked, str(how["memory"])]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        peaks.append(int(done.stdout))
+    counts = planned["memory"] - rankmill.plan(*both, "map@8", **how)["memory"]
+    assert peaks[0] <= planned["memory"]
+    assert peaks[0] - peaks[1] <= counts
+
+
+@pytest.mark.small
+def test_most_items_of_footers(tmp_path: Path) -> None:
+    """Bounds in footers are used if all row groups have them; text in frames has no bound."""
+
+    def most(*items: Any, **how: Any) -> tuple[int | None, str]:
+        kind = how.pop("kind", None)
+        for place, one in enumerate(items):
+            table = pa.table({"user_id": [1], "items": pa.array([one], kind)})
+            pq.write_table(table, tmp_path / f"{place}", **how)
+        files = [str(tmp_path / str(place)) for place in range(2)]
+        planned = plan_runs(files[0], {"": files[1]}, "coverage@2")
+        return planned["counts"]["most"], render_plan(planned, "table")
+
+    assert most([5, 5, 5], [6, 5, 9, 9])[0] == 9 - 5 + 1
+    assert most([-5], [2**62])[0] == 2
+    wide = [2**64 - 2] * 3, [2**64 - 1]
+    assert most(*wide, kind=pa.list_(pa.uint64()))[0] == 2
+    assert most([5, 5, 5], [6, 5], write_statistics=False)[0] == 5
+    found, shown = most(["a", "a"], ["b"])
+    assert found == 3
+    assert "memory at most" in shown
+    assert "at most 3 items" in shown
+    files = str(tmp_path / "0"), str(tmp_path / "1")
+    frame = pa.table({"user_id": [1], "items": [["a"]]})
+    planned = plan_runs(files[0], {"a": files[1], "b": frame}, "coverage@2")
+    assert planned["counts"]["most"] is None
+    shown = render_plan(planned, "table")
+    assert "memory expected" in shown
+    assert "not included" in shown

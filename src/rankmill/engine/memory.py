@@ -6,7 +6,7 @@ states of the ranges are merged exactly, so the result is the same to the last b
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -76,6 +76,33 @@ def bytes_of_all(labels: Input) -> int:
     sizes = labels.source.sizes([query, item])
     values, item_bytes = sizes[item]
     return label_bytes(labels, labels.source.rows or 0, values, sizes[query][1], item_bytes)
+
+
+def items_at_most(several: Iterable[Input]) -> tuple[int, int]:
+    """Return how many distinct items inputs have at most, and the bytes of their texts; or 0, 0.
+
+    Integers are no more than there are between the lowest and the highest that footers name. Texts
+    take no more than their columns without compression, and are known of Parquet files alone.
+    """
+    values = texts = 0
+    bounds: list[tuple[Any, Any]] | None = []
+    for one in several:
+        item = one.columns.item
+        count = one.source.sizes([item])[item][0]
+        groups = one.source.row_groups(item, item) if count else []
+        text = is_text(one, "item")
+        if one.source.rows is None or (text and count and not groups):
+            return 0, 0
+        values += count
+        texts += sum(group.item_whole for group in groups if text)
+        if text or (count and not groups):
+            bounds = None
+        elif bounds is not None:
+            bounds += [(group.low, group.high) for group in groups]
+    if bounds:
+        lows, highs = zip(*bounds, strict=True)
+        values = min(values, max(highs) - min(lows) + 1)
+    return values, texts
 
 
 def bytes_of_items(items: Input) -> int:

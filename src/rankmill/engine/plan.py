@@ -12,6 +12,7 @@ from rankmill.engine.memory import (
     bytes_of_vectors,
     id_ranges,
     is_text,
+    items_at_most,
     room_beside,
 )
 from rankmill.metrics.aggregate import Sizes
@@ -60,9 +61,12 @@ def plan(
     - for lists with an average of more than a million items, 64 bytes for each item of one;
     - the interactions of `train`, as labels; 24 bytes for each item of `items` and `features`, and
       16 for each number of a vector, half of them while it is read;
-    - for metrics over a catalogue, but at most `memory`, on each thread, 48 bytes for each item, 16
-      more for each cutoff, and twice its text: twice as much for coverage_of_labels. Without
-      `items` and `features`, the number of items is unknown, and this is left out.
+    - for metrics over a catalogue, but at most `memory`, on each thread, 72 bytes for each item, 24
+      more for each cutoff, and three times its text, but on all threads together for no more items
+      than there are predictions; twice as much for coverage_of_labels. Without `items` and
+      `features`, the number of items is a bound, and so is the peak: as many as there are labels
+      and predictions, or integers between the lowest and the highest in the footers. Of text, a
+      bound is only known for Parquet files; for others this is left out.
 
     Arrays that grow may take an eighth more. Labels of more than half of `memory` are held in
     ranges if no values of each query are kept and the row groups of both sides are sorted by query
@@ -80,8 +84,9 @@ def plan(
         columns, unread (the columns that are not read, if any), and so "train", "items" and
         "features", if given; "memory": the expected peak in bytes; "least": how many bytes `memory`
         has to allow, or files are refused that need more than 64 MiB; "counts", if metrics over a
-        catalogue count items: "items" (None if not known) and the "bytes" of one on all threads;
-        "threads"; "scope": `rel`, `depth`, `judged_only` and `weight`.
+        catalogue count items: "items" (None if not known), "most" (a bound of them; None if there
+        is none) and the "bytes" of one on all threads; "threads"; "scope": `rel`, `depth`,
+        `judged_only` and `weight`.
 
     Raises
     ------
@@ -137,20 +142,23 @@ def _plan(
         needed += 8 * (of_labels["rows"] or 0) * len(job.values_kept) * len(inputs)
     more, beside_them, items, size = _beside(catalogue, label_input, memory)
     extra, least, whole = 0, 0, bytes_of_all(label_input)
+    none, most = Sizes(0, 0, 0, 0, threads, memory), 0
+    an_item = _needed(job, none._replace(items=1)) - _needed(job, none)
+    if an_item and not items:
+        most, size = _most_items(label_input, inputs)
     for name, one in inputs.items():
         ranges = id_ranges(label_input, one, job, whole)
         held, a_list = bytes_at_once(label_input, one, ranges, whole)
         left, values = room_beside(held, memory), described[name]["values"]
         least = max(least, held, a_list)
         held += 0 if ranges else bytes_ahead(one, memory, threads)
-        held += _needed(job, Sizes(values, of_labels["values"], items, size, threads, left))
+        sizes = Sizes(values, of_labels["values"], items or most, size, threads, left)
+        held += _needed(job, sizes)
         if not one.columns.wide:
             held += min(left, (one.source.rows or values) * BYTES_A_ROW)
         extra = max(extra, held + max(0, a_list - A_THREAD))
-    none = Sizes(0, 0, 0, 0, threads, memory)
-    an_item = _needed(job, none._replace(items=1)) - _needed(job, none)
     if an_item:
-        more["counts"] = {"items": items or None, "bytes": an_item}
+        more["counts"] = {"items": items or None, "most": most or None, "bytes": an_item}
     return {
         "labels": of_labels,
         "predictions": described,
@@ -160,6 +168,13 @@ def _plan(
         "least": least,
         "scope": job.scope.to_dict(),
     }
+
+
+def _most_items(labels: Input, inputs: Mapping[str, Input]) -> tuple[int, int]:
+    """Return how many items a system and the labels have at most, and their texts; or 0, 0."""
+    bounds = [items_at_most([labels, one]) for one in inputs.values()]
+    counts, texts = zip(*bounds, strict=True)
+    return (max(counts), max(texts)) if all(counts) else (0, 0)
 
 
 def _needed(job: Job, sizes: Sizes) -> int:

@@ -29,7 +29,9 @@ def plan_view(plan: Mapping[str, Any]) -> View:
     def screen() -> list[Part]:
         memory = f"{size_text(plan['memory'])} with {plan['threads']} threads"
         total = size_text(sum(one["bytes"] for one in inputs.values()))
-        facts = {"to read": total, "memory expected": memory}
+        counts = plan.get("counts", {"items": 0, "most": 0})
+        bound = counts["items"] is None and counts["most"]
+        facts = {"to read": total, "memory at most" if bound else "memory expected": memory}
         if plan["least"] > SPARED:
             facts["--memory at least"] = size_text(plan["least"])
         if "counts" in plan:
@@ -46,8 +48,10 @@ def plan_view(plan: Mapping[str, Any]) -> View:
     return View(screen, lambda: [table()], exact, lambda: {**stamp(), **plan})
 
 
-def _counts_text(items: int | None, bytes: int) -> str:
-    each = f"{bytes} bytes for each item, and twice its text on each thread"
+def _counts_text(items: int | None, most: int | None, bytes: int) -> str:
+    each = f"{bytes} bytes for each item, and three times its text on each thread"
+    if items is None and most:
+        return spoken(f"{each}; at most {plural(most, 'item')}, as --items is not given")
     if items is None:
         lacks = (
             "not included in the expected memory, because their number is unknown without --items"

@@ -206,11 +206,18 @@ class Exposure(Aggregate, Need):
 
     @classmethod
     def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
-        """Return the bytes of the counts on all threads, of which more go to a file."""
+        """Return the bytes of the counts on all threads, of which more go to a file.
+
+        Each thread has all items, or all have all predictions. To join what they have takes half as
+        much again.
+        """
         wanted = ExposureCounters.of(asked)
         tables = 2 if wanted.hits else 1
         each = bytes_of_counter(sizes.items, len(wanted.cutoffs), sizes.text)
-        return min(sizes.memory, sizes.threads * tables * each)
+        every = sizes.threads * each
+        if sizes.predictions and sizes.items:
+            every = min(every, each * max(sizes.items, sizes.predictions) // sizes.items)
+        return min(sizes.memory, tables * every * 3 // 2)
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the same, as its counters have one more block."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
+import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
 
 import rankmill
 from rankmill.io.overflow import Overflow
+from rankmill.metrics.gap import distinct as distinct_module
 from rankmill.metrics.gap import gap as gap_module
 from rankmill.metrics.gap import runs as runs_module
 from rankmill.metrics.gap.distinct import counted
 from rankmill.metrics.gap.gap_counts import GapCounter, gap_of_counts
 from rankmill.metrics.gap.runs import RunsCounter, RunsFile, everything
 from rankmill.threads import Workers
+from strategies import examples
 
-KINDS = ["all differ", "few levels", "one level", "wide range"]
+KINDS = ["all differ", "few levels", "one level", "wide range", "pairs"]
 
 
 def confidences(kind: str, count: int) -> np.ndarray:
@@ -24,17 +30,25 @@ def confidences(kind: str, count: int) -> np.ndarray:
         return generator.random(count)
     if kind == "wide range":
         return np.ldexp(generator.random(count), generator.integers(-100, 100, count))
+    if kind == "pairs":  # what float32 holds, and what is next to it and becomes the same there
+        single = generator.random(count // 4, dtype=np.float32).astype(np.float64)
+        return np.concatenate([single, np.nextafter(single, 2), single, single])
     return generator.integers(0, 1 if kind == "one level" else 50, count).astype(np.float64)
 
 
 @pytest.mark.small
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("count", "portions"), [(1_000, 3), (200_000, 7)])
+@pytest.mark.parametrize("narrow", [False, True])
 def test_counts_of_runs_are_those_of_arrays(
-    kind: str, count: int, portions: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, count: int, portions: int, narrow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """200,000 predictions, half of them right, are several ranges of sums."""
-    monkeypatch.setattr(runs_module, "STEP", max(16, count // 500))
+    """200,000 predictions, half of them right, are several ranges of sums.
+
+    With `narrow`, most wrong ones are float32, and stand beside bounds that float32 cannot hold.
+    """
+    monkeypatch.setattr(runs_module, "STEP", max(4, count // 500))
+    monkeypatch.setattr(runs_module, "STEPS", 16)
     every = confidences(kind, count)
     right = every[: count // 2]
     with Workers(2) as workers, Overflow("predictions", "confidences") as overflow:
@@ -42,7 +56,8 @@ def test_counts_of_runs_are_those_of_arrays(
         runs = tuple(file.add(counted([part])) for part in np.array_split(right, portions))
         whole = GapCounter(counted([right]), workers)
         beside = RunsCounter(runs, every.nbytes // portions, file)
-        for part in np.array_split(every, 20):
+        for number, part in enumerate(np.array_split(every, 20)):
+            part = part.astype(np.float32) if narrow and number > 10 else part
             whole.add(part)
             beside.add(part)
         expected, found = whole.finish(), beside.finish()
@@ -53,6 +68,27 @@ def test_counts_of_runs_are_those_of_arrays(
         assert found.above.tolist() == expected.above.tolist()
         both = [gap_of_counts(correct, one, 100, workers) for one in (expected, found)]
     assert both[0] == both[1]
+    if kind in ("all differ", "wide range"):
+        assert len(found.bounds) > 2
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@given(data=st.data())
+@settings(max_examples=examples(30))
+def test_bits_are_sorted_as_floats(kind: type, data: st.DataObject) -> None:
+    """Zeros of both signs are equal, and their order does not matter."""
+    width = 8 * np.dtype(kind).itemsize
+    floats = st.floats(allow_nan=False, width=width)  # type: ignore[call-overload]
+    some = data.draw(st.lists(floats | st.sampled_from([-math.inf, -1.0, 0.0, -0.0, math.inf])))
+    given_parts = [np.array(some[:3], kind), np.array(some[3:], kind)]
+    expected = np.sort(np.concatenate(given_parts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distinct_module, "FEW", 0)
+        found = distinct_module.ascending(given_parts)
+    assert found.dtype == kind
+    assert found.tolist() == expected.tolist()
+    assert not given_parts  # nothing holds them any more
 
 
 @pytest.mark.small

@@ -5,8 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankmill.kernels.sorting import sort_floats
+
 # The sums of gap are computed for this many distinct correct confidences at a time.
 RANGE = 1 << 15
+# NumPy sorts fewer numbers than this, as kernels for small arrays are not compiled.
+FEW = 1 << 16
 
 
 class Distinct(NamedTuple):
@@ -33,18 +37,34 @@ def joined(parts: Sequence[Distinct]) -> Distinct:
         return parts[0]
     every = np.concatenate([one.values for one in parts])
     counts = np.concatenate([one.counts for one in parts])
-    if counts.sum() <= 2 * len(every):  # few are tied, and to sort them is quickest
-        return counted([np.repeat(every, counts)], of_runs=True)
+    if counts.sum() <= 4 * len(every):  # few are tied, and to sort them is quickest
+        return counted([np.repeat(every, counts)])
     values, places = np.unique(every, return_inverse=True)
     sums = np.zeros(len(values), np.int64)
     np.add.at(sums, places, counts)
     return Distinct(values, sums)
 
 
-def counted(parts: Sequence[np.ndarray], *, of_runs: bool = False) -> Distinct:
-    """Return the distinct confidences of arrays; those `of_runs` ascend in pieces."""
-    dtype = np.result_type(np.float32, *parts)
-    every = np.concatenate([np.empty(0, dtype), *parts])
-    every.sort(kind="stable" if of_runs else None)  # a stable sort merges runs, and is then quicker
+def counted(parts: Sequence[np.ndarray]) -> Distinct:
+    """Return the distinct confidences of arrays."""
+    every = ascending([*parts])
     first = np.flatnonzero(np.append(len(every) > 0, every[1:] != every[:-1]))
     return Distinct(every[first], np.diff(first, append=len(every)))
+
+
+def ascending(parts: list[np.ndarray], kind: Any = np.float32) -> np.ndarray:
+    """Return the confidences of arrays, ascending, in a type that holds them all and `kind`.
+
+    The list is emptied, which frees arrays that nothing else holds: sorting takes twice their
+    bytes.
+    """
+    every = np.concatenate([np.empty(0, np.result_type(kind, *parts)), *parts])
+    parts.clear()
+    if len(every) < FEW:
+        every.sort()
+        return every
+    width = every.itemsize
+    bits = every.view(f"i{width}")
+    spare = np.empty_like(bits)
+    moved = sort_floats(width, bits, spare, np.empty((width, 256), np.int64))
+    return (spare if moved else bits).view(every.dtype)

@@ -113,7 +113,7 @@ def _global_average_precision(
     correct_ones = Gap.of(list(workers.map(take, range(0, len(confidence), step)))).correct
     counter = GapCounter(correct_ones, workers)
     # A portion has at least one piece for each thread, so all threads take part in sorting it.
-    pieces = threads * -(-confidence.nbytes // gap_counts.PORTION)
+    pieces = threads * -(-2 * confidence.nbytes // gap_counts.PORTION)
     for piece in np.array_split(confidence, max(1, pieces)):
         counter.add(piece)
     return float(getattr(gap_of_counts(correct_ones, counter.finish(), total, workers), ties))

@@ -9,13 +9,13 @@ import numpy as np
 
 from rankmill.errors import UsageError
 from rankmill.kernels.gap import count_among, sum_ties
-from rankmill.metrics.gap.distinct import RANGE, Distinct
+from rankmill.metrics.gap.distinct import RANGE, Distinct, ascending
 from rankmill.metrics.gap.runs import RunsAmong
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, NOTHING, Seen
 from rankmill.threads import Workers
 
-# Confidences are copied, sorted and counted when this many bytes of them have come.
+# Confidences are copied, sorted and counted when that takes so many bytes, twice their own.
 PORTION = 1 << 26
 
 
@@ -117,7 +117,7 @@ class GapCounter:
 
     def add(self, confidences: np.ndarray) -> None:
         """Count the confidences of some predictions, correct and wrong ones, in any order."""
-        if self._bytes_waiting + confidences.nbytes > self._portion:
+        if 2 * (self._bytes_waiting + confidences.nbytes) > self._portion:
             self._count()
         self._waiting.append(confidences)
         self._bytes_waiting += confidences.nbytes
@@ -133,9 +133,7 @@ class GapCounter:
         values = self.correct.values.astype(dtype, copy=False)
 
         def sort(part: list[np.ndarray]) -> np.ndarray:
-            confidences = np.concatenate([np.empty(0, dtype), *part])
-            confidences.sort()
-            return confidences
+            return ascending(part, dtype)
 
         def count(within: slice) -> None:
             for part in parts:
@@ -146,7 +144,8 @@ class GapCounter:
                 count_among(values[within], part[start:stop], *counted)
 
         count_of_parts = min(self._workers.threads, len(waiting))
-        shares = (waiting[i::count_of_parts] for i in range(count_of_parts))
+        shares = [waiting[i::count_of_parts] for i in range(count_of_parts)]
+        waiting.clear()
         parts = list(self._workers.map(sort, shares))
         list(self._workers.map(count, _ranges(len(values))))
 

@@ -1,6 +1,8 @@
 """Confidences beyond memory: sorted runs of them in a temporary file, which are read side by side.
 
-The bounds between which they are read depend on what the runs hold, and no count does on them.
+The bounds between which they are read depend on what the runs hold, and no count does on them. Of
+the second pass, confidences are written in portions that are cut at these bounds, once, and those
+between two bounds are then sorted and counted together.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,13 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.io.overflow import Overflow
-from rankmill.metrics.gap.distinct import NONE, RANGE, Distinct, counted, joined
+from rankmill.kernels.gap import count_among
+from rankmill.metrics.gap.distinct import NONE, RANGE, Distinct, ascending, joined
 from rankmill.metrics.records.fingerprints import NOTHING, Seen
 
 # So many confidences of a run are read at a time: some of each run are in memory.
 STEP = 1 << 11
-# Between two bounds are so many steps of all runs.
+# Between two bounds are so many steps of all runs; in the second pass more, if so many bytes of a
+# portion are there for each confidence between them.
 STEPS = 128
+A_COUNT = 16
 
 
 class SortedRun(NamedTuple):
@@ -41,6 +46,22 @@ class SortedRun(NamedTuple):
         return Distinct(values, within(self.counts, self.kind).astype(np.int64))
 
 
+class Pieces(NamedTuple):
+    """Some confidences in a file, those below each of some bounds together, and where they end."""
+
+    file: Overflow
+    place: int
+    ends: np.ndarray
+    kind: np.dtype
+
+    def read(self, number: int) -> np.ndarray:
+        """Return the confidences between two bounds."""
+        start, end = self.ends[number : number + 2].tolist()
+        size = self.kind.itemsize
+        found = self.file.read((self.place + size * start, size * (end - start)))
+        return np.frombuffer(found, self.kind)
+
+
 @dataclass(eq=False)
 class RunsFile:
     """Where several threads write runs.
@@ -63,6 +84,13 @@ class RunsFile:
         heads, total = values[::STEP].copy(), int(some.counts.sum())
         return SortedRun(self.file, heads, at, of_counts, counts.dtype, total)
 
+    def split(self, confidences: np.ndarray, bounds: list[float | None]) -> Pieces:
+        """Write ascending confidences; raises ResourceError if that fails."""
+        ends = np.searchsorted(confidences, _as_kind(bounds[:-1], confidences.dtype))
+        place, _ = self.file.add(confidences)
+        ends = np.concatenate([[0], ends, [len(confidences)]])
+        return Pieces(self.file, place, ends, confidences.dtype)
+
 
 class _Cursor:
     """Reads a run from its lowest confidence on."""
@@ -81,10 +109,18 @@ class _Cursor:
         return Distinct(values[:end], counts[:end])
 
 
-def bounds_of(runs: Iterable[SortedRun]) -> list[float | None]:
-    """Return confidences between which runs hold about as many; None for the end."""
+def bounds_of(runs: Iterable[SortedRun], steps: int = STEPS) -> list[float | None]:
+    """Return confidences between which are `steps` steps of runs, or few more; None for the end."""
     heads = np.sort(np.concatenate([np.empty(0), *(one.heads for one in runs)]))
-    return [*np.unique(heads[STEPS::STEPS]).tolist(), None]
+    return [*np.unique(heads[steps::steps]).tolist(), None]
+
+
+def _as_kind(bounds: list[float | None], kind: np.dtype) -> np.ndarray:
+    """Return bounds in another type: the least numbers that are not below them."""
+    exact = np.array(bounds, np.float64)
+    with np.errstate(over="ignore"):
+        found = exact.astype(kind)
+    return np.where(found < exact, np.nextafter(found, kind.type(np.inf)), found)
 
 
 def merged(runs: Iterable[SortedRun], bounds: Iterable[float | None]) -> Iterator[Distinct]:
@@ -102,10 +138,15 @@ def everything(runs: tuple[SortedRun, ...]) -> Distinct:
 
 @dataclass(frozen=True, eq=False)
 class RunsAmong:
-    """All confidences among the correct ones, both in runs: the counts of the second pass."""
+    """All confidences among the correct ones, both in a file: the counts of the second pass.
+
+    The correct ones between two bounds are in memory, and of all of them `portion` bytes at a time.
+    """
 
     correct: tuple[SortedRun, ...]
-    every: tuple[SortedRun, ...]
+    every: tuple[Pieces, ...]
+    bounds: list[float | None]
+    portion: int
     seen: Seen = NOTHING
 
     @property
@@ -124,7 +165,7 @@ class RunsAmong:
         The sums are how many correct ones stand before all of the range, and how many in all.
         """
         correct_left = sum(one.total for one in self.correct)
-        total = sum(one.total for one in self.every)
+        total = sum(int(one.ends[-1]) for one in self.every)
         waiting = np.empty((3, 0), np.int64)
         for more in self._counts():
             waiting = np.hstack([waiting, more])
@@ -141,35 +182,49 @@ class RunsAmong:
 
     def _counts(self) -> Iterator[np.ndarray]:
         """Yield for correct confidences their counts, how many equal each, and are below it."""
-        bounds, before = bounds_of(self.every), 0
-        both = merged(self.correct, bounds), merged(self.every, bounds)
-        for correct, every in zip(*both, strict=True):
-            sums = np.append(0, np.cumsum(every.counts))
-            below = sums[np.searchsorted(every.values, correct.values)]
-            upto = sums[np.searchsorted(every.values, correct.values, side="right")]
-            yield np.stack([correct.counts, upto - below, before + below])
-            before += int(sums[-1])
+        before = 0
+        for number, correct in enumerate(merged(self.correct, self.bounds)):
+            at, above = np.zeros((2, len(correct.values)), np.int64)
+            count = 0
+            for confidences in self._between(number):
+                count_among(correct.values, confidences, at, above)
+                count += len(confidences)
+            behind = np.cumsum((at + above)[::-1])[::-1]
+            before += count
+            yield np.stack([correct.counts, at, before - behind])
+
+    def _between(self, number: int) -> Iterator[np.ndarray]:
+        """Yield the confidences between two bounds, each time some of them, ascending."""
+        waiting: list[np.ndarray] = []
+        for one in self.every:
+            waiting.append(one.read(number))
+            if 2 * sum(some.nbytes for some in waiting) > self.portion:
+                yield ascending(waiting).astype(np.float64, copy=False)
+        yield ascending(waiting).astype(np.float64, copy=False)
 
 
 class RunsCounter:
-    """Counts confidences among correct ones that are in runs, by making runs of them too."""
+    """Counts confidences among correct ones that are in runs, in a file as well.
+
+    Portions of all confidences are cut at confidences between which are about as many correct ones.
+    """
 
     def __init__(self, correct: tuple[SortedRun, ...], portion: int, file: RunsFile) -> None:
         self._correct, self._portion, self._file = correct, portion, file
+        self._bounds = bounds_of(correct, max(STEPS, portion // (A_COUNT * STEP)))
         self._waiting: list[np.ndarray] = []
-        self._every: list[SortedRun] = []
+        self._every: list[Pieces] = []
 
     def add(self, confidences: np.ndarray) -> None:
         """Count the confidences of some predictions, correct and wrong ones, in any order."""
         self._waiting.append(confidences)
-        if sum(one.nbytes for one in self._waiting) > self._portion:
+        if 2 * sum(one.nbytes for one in self._waiting) > self._portion:
             self._write()
 
     def finish(self) -> RunsAmong:
         """Return the counts of all confidences that were added."""
         self._write()
-        return RunsAmong(self._correct, tuple(self._every))
+        return RunsAmong(self._correct, tuple(self._every), self._bounds, self._portion)
 
     def _write(self) -> None:
-        self._every.append(self._file.add(counted(self._waiting)))
-        self._waiting = []
+        self._every.append(self._file.split(ascending(self._waiting), self._bounds))

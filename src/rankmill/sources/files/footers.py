@@ -105,6 +105,8 @@ class RowGroup(NamedTuple):
         The number of rows and the number of items, including null items and empty lists.
     query_bytes, item_bytes : int
         The compressed size of the two columns in the file.
+    item_whole : int
+        The size of the items without compression.
     low, high : int or bytes
         The bounds of the query ids according to the footer, both inclusive.
     """
@@ -115,6 +117,7 @@ class RowGroup(NamedTuple):
     values: int
     query_bytes: int
     item_bytes: int
+    item_whole: int
     low: Any
     high: Any
 
@@ -288,10 +291,14 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
 
 
 def row_groups(footer: Footer, file: int, query: str, item: str) -> list[RowGroup]:
-    """The row groups that hold rows; an empty list if the bounds of any of them are unknown."""
+    """The row groups that hold rows; an empty list if the bounds of any of them are unknown.
+
+    These are bounds of `query`, and of what its lists hold if it has lists.
+    """
     if not {query, item} <= set(footer.schema.names):
         return []  # the name of a folder gives the ids
     kind = footer.schema.field(query).type
+    kind = kind.value_type if is_list_type(kind) else kind
     found = []
     ids, items = chunks_of(footer, query), chunks_of(footer, item)
     for number, (rows, _) in enumerate(footer.groups):
@@ -301,7 +308,10 @@ def row_groups(footer: Footer, file: int, query: str, item: str) -> list[RowGrou
             high = _bound(footer, of_id[HIGH], of_id[HIGH_SIZE], of_id[PHYSICAL], kind)
             if low is None or high is None:
                 return []
-            sizes = of_item[VALUES], of_id[COMPRESSED], of_item[COMPRESSED]
+            sizes = (
+                *(of_item[VALUES], of_id[COMPRESSED], of_item[COMPRESSED]),
+                of_item[UNCOMPRESSED],
+            )
             found.append(RowGroup(file, number, rows, *sizes, low, high))
     return found
 
