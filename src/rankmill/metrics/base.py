@@ -284,6 +284,9 @@ class Metric:
     given: tuple[tuple[str, float], ...] = ()
     summary: str = field(default="", repr=False)
 
+    def __hash__(self) -> int:
+        return hash(self.text)  # which nearly tells it, in a hundredth of the time of all fields
+
     @property
     def name(self) -> str:
         """The name of its row."""
