@@ -324,7 +324,9 @@ def _wait_for_any(begun: "deque[_Piece[Any, Any]]") -> None:
 
 def _end(futures: Iterable[Future[Any]]) -> None:
     """Cancel the futures that have not begun, and wait for the others."""
-    wait([future for future in list(futures) if not future.cancel()])
+    running = [future for future in list(futures) if not future.cancel()]
+    if running:
+        wait(running)
 
 
 def _close(batches: Iterator[Any]) -> None:
