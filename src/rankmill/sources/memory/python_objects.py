@@ -224,9 +224,9 @@ def _item_type(first: list[Any], shape: Shape, spot: Spot) -> Any:
 
 
 def _known_type(cell: Any, shape: Shape) -> Any:
-    """The type of lists of Python's own texts or integers, which need no conversion; else None."""
+    """The type of lists of ASCII texts or integers, which is told without conversion; else None."""
     types = set(map(type, cell)) if shape != "pairs" and type(cell) in (list, dict) else set()
-    if types == {str}:
+    if types == {str} and all(map(str.isascii, cell)):
         return OF_TEXTS
     if types == {int} and min(cell) >= -(2**63) and max(cell) < 2**63:
         return OF_INTEGERS
