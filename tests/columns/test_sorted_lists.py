@@ -1,4 +1,4 @@
-"""Sorting the values of lists: by counting, in runs, and by merging these; ties keep their order."""
+"""Sorting the values of lists: by counting, in runs, and by merging these, where ties stay."""
 
 from __future__ import annotations
 
