@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Event
 from typing import Any, Generic, Self, TypeVar
@@ -25,11 +25,17 @@ MOST_THREADS = 1024
 def available_cpus() -> int:
     """The number of CPUs that this process may use, by its CPU affinity and its cgroup's quota."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cpus, _quota()))
+
+
+@cache
+def _quota() -> int:
+    """The number of CPUs that the quota allows; to read its file takes as long as 50,000 items."""
     with contextlib.suppress(OSError, ValueError):
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         if quota != "max":
-            cpus = min(cpus, math.ceil(int(quota) / int(period)))
-    return max(1, cpus)
+            return math.ceil(int(quota) / int(period))
+    return MOST_THREADS
 
 
 def thread_count(threads: int | None) -> int:
@@ -324,7 +330,9 @@ def _wait_for_any(begun: "deque[_Piece[Any, Any]]") -> None:
 
 def _end(futures: Iterable[Future[Any]]) -> None:
     """Cancel the futures that have not begun, and wait for the others."""
-    wait([future for future in list(futures) if not future.cancel()])
+    running = [future for future in list(futures) if not future.cancel()]
+    if running:
+        wait(running)
 
 
 def _close(batches: Iterator[Any]) -> None:

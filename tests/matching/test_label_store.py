@@ -96,6 +96,50 @@ def test_lists_stand_in_the_order_added(
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("repeats", ["set", "count"])
+@pytest.mark.parametrize("gains", [None, [1.0, 1.0, 1.0], [3.0, 0.0, 1.0]])
+@pytest.mark.parametrize(
+    "items",
+    [
+        pa.array(["a", "b", "a"]),
+        pa.array([7, 2, 7], pa.uint8()),
+        pa.array([2**63, 2, 7], pa.uint64()),
+        pa.array([-1, 2, 7]),
+    ],
+)
+def test_a_lone_block_is_as_one_of_several(items: Any, gains: Any, repeats: str) -> None:
+    """It is not copied; another block without lists makes the store copy both."""
+    found = []
+    for rows in ([3], [3, 0]):
+        store = LabelStore(3, 3)
+        for count in rows:
+            offsets = np.array([0, *[2, 3][:count]])
+            ids = to_ids(items[:count], "items")
+            numbers = None if gains is None else np.array(gains[:count])
+            queries = to_ids(pa.array([5, 9][:count], pa.uint32()), "queries")
+            lists = Lists(queries, offsets, ids, numbers, 0, 0, Place("labels"), count)
+            cleaned = clean_labels(offsets, ids, numbers, repeats=repeats, judged=True)
+            store.add(lists, *cleaned)()
+        found.append(store.finish())
+    one, other = found
+    assert [id_value(one.queries, i) for i in range(2)] == [5, 9]
+    assert (one.audit, one.rows - other.rows) == (other.audit, 0)
+    both = one.labels, other.labels
+    for mine, theirs in [both, (both[0].judged, both[1].judged)]:
+        assert (mine is None) == (theirs is None)
+        if mine is None or theirs is None:
+            continue
+        assert mine.items.kind == theirs.items.kind
+        count = len(theirs.items.keys)
+        assert [id_value(mine.items, i) for i in range(count)] == [
+            id_value(theirs.items, i) for i in range(count)
+        ]
+        for name in ("offsets", "gains", "all_offsets", "all_gains"):
+            assert np.array_equal(getattr(mine, name), getattr(theirs, name)), name
+    assert one.queries.kind == other.queries.kind
+
+
+@pytest.mark.small
 def test_arrays_move_while_threads_copy() -> None:
     blocks = blocks_of_rows(text=True, gains=True, count=400)
     prepared = [block_of(rows, True, True, "set") for rows in blocks]
@@ -126,8 +170,9 @@ def without_collector() -> Iterator[None]:
 def test_labels_end_with_the_last_name_for_them(finished: bool, without_collector: None) -> None:
     """A range of labels is freed before the next is read, without the garbage collector."""
     store = LabelStore(1000, 1000)
-    rows = blocks_of_rows(False, False)[1]
-    written: Any = store.add(*block_of(rows, False, False, "set"))
+    written: Any = [
+        store.add(*block_of(rows, False, False, "set")) for rows in blocks_of_rows(False, False)[:3]
+    ]
     held = weakref.ref(store._queries._keys._array)
     index = store.finish() if finished else None
     del store, written

@@ -456,6 +456,17 @@ def test_an_own_name_is_taken_once() -> None:
         metric("mine")(first)
 
 
+def test_a_cell_that_is_run_again_defines_it_anew() -> None:
+    def run_cell(worth: float) -> None:
+        @metric("again", compile=False)
+        def again(ranks: Any) -> float:
+            return worth
+
+    for worth in (0.25, 0.75):
+        run_cell(worth)
+        assert rankmill.evaluate({1: [1]}, {1: [1]}, "again")["again"] == worth
+
+
 DEFINED = '''
 import rankmill
 

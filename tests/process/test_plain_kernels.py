@@ -50,6 +50,25 @@ def test_small_arrays_compile_nothing_and_give_the_same() -> None:
     assert compiled_by(heavy, 0) == (0, 0)  # it was kept on disk
 
 
+def test_one_version_takes_arrays_however_they_lie() -> None:
+    """Those that only may be written to are passed as they are, and those with gaps copied."""
+    kernel, wide = jit.kernel(sum_slots), np.arange(2000, dtype=np.uint64) * MULTIPLIER
+    even = wide[::2].copy()
+    locked = even.copy()
+    locked.setflags(write=False)
+    before, found = jit.compiled_so_far().compiled, []
+    with plain.compile_all():
+        for keys in (even, locked, wide[::2], even.view(np.memmap)) * 2:
+            out = np.zeros(1, np.int64)
+            kernel(keys, out)
+            found.append(int(out[0]))
+    plainly = np.zeros(1, np.int64)
+    with np.errstate(over="ignore"):
+        sum_slots(locked, plainly)
+    assert found == [int(plainly[0])] * 8
+    assert jit.compiled_so_far().compiled - before == 1
+
+
 def first_two(keys):
     return keys[0], (keys[1], len(keys))
 

@@ -17,6 +17,7 @@ _DTYPES = {
     pa.from_numpy_dtype(dtype): np.dtype(dtype)
     for dtype in (*"bhilBHIL", np.float16, np.float32, np.float64)
 }
+_ARROW_TYPES = {dtype: kind for kind, dtype in _DTYPES.items()}
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
@@ -45,7 +46,8 @@ def arrow_of(numbers: np.ndarray) -> Any:
         return pa.array(numbers)
     native = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
     buffers = [None, pa.py_buffer(native)]
-    return pa.Array.from_buffers(pa.from_numpy_dtype(native.dtype), len(native), buffers)
+    kind = _ARROW_TYPES.get(native.dtype) or pa.from_numpy_dtype(native.dtype)
+    return pa.Array.from_buffers(kind, len(native), buffers)
 
 
 def table_of(rows: Sequence[dict[str, Any]], schema: Any) -> Any:

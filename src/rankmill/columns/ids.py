@@ -26,6 +26,10 @@ from rankmill.kernels.lists import pack_strings
 
 NO_PLACES = read_only(np.empty(0, np.int64))
 NO_DATA = read_only(np.empty(0, np.uint8))
+_STRINGS = {one.id for one in (pa.string(), pa.large_string(), pa.string_view())}
+_TEXTS = _STRINGS | {
+    one.id for one in (pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1))
+}
 
 
 def to_ids(array: Any, what: str) -> Ids:
@@ -114,15 +118,7 @@ def _bare(kind: Any) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
-    return bool(
-        kinds.is_string(kind)
-        or kinds.is_large_string(kind)
-        or kinds.is_string_view(kind)
-        or kinds.is_binary(kind)
-        or kinds.is_large_binary(kind)
-        or kinds.is_binary_view(kind)
-        or kinds.is_fixed_size_binary(kind)
-    )
+    return kind.id in _TEXTS
 
 
 def _of_integers(array: Any, wide: Any, kind: int) -> Ids:
@@ -156,8 +152,7 @@ def _of_strings(array: Any) -> Ids:
 
 
 def _is_bytes(kind: Any) -> bool:
-    text = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
-    return _is_text(kind) and not text
+    return kind.id in _TEXTS - _STRINGS
 
 
 def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
@@ -325,6 +320,14 @@ class IdStore:
             )
         kind = self._kinds.pop() if self._kinds else SIGNED
         return Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, kind)
+
+
+def as_stored(ids: Ids) -> Ids:
+    """The ids as an `IdStore` returns them that holds no others, but not copied."""
+    if not len(ids.keys):
+        return Ids(ids.keys, NO_PLACES, NO_PLACES, NO_DATA, SIGNED)
+    small = ids.kind == UNSIGNED and not ids.keys.max() >> TOP_BIT
+    return ids._replace(kind=SIGNED) if small else ids
 
 
 def _copy_integers(ids: Ids, keys: np.ndarray, kinds_found: set[int]) -> None:

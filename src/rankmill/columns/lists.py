@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import numbers_of
@@ -17,16 +18,19 @@ from rankmill.kernels.lists import (
     ties_in_order,
 )
 
+_OF = pa.null()
+_LISTS = {
+    one.id
+    for one in (
+        *(pa.list_(_OF), pa.large_list(_OF), pa.list_(_OF, 1)),
+        *(pa.list_view(_OF), pa.large_list_view(_OF)),
+    )
+}
+
 
 def is_list_type(kind: Any) -> bool:
     """Whether an Arrow type is one of the list types."""
-    return bool(
-        kinds.is_list(kind)
-        or kinds.is_large_list(kind)
-        or kinds.is_fixed_size_list(kind)
-        or kinds.is_list_view(kind)
-        or kinds.is_large_list_view(kind)
-    )
+    return kind.id in _LISTS
 
 
 def value_type(kind: Any) -> Any:

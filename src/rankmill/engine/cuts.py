@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,9 @@ from rankmill.engine.slices import OF_PREDICTIONS
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import is_url, shown
 from rankmill.matching.index import LabelIndex
+from rankmill.metrics.registry import registered
 from rankmill.metrics.sums import read_sums
+from rankmill.metrics.texts import names_file
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.files.formats import format_of_name
 from rankmill.sources.input_options import InputOptions, Key
@@ -32,6 +35,9 @@ from rankmill.sources.roles.roles import Columns, among, likely_query
 from rankmill.sources.roles.source import Source
 from rankmill.sources.rows.facts import Kind, QueryFacts, find_facts, read_facts
 from rankmill.threads import Workers
+
+# Of what the arguments may be of a call that asks for the same job each time.
+SCALARS = {str, int, bool, type(None)}
 
 
 class Cuts(NamedTuple):
@@ -86,7 +92,7 @@ def cuts_of(by: Any) -> Cuts:
     UsageError
         If a name is empty, or a Series does not tell its name, or whose values it holds.
     """
-    if by is None:
+    if isinstance(by, tuple | None) and not by:
         return Cuts()
     several = [by] if isinstance(by, str | os.PathLike) or not isinstance(by, list | tuple) else by
     names = list(dict.fromkeys(one for one in several if isinstance(one, str)))
@@ -193,6 +199,11 @@ def job_of(
 ) -> Job:
     """Return the job of a function of the face; `more` are other fields of it."""
     cuts, asked = cuts_of(by), (sums,) if isinstance(sums, str) else tuple(sums)
+    names = (metrics,) if isinstance(metrics, str) else metrics
+    if catalogue is None and cuts == Cuts() and not asked and isinstance(names, tuple | list):
+        told = semantics, labels.weight, *names
+        if {type(one) for one in (*told, *more.values())} <= SCALARS and not names_file(names):
+            return _usual_job(registered(), *told, **more)
     job = Job(*parse_job(metrics, labels, semantics, catalogue, asked), sums=asked, **more)
     names = (*cuts.columns, *cuts.derived)
     if not cuts.tables:
@@ -201,6 +212,14 @@ def job_of(
         return job
     lengths = bool(OF_PREDICTIONS & {*cuts.derived})
     return replace(job, cuts=cuts, by=names, keep_lengths=lengths)
+
+
+@lru_cache(1 << 6, typed=True)
+def _usual_job(
+    registered: int, semantics: str, weight: str | None, *metrics: str, **more: Any
+) -> Job:
+    """Return the job of names and numbers alone: each step of a training asks for the same one."""
+    return Job(*parse_job(metrics, Labels(None, weight=weight), semantics), **more)
 
 
 def check_several(job: Job) -> None:

@@ -18,7 +18,7 @@ from rankmill.engine.second_pass import count_among, count_in_slices
 from rankmill.engine.segments import Key
 from rankmill.engine.tally import Tally
 from rankmill.errors import plural, spoken
-from rankmill.kernels.identity import STRING
+from rankmill.kernels.identity import STRING, Ids
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
@@ -56,7 +56,6 @@ def finish(
             **({} if tally.job.catalogue is None else tally.job.catalogue.described),
         },
         seconds=time.perf_counter() - began,
-        per_query=per_query_table(tally, labels, predictions) if tally.job.keep_values else None,
         counted=_counted(tally, predictions) if several else None,
     )
     more = nothing_in_common(result, partial(_examples, tally)) + _labels_twice(labels, predictions)
@@ -65,20 +64,21 @@ def finish(
     for one in (labels, predictions):
         more += [] if one.source.doubts is None else one.source.doubts.notes()
     more += tally.job.skipped
-    result = replace(result, notes=[*result.notes, *more])
-    if result.per_query is None:
+    result.notes.extend(more)
+    if not tally.job.keep_values:
         return result
-    return replace(result, per_query=partial(_with_result, result.per_query, result))
+    table = per_query_table(tally, labels, predictions)
+    return replace(result, per_query=partial(_with_result, table, result))
 
 
-def _with_result(table: Any, result: Result) -> Any:
+def _with_result(table: Callable[[], Any], result: Result) -> Any:
     """Return a table of queries that tells how it was counted, so that a gate may compare with it.
 
     The same data give the same bytes: the time that it took is left out.
     """
     told = result.to_dict()
     del told["seconds"]
-    return _telling(table, told)
+    return _telling(table(), told)
 
 
 def sealed(result: Result) -> Result:
@@ -189,8 +189,11 @@ def _counted(tally: Tally, predictions: Input) -> CountedQueries | None:
     return CountedQueries(tally.counted.among_labels, others)
 
 
-def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
-    """Return the values of the queries that count: labelled ones in input order, others by id."""
+def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Callable[[], Any]:
+    """Return what makes the table of the queries that count, and holds no more than these.
+
+    It has the values of labelled queries in the order of the input, then others by id.
+    """
     counted = tally.counted
     name = labels.columns.query
     kinds = labels.id_types("query")
@@ -215,5 +218,8 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
         columns.append(tally.index.weights[rows])
     if name in names:  # a table cannot have two columns of one name
         name = "query"
-    ids = ids_to_arrow(queries, kinds)
-    return pa.table([ids, *map(arrow_of, columns)], names=[name, *names])
+    return partial(_table_of, queries, kinds, columns, [name, *names])
+
+
+def _table_of(queries: Ids, kinds: set[Any], columns: list[np.ndarray], names: list[str]) -> Any:
+    return pa.table([ids_to_arrow(queries, kinds), *map(arrow_of, columns)], names=names)

@@ -55,7 +55,8 @@ def run(
                 progress(told, rows)
 
         with Overflow(predictions.source.name, "confidences and counts of items") as file:
-            tally = _score_all(replace(job, file=file), labels, predictions, workers, report)
+            of_run = replace(job, file=file) if job.needs else job  # else it is only made anew
+            tally = _score_all(of_run, labels, predictions, workers, report)
             before += tally.rows if predictions.source.rows is None else predictions.source.rows
             yield tally
             del tally  # the caller may free its memory before the next system is scored
@@ -68,8 +69,8 @@ def _score_all(
 
     def score(ranges: Sequence[IdRange]) -> Tally:
         left = check_room(labels.input, predictions, ranges, whole, job.memory)
-        how = replace(job, memory=left), labels, predictions, workers, report
-        return _score_ranges(*how, [*ranges] or [None])
+        within = job if left == job.memory else replace(job, memory=left)
+        return _score_ranges(within, labels, predictions, workers, report, [*ranges] or [None])
 
     whole = bytes_of_all(labels.input)
     ranges = id_ranges(labels.input, predictions, job, whole)

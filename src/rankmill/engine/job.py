@@ -108,12 +108,12 @@ class Job:
         """How many pieces of the inputs a thread reads side by side."""
         return 1 if self.memory < FRUGAL else 2
 
-    @property
+    @cached_property
     def per_query(self) -> list[Metric]:
         """The metrics that have a value for each query."""
         return [metric for metric in self.metrics if metric.spec.kernel]
 
-    @property
+    @cached_property
     def values_kept(self) -> list[str]:
         """The metrics whose values of queries are kept."""
         return [one.text for one in self.per_query] if self.keep_values else []
@@ -145,23 +145,23 @@ class Job:
         """The metrics over all predictions in one list by confidence, such as gap."""
         return [one for need, asked in self.needs.items() if need.of_scores for one in asked.users]
 
-    @property
+    @cached_property
     def of_unpredicted(self) -> bool:
         """Whether queries without predictions count, and may not score 0 in a metric."""
         counts = self.semantics.unpredicted == "zero"
         return counts and any(metric.counts_empty for metric in self.metrics)
 
-    @property
+    @cached_property
     def needs_judged(self) -> bool:
         """Whether a metric asks for judged items of gain 0 or less."""
         return any(metric.needs_judged for metric in (*self.metrics, *self.aside))
 
-    @property
+    @cached_property
     def keeps_judged(self) -> bool:
         """Whether judged items of gain 0 or less are kept with the labels."""
         return self.scope.judged_only or self.needs_judged
 
-    @property
+    @cached_property
     def limit(self) -> int:
         """The last rank at which any metric needs the hits."""
         # Ties, and items that are dropped, may move hits from later ranks forward.
@@ -182,17 +182,17 @@ class Job:
             last += self.catalogue.training.most
         return last
 
-    @property
+    @cached_property
     def largest_cutoff(self) -> int:
         """The largest cutoff of a metric, or 0 if no metric has one."""
         return max((metric.limit if metric.k else 0) for metric in self.metrics)
 
-    @property
+    @cached_property
     def holds_rows(self) -> str:
         """The option that needs every prediction with its ids, as an error names it, or ""."""
         return self._rows_held(self.scope)
 
-    @property
+    @cached_property
     def heeds_order(self) -> bool:
         """Whether these are needed because the order matters in which predictions are read."""
         return bool(self._rows_held(WHOLE))

@@ -32,7 +32,8 @@ from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.gap.gap_counts import Among, merged_counts
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, digest
-from rankmill.metrics.registry import parse_all, spellings
+from rankmill.metrics.registry import parse_all
+from rankmill.metrics.spellings import spellings
 from rankmill.metrics.sums import read_sums
 from rankmill.metrics.term_products import TermProducts
 from rankmill.results import audit

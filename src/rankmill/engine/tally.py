@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -106,7 +107,6 @@ class Tally:
         # Lists beside those of the baseline, which are kept until all of them are read.
         beside = job.alike.metrics if job.alike and job.alike.index else ()
         self.alike = {name: np.full(queries, np.nan) for name in beside}
-        self.shown = ShownLists(job.memory)
         # Which queries of the labels have predictions, where that matters.
         self.predicted = np.zeros(queries, np.bool_)
         self._keeps_predicted = job.semantics.unpredicted != "zero" or job.of_unpredicted
@@ -116,6 +116,11 @@ class Tally:
         self.counted: Counted
         self._seen = np.zeros(queries, np.bool_)
         self._strangers: list[tuple[Ids, np.ndarray, np.ndarray, Place]] = []
+
+    @cached_property
+    def shown(self) -> ShownLists:
+        """The first items of all lists, if those of other systems are compared with them."""
+        return ShownLists(self.job.memory)
 
     def add(self, block: Block) -> None:
         """Add a block. Raises InputError if an earlier block had one of its queries."""
@@ -192,10 +197,9 @@ class Tally:
             + self._gap_total(labelled, pairs, self.counts["predicted_labels"]),
             audit=audit.add(before.audit, audit.add(self.audit, counts)),
             aggregates={name: one.close(closing) for name, one in self.aggregates.items()},
+            slices=merged(before.slices, dict(self._close_slices())),
             moments=before.moments.merge(self._moments()),
         )
-        slices = merged(before.slices, dict(self._close_slices()))
-        self.state = replace(self.state, slices=slices)
         return self.state
 
     def _close_slices(self) -> Iterator[tuple[Key, State]]:

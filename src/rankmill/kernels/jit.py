@@ -31,7 +31,8 @@ NEWEST_NUMBA = 0, 68
 # The types of Python's numbers in compiled code.
 NUMBERS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 # What tells types of arrays apart: C order, otherwise Fortran's; aligned; writable.
-FLAGS = 0x1 | 0x2 | 0x100 | 0x400
+WRITABLE = 0x400
+FLAGS = 0x1 | 0x2 | 0x100 | WRITABLE
 UNSIGNED = np.dtype(np.uint64)
 COMPILES = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
@@ -70,6 +71,10 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
+        given = tuple(map(_kind_of, arguments)) if COMPILES else ()
+        version = versions.get(given)
+        if version is not None:
+            return version(*arguments)
         prepared = list(arguments)
         for place in read:
             if isinstance(argument := prepared[place], ARRAYS):
@@ -87,9 +92,18 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             if version is None:
                 missing.add(kinds)
                 return plain.run(function, prepared, began)
+        if _numba_is_known() and _unwritable(given) == _unwritable(kinds):
+            versions[given] = version  # it finds the same memory without the views, and is quick
         return version(*prepared)
 
     return call
+
+
+def _unwritable(kind: Any) -> Any:
+    """Return what `_kind_of` told, for arrays that nobody may write to."""
+    if isinstance(kind, tuple):
+        return tuple(map(_unwritable, kind))
+    return kind & ~WRITABLE if isinstance(kind, int) else kind
 
 
 def _kind_of(argument: Any) -> Any:

@@ -3,10 +3,10 @@
 import numpy as np
 
 from rankmill.kernels.intrinsics import prefetch
-from rankmill.kernels.jit import kernel
+from rankmill.kernels.jit import helper, kernel
 
-# Lists up to this length are sorted by counting the smaller keys of each.
-SMALL = 128
+# So many values are sorted by counting the smaller ones of each, which takes no branches.
+RUN = 32
 # How many rows ahead of the current one memory is prefetched.
 AHEAD = 16
 
@@ -129,6 +129,38 @@ def sort_by_group(groups, count, out_offsets, out_order):
         position[group] += 1
 
 
+@helper
+def sort_runs(keys, members, out_keys, out_members):
+    """Sort runs of keys, and their members with them; equal keys keep their order."""
+    for start in range(0, len(keys), RUN):
+        run = keys[start : start + RUN]
+        for i in range(len(run)):
+            place = 0
+            for j in range(len(run)):  # several at once
+                place += (run[j] < run[i]) | ((run[j] == run[i]) & (j < i))
+            out_keys[start + place] = run[i]
+            out_members[start + place] = members[start + i]
+
+
+@helper
+def merge_runs(keys, members, width, out_keys, out_members):
+    """Merge each two sorted runs of a width; equal keys keep their order."""
+    for start in range(0, len(keys), 2 * width):
+        middle, end = min(start + width, len(keys)), min(start + 2 * width, len(keys))
+        one, other, place = start, middle, start
+        while one < middle and other < end:  # without branches
+            later = keys[other] < keys[one]
+            out_keys[place] = keys[other] if later else keys[one]
+            out_members[place] = members[other] if later else members[one]
+            one += 1 - later
+            other += later
+            place += 1
+        rest = one if one < middle else other
+        for i in range(place, end):
+            out_keys[i] = keys[rest + i - place]
+            out_members[i] = members[rest + i - place]
+
+
 @kernel
 def sort_lists(offsets, sort_keys, out_order):
     """Sort each list by ascending key; equal keys keep their order.
@@ -144,6 +176,7 @@ def sort_lists(offsets, sort_keys, out_order):
     keys = np.empty(longest, sort_keys.dtype)
     ranked = np.empty_like(keys)
     members = np.empty(longest, np.int64)
+    placed = np.empty(longest, np.int64)
     for q in range(len(offsets) - 1):
         start = offsets[q]
         count = offsets[q + 1] - start
@@ -152,19 +185,17 @@ def sort_lists(offsets, sort_keys, out_order):
             members[i] = out_order[start + i]
             keys[i] = ranked[i] = sort_keys[members[i]]
             ascending &= i == 0 or keys[i - 1] <= keys[i]  # most runs are written in order
-        if not ascending and count <= SMALL:
-            for i in range(count):
-                key = keys[i]
-                place = 0
-                for j in range(count):  # without branches, several at once
-                    place += (keys[j] < key) | ((keys[j] == key) & (j < i))
-                ranked[place] = key
-                out_order[start + place] = members[i]
+        if not ascending and count <= RUN:
+            sort_runs(keys[:count], members, ranked, out_order[start : start + count])
         elif not ascending:
-            places = np.argsort(keys[:count], kind="mergesort")
+            sort_runs(keys[:count], members, ranked, placed)
+            width = RUN
+            while width < count:
+                merge_runs(ranked[:count], placed, width, keys, members)
+                merge_runs(keys[:count], members, 2 * width, ranked, placed)
+                width *= 4
             for i in range(count):
-                ranked[i] = keys[places[i]]
-                out_order[start + i] = members[places[i]]
+                out_order[start + i] = placed[i]
         for i in range(count):
             before = i > 0 and ranked[i - 1] == ranked[i]
             after = i + 1 < count and ranked[i + 1] == ranked[i]

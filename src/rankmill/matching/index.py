@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from rankmill.columns.ids import Growing, IdStore, id_text
+from rankmill.columns.ids import Growing, IdStore, as_stored, id_text
 from rankmill.columns.lists import offsets_of
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
@@ -97,7 +97,8 @@ class LabelIndex:
 class LabelStore:
     """Collects label lists, one after the other, as they are read.
 
-    `rows` and `labels` are the expected numbers; there may be more or fewer.
+    `rows` and `labels` are the expected numbers; there may be more or fewer. A block that no other
+    follows is not copied.
     """
 
     def __init__(self, rows: int, labels: int) -> None:
@@ -106,6 +107,7 @@ class LabelStore:
         self._queries = IdStore(rows, self._settle)
         self._lists = _GrowingLists(rows, labels, self._settle)
         self._judged: _GrowingLists | None = None
+        self._first: list[tuple[Ids, LabelLists]] = []  # until another one follows
         self._places: list[tuple[int, Place]] = []
         self._audit = Counter[str]()
         self._count = self._rows = 0
@@ -118,14 +120,20 @@ class LabelStore:
         What is returned copies them there, on any thread. It is worth a thread of its own, because
         the system clears new memory when it is first written to. `finish` copies what is left.
         """
-        copies = [self._queries.place(lists.queries), *self._lists.place(labels)]
-        if labels.judged is not None:  # all blocks have gains, or none
-            self._judged = self._judged or _GrowingLists(0, 0, self._settle)
-            copies += self._judged.place(labels.judged)
+        blocks = [*self._first, (lists.queries, labels)]
+        self._first = [] if self._places else blocks
         self._places.append((self._count, lists.place))
         self._count += len(lists.queries.keys)
         self._rows += lists.rows
         self._audit.update(dropped)
+        writes = [self._place(*one) for one in blocks if not self._first]
+        return partial(_write_all, writes)
+
+    def _place(self, queries: Ids, labels: LabelLists) -> "_Write":
+        copies = [self._queries.place(queries), *self._lists.place(labels)]
+        if labels.judged is not None:  # all blocks have gains, or none
+            self._judged = self._judged or _GrowingLists(0, 0, self._settle)
+            copies += self._judged.place(labels.judged)
         self._writes.append(_Write(copies))
         return self._writes[-1]
 
@@ -139,13 +147,17 @@ class LabelStore:
         """
         self._settle()
         self._audit.update(counts)
-        labels = self._lists.finish()
-        if self._judged is not None:
-            judged = self._judged.finish()
+        if self._first:
+            ((ids, lone),) = self._first
+            queries, labels = as_stored(ids), _as_stored(lone)
+            judged = None if lone.judged is None else _as_stored(lone.judged)
+        else:
+            queries, labels = self._queries.finish(), self._lists.finish()
+            judged = None if self._judged is None else self._judged.finish()
+        if judged is not None:
             lengths = [(len(one.items.keys), *one.all_offsets[-1:]) for one in (labels, judged)]
             if lengths[0] != lengths[1]:  # else all judged items are labels
                 labels = labels._replace(judged=judged)
-        queries = self._queries.finish()
         try:
             return LabelIndex(queries, labels, self._audit, self._rows)
         except RepeatedQueryError as error:
@@ -200,13 +212,23 @@ class _GrowingLists:
         return copies
 
     def finish(self) -> LabelLists:
-        offsets = self._offsets.finish()
-        gains, all_gains = self._gains.finish(), self._all_gains.finish()
-        if (gains == 1).all() and (all_gains == 1).all():
-            gains = all_gains = NO_GAINS
-        lengths = self._all_lengths.finish()
+        offsets, gains = self._offsets.finish(), self._gains.finish()
+        lengths, all_gains = self._all_lengths.finish(), self._all_gains.finish()
         all_offsets = offsets_of(lengths) if len(lengths) else NO_OFFSETS
-        return LabelLists(offsets, self._items.finish(), gains, all_offsets, all_gains)
+        found = LabelLists(offsets, self._items.finish(), gains, all_offsets, all_gains)
+        return _without_ones(found)
+
+
+def _as_stored(labels: LabelLists) -> LabelLists:
+    """Return the lists of a block as a store has them that holds no others."""
+    return _without_ones(labels._replace(items=as_stored(labels.items), judged=None))
+
+
+def _without_ones(labels: LabelLists) -> LabelLists:
+    """Return lists without gains where all of them are 1."""
+    if (labels.gains == 1).all() and (labels.all_gains == 1).all():
+        return labels._replace(gains=NO_GAINS, all_gains=NO_GAINS)
+    return labels
 
 
 def repeated_query(queries: Ids, i: int, place: Place, row: int) -> RepeatedQueryError:

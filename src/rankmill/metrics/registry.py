@@ -9,7 +9,6 @@ from dataclasses import replace
 from rankmill.errors import UsageError
 from rankmill.metrics.base import (
     MICRO,
-    REL,
     Better,
     Metric,
     MetricSpec,
@@ -36,13 +35,14 @@ from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
 from rankmill.metrics.summary import SUMMARISED, read_summary
 from rankmill.metrics.texts import DEFINED, LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.semantics.choices import DEFAULT, Choices
-from rankmill.semantics.metric_names import canonical, number_text
+from rankmill.semantics.metric_names import number_text
 from rankmill.semantics.presets import PRESETS, preset_named
 
 REGISTRY: dict[str, MetricSpec] = {}
 NAMES: dict[str, MetricSpec] = {}
 _BY_NAME: dict[str, MetricSpec] = {}
 _BY_CUT_NAME: dict[str, MetricSpec] = {}
+_registered = 0
 
 # A name with its parameters and cutoff, and what stands behind a colon.
 _WHOLE = re.compile(r"((?:[^:(]|\([^()]*\)?)*)(?::(.*))?", re.DOTALL)
@@ -63,10 +63,20 @@ def register(spec: MetricSpec) -> None:
         if there or small in (*SETS, *SUMMARISED, *EVERYWHERE, *_BY_CUT_NAME):
             whose = f", of {there.source}" if there and there.home else ""
             raise UsageError(f"there is a {spec.name} already{whose}: choose another name")
+    global _registered
+    _registered += 1
     REGISTRY[spec.name] = spec
     NAMES.update(dict.fromkeys((spec.name, *spec.aliases), spec))
     _BY_NAME.update({name.lower(): spec for name in (spec.name, *spec.aliases)})
     _BY_CUT_NAME.update({name.lower(): spec for name in spec.cut_names})
+
+
+def registered() -> int:
+    """How often a metric was registered: names that were parsed before may mean another one since.
+
+    A function that was changed and run again is registered a second time.
+    """
+    return _registered
 
 
 def is_same_place(spec: MetricSpec) -> bool:
@@ -321,45 +331,6 @@ def sides_of(names: Iterable[str]) -> dict[str, Better]:
     {'map@12': 'higher', 'first_rank:median': 'lower', 'gini': 'neither'}
     """
     return {name: parse(name).better for name in names}
-
-
-def spellings(metrics: Iterable[Metric], rel: float | None = None) -> dict[str, str]:
-    """All names of metrics that were asked for, in canonical form, each with that asked for.
-
-    Where two names of one metric were asked for, the first is given for all others. A name without
-    ``rel`` is of the metric with `rel`, as for `parse`.
-    """
-    found: dict[str, str] = {}
-    for metric in metrics:
-        found.setdefault(canonical(metric.text), metric.text)
-        at = "" if metric.cut is None else f"@{number_text(metric.cut)}"
-        behind = f":{metric.summary}" if metric.summary else ""
-        ends = dict.fromkeys((metric.spec.name, *metric.spec.aliases), behind)
-        of = (metric.spec.name, metric.summary)
-        ends |= {name: "" for name, known in SUMMARISED.items() if known[:2] == of}
-        for inner in _spelled_parameters(metric, rel):
-            for name, end in ends.items():
-                found.setdefault(canonical(f"{name}{inner}{at}{end}"), metric.text)
-            if (cut := metric.cut) is None:
-                continue
-            for name in metric.spec.cut_names:
-                found.setdefault(
-                    canonical(f"{name}_{number_text(cut)}{inner}{behind}"), metric.text
-                )
-                if metric.spec.at:  # trec_eval has two digits
-                    found.setdefault(canonical(f"{name}_{cut:.2f}{inner}{behind}"), metric.text)
-    return found
-
-
-def _spelled_parameters(metric: Metric, rel: float | None) -> set[str]:
-    """The parameters as given, all of them, and those that are not as by default."""
-    defaults = {one.name: one.default for one in metric.spec.parameters} | {REL.name: rel}
-    at = metric.spec.at.name if metric.spec.at else ""
-    given, every = (
-        [pair for pair in pairs if pair[0] != at] for pairs in (metric.given, metric.values.items())
-    )
-    needed = [(name, value) for name, value in every if value != defaults.get(name)]
-    return {f"({given_text(metric.spec, one)})" if one else "" for one in (given, every, needed)}
 
 
 def examples(semantics: Choices = DEFAULT) -> list[str]:

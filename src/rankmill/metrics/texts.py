@@ -92,6 +92,18 @@ def split_names(texts: str | Iterable[str]) -> list[str]:
     return [one for text in named for one in _names(text)]
 
 
+def names_file(texts: Iterable[str]) -> bool:
+    """Whether texts ask for the metrics in a file, which may change.
+
+    Examples
+    --------
+    >>> names_file(["map@12,mrr"]), names_file(["mrr, @metrics.txt"])
+    (False, True)
+    """
+    named = (text for text in texts if isinstance(text, str))
+    return any(piece.lstrip()[:1] == "@" for text in named for piece in text.split(","))
+
+
 def split_beside(texts: str | Iterable[str]) -> tuple[list[str], list[str]]:
     """The names asked for of the labels, and those of the lists of the baseline.
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from rankmill.kernels.jit import read_only
 from rankmill.matching.gains import least_gain
 from rankmill.matching.hits import (
     Hits,
@@ -40,7 +39,7 @@ class Matched:
         gain_function: str = "linear",
         ties: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        self._hits = read_only(hits)
+        self._hits = hits
         self._semantics = semantics
         self._gain_function = gain_function
         self._ties = ties
@@ -52,7 +51,7 @@ class Matched:
         """The hits that a metric counts: see ``rel`` and ``needs_judged`` of `MetricSpec`."""
         asked = self._asked(metric)
         if asked not in self._derived:
-            self._derived[asked] = read_only(self._derive(*asked))
+            self._derived[asked] = self._derive(*asked)
         return self._derived[asked]
 
     def values(self, metric: Metric) -> np.ndarray:

@@ -36,7 +36,7 @@ def _values(
             Workers(1) as workers,
             closing(run(job, HeldLabels(labels), {"": predictions}, workers)) as tallies,
         ):
-            found = per_query_table(next(tallies), labels, predictions)
+            found = per_query_table(next(tallies), labels, predictions)()
     except RankmillError as error:
         raise told(error, partition()) from None
     yield from found.rename_columns(table.names).cast(table).to_batches()

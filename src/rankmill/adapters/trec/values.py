@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from rankmill.adapters.trec.measures import MeasureColumn
 from rankmill.columns.lists import drop_values, offsets_of, take_offsets, take_values
 from rankmill.columns.ranked_lists import Lists
-from rankmill.kernels.jit import read_only
 from rankmill.matching.hits import Hits, match, of_least_gain
 from rankmill.matching.label_lists import LabelLists
 from rankmill.matching.scope_filter import within
@@ -60,6 +60,10 @@ def in_order(parts: Sequence[Hits], order: np.ndarray) -> Hits:
     )
 
 
+# The rows of measures are not redefined, and each batch of a training asks for the same.
+_named = lru_cache(1 << 10)(parse)
+
+
 class Levels:
     """Judged hits as measures see them: relevant from a level on, or with gains of their levels.
 
@@ -83,8 +87,8 @@ class Levels:
             np.where(one < 0, -1.0, np.where(one >= level, 1.0, 0.0))
             for one in (judged.gains, judged.label_gains)
         )
-        self.marked = read_only(judged._replace(gains=gains, label_gains=label_gains))
-        self._relevant = read_only(of_least_gain(self.marked, 1))
+        self.marked = judged._replace(gains=gains, label_gains=label_gains)
+        self._relevant = of_least_gain(self.marked, 1)
         self._of_marked = Matched(self.marked, semantics)
         self._of_relevant = Matched(self._relevant, semantics)
         self._of_gains: dict[tuple[tuple[int, float], ...], Matched] = {}
@@ -103,7 +107,7 @@ class Levels:
         return _logs(np.maximum(values, LEAST)) if row.over == "geometric" else values
 
     def _value(self, name: str, column: MeasureColumn | None = None) -> np.ndarray:
-        metric = parse(name)
+        metric = _named(name)
         matched = self._matched(metric, column)
         values = matched.counts(metric)
         if metric.spec.divisor is not None:

@@ -1,7 +1,7 @@
 """The exact mean over queries."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
@@ -60,12 +60,14 @@ class Mean(Aggregate):
 
     def add(self, values: np.ndarray, counts: np.ndarray | None) -> Self:
         """Return the mean with values; `close` sets the count of queries."""
-        return self.merge(replace(self.of(values, counts), count=0))
+        found = self.of(values, counts)
+        return type(self)(self.count, self.total + found.total, self.squares + found.squares)
 
     def close(self, closing: Closing) -> Self:
         """Return the mean with its count and its ones; queries never added score 0."""
-        with_ones = self.merge(self.of(np.ones(1), np.array([closing.ones])))
-        return replace(with_ones, count=self.count + closing.queries)
+        total = self.total + (closing.ones << UNIT)
+        squares = self.squares + (closing.ones << (2 * UNIT))
+        return type(self)(self.count + closing.queries, total, squares)
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the mean and its standard error."""
@@ -82,6 +84,7 @@ class Mean(Aggregate):
         """Return the mean of finite float64 values; value i counts counts[i] times, or once."""
         from rankmill.kernels.exact import accumulate
 
+        count = len(values) if counts is None else int(counts.sum())
         if counts is None:
             counts = np.ones(len(values), np.int64)
         bins = np.zeros(BINS, np.int64)
@@ -97,7 +100,7 @@ class Mean(Aggregate):
             shift = max(exponent, 1) - 1
             total += mantissas << shift
             squares += ((high << 54) + (middle << 27) + low) << (2 * shift)
-        return cls(int(counts.sum()), total, squares)
+        return cls(count, total, squares)
 
     def check(self, row: state_rows.Row, prefix: str) -> None:
         """Raise UsageError if no values have these sums."""

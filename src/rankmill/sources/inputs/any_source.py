@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from rankmill.sources.files.content import format_of
 from rankmill.sources.files.files import File, find_files
 from rankmill.sources.files.formats import FORMATS
 from rankmill.sources.files.spool import is_pipe, spool
-from rankmill.sources.input_options import InputOptions
+from rankmill.sources.input_options import InputOptions, Role
 from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.memory.ragged_source import open_ragged
 from rankmill.sources.roles.prepared_data import Prepared
@@ -47,9 +48,12 @@ def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) 
     """
     if isinstance(value, Source):  # opened before, as on the driver of a cluster
         return value
-    value = value if is_sparse(value) else numpy_of(value)
-    opener = next((opener for fits, opener in _KINDS if fits(value)), _open_object)
-    source = opener(value, asked)
+    if type(value) is dict:  # which is of no other kind
+        source = _open_object(value, asked)
+    else:
+        value = value if is_sparse(value) else numpy_of(value)
+        opener = next((opener for fits, opener in _KINDS if fits(value)), _open_object)
+        source = opener(value, asked)
     if source.rows == 0 and not may_be_empty:
         expected = "what queries had in training" if asked.role == "train" else asked.role
         raise InputError(f"{source.name} holds no rows; expected {expected}")
@@ -58,13 +62,12 @@ def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) 
 
 def _open_object(value: Any, asked: InputOptions) -> Source:
     """Open what a Python program holds: the first kind that fits is taken."""
-    role = asked.role
-    for fits, opener in _OBJECTS:
-        if fits(value):
-            module, _, name = opener.partition(".")
-            opened = getattr(importlib.import_module(f"rankmill.sources.memory.{module}"), name)
-            source: Source = opened(value, role)
-            return source
+    role, kind = asked.role, type(value)
+    # Each step of a training asks for the same: an empty dict or list tells it of all.
+    opener = _opener_of_empty(kind) if kind in (dict, list) else _opener_of(value)
+    if opener is not None:
+        source: Source = opener(value, role)
+        return source
     from rankmill.sources.memory.python_objects import VECTORS
 
     objects = VECTORS if role == "features" else "a dict by query, or a list of lists"
@@ -72,6 +75,22 @@ def _open_object(value: Any, asked: InputOptions) -> Source:
         f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
         f"table, {objects} ('rankmill docs python' shows each)"
     )
+
+
+def _opener_of(value: Any) -> Callable[[Any, Role], Source] | None:
+    """The function that opens a value, or None."""
+    for fits, opener in _OBJECTS:
+        if fits(value):
+            module, _, name = opener.partition(".")
+            found: Callable[[Any, Role], Source]
+            found = getattr(importlib.import_module(f"rankmill.sources.memory.{module}"), name)
+            return found
+    return None
+
+
+@cache
+def _opener_of_empty(kind: type) -> Callable[[Any, Role], Source] | None:
+    return _opener_of(kind())
 
 
 def _open_matrix(value: Any, asked: InputOptions) -> Source:

@@ -267,6 +267,8 @@ def with_one_id_type(inputs: list[Input]) -> list[Input]:
     Text alone does not tell whether 12 is an integer. If all inputs are text, ids are compared as
     texts. An id of text that is no integer, such as 007, is an error once it is read.
     """
+    if not any(one.source.text_ids for one in inputs):
+        return inputs
     for role in ("query", "item"):
         named = [id_columns(one.source, one.columns, role) for one in inputs]
         for place in range(max(map(len, named))):

@@ -1,6 +1,5 @@
 """Columns of Python objects: their type, told by the first cells, and their Arrow arrays."""
 
-import math
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
@@ -63,6 +62,8 @@ def type_of_cells(cells: Sequence[Any]) -> Any:
 
 def is_list_like(value: Any) -> bool:
     """Whether a Python object is a list of another library, such as an Arrow array."""
+    if type(value) is list:
+        return True
     scalar = isinstance(value, str | bytes | Mapping | pa.Scalar) or is_scalar(value)
     return not scalar and isinstance(value, Iterable) and hasattr(value, "__len__")
 
@@ -123,5 +124,4 @@ def count_items(lists: Collection[Any]) -> int:
 def mean_length(cells: Sequence[Any]) -> float:
     """About how many items a list of these cells has, from some of them."""
     some = cells[:: max(1, len(cells) // 1000)]
-    lengths = [len(cell) for cell in some if hasattr(cell, "__len__")]
-    return math.fsum(lengths) / max(1, len(lengths))
+    return count_items(some) / max(1, len(some))

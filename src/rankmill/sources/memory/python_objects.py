@@ -45,6 +45,7 @@ from rankmill.sources.roles.streams import open_batches, open_stream
 # numbers.
 Shape = Literal["items", "pairs", "mapping"]
 
+OF_TEXTS, OF_INTEGERS = pa.large_list(pa.large_string()), pa.large_list(pa.int64())
 EXPECTED = (
     "expected {query: [items]}, {query: {item: number}} or {query: [(item, number)]}; several "
     "systems are for evaluate_runs"
@@ -212,12 +213,24 @@ def _item_type(first: list[Any], shape: Shape, spot: Spot) -> Any:
     """The Arrow type of the items, told by the first list that has one."""
     kind = pa.large_list(pa.null())
     for cell in first:
+        if known := _known_type(cell, shape):
+            return known
         items = _split([cell], shape, spot)[1]
         if len(items):
             kind = pa.large_list(type_of_values(items))
         if not pa.types.is_null(kind.value_type):
             break
     return kind
+
+
+def _known_type(cell: Any, shape: Shape) -> Any:
+    """The type of lists of ASCII texts or integers, which is told without conversion; else None."""
+    types = set(map(type, cell)) if shape != "pairs" and type(cell) in (list, dict) else set()
+    if types == {str} and all(map(str.isascii, cell)):
+        return OF_TEXTS
+    if types == {int} and min(cell) >= -(2**63) and max(cell) < 2**63:
+        return OF_INTEGERS
+    return None
 
 
 def _split(cells: Any, shape: Shape, spot: Spot) -> tuple[np.ndarray, Any, Any]:

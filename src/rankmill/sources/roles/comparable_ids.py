@@ -23,7 +23,8 @@ def id_columns(source: Source, columns: Columns, role: str) -> tuple[str, ...]:
 def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, Columns]) -> None:
     """Raise InputError if query ids or item ids are integers in one file, strings in another."""
     queries = labels[1].query and predictions[1].query  # the items of a catalogue have none
-    if queries and labels[0] is not predictions[0]:
+    several = labels[0].key is not None or predictions[0].key is not None
+    if queries and several and labels[0] is not predictions[0]:
         _check_keys((labels[0], predictions[0]))
     for role in ("query", "item"):
         both = [
