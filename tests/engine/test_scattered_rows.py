@@ -15,7 +15,7 @@ from rankmill.sources.inputs import inputs as inputs_module
 from rankmill.sources.rows import spill
 
 pytestmark = pytest.mark.small
-QUERIES, EACH = 500, 8
+QUERIES, EACH = 200, 8
 
 
 def sides(kind: str, holes: float = 0.0, seed: int = 0) -> tuple[pa.Table, pa.Table]:
