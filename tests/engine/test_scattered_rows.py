@@ -49,6 +49,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, argument: int)
     return calls
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kind", ["integers", "text"])
 @pytest.mark.parametrize("holes", [0.0, 0.2])
 @pytest.mark.parametrize("rows_of_a_part", [1, 3, 1 << 10])

@@ -180,6 +180,7 @@ def test_leaving_out_within_a_scope(scope: dict[str, Any]) -> None:
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 @pytest.mark.parametrize("ties", range(4))
 def test_large_ties_are_added_as_they_are_one_by_one(ties: int) -> None:
     right = np.array([70_000, 1, 900, 20_000, 3])
