@@ -41,6 +41,7 @@ def told(labels, predictions, metrics=METRICS, **how):
     return {key: value for key, value in result.items() if key != "seconds"}
 
 
+@pytest.mark.small
 @pytest.mark.parametrize("gains", [[1.0], [1.0, 2.0], [0.0, 1.0, 3.0], list(np.linspace(0, 3, 99))])
 @pytest.mark.parametrize("most", [1, 20, 1 << 14])
 def test_bits_do_not_depend_on_sharing(monkeypatch, gains, most):
