@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill
+import rankmill.engine.score  # which takes a constant over that is patched below
 from rankmill.engine import shared_patterns
 from rankmill.matching import hits as hits_of
 from rankmill.matching.hits import Hits, group_hits, join_patterns
