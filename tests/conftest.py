@@ -29,7 +29,7 @@ if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0":
 
 # Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
 # includes the compilation. `scripts/test --all` tries more examples, `--quick` fewer.
-for name, examples in (("all", 40), ("rankmill", 10), ("quick", 8)):
+for name, examples in (("all", 40), ("rankmill", 6), ("quick", 4)):
     hypothesis.settings.register_profile(
         name,
         deadline=None,

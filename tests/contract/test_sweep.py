@@ -394,7 +394,7 @@ def test_every_way_to_evaluate_agrees_with_the_oracle(
 
     @seed(zlib.crc32(title(row).encode()))
     # To shrink a failure would take minutes, as each try evaluates every metric.
-    @hypothesis_settings(max_examples=examples(12) if row in FEW else 1, phases=[Phase.generate])
+    @hypothesis_settings(max_examples=examples(16) if row in FEW else 1, phases=[Phase.generate])
     @given(
         semantic_cases() if row["semantics"] == "chosen" else strategies.cases(),
         semantics,

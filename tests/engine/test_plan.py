@@ -111,7 +111,7 @@ def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Pat
     [
         pytest.param("map@12", 1, marks=pytest.mark.long),
         ("map@12 gap", 1),
-        ("map@12 gap", 100_000_000),
+        pytest.param("map@12 gap", 100_000_000, marks=pytest.mark.long),
     ],
 )
 def test_peak_memory_is_the_planned_one(dump: tuple[str, str], metrics: str, memory: int) -> None:

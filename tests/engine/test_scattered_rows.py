@@ -15,7 +15,7 @@ from rankmill.sources.inputs import inputs as inputs_module
 from rankmill.sources.rows import spill
 
 pytestmark = pytest.mark.small
-QUERIES, EACH = 500, 8
+QUERIES, EACH = 200, 8
 
 
 def sides(kind: str, holes: float = 0.0, seed: int = 0) -> tuple[pa.Table, pa.Table]:
@@ -49,6 +49,7 @@ def noted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, argument: int)
     return calls
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kind", ["integers", "text"])
 @pytest.mark.parametrize("holes", [0.0, 0.2])
 @pytest.mark.parametrize("rows_of_a_part", [1, 3, 1 << 10])

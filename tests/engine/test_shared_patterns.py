@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill
+import rankmill.engine.score  # which takes a constant over that is patched below
 from rankmill.engine import shared_patterns
 from rankmill.matching import hits as hits_of
 from rankmill.matching.hits import Hits, group_hits, join_patterns
@@ -41,6 +42,7 @@ def told(labels, predictions, metrics=METRICS, **how):
     return {key: value for key, value in result.items() if key != "seconds"}
 
 
+@pytest.mark.small
 @pytest.mark.parametrize("gains", [[1.0], [1.0, 2.0], [0.0, 1.0, 3.0], list(np.linspace(0, 3, 99))])
 @pytest.mark.parametrize("most", [1, 20, 1 << 14])
 def test_bits_do_not_depend_on_sharing(monkeypatch, gains, most):

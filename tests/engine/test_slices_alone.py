@@ -380,7 +380,7 @@ def test_a_stream_cuts_and_is_read_once() -> None:
 def test_ranges_of_labels_give_the_same_slices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    draw, count = random.Random(1), 2000
+    draw, count = random.Random(1), 600
     kinds = [draw.choice(KINDS) for _ in range(count)]
     for name, length in (("labels", 3), ("run", 9)):
         lists = [draw.sample(range(50), length) for _ in range(count)]

@@ -203,7 +203,7 @@ def test_every_metric_is_compared() -> None:
 
 @pytest.mark.parametrize(
     ("recommender", "gains"),
-    some(itertools.product(["popularity", "itemcosine"], [None, "linear", "exp"]), 2),
+    some(itertools.product(["popularity", "itemcosine"], [None, "linear", "exp"]), 4),
 )
 def test_real_ratings_equal_the_oracle(
     real: Path, recommender: str, gains: str | None, run_cli: Callable[..., Any]

@@ -190,7 +190,7 @@ def test_scaling_of_shifted_copies(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ broken files, and kills
 
 
-@pytest.mark.parametrize("cases", [15, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("cases", [6, pytest.param(200, marks=pytest.mark.long)])
 def test_broken_files(tmp_path: Path, cases: int) -> None:
     script = [
         sys.executable,

@@ -101,7 +101,6 @@ def test_rows_row_groups_threads_files_and_memory_do_not_change_a_bit(
     dump: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = score(dump)
-    monkeypatch.setattr("rankmill.metrics.gap.gap_counts.PORTION", 1000)
     monkeypatch.setattr("rankmill.sources.inputs.inputs.BATCH_VALUES", 0)  # predictions read ahead
     for seed, (rows, threads, memory) in enumerate(
         [(7, 1, 1), (100, 3, 1), (1000, 2, 1 << 30), (5000, 4, 10_000)]

@@ -29,6 +29,11 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "3",
     "spark.log.level": "OFF",
 }
+# Plans of a few rows are interpreted: to compile each takes longer. Clusters do compile them.
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 # Of a cluster of processes whose tasks are harmed.
 HARMED = {
@@ -77,7 +82,7 @@ def start() -> Iterator[Callable[..., Any]]:
 @pytest.fixture(scope="module")
 def spark(start: Callable[..., Any]) -> Any:
     """A session in this process, with two threads."""
-    return start("local[2]")
+    return start("local[2]", **INTERPRETED)
 
 
 def free_port() -> int:

@@ -251,6 +251,7 @@ def test_gap_has_a_value_and_no_test_where_no_query_can_be_left_out():
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 @pytest.mark.parametrize("tests", ["t", "wilcoxon", ["sign", "t"], ["t", "sign"], "tukey"])
 def test_gap_is_compared_by_a_jackknife(tests):
     draw = random.Random(3)

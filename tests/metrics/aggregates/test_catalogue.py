@@ -333,11 +333,11 @@ def test_counts_beyond_memory(kind: str, listed: bool, monkeypatch: pytest.Monke
         lambda file, items, counts: written.append(len(counts)) or spill(file, items, counts),
     )
     name, arrow = KINDS[kind]
-    numbers = np.random.default_rng(3).zipf(1.3, 3000) % 70
+    numbers = np.random.default_rng(3).zipf(1.3, 900) % 70
     lists = [[name(n) for n in some.tolist()] for some in numbers.reshape(-1, 3)]
     queries = np.arange(len(lists))
     shown = pa.table({"user_id": queries, "items": pa.array(lists, pa.list_(arrow))})
-    shown = pa.Table.from_batches(shown.to_batches(max_chunksize=500))
+    shown = pa.Table.from_batches(shown.to_batches(max_chunksize=150))
     labels = pa.table({"user_id": queries, "items": pa.array(lists[::-1], pa.list_(arrow))})
     every = sorted({item for some in lists for item in some})[::2]
     catalogue = Catalogue(items=pa.table({"item": pa.array(every, arrow)})) if listed else None

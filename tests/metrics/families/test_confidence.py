@@ -112,12 +112,12 @@ def test_parts_and_rows_give_the_same_bits(listed: Listed, cut: int) -> None:
 
 
 def test_scikit_learn() -> None:
-    """On 200 random dumps; recall is by the number of hits, as it is there."""
+    """On random dumps; recall is by the number of hits, as it is there."""
     from sklearn import metrics as sklearn
 
     generator = np.random.default_rng(3)
     hits = {"gap_total": "hits"}
-    for _ in range(200):
+    for _ in range(strategies.examples(200)):
         count = int(generator.integers(2, 40))
         scores = np.round(generator.random((count, 3)), int(generator.integers(1, 4)))
         right = np.zeros((count, 3), bool)

@@ -12,6 +12,7 @@ import pytest
 import rankmill
 from rankmill import UsageError
 from rankmill.metrics.registry import parse
+from strategies import examples
 
 pytestmark = pytest.mark.small
 
@@ -31,7 +32,7 @@ def random_lists(draw: random.Random, ties: int) -> tuple[dict[int, Any], dict[i
 def test_gauc_is_the_weighted_mean_of_scikit_learn(by: str, ties: int) -> None:
     """With ties as scikit-learn and the mean ranks of RecBole count them: half a pair."""
     sklearn = pytest.importorskip("sklearn.metrics")
-    for seed in range(30):
+    for seed in range(examples(30)):
         labels, run = random_lists(random.Random(seed), ties)
         total = weights = 0.0
         for query, listed in labels.items():

@@ -9,6 +9,7 @@ import pytest
 
 import rankmill
 from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.gap.gap_array import gap_in_portions
 from rankmill.metrics.gap.gap_counts import GapCounter
 from rankmill.threads import Workers
 
@@ -38,21 +39,22 @@ def test_counts_are_those_of_searchsorted(kind: type, distinct: int, correct: in
 
 
 @pytest.mark.small
-def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_portions_do_not_change_a_bit() -> None:
     generator = np.random.default_rng(0)
     confidences = generator.integers(0, 2000, 5000).astype(np.float32)
     correct = generator.random(5000) < 0.1
     values = set()
-    for portion in (64, 4 * 99, 4 * 2500, 4 * 5000, 1 << 26):
-        monkeypatch.setattr("rankmill.metrics.gap.gap_counts.PORTION", portion)
-        values.add(rankmill.arrays.global_average_precision(confidences, correct, 700).hex())
+    with Workers() as workers:
+        for portion in (64, 4 * 99, 4 * 2500, 4 * 5000, 1 << 26):
+            found = gap_in_portions(confidences, correct, 700, "expected", workers, portion)
+            values.add(found.hex())
+    values.add(rankmill.arrays.global_average_precision(confidences, correct, 700).hex())
     assert len(values) == 1
 
 
-def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_that_of_a_portion() -> None:
     """At most one portion and its sorted copy are in memory, for any number of confidences."""
     portion = 1 << 20
-    monkeypatch.setattr("rankmill.metrics.gap.gap_counts.PORTION", portion)
     generator = np.random.default_rng(0)
     confidences = generator.random(20 * portion // 4, dtype=np.float32)
     correct = np.zeros(len(confidences), np.bool_)
@@ -60,13 +62,14 @@ def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def stream() -> None:
         with Workers(2) as workers:
-            counter = GapCounter(Gap.of([confidences[correct]]).correct, workers)
+            counter = GapCounter(Gap.of([confidences[correct]]).correct, workers, portion)
             for start in range(0, len(confidences), 10_000):
                 counter.add(confidences[start : start + 10_000].copy())
             counter.finish()
 
     def whole() -> None:
-        rankmill.arrays.global_average_precision(confidences, correct, 700)
+        with Workers() as workers:
+            gap_in_portions(confidences, correct, 700, "expected", workers, portion)
 
     for count, portions in ((stream, 2), (whole, 1)):
         count()

@@ -180,7 +180,9 @@ def test_leaving_out_within_a_scope(scope: dict[str, Any]) -> None:
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("ties", range(4))
+@pytest.mark.parametrize(
+    "ties", [0, *(pytest.param(ties, marks=pytest.mark.lengthy) for ties in (1, 2, 3))]
+)
 def test_large_ties_are_added_as_they_are_one_by_one(ties: int) -> None:
     right = np.array([70_000, 1, 900, 20_000, 3])
     at = np.array([500_000, 1, 900, 30_000, 5000])

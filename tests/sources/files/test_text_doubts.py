@@ -42,6 +42,7 @@ def scored(labels: Any, predictions: Any, **options: Any) -> rankmill.Result:
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 @pytest.mark.parametrize("told", [None, "csv-wide"])
 @pytest.mark.parametrize(
     ("cell", "odd"),

@@ -9,9 +9,8 @@ from rankmill.columns.numbers import floats_of
 from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.gap import take_correct
-from rankmill.metrics.gap import gap_counts
 from rankmill.metrics.gap.gap import Gap
-from rankmill.metrics.gap.gap_counts import GapCounter, gap_of_counts
+from rankmill.metrics.gap.gap_counts import PORTION, GapCounter, gap_of_counts
 from rankmill.threads import Workers
 
 TIES = ("expected", "worst", "best", "threshold")
@@ -92,12 +91,18 @@ def global_average_precision(
         raise UsageError(f"unknown ties {ties!r}; expected one of {', '.join(TIES)}")
     correct = correct.astype(np.bool_, copy=False)
     with Workers() as workers:
-        return _global_average_precision(confidence, correct, total, ties, workers)
+        return gap_in_portions(confidence, correct, total, ties, workers)
 
 
-def _global_average_precision(
-    confidence: np.ndarray, correct: np.ndarray, total: int, ties: str, workers: Workers
+def gap_in_portions(
+    confidence: np.ndarray,
+    correct: np.ndarray,
+    total: int,
+    ties: str,
+    workers: Workers,
+    portion: int = PORTION,
 ) -> float:
+    """Return GAP of checked arrays, of which so many bytes are sorted at a time."""
     threads = workers.threads
     step = max(1, -(-len(confidence) // threads))
 
@@ -111,9 +116,9 @@ def _global_average_precision(
         return taken[: take_correct(numbers, right, taken)]
 
     correct_ones = Gap.of(list(workers.map(take, range(0, len(confidence), step)))).correct
-    counter = GapCounter(correct_ones, workers)
+    counter = GapCounter(correct_ones, workers, portion)
     # A portion has at least one piece for each thread, so all threads take part in sorting it.
-    pieces = threads * -(-2 * confidence.nbytes // gap_counts.PORTION)
+    pieces = threads * -(-2 * confidence.nbytes // portion)
     for piece in np.array_split(confidence, max(1, pieces)):
         counter.add(piece)
     return float(getattr(gap_of_counts(correct_ones, counter.finish(), total, workers), ties))
