@@ -8,14 +8,16 @@ import pytest
 
 import rankmill
 import rankmill.engine.score  # which takes a constant over that is patched below
+from rankmill.columns.elementary import discounts
 from rankmill.engine import shared_patterns
 from rankmill.matching import hits as hits_of
-from rankmill.matching.hits import Hits, group_hits, join_patterns
+from rankmill.matching.hits import Hits, group_hits, join_patterns, without_labels
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
+from rankmill.metrics.values import Matched
 from rankmill.semantics.choices import DEFAULT
 
-METRICS = "map@5,ndcg@5,recall@3,judged@4,bpref,err@5,rbp@5,first_hit,dcg"
+METRICS = "map@5,ndcg@5,recall@3,judged@4,bpref,err@5,rbp@5,first_hit,dcg,pair_accuracy@4,infap"
 # Lists without predictions count in it, so that each query stands for itself where gains differ.
 COUNTS_EMPTY = ",user_coverage@2"
 
@@ -31,6 +33,25 @@ def sides(gains, seed=28, queries=300):
             labels["gain"].append(draw.choice(gains))
     lists = [draw.sample(range(8), draw.randrange(6)) for _ in range(queries)]
     return pa.table(labels), pa.table({"query": range(queries), "items": lists})
+
+
+def random_hits(draw, queries, graded):
+    lengths, labels = draw.integers(0, 3, (2, queries))
+    offsets, label_offsets = (np.append(0, np.cumsum(one)) for one in (lengths, labels))
+    ranks = np.concatenate(
+        [np.sort(draw.choice(4, one, replace=False)) + 1 for one in lengths.tolist()]
+    ).astype(np.int64)
+    return Hits(
+        offsets=offsets,
+        ranks=ranks,
+        gains=draw.integers(1, 3, len(ranks)).astype(float) if graded else np.ones(len(ranks)),
+        label_counts=labels,
+        prediction_counts=draw.integers(4, 6, queries),
+        label_offsets=label_offsets,
+        label_gains=draw.integers(1, 3, label_offsets[-1]).astype(float) if graded else np.empty(0),
+        discounts=discounts(queries - 1),
+        repeats=0,
+    )
 
 
 def batches(table, rows):
@@ -57,6 +78,19 @@ def test_bits_do_not_depend_on_sharing(monkeypatch, gains, most):
             assert told(labels, batches(predictions, rows), metrics, threads=threads) == expected
 
 
+@pytest.mark.parametrize("order", ["worst", "best"])
+def test_labels_are_found_among_judged_items_whatever_the_order_of_ties(monkeypatch, order):
+    labels, predictions = sides([0.0, 1.0, 3.0])
+    lists = predictions["items"].to_pylist()
+    scores = [[len(one) - rank // 2 for rank in range(len(one))] for one in lists]
+    predictions = predictions.append_column("scores", pa.array(scores, pa.list_(pa.float64())))
+    metrics = "map@5,ndcg@5,judged@4,bpref,precision@2"
+    semantics = {"order": order}
+    shared = told(labels, predictions, metrics, semantics=semantics)
+    monkeypatch.setattr(shared_patterns, "WORTH_GROUPING", 100)
+    assert told(labels, predictions, metrics, semantics=semantics) == shared
+
+
 def test_each_pattern_is_computed_once(monkeypatch):
     labels, predictions = sides([1.0])
     added = []
@@ -72,7 +106,7 @@ def test_each_pattern_is_computed_once(monkeypatch):
 def test_gains_do_not_matter_to_metrics_that_see_none():
     defined = [parse(one.example) for one in REGISTRY.values() if one.kernel]
     defined = [one for one in defined if is_defined(one, DEFAULT) and one.spec.gains != "subtopics"]
-    blind = [one.text for one in defined if not one.sees_gains]
+    blind = [one.text for one in defined if one.sees == "ranks"]
     assert {"map", "precision@10", "recall", "first_hit", "rbp", "num_rel_ret"} <= {*blind}
     labels, predictions = sides([1.0, 2.0, 3.5])
     lists = predictions.set_column(1, "items", pa.array([[*range(q % 7 + 1)] for q in range(300)]))
@@ -90,29 +124,20 @@ def test_gains_do_not_matter_to_metrics_that_see_none():
         assert found["metrics"] == expected["metrics"]
 
 
+def test_labels_that_are_no_hits_do_not_matter_to_metrics_that_see_none():
+    defined = [parse(one.example) for one in REGISTRY.values() if one.kernel]
+    some = [one for one in defined if one.sees == "gains"]
+    names = {one.text for one in some}
+    assert {"dcg", "err", "bpm@10", "insq", "inst", "judged@10", "pair_accuracy"} <= names
+    hits = random_hits(np.random.default_rng(1), 200, graded=True)
+    full, narrow = Matched(hits), Matched(without_labels(hits))
+    for one in some:
+        assert np.array_equal(full.values(one), narrow.values(one)), one.text
+
+
 @pytest.mark.parametrize("graded", [False, True])
 def test_joined_patterns_are_those_of_all_queries(graded):
     draw = np.random.default_rng(28)
-
-    def block(queries):
-        lengths, labels = draw.integers(0, 3, (2, queries))
-        offsets, label_offsets = (np.append(0, np.cumsum(one)) for one in (lengths, labels))
-        ranks = np.concatenate(
-            [np.sort(draw.choice(4, one, replace=False)) + 1 for one in lengths.tolist()]
-        ).astype(np.int64)
-        return Hits(
-            offsets=offsets,
-            ranks=ranks,
-            gains=draw.integers(1, 3, len(ranks)).astype(float) if graded else np.ones(len(ranks)),
-            label_counts=labels,
-            prediction_counts=draw.integers(4, 6, queries),
-            label_offsets=label_offsets,
-            label_gains=draw.integers(1, 3, label_offsets[-1]).astype(float)
-            if graded
-            else np.empty(0),
-            discounts=np.empty(queries),
-            repeats=0,
-        )
 
     def shapes(patterns):
         found = {}
@@ -130,7 +155,7 @@ def test_joined_patterns_are_those_of_all_queries(graded):
             found[key] = count
         return found
 
-    blocks = [block(queries) for queries in (40, 1, 70)]
+    blocks = [random_hits(draw, queries, graded) for queries in (40, 1, 70)]
     joined = join_patterns([group_hits(one) for one in blocks])
     every = blocks[0]._replace(
         **{

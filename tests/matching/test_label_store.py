@@ -220,3 +220,20 @@ def test_a_broken_block_leaves_no_thread(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"row 5001 .*'gain' is nan"):
         rankmill.evaluate(path, {1: [1]}, ["ndcg"])
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("repeats", ["set", "count"])
+def test_labels_are_the_same_with_all_judged_items_beside_them(repeats: str) -> None:
+    generator = np.random.default_rng(28)
+    offsets = offsets_of(generator.integers(0, 7, 200))
+    items = to_ids(pa.array(generator.integers(0, 9, offsets[-1])), "items")
+    gains = generator.integers(-1, 3, offsets[-1]).astype(float)
+    alone, counts = clean_labels(offsets, items, gains, repeats=repeats)
+    found, counts_beside = clean_labels(offsets, items, gains, repeats=repeats, judged=True)
+    assert counts == counts_beside
+    assert min(counts.values()) > 0
+    assert found.judged is not None
+    assert len(found.judged.gains) > len(found.gains)
+    for name in ("offsets", "gains", "all_offsets", "all_gains"):
+        assert np.array_equal(getattr(found, name), getattr(alone, name)), name
+    assert np.array_equal(found.items.keys, alone.items.keys)

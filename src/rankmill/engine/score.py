@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.job import Job
 from rankmill.engine.segments import Key
-from rankmill.engine.shared_patterns import WORTH_GROUPING, Kind, SharedPatterns
+from rankmill.engine.shared_patterns import WORTH_GROUPING, SharedPatterns
 from rankmill.engine.slices import moments_of, places_of, update_slices, ways_at
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
@@ -217,28 +217,28 @@ def _scored(
     queries whose lists have a value of their own. What others score, if they count at all, is not
     for a metric to say.
     """
-    matched: dict[tuple[Kind, bool], tuple[Matched, Patterns | None]] = {}
+    matched: dict[tuple[tuple[bool, bool], bool], tuple[Matched, Patterns | None]] = {}
     aggregates: dict[str, Aggregate] = {}
     kept: dict[str, np.ndarray] = {}
     each: dict[str, ScoredBlock] = {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
+    if shared is not None:
+        shared.add(whole.hits, judged)
     for name, asked in job.asked.items():
+        if shared is not None and name in shared.means:
+            continue
         scored = whole
         if asked.metric.spec.kernel:
             needed = judged if asked.metric.needs_judged else None
             hits = needed or whole.hits
             # Metrics that see no gains take the same groups of queries, which are few.
-            graded = len(hits.label_gains) > 0 and asked.metric.sees_gains
+            graded = len(hits.label_gains) > 0 and asked.metric.sees != "ranks"
             counts_empty = asked.metric.counts_empty
             apart = counts_empty and (graded or not own.all())
             kind = needed is not None, graded
             if (kind, apart) not in matched:
                 hits = hits if graded else without_gains(hits)
                 matched[kind, apart] = _matched(whole.lists, hits, job, whole.order, apart)
-                if shared is not None and shared.means and not apart:
-                    shared.add(kind, cast(Patterns, matched[kind, apart][1]))
-            if shared is not None and name in shared.means:
-                continue
             one, patterns = matched[kind, apart]
             values = _values(one, patterns, whole, asked.metric)
             micro = micro_of(one, asked.metric)

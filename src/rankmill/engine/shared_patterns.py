@@ -4,11 +4,20 @@ from collections import defaultdict, deque
 from collections.abc import Mapping
 
 from rankmill.engine.job import Job
-from rankmill.matching.hits import Patterns, join_patterns
+from rankmill.matching.hits import (
+    Hits,
+    Patterns,
+    group_counted,
+    group_hits,
+    join_patterns,
+    of_least_gain,
+    without_gains,
+    without_labels,
+)
 from rankmill.matching.label_lists import LabelLists
 from rankmill.metrics.aggregate import Aggregate, AggregateSettings
 from rankmill.metrics.aggregates.mean import Mean
-from rankmill.metrics.base import Metric
+from rankmill.metrics.base import Metric, Sees
 from rankmill.metrics.values import Matched
 
 # To group queries with gains takes as long as so many metrics of all of them.
@@ -16,14 +25,16 @@ WORTH_GROUPING = 4
 # Patterns wait for those of later blocks until there are so many of them.
 MOST = 1 << 14
 
-# Whether hits are among all judged items, and whether their gains matter.
-Kind = tuple[bool, bool]
+# Whether hits are among all judged items, and what metrics look at.
+Kind = tuple[bool, Sees]
 
 
 class SharedPatterns:
     """Collects the patterns of blocks on several threads, and adds up the means of metrics.
 
-    Sums are exact, so neither the threads nor the blocks change a bit.
+    Sums are exact, so neither the threads nor the blocks change a bit. The queries of a block are
+    grouped once, by all that any metric looks at. The fewer patterns of metrics that look at less
+    are made of those.
 
     Parameters
     ----------
@@ -43,24 +54,32 @@ class SharedPatterns:
             for name, one in empty.items()
             if isinstance(one, Mean) and not each and _is_function_of_patterns(job.asked[name])
         }
+        self.kinds = {name: self._kind(job.asked[name].metric) for name in self.means}
+        every = {*self.kinds.values()}
+        self.base: Kind = max(every, default=(False, "ranks"))
+        if len(every) > 1:  # then it has all that these look at
+            self.base = self.base[0], "labels"
         self._all: list[_Waiting] = []
         self._free: deque[_Waiting] = deque()
 
-    def add(self, kind: Kind, patterns: Patterns) -> None:
-        """Add the patterns of a block. Any thread may call it."""
+    def add(self, hits: Hits, judged: Hits | None) -> None:
+        """Add the hits of a block, and those among judged items. Any thread may call it."""
+        if not self.means:
+            return
         try:
             waiting = self._free.pop()
         except IndexError:
             waiting = _Waiting(self)
             self._all.append(waiting)
-        waiting.add(kind, [patterns])
+        among, sees = self.base
+        some = judged if judged is not None and among else hits
+        waiting.add(self.base, [group_hits(_narrowed(some, sees))])
         self._free.append(waiting)
 
-    def kind(self, metric: Metric) -> Kind:
-        """Return which patterns a metric is a function of."""
+    def _kind(self, metric: Metric) -> Kind:
         judged = self._labels.judged if metric.needs_judged else None
         gains = (judged or self._labels).gains
-        return judged is not None, len(gains) > 0 and metric.sees_gains
+        return judged is not None, metric.sees if len(gains) else "ranks"
 
     def close(self) -> Mapping[str, Aggregate]:
         """Return the means over all patterns."""
@@ -69,18 +88,23 @@ class SharedPatterns:
             for kind, patterns in one.patterns.items():
                 last.add(kind, patterns)
             last.means = {name: mean.merge(one.means[name]) for name, mean in last.means.items()}
-        for kind, patterns in last.patterns.items():
-            if patterns:
-                last.score(kind, join_patterns(patterns))
+        for kind in dict.fromkeys((self.base, *self.kinds.values())):
+            if last.patterns[kind]:
+                last.score(kind, join_patterns(last.patterns[kind]))
         return last.means
+
+
+def _narrowed(hits: Hits, sees: Sees) -> Hits:
+    """The hits with only what some metrics look at."""
+    narrow = {"ranks": without_gains, "gains": without_labels}.get(sees)
+    return hits if narrow is None else narrow(hits)
 
 
 class _Waiting:
     """The patterns of some blocks, and the means over those that wait no more."""
 
     def __init__(self, shared: SharedPatterns) -> None:
-        self._job = shared.job
-        self._kinds = {name: shared.kind(shared.job.asked[name].metric) for name in shared.means}
+        self._shared, self._job = shared, shared.job
         self.means = dict(shared.means)
         self.patterns: defaultdict[Kind, list[Patterns]] = defaultdict(list)
 
@@ -95,10 +119,16 @@ class _Waiting:
                 self.score(kind, joined)
 
     def score(self, kind: Kind, patterns: Patterns) -> None:
-        """Add the values of all metrics of this kind."""
+        """Add the values of all metrics of this kind, and the patterns of those made of it."""
+        others = {*self._shared.kinds.values()} - {kind} if kind == self._shared.base else ()
+        for other in others:
+            # Ties do not matter: of judged items at the same ranks, labels have the larger gains.
+            labels_only = kind[0] and not other[0]
+            hits = of_least_gain(patterns.hits, 5e-324) if labels_only else patterns.hits
+            self.add(other, [group_counted(_narrowed(hits, other[1]), patterns.counts)])
         matched = Matched(patterns.hits, self._job.semantics, self._job.gain_function)
         for name, mean in self.means.items():
-            if self._kinds[name] == kind:
+            if self._shared.kinds[name] == kind:
                 values = matched.values(self._job.asked[name].metric)
                 self.means[name] = mean.add(values, patterns.counts)
 

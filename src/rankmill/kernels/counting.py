@@ -9,7 +9,7 @@ import numpy as np
 
 from rankmill.kernels.identity import AHEAD, STRING, home, same_bytes, shift_of
 from rankmill.kernels.intrinsics import prefetch
-from rankmill.kernels.jit import kernel
+from rankmill.kernels.jit import helper, kernel
 
 
 @kernel
@@ -33,6 +33,15 @@ def count_direct(offsets, keys, ranks, repeat, cutoffs, lowest, out_counts):
                 out_counts[np.int64(keys[i] - lowest), column] += 1
 
 
+@helper
+def same_text(data, starts, ends, ids_data, ids_starts, ids_ends, places, before, row, i):
+    """Return whether the item of a row, which is new from row `before` on, is id i."""
+    if row < before:
+        return same_bytes(data, starts[row], ends[row], ids_data, ids_starts[i], ids_ends[i])
+    j = places[row - before]
+    return same_bytes(ids_data, ids_starts[j], ids_ends[j], ids_data, ids_starts[i], ids_ends[i])
+
+
 @kernel
 def count_hashed(
     first, offsets, ids, ranks, repeat, cutoffs, seed, starts, ends, data, count, out_table
@@ -49,57 +58,41 @@ def count_hashed(
     mask = len(slots) - 1
     shift = shift_of(len(slots))
     text = ids.kind == STRING
-    keys, item_starts, item_ends, item_data = ids.keys, ids.starts, ids.ends, ids.data
-    end = cutoffs[-1]
+    keys = ids.keys
+    mine = data, starts, ends
+    theirs = ids.data, ids.starts, ids.ends
     columns = len(cutoffs)
     last = len(keys) - 1
     before = count
     for q in range(first, len(offsets) - 1):
-        if count + offsets[q + 1] - offsets[q] > len(known):
+        start, end = offsets[q], offsets[q + 1]
+        if count + end - start > len(known):
             return q, count
-        column = 0
-        for i in range(offsets[q], offsets[q + 1]):
-            rank = ranks[i] if given else i - offsets[q] + 1
-            if rank > end:
-                break
-            while rank > cutoffs[column]:
-                column += 1
-            prefetch(slots, home(keys[min(last, i + 2 * AHEAD)], seed, shift))
-            row = slots[home(keys[min(last, i + AHEAD)], seed, shift)]
-            prefetch(known, max(0, row))
-            prefetch(counts, max(0, row) * columns)
-            if some and repeat[i]:
-                continue
-            key = keys[i]
-            slot = home(key, seed, shift)
-            while slots[slot] >= 0:
+        i = start
+        for column in range(columns):
+            while i < end and (ranks[i] if given else i - start + 1) <= cutoffs[column]:
+                prefetch(slots, home(keys[min(last, i + 2 * AHEAD)], seed, shift))
+                row = slots[home(keys[min(last, i + AHEAD)], seed, shift)]
+                prefetch(known, max(0, row))
+                prefetch(counts, max(0, row) * columns)
+                slot = home(keys[i], seed, shift)
                 row = slots[slot]
-                if known[row] == key:
-                    if not text:
-                        break
-                    if row < before:
-                        if same_bytes(
-                            data, starts[row], ends[row], item_data, item_starts[i], item_ends[i]
-                        ):
-                            break
-                    elif same_bytes(
-                        item_data,
-                        item_starts[places[row - before]],
-                        item_ends[places[row - before]],
-                        item_data,
-                        item_starts[i],
-                        item_ends[i],
-                    ):
-                        break
-                slot = (slot + 1) & mask
-            row = slots[slot]
-            if row < 0:
-                row = count
-                slots[slot] = row
-                known[row] = key
-                places[row - before] = i
-                count += 1
-            counts[row, column] += 1
+                while row >= 0 and (
+                    known[np.uint64(row)] != keys[i]
+                    or (text and not same_text(*mine, *theirs, places, before, row, i))
+                ):
+                    slot = (slot + 1) & mask
+                    row = slots[slot]
+                again = some and repeat[i]
+                if row < 0 and not again:
+                    row = count
+                    slots[slot] = row
+                    known[row] = keys[i]
+                    places[row - before] = i
+                    count += 1
+                if not again:  # unsigned indices need no test for those below 0
+                    counts[np.uint64(row), np.uint64(column)] += 1
+                i += 1
     return len(offsets) - 1, count
 
 

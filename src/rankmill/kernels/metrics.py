@@ -239,15 +239,14 @@ FEW = 32
 
 
 @helper
-def _pairs_within(hits, q, k):
+def _pairs_within(ranks, gains, start, end, k):
     """How many pairs of hits of unequal gain have their larger gain first, and how many last."""
-    gains = hits.gains
-    start = hits.offsets[q]
-    end = start + hits_within(hits, q, k)
     if end - start > FEW:
-        return _pairs_of_many(gains[start:end])
+        return _pairs_of_many(gains[start:end][ranks[start:end] <= k])
     right = wrong = 0
     for h in range(start, end):
+        if ranks[h] > k:
+            break
         if gains[h] < 0:
             continue
         for above in range(start, h):
@@ -259,16 +258,18 @@ def _pairs_within(hits, q, k):
 @kernel
 def judged_in_order(hits, k, out):
     """Write the share of pairs of judged items, of unequal gain, whose larger gain stands first."""
+    offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
     for q in range(len(out)):
-        right, wrong = _pairs_within(hits, q, k)
+        right, wrong = _pairs_within(ranks, gains, offsets[q], offsets[q + 1], k)
         out[q] = right / max(1, right + wrong)
 
 
 @kernel
 def rank_correlation(hits, k, out):
     """Write the pairs of hits in order less those out of it, over both."""
+    offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
     for q in range(len(out)):
-        right, wrong = _pairs_within(hits, q, k)
+        right, wrong = _pairs_within(ranks, gains, offsets[q], offsets[q + 1], k)
         out[q] = (right - wrong) / max(1, right + wrong)
 
 

@@ -83,12 +83,8 @@ def match(
     its list is no hit, unless `repeats_count`. Without `needs_repeats` they may not be counted.
     """
     prediction_counts = lengths_of(offsets)
-    if rows is None:
-        starts, ends = labels.offsets[:-1], labels.offsets[1:]
-    else:
-        starts, ends = take_spans(labels.offsets, rows)
-    label_counts = ends - starts
-    most = prediction_counts if repeats_count else np.minimum(prediction_counts, label_counts)
+    starts, ends = spans = _spans(labels.offsets, rows)
+    most = prediction_counts if repeats_count else np.minimum(prediction_counts, ends - starts)
     room = int(most.sum())
     hit_offsets = np.empty_like(offsets)
     ranks = np.empty(room, np.int64)
@@ -109,29 +105,32 @@ def match(
     )
     gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
     return _with_labels(
-        labels, rows, label_counts, (hit_offsets, ranks[:count], gains), prediction_counts, repeats
+        labels, rows, spans, (hit_offsets, ranks[:count], gains), prediction_counts, repeats
     )
 
 
 def _with_labels(
     labels: LabelLists,
     rows: np.ndarray | None,
-    label_counts: np.ndarray,
+    spans: tuple[np.ndarray, np.ndarray],
     hits: tuple[np.ndarray, np.ndarray, np.ndarray],
     prediction_counts: np.ndarray,
     repeats: int,
 ) -> Hits:
-    """The hits, given as their offsets, ranks and gains, with the gains and numbers of labels."""
+    """The hits, given as their offsets, ranks and gains, with the gains and numbers of labels.
+
+    `spans` are where the labels of each query start and end.
+    """
     label_offsets, label_gains = labels.offsets, labels.gains
     if len(labels.all_offsets):
         label_offsets, label_gains = labels.all_offsets, labels.all_gains
-    if len(labels.all_offsets) or len(label_gains):
-        if rows is not None:
-            taken = take_offsets(label_offsets, rows)
-            if len(label_gains):
-                label_gains = take_values(label_offsets, label_gains, rows, taken)
-            label_offsets = taken
-        label_counts = np.diff(label_offsets)
+        spans = _spans(label_offsets, rows)
+    starts, ends = spans
+    label_counts = ends - starts
+    if rows is not None and len(label_gains):
+        label_offsets = offsets_of(label_counts)
+        every = np.arange(len(rows))  # what `rows` point to is far apart, and was read before
+        label_gains = take_values(starts, label_gains, every, label_offsets)
     longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
     return Hits(
         *hits,
@@ -142,6 +141,11 @@ def _with_labels(
         discounts=discounts(longest),
         repeats=repeats,
     )
+
+
+def _spans(offsets: np.ndarray, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Where the lists at `rows`, or all lists, start and end."""
+    return (offsets[:-1], offsets[1:]) if rows is None else take_spans(offsets, rows)
 
 
 def match_judged(
@@ -162,15 +166,15 @@ def match_judged(
     """
     if labels.judged is None:
         return match(labels, offsets, items, limit, rows=rows, repeats_count=repeats_count), None
-    starts, ends = take_spans(labels.offsets, rows)
-    with_label = rows if unlabelled else np.where(ends > starts, rows, -1)
+    spans = take_spans(labels.offsets, rows)
+    with_label = rows if unlabelled else np.where(spans[1] > spans[0], rows, -1)
     judged = match(
         labels.judged, offsets, items, limit, rows=with_label, repeats_count=repeats_count
     )
     kept = judged.gains > 0
     hits = drop_values(judged.offsets, kept), judged.ranks[kept], judged.gains[kept]
     counts = judged.prediction_counts, judged.repeats
-    return _with_labels(labels, rows, ends - starts, hits, *counts), judged
+    return _with_labels(labels, rows, spans, hits, *counts), judged
 
 
 def of_least_gain(hits: Hits, least: float) -> Hits:
@@ -198,6 +202,15 @@ def without_gains(hits: Hits) -> Hits:
     if not len(hits.label_gains):
         return hits
     return hits._replace(gains=np.ones(len(hits.ranks)), label_gains=NO_GAINS)
+
+
+def without_labels(hits: Hits) -> Hits:
+    """The same hits with their gains; each query has one label of gain 0, whatever it had."""
+    if not len(hits.label_gains):
+        return hits
+    ones = np.ones_like(hits.label_counts)
+    offsets = np.arange(len(hits.offsets))
+    return hits._replace(label_counts=ones, label_offsets=offsets, label_gains=np.zeros(len(ones)))
 
 
 def among_judged(hits: Hits) -> Hits:
@@ -329,7 +342,12 @@ def join_patterns(parts: Sequence[Patterns]) -> Patterns:
     if graded:
         lengths = np.concatenate([lengths_of(one.label_offsets) for one in every])
         joined = joined._replace(label_offsets=offsets_of(lengths))
-    patterns = group_hits(joined)
-    counts = np.zeros(len(patterns.counts), np.int64)
-    np.add.at(counts, patterns.of_query, np.concatenate([part.counts for part in parts]))
-    return patterns._replace(counts=counts)
+    return group_counted(joined, np.concatenate([part.counts for part in parts]))
+
+
+def group_counted(hits: Hits, counts: np.ndarray) -> Patterns:
+    """Group hits of which each stands for so many queries; these are not told."""
+    patterns = group_hits(hits)
+    totals = np.zeros(len(patterns.counts), np.int64)
+    np.add.at(totals, patterns.of_query, counts)
+    return patterns._replace(counts=totals)

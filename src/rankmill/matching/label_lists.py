@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankmill.columns.ids import id_text, take_ids
-from rankmill.columns.lists import drop_values
+from rankmill.columns.lists import count_true, drop_values
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.jit import read_only
@@ -57,17 +57,17 @@ def clean_labels(
         If there is a repeat and `repeats` is "error"; `queries` name the lists then.
     """
     labels = LabelLists(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
-    every = labels
-    nonpositive = 0
-    if len(labels.gains):
-        keep = labels.gains > 0
-        nonpositive = len(keep) - int(keep.sum())
-        if nonpositive:
-            labels = _keep(labels, keep)
+    nonpositive = len(labels.gains) - count_true(labels.gains > 0)
+    judged = judged and gains is not None
+    if nonpositive and not judged:
+        labels = _positive(labels)
     labels, repeated = _distinct(labels, repeats, queries)
-    if judged and gains is not None:
-        judged_too = _distinct(every, repeats, queries)[0] if nonpositive else labels
-        labels = labels._replace(judged=judged_too)
+    if judged:
+        among = labels
+        if nonpositive:
+            labels = _positive(among)
+            repeated = len(items.keys) - nonpositive - len(labels.items.keys)
+        labels = labels._replace(judged=among)
     return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
 
 
@@ -130,6 +130,16 @@ def _sorted_anew(labels: LabelLists) -> LabelLists:
         gains=labels.gains[order],
         all_gains=labels.all_gains[every],
     )
+
+
+def _positive(labels: LabelLists) -> LabelLists:
+    """The labels of a gain above 0."""
+    found = _keep(labels, labels.gains > 0)
+    if not len(labels.all_offsets):
+        return found
+    keep = labels.all_gains > 0
+    all_offsets = drop_values(labels.all_offsets, keep)
+    return found._replace(all_offsets=all_offsets, all_gains=labels.all_gains[keep])
 
 
 def _keep(labels: LabelLists, keep: np.ndarray) -> LabelLists:

@@ -30,6 +30,9 @@ MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval
 Better = Literal["higher", "lower", "neither"]
 """Which of two values of a metric is better; neither where it only describes lists or labels."""
 
+Sees = Literal["ranks", "gains", "labels"]
+"""What a metric looks at: ranks of hits and the number of labels; gains of hits; or all labels."""
+
 # The ends of a range, as its text begins.
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)"
 _RANGE = re.compile(rf"{_NUMBER}(?: (?:to|or) {_NUMBER}(?!, and above)\b)?(?! /)")
@@ -168,6 +171,8 @@ class MetricSpec:
         the subtopics of labels that have them (`rankmill.kernels.diversity`).
     sees_all : bool
         Whether it looks at hits beyond its cutoff.
+    sees_labels : bool
+        Whether it looks at labels besides the hits: at their gains, or at their number.
     within_labels : bool
         Whether it looks at the first R predictions.
     undefined : callable, optional
@@ -206,6 +211,7 @@ class MetricSpec:
     needs_judged: bool = False
     gains: Literal["given", "whole", "levels", "powers", "subtopics"] = "given"
     sees_all: bool = False
+    sees_labels: bool = True
     within_labels: bool = False
     undefined: Callable[[Metric, Choices], str] | None = None
     without_labels: Literal["scored", "list", "refused"] = "scored"
@@ -335,14 +341,17 @@ class Metric:
         return self.spec.needs_judged or self.judged_only
 
     @property
-    def sees_gains(self) -> bool:
-        """Whether more matters to it than which predictions are hits, and the number of labels.
+    def sees(self) -> Sees:
+        """What it looks at.
 
         The kernels of metrics with ``rel`` look at no gains, as that says what is a hit.
         """
         spec = self.spec
         blind = isinstance(spec.kernel, str) and spec.gains == "given" and REL in spec.parameters
-        return not blind or self.needs_judged or self.rel is not None
+        if blind and not self.needs_judged and self.rel is None:
+            return "ranks"
+        cut = self.rel is not None or self.judged_only
+        return "labels" if spec.sees_labels or cut or self.counts_empty else "gains"
 
     @property
     def arguments(self) -> list[float]:

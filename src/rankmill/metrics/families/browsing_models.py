@@ -78,6 +78,7 @@ METRICS = (
         "cwl_eval computes the static model",
         cutoff="required",
         parameters=(WANTED, FULL),
+        sees_labels=False,
     ),
     MetricSpec(
         name="insq",
@@ -89,6 +90,7 @@ METRICS = (
         "ADCS 2012, as cwl_eval computes it",
         cutoff="none",
         parameters=(WANTED, FULL),
+        sees_labels=False,
     ),
     MetricSpec(
         name="inst",
@@ -102,6 +104,7 @@ METRICS = (
         cutoff="none",
         parameters=(WANTED, FULL),
         undefined=one_order,
+        sees_labels=False,
     ),
     *(
         MetricSpec(
@@ -115,6 +118,7 @@ METRICS = (
             cutoff="required" if parameters == (FULL,) else "none",
             parameters=parameters,
             undefined=one_order,
+            sees_labels=False,
         )
         for name, kernel, falls, parameters in (
             ("nerr8", "stopped_by_gain", "; up to k", (FULL,)),

@@ -92,6 +92,7 @@ METRICS = (
         definition="sum of gain / log2(rank + 1) over the hits within k",
         range="0 and up",
         source=f"{JARVELIN}; discount and exponential gains: Burges et al., ICML 2005",
+        sees_labels=False,
     ),
     MetricSpec(
         name="dcg_jk",
@@ -100,6 +101,7 @@ METRICS = (
         "have the same discount",
         range="0 and up",
         source=f"{JARVELIN}, with their base 2; LensKit: DCG",
+        sees_labels=False,
     ),
     MetricSpec(
         name="ndcg_jk",
@@ -121,5 +123,6 @@ METRICS = (
         cutoff="required",
         parameters=(FULL,),
         undefined=_too_long,
+        sees_labels=False,
     ),
 )

@@ -74,6 +74,7 @@ METRICS = (
         source=CHAPELLE,
         parameters=(MOST,),
         gains="powers",
+        sees_labels=False,
     ),
     MetricSpec(
         name="nerr",

@@ -47,6 +47,7 @@ METRICS = (
         divisor=Divisor(_of_judged, "min(k, n)"),
         cutoff="required",
         needs_judged=True,
+        sees_labels=False,
     ),
     MetricSpec(
         name="bpref",
@@ -136,5 +137,6 @@ METRICS = (
         source="Carterette, Bennett, Chickering and Dumais, Here or There: Preference Judgments "
         "for Relevance, ECIR 2008",
         needs_judged=True,
+        sees_labels=False,
     ),
 )
