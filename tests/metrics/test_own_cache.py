@@ -19,7 +19,7 @@ from rankmill.kernels import jit
 from rankmill.metrics.records.definitions import content_of, parts_of, source_of
 
 compiles = pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or not jit._numba_is_known(),
+    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or not jit.numba_is_known(),
     reason="nothing is saved",
 )
 

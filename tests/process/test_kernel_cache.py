@@ -342,7 +342,7 @@ def test_a_kernel_is_saved_for_oneself_under_any_umask(processes):
 
 
 def test_this_numba_is_as_known():
-    assert jit._numba_is_known()
+    assert jit.numba_is_known()
     assert saved.numba_version() == numba.__version__
 
 

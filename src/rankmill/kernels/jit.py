@@ -165,7 +165,7 @@ def _version(
     """Return a version of a kernel from disk, or compiled for arguments; None without them."""
     with lock:
         found: Callable[..., Any] | None = versions.get(kinds)
-        if found is None and not _numba_is_known():
+        if found is None and not numba_is_known():
             found = _by_numba(function)
         elif found is None:
             find = functools.partial(saved.place_of, function, text_of(kinds))
@@ -257,7 +257,7 @@ def compile_beside(
     kinds = [*map(_kind_of, arguments)]
     text = text_of(tuple(kinds))
     with lock:
-        if content and _numba_is_known():
+        if content and numba_is_known():
             find = functools.partial(saved.place_of, kernel, text, whose, content)
             found = _from_disk_or(find, compile)
         else:
@@ -270,7 +270,7 @@ def compile_beside(
     return call
 
 
-def _numba_is_known() -> bool:
+def numba_is_known() -> bool:
     """Return whether we know how this version of numba compiles and links."""
     found = saved.numba_version().split(".")[:2]
     return all(map(str.isdecimal, found)) and tuple(map(int, found)) <= NEWEST_NUMBA
