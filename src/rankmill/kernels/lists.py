@@ -4,6 +4,7 @@ import numpy as np
 
 from rankmill.kernels.intrinsics import prefetch
 from rankmill.kernels.jit import kernel
+from rankmill.kernels.sorting import sort_pairs
 
 # Lists up to this length are sorted by counting the smaller keys of each.
 SMALL = 128
@@ -144,6 +145,7 @@ def sort_lists(offsets, sort_keys, out_order):
     keys = np.empty(longest, sort_keys.dtype)
     ranked = np.empty_like(keys)
     members = np.empty(longest, np.int64)
+    spare = np.empty(longest, np.int64)
     for q in range(len(offsets) - 1):
         start = offsets[q]
         count = offsets[q + 1] - start
@@ -161,10 +163,9 @@ def sort_lists(offsets, sort_keys, out_order):
                 ranked[place] = key
                 out_order[start + place] = members[i]
         elif not ascending:
-            places = np.argsort(keys[:count], kind="mergesort")
+            sort_pairs(ranked, members, count, keys, spare)
             for i in range(count):
-                ranked[i] = keys[places[i]]
-                out_order[start + i] = members[places[i]]
+                out_order[start + i] = members[i]
         for i in range(count):
             before = i > 0 and ranked[i - 1] == ranked[i]
             after = i + 1 < count and ranked[i + 1] == ranked[i]
