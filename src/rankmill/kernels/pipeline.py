@@ -53,7 +53,7 @@ class HelperLibrary(JITCodeLibrary):
 class KernelCompiler(CompilerBase):
     """Compiles a function that Python calls."""
 
-    library = KernelLibrary
+    library: type[JITCodeLibrary] = KernelLibrary
 
     def define_pipelines(self):
         """Return the passes of numba that kernels need."""
