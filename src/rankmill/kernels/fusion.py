@@ -19,26 +19,9 @@ ONE = np.uint64(1)
 
 @kernel
 def fuse_lists(
-    starts,
-    ends,
-    ids,
-    scores,
-    weights,
-    by_weight,
-    factors,
-    rates,
-    norm,
-    method,
-    trained,
-    k,
-    parameter,
-    absent,
-    top,
-    seed,
-    out_places,
-    out_scores,
-    out_lengths,
-):
+    starts, ends, ids, scores, weights, by_weight, factors, rates, norm, method, trained, k,
+    parameter, absent, top, seed, out_places, out_scores, out_lengths,
+):  # fmt: skip
     """Fuse the lists of each query.
 
     List r of query q holds the predictions ids[starts[q, r]:ends[q, r]], with `scores` beside them
@@ -370,19 +353,10 @@ def sort_fused(order, spare, count, fused, places, parts, weights, keys, first, 
                 right = i == middle or (
                     j < end
                     and precedes(
-                        order[j],
-                        order[i],
-                        fused,
-                        places,
-                        parts,
-                        weights,
-                        keys,
-                        first,
-                        last,
-                        data,
-                        kind,
+                        order[j], order[i], fused, places, parts, weights,
+                        keys, first, last, data, kind,
                     )
-                )
+                )  # fmt: skip
                 spare[target] = order[j] if right else order[i]
                 i, j = i + (not right), j + right
         order[:count] = spare[:count]

@@ -26,8 +26,6 @@ from rankmill.kernels import plain, saved
 SILENT_SECONDS = 1.0
 # What kernels take as read-only views.
 ARRAYS = np.ndarray, tuple
-# Up to this version we know what a saved kernel contains and which functions it is linked with.
-NEWEST_NUMBA = 0, 68
 # The types of Python's numbers in compiled code.
 NUMBERS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 # What tells types of arrays apart: C order, otherwise Fortran's; aligned; writable.
@@ -165,7 +163,7 @@ def _version(
     """Return a version of a kernel from disk, or compiled for arguments; None without them."""
     with lock:
         found: Callable[..., Any] | None = versions.get(kinds)
-        if found is None and not numba_is_known():
+        if found is None and not saved.numba_is_known():
             found = _by_numba(function)
         elif found is None:
             find = functools.partial(saved.place_of, function, text_of(kinds))
@@ -257,7 +255,7 @@ def compile_beside(
     kinds = [*map(_kind_of, arguments)]
     text = text_of(tuple(kinds))
     with lock:
-        if content and numba_is_known():
+        if content and saved.numba_is_known():
             find = functools.partial(saved.place_of, kernel, text, whose, content)
             found = _from_disk_or(find, compile)
         else:
@@ -268,12 +266,6 @@ def compile_beside(
         return (version if [*map(_kind_of, given)] == kinds else compiled)(*given)
 
     return call
-
-
-def numba_is_known() -> bool:
-    """Return whether we know how this version of numba compiles and links."""
-    found = saved.numba_version().split(".")[:2]
-    return all(map(str.isdecimal, found)) and tuple(map(int, found)) <= NEWEST_NUMBA
 
 
 def _warn_uncached(reason: str) -> None:
