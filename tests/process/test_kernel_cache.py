@@ -342,7 +342,7 @@ def test_a_kernel_is_saved_for_oneself_under_any_umask(processes):
 
 
 def test_this_numba_is_as_known():
-    assert jit._numba_is_known()
+    assert saved.numba_is_known()
     assert saved.numba_version() == numba.__version__
 
 
@@ -350,10 +350,10 @@ ALONE = """
 import sys
 import numpy as np
 import some_kernel
-from rankmill.kernels import jit
+from rankmill.kernels import jit, saved
 
 if sys.argv[1] == "newer":
-    jit.NEWEST_NUMBA = (0, 0)
+    saved.NEWEST_NUMBA = (0, 0)
 some_kernel.total(np.arange(4), out := np.zeros(1, np.int64))
 print(out[0], jit.compiled_so_far().compiled, "numba" in sys.modules)
 """

@@ -144,7 +144,7 @@ def printed(code: str, folder: Path, cache: Path | None = None) -> list[str]:
     return answer.stdout.splitlines()
 
 
-@pytest.mark.skipif(not jit._numba_is_known(), reason="numba has a cache of its own")
+@pytest.mark.skipif(not saved.numba_is_known(), reason="numba has a cache of its own")
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_after_a_warmup_nothing_is_compiled(tmp_path, every, monkeypatch):
     said, kept_in, *used = printed(USED, tmp_path)

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from numba import njit, typeof
 from numba.core import config
 
-from rankmill.kernels import plain
+from rankmill.kernels import plain, saved
 from rankmill.kernels.instructions import COMPILED
 from rankmill.kernels.linkage import alone, needs_of, needs_python
+from rankmill.kernels.pipeline import HelperCompiler, KernelCompiler
 from rankmill.kernels.trust import check_files
 
 # What Python calls needs no function for C to call, and what only kernels call needs neither. To
@@ -50,14 +51,14 @@ def kept_by_numba(function: Any) -> Any:
 
     Raises RuntimeError if it has no folder for that, or others can write to what it keeps.
     """
-    dispatcher: Any = njit(cache=True, **KERNEL)(_calling_compiled(function))
+    dispatcher: Any = njit(cache=True, **_options(KERNEL))(_calling_compiled(function))
     check_files(dispatcher.stats.cache_path)
     return dispatcher
 
 
 def not_kept(function: Any) -> Any:
     """Return a kernel that numba compiles and does not save."""
-    return njit(**KERNEL)(_calling_compiled(function))
+    return njit(**_options(KERNEL))(_calling_compiled(function))
 
 
 def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") -> Version:
@@ -77,9 +78,16 @@ def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") ->
     changing = library.has_dynamic_globals or made.reload_init or made.environment.consts
     if changing or (whose and needs_python(library, names)):
         return Version(made.entry_point, None)
-    code = alone(library) if whose else library.serialize_using_object_code()[2][0]
+    code = alone(library) if whose else library._get_compiled_object()
     parts = code, names.llvm_cpython_wrapper_name, names.env_name, needs_of(library)
     return Version(made.entry_point, parts)
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of a kernel or of a helper, with our passes if we know this numba."""
+    if not saved.numba_is_known():
+        return options
+    return options | {"pipeline_class": KernelCompiler if options is KERNEL else HelperCompiler}
 
 
 @contextmanager
@@ -113,5 +121,5 @@ def _calling_compiled(function: Any) -> FunctionType:
 def _helper(function: Any) -> Any:
     """Return a helper as numba compiles it; None for another function."""
     if function in plain.helpers and plain.helpers[function] is None:
-        plain.helpers[function] = njit(**HELPER)(_calling_compiled(function))
+        plain.helpers[function] = njit(**_options(HELPER))(_calling_compiled(function))
     return plain.helpers.get(function)

@@ -19,32 +19,17 @@ ONE = np.uint64(1)
 
 @kernel
 def fuse_lists(
-    starts,
-    ends,
-    ids,
-    scores,
-    weights,
-    factors,
-    rates,
-    norm,
-    method,
-    trained,
-    k,
-    parameter,
-    absent,
-    top,
-    seed,
-    out_places,
-    out_scores,
-    out_lengths,
-):
+    starts, ends, ids, scores, weights, by_weight, factors, rates, norm, method, trained, k,
+    parameter, absent, top, seed, out_places, out_scores, out_lengths,
+):  # fmt: skip
     """Fuse the lists of each query.
 
     List r of query q holds the predictions ids[starts[q, r]:ends[q, r]], with `scores` beside them
     if `norm` needs any. `norm` says what an item gets from a list, multiplied by weights[r], and
     `method` what becomes of these numbers; factors[n] is for an item with n of them. If the method
     is `trained`, rates[r] are those of run r, and an item gets `absent` from a list that lacks it,
-    unless that is NaN. A repeat of an item within a list is left out.
+    unless that is NaN. Runs count in the order `by_weight`, of ascending weights, so that the order
+    of the runs changes no bit. A repeat of an item within a list is left out.
 
     Writes for each query up to `top` items, the highest score first, and equal ones by ascending
     id: a place in `ids` and the score; out_lengths[q] is how many. Returns the number of repeats,
@@ -54,23 +39,24 @@ def fuse_lists(
     queries, runs = starts.shape
     most = 0
     for q in range(queries):
-        most = max(most, np.sum(ends[q] - starts[q]))
+        most = max(most, predictions_of(starts, ends, q))
     slots = np.empty(table_size(most), np.int64)
     places = np.empty(most, np.int64)  # where each distinct item of the query stands first
     seen = np.empty(most, np.int64)  # the last list that had it
     counts = np.empty(most, np.int64)  # how many numbers it has
     parts = np.empty((most, runs))  # these numbers
     masses = np.empty(most)  # the weights of the lists that they are from
-    members, spare = np.empty((2, most), np.int64)
+    members = np.empty(most, np.int64)
+    spare = np.empty(most, np.int64)
     order = np.empty(most, np.int64)
     fused = np.empty(most)
     bounds = np.zeros(runs + 1, np.int64)
-    # Weights are added in ascending order, so that the order of the runs changes no bit.
-    by_weight = np.argsort(weights)
-    by = weights[by_weight]
+    by = np.empty(runs)
+    for i in range(runs):
+        by[i] = weights[by_weight[i]]
     repeats = written = 0
     for q in range(queries):
-        table = slots[: table_size(np.sum(ends[q] - starts[q]))]
+        table = slots[: table_size(predictions_of(starts, ends, q))]
         table[:] = -1
         found = 0
         for r in range(runs):
@@ -82,7 +68,8 @@ def fuse_lists(
             bounds[r + 1] = bounds[r] + length
         counts[:found] = 0
         masses[:found] = 0.0
-        for r in by_weight:
+        for i in range(runs):
+            r = by_weight[i]
             own, spots = members[bounds[r] : bounds[r + 1]], spare[bounds[r] : bounds[r + 1]]
             length = len(own)
             low, scale = scale_of(scores, spots, length, norm)
@@ -140,11 +127,14 @@ def count_hits(starts, ends, ids, seed, out_hits, out_lists, out_values):
     segments = out_values.shape[2] - 1
     most = 0
     for q in range(queries):
-        most = max(most, np.sum(ends[q] - starts[q]))
+        most = max(most, predictions_of(starts, ends, q))
     slots = np.empty(table_size(most), np.int64)
-    places, seen, members, spare = np.empty((4, most), np.int64)
+    places = np.empty(most, np.int64)
+    seen = np.empty(most, np.int64)
+    members = np.empty(most, np.int64)
+    spare = np.empty(most, np.int64)
     for q in range(queries):
-        table = slots[: table_size(np.sum(ends[q] - starts[q]))]
+        table = slots[: table_size(predictions_of(starts, ends, q))]
         table[:] = -1
         labels = found = 0
         for r in range(columns):
@@ -205,6 +195,15 @@ def number_items(
             spare[length] = i
             length += 1
     return length, found
+
+
+@helper
+def predictions_of(starts, ends, q):
+    """Return the length of all lists of a query."""
+    total = 0
+    for r in range(starts.shape[1]):
+        total += ends[q, r] - starts[q, r]
+    return total
 
 
 @helper
@@ -354,19 +353,10 @@ def sort_fused(order, spare, count, fused, places, parts, weights, keys, first, 
                 right = i == middle or (
                     j < end
                     and precedes(
-                        order[j],
-                        order[i],
-                        fused,
-                        places,
-                        parts,
-                        weights,
-                        keys,
-                        first,
-                        last,
-                        data,
-                        kind,
+                        order[j], order[i], fused, places, parts, weights,
+                        keys, first, last, data, kind,
                     )
-                )
+                )  # fmt: skip
                 spare[target] = order[j] if right else order[i]
                 i, j = i + (not right), j + right
         order[:count] = spare[:count]

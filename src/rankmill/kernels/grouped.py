@@ -9,6 +9,7 @@ none.
 import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
+from rankmill.kernels.sorting import sort_values
 
 # Exact sums have digits of so many bits.
 HALF = 29
@@ -119,7 +120,9 @@ def compare_shares(
             if not (some and repeat[i]):
                 shown += add_groups(rows[i], group_offsets, codes, units, now)
         if total > 0 and shown > 0:
-            for group in np.sort(touched[:count]):  # in one order, whatever that of the items
+            sort_values(touched[:count])  # one order, whatever that of the items
+            for i in range(count):
+                group = touched[i]
                 p = before[group] / total
                 out_shares[written] = p
                 out_ratios[written] = p / ((1 - alpha) * (now[group] / shown) + alpha * p)

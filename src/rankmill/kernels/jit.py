@@ -26,8 +26,6 @@ from rankmill.kernels import plain, saved
 SILENT_SECONDS = 1.0
 # What kernels take as read-only views.
 ARRAYS = np.ndarray, tuple
-# Up to this version we know what a saved kernel contains and which functions it is linked with.
-NEWEST_NUMBA = 0, 68
 # The types of Python's numbers in compiled code.
 NUMBERS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64)}
 # What tells types of arrays apart: C order, otherwise Fortran's; aligned; writable.
@@ -92,7 +90,7 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             if version is None:
                 missing.add(kinds)
                 return plain.run(function, prepared, began)
-        if _numba_is_known() and _unwritable(given) == _unwritable(kinds):
+        if saved.numba_is_known() and _unwritable(given) == _unwritable(kinds):
             versions[given] = version  # it finds the same memory without the views, and is quick
         return version(*prepared)
 
@@ -179,7 +177,7 @@ def _version(
     """Return a version of a kernel from disk, or compiled for arguments; None without them."""
     with lock:
         found: Callable[..., Any] | None = versions.get(kinds)
-        if found is None and not _numba_is_known():
+        if found is None and not saved.numba_is_known():
             found = _by_numba(function)
         elif found is None:
             find = functools.partial(saved.place_of, function, text_of(kinds))
@@ -271,7 +269,7 @@ def compile_beside(
     kinds = [*map(_kind_of, arguments)]
     text = text_of(tuple(kinds))
     with lock:
-        if content and _numba_is_known():
+        if content and saved.numba_is_known():
             find = functools.partial(saved.place_of, kernel, text, whose, content)
             found = _from_disk_or(find, compile)
         else:
@@ -282,12 +280,6 @@ def compile_beside(
         return (version if [*map(_kind_of, given)] == kinds else compiled)(*given)
 
     return call
-
-
-def _numba_is_known() -> bool:
-    """Return whether we know how this version of numba compiles and links."""
-    found = saved.numba_version().split(".")[:2]
-    return all(map(str.isdecimal, found)) and tuple(map(int, found)) <= NEWEST_NUMBA
 
 
 def _warn_uncached(reason: str) -> None:

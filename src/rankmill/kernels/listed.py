@@ -7,6 +7,7 @@ there is none.
 import numpy as np
 
 from rankmill.kernels.jit import kernel
+from rankmill.kernels.sorting import sort_values
 
 
 @kernel
@@ -55,7 +56,7 @@ def sum_largest(starts, ends, rows, k, values, other, discounts, out):
         for place in range(len(worths)):
             row = rows[starts[q] + place]
             worths[place] = values[row] if row >= 0 else other
-        worths.sort()
+        sort_values(worths)
         out[q] = 0.0
         for rank in range(1, min(k, len(worths)) + 1):
             out[q] += worths[len(worths) - rank] / discounts[rank]

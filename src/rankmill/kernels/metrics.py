@@ -10,6 +10,7 @@ Those of graded gains stand in `graded` beside this file.
 import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
+from rankmill.kernels.sorting import sort_values
 
 
 @kernel
@@ -279,12 +280,19 @@ def _pairs_of_many(gains):
 
     A binary indexed tree counts the gains so far, by their place among the distinct gains.
     """
-    gains = gains[gains >= 0]
-    levels = np.unique(gains)
-    tree = np.zeros(len(levels) + 1, np.int64)
-    right = wrong = 0
+    levels = gains.copy()
+    sort_values(levels)
+    distinct = 0
+    for i in range(len(levels)):
+        if levels[i] >= 0 and (distinct == 0 or levels[i] != levels[distinct - 1]):
+            levels[distinct] = levels[i]
+            distinct += 1
+    tree = np.zeros(distinct + 1, np.int64)
+    right = wrong = counted = 0
     for i in range(len(gains)):
-        level = np.searchsorted(levels, gains[i]) + 1
+        if gains[i] < 0:
+            continue
+        level = first_at_least(levels, distinct, gains[i]) + 1
         below = 0
         place = level - 1
         while place > 0:
@@ -296,11 +304,25 @@ def _pairs_of_many(gains):
             up_to += tree[place]
             place -= place & -place
         wrong += below
-        right += i - up_to
-        while level <= len(levels):
+        right += counted - up_to
+        counted += 1
+        while level <= distinct:
             tree[level] += 1
             level += level & -level
     return right, wrong
+
+
+@helper
+def first_at_least(values, count, value):
+    """Return the first of ascending values that is not below a value."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 # ------------------------------------------------------------------ precision and recall

@@ -25,6 +25,8 @@ from llvmlite import binding
 
 from rankmill.kernels.trust import check_folder, why_unsafe
 
+# Up to this version we know what a saved kernel contains and which functions it is linked with.
+NEWEST_NUMBA = 0, 68
 # The number of bytes of the checksum at the start of a saved kernel's file.
 CHECKSUM = 16
 # Variables NUMBA_... of the environment by which other code is compiled.
@@ -89,6 +91,12 @@ def numba_version() -> str:
     import numba
 
     return str(numba.__version__)
+
+
+def numba_is_known() -> bool:
+    """Return whether we know how this version of numba compiles and links."""
+    found = numba_version().split(".")[:2]
+    return all(map(str.isdecimal, found)) and tuple(map(int, found)) <= NEWEST_NUMBA
 
 
 @functools.cache

@@ -1,6 +1,33 @@
-"""Sorting numbers by the bytes of their bits, which compares none with another."""
+"""Sorting without NumPy: its functions take seconds to compile, or are slower on many numbers."""
 
-from rankmill.kernels.jit import heavy_kernel
+from rankmill.kernels.jit import heavy_kernel, helper
+
+
+@helper
+def sort_values(values):
+    """Sort an array in place (heapsort)."""
+    count = len(values)
+    heap = count // 2  # the values from here on are a heap
+    end = count
+    while end > 1:
+        if heap > 0:
+            heap -= 1
+            value = values[heap]
+        else:
+            end -= 1
+            value = values[end]
+            values[end] = values[0]
+        place = heap
+        child = 2 * place + 1
+        while child < end:
+            if child + 1 < end and values[child] < values[child + 1]:
+                child += 1
+            if not value < values[child]:
+                break
+            values[place] = values[child]
+            place = child
+            child = 2 * place + 1
+        values[place] = value
 
 
 @heavy_kernel

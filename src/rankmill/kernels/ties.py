@@ -1,8 +1,7 @@
 """Runs of equal confidence within a list: moving hits to an end of their run, counting them."""
 
-import numpy as np
-
 from rankmill.kernels.jit import helper, kernel
+from rankmill.kernels.sorting import sort_values
 
 
 @helper
@@ -33,7 +32,8 @@ def move_hits(offsets, confidences, hit_offsets, ranks, gains, first, out_ranks,
             while last < hit_offsets[q + 1] and ranks[last] <= behind - start:
                 last += 1
             count = last - h
-            ascending = np.sort(gains[h:last])
+            ascending = gains[h:last].copy()
+            sort_values(ascending)
             for i in range(count):
                 if first:
                     out_ranks[h + i] = run - start + 1 + i

@@ -35,6 +35,7 @@ def fuse_block(tables: Sequence[Any], fusion: Fusion, schema: Any) -> FusedBlock
         ids,
         lists.scores,
         fusion.weights,
+        np.argsort(fusion.weights, kind="stable"),
         fusion.factors,
         fusion.rates,
         *fusion.how,
