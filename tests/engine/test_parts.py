@@ -118,7 +118,9 @@ def test_states_of_other_questions_do_not_merge() -> None:
 def test_gap_in_parts_needs_the_second_pass() -> None:
     labels, predictions = rows(0, 9, np.float64)
     state = rankmill.parts.evaluate_part(labels, predictions, "gap")
-    with pytest.raises(rankmill.UsageError, match="gap needs a second pass: second_pass"):
+    with pytest.raises(
+        rankmill.UsageError, match="gap needs a second pass: give result\\(\\) what second_pass"
+    ):
         state.result()
     with pytest.raises(rankmill.UsageError, match="'ids' needs all predictions at once"):
         rankmill.parts.evaluate_part(labels, predictions, "gap", semantics={"gap_ties": "ids"})

@@ -235,7 +235,7 @@ def test_states_made_by_hand_are_checked_before_kernels_read_them() -> None:
     with pytest.raises(rankmill.UsageError, match="at and above hold 1 and 3 numbers"):
         state.result({"gap": replace(counts, at=counts.at[:1])})
     short = replace(counts, at=counts.at[:1], above=counts.above[:1])
-    with pytest.raises(rankmill.UsageError, match="used another state"):
+    with pytest.raises(rankmill.UsageError, match="counted among another state"):
         state.result({"gap": short})
     with pytest.raises(rankmill.UsageError, match="made with two states"):
         counts.merge(short)

@@ -267,9 +267,7 @@ def test_peak_memory_is_within_the_bound_of_unknown_items(kind: str, tmp_path: P
     assert planned["counts"]["most"] == (queries * each if kind == "close" else values)
     peaks = []
     for asked in (metrics, "map@8"):
-        command = [sys.executable, "-c", PEAK, *both, asked, str(how["memory"])]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        peaks.append(int(done.stdout))
+        peaks.append(peak_of(*both, asked, how["memory"]))
     counts = planned["memory"] - rankmill.plan(*both, "map@8", **how)["memory"]
     assert peaks[0] <= planned["memory"]
     assert peaks[0] - peaks[1] <= counts

@@ -83,7 +83,7 @@ def test_what_is_refused(text: str, wanted: list[str]) -> None:
 def test_where_one_metric_is_expected(text: str, wanted: str) -> None:
     with pytest.raises(UsageError, match=wanted):
         parse(text)
-    with pytest.raises(UsageError, match="is not a metric"):
+    with pytest.raises(UsageError, match="is neither a metric, nor a count"):
         parse_rule(f"{text} drop <= 3%")
 
 

@@ -208,7 +208,7 @@ def test_a_plan_counts_what_it_holds_and_an_error_what_it_lacks() -> None:
         for metrics in ("map", "map,new@2")
     )
     assert planned["memory"] - bare["memory"] == 30_000_000 + 7
-    assert planned["counts"] == {"items": 30, "bytes": 1_000_000}
+    assert planned["counts"] == {"items": 30, "most": None, "bytes": 1_000_000}
     assert "score" not in planned["predictions"]["columns"]
     for given, message in (
         ({}, "^new@2 needs to know what queries had in training"),

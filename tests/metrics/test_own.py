@@ -524,7 +524,7 @@ def test_every_command_takes_definitions(files: Path, run: Any, words: list[str]
     assert code in (0, 1), error
     assert "wins" in told
     if command == "compare":
-        assert "rankmill explain labels.csv other.csv" in told
+        assert "rankmill explain labels.csv run.csv other.csv" in told
         assert "--define=my_metrics.py" in told
 
 

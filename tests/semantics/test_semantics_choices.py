@@ -269,7 +269,7 @@ def test_open_orders_ask_what_to_do_with_repeats(order: str, repeats: str) -> No
     labels, predictions = {1: "a"}, {1: [("a", 0.5), ("a", 0.25)]}
     with pytest.raises(InputError) as caught:
         score(labels, predictions, "map", {"order": order})
-    tells(caught.value, ["row 0", "query 1", "'a'", order, "repeated_predictions 'drop' or 'each'"])
+    tells(caught.value, ["row 0", "query 1", "'a'", order, "--semantics repeated_predictions=drop"])
     score(labels, predictions, "map", {"order": order, "repeated_predictions": repeats})
     bare = predictions_of(predictions).drop_columns("score")
     result = rankmill.evaluate(labels_of(labels), bare, "map", semantics={"order": order})
@@ -452,7 +452,7 @@ def test_the_terms_of_ranked_predictions_add_up_to_gap(ties: str) -> None:
             "repeated_predictions",
             {1: "a"},
             {8: listed("xyx")},
-            ["the table of predictions", "query 8", "row 0", "'x'", "'drop'"],
+            ["the table of predictions", "query 8", "row 0", "'x'", "repeated_predictions=drop"],
         ),
         (
             "repeated_labels",

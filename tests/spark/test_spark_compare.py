@@ -110,7 +110,7 @@ def test_a_comparison_has_the_same_bits(
         ({"by": pa.table({"query": ["a"], "x": [1]})}, "those of the labels are integers"),
         ({"by": [pa.table({"query": [1], "weight": [1]}), "weight"]}, "two kinds of slices"),
         ({"metrics": "gap", "semantics": {"gap_ties": "ids"}}, "needs all predictions at once"),
-        ({"worst_slices": 2}, "give by"),
+        ({"worst_slices": 2}, "needs slices: name a column with by"),
         ({"baseline": "x"}, "there is no system 'x'"),
         ({"by": "country"}, "country"),
     ],

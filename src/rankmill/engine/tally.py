@@ -319,8 +319,7 @@ class Tally:
     def unseen(self, queries: Ids) -> np.ndarray:
         """Return whether each of these is a query with labels and without predictions."""
         rows = self.index.find(queries)
-        found: np.ndarray = (rows >= 0) & self.has_labels[rows] & ~self._seen[rows]
-        return found
+        return np.asarray((rows >= 0) & self.has_labels[rows] & ~self._seen[rows])
 
     def check_strangers(self) -> None:
         """Raise InputError if a query that is only in the predictions occurs twice."""

@@ -12,7 +12,7 @@ from numba.core import config
 from rankmill.kernels import plain, saved
 from rankmill.kernels.instructions import COMPILED
 from rankmill.kernels.linkage import alone, needs_of, needs_python
-from rankmill.kernels.pipeline import HelperCompiler, KernelCompiler
+from rankmill.kernels.pipeline import OLDEST_NUMBA, HelperCompiler, KernelCompiler
 from rankmill.kernels.trust import check_files
 
 # What Python calls needs no function for C to call, and what only kernels call needs neither. To
@@ -85,7 +85,7 @@ def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") ->
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Return options of a kernel or of a helper, with our passes if we know this numba."""
-    if not saved.numba_is_known():
+    if not saved.numba_is_known(OLDEST_NUMBA):
         return options
     return options | {"pipeline_class": KernelCompiler if options is KERNEL else HelperCompiler}
 

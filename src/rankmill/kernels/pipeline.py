@@ -3,6 +3,8 @@
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
+# The first numba that builds LLVM's passes so.
+OLDEST_NUMBA = 0, 62
 # Passes for what no kernel contains: closures, comprehensions, `with`, lists of constants to
 # unroll, errors with arguments, expressions of whole arrays, and what numba prints about them.
 NEEDLESS = {

@@ -93,10 +93,10 @@ def numba_version() -> str:
     return str(numba.__version__)
 
 
-def numba_is_known() -> bool:
+def numba_is_known(oldest: tuple[int, int] = (0, 0)) -> bool:
     """Return whether we know how this version of numba compiles and links."""
     found = numba_version().split(".")[:2]
-    return all(map(str.isdecimal, found)) and tuple(map(int, found)) <= NEWEST_NUMBA
+    return all(map(str.isdecimal, found)) and oldest <= tuple(map(int, found)) <= NEWEST_NUMBA
 
 
 @functools.cache

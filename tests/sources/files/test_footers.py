@@ -43,6 +43,7 @@ def test_footers_are_read_as_pyarrow_reads_them(tmp_path: Path, kind: pa.DataTyp
             columns[1].num_values,
             columns[0].total_compressed_size,
             columns[1].total_compressed_size,
+            columns[1].total_uncompressed_size,
             low,
             high,
         )
