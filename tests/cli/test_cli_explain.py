@@ -107,7 +107,7 @@ def test_gap_as_parquet_is_whole_and_a_table_is_short(run, tmp_path):
     assert table["sum"].to_pylist()[-1] == count
     code, out, err = run("explain", labels, predictions, "-m", "gap")
     assert (code, err) == (0, "")
-    assert "\nrows         the first 50 of 120\n" in out
+    assert "\nrows         the first 50 of 120; for all, use --rows 120\n" in out
     assert out.index("\n  50  ") < out.index("\n\npredictions  120, of which correct: 120\n")
     assert "\n  51  " not in out
     assert out.endswith("value        gap = 120.0 / 120 = 1.0\n")

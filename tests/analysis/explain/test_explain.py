@@ -172,7 +172,7 @@ def test_gap_by_hand():
     first = explain(labels, predictions, "gap", rows=2)
     assert first.table.equals(found.table.slice(0, 2))
     assert (first.value, first.total) == (found.value, found.total)
-    assert first.facts["rows"] == "the first 2 of 4"
+    assert first.facts["rows"] == "the first 2 of 4; for all, use rows=4"
     with pytest.raises(InputError, match=r"gap row by row holds all .* more than the 10 bytes"):
         explain(labels, predictions, "gap", memory=10)
 

@@ -34,7 +34,7 @@ from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.score import match_block, score_lists
 from rankmill.engine.tally import Tally
-from rankmill.errors import InputError, UsageError, positive
+from rankmill.errors import InputError, UsageError, positive, spoken
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
@@ -298,7 +298,8 @@ def _first_rows(found: Trace, rows: int | None, count: int | None = None) -> Tra
     count = found.table.num_rows if count is None else count
     if rows is None or rows >= count:
         return found
-    facts = found.facts | {"rows": f"the first {rows:,} of {count:,}"}
+    todo = spoken(f"use --rows {count} on the command line, rows={count} in Python")
+    facts = found.facts | {"rows": f"the first {rows:,} of {count:,}; for all, {todo}"}
     return replace(found, table=found.table.slice(0, rows), facts=facts)
 
 
