@@ -212,7 +212,7 @@ def test_all_problems_have_a_case_and_a_remedy(tmp_path: Path) -> None:
     assert "line 2" in found[0].found[0]
     cases = [problems for _, problems in [*WRONG.values(), *PAIRS.values()]]
     kinds = {one[0] for problems in cases for one in problems}
-    below = {"item changed", "id changed in solution", "item changed in solution"}
+    below = {"item changed", "id changed in solution", "item changed in solution", "other delimiter"}
     assert kinds | {found[0].problem} | below == {*PROBLEMS}
     assert all(one.remedy for one in found)
 
@@ -474,6 +474,41 @@ def test_files_and_frames_have_the_same_score(tmp_path: Path) -> None:
         frame(TRUTH), frame(RIGHT), "id"
     )
     assert math.isclose(score(frame(TRUTH), frame(RIGHT), "id"), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("solution", "submission", "said"),
+    [
+        (("s.csv", ","), ("u.csv", ";"), (";", ",")),
+        (("s.csv", ","), ("u.csv", "\t"), ("\t", ",")),
+        (("s.csv", ","), ("u.csv", "|"), ("|", ",")),
+        (("s.csv", ","), ("u.tsv", "\t"), ("\t", ",")),
+        (("s.csv", ";"), ("u.csv", ","), (",", ";")),
+        (("s.csv", ";"), ("u.csv", ";"), None),
+        (("s.tsv", "\t"), ("u.csv", "\t"), None),
+        (None, ("u.csv", ";"), (";", ",")),
+        (None, ("u.tsv", "\t"), None),
+    ],
+)
+def test_another_delimiter_than_that_of_the_solution_is_a_problem(
+    solution: tuple[str, str] | None,
+    submission: tuple[str, str],
+    said: tuple[str, str] | None,
+    tmp_path: Path,
+) -> None:
+    truth: Any = frame(TRUTH)
+    if solution is not None:
+        truth.to_csv(tmp_path / solution[0], sep=solution[1], index=False)
+        truth = tmp_path / solution[0]
+    mine = tmp_path / submission[0]
+    frame(RIGHT).to_csv(mine, sep=submission[1], index=False)
+    found = check(truth, mine).problems
+    assert [(one.problem, one.found, one.expected) for one in found] == (
+        [("other delimiter", said[:1], said[1:])] if said else []
+    )
+    if said:  # its reader would find no columns
+        with pytest.raises(ParticipantVisibleError, match="other delimiter"):
+            score(truth, mine, "id")
 
 
 def test_a_submission_in_another_format_is_named_with_what_was_expected(tmp_path: Path) -> None:

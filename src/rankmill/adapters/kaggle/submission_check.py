@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PROBLEMS = {
     "not readable": "write a table as the example of the competition is one",
+    "other delimiter": "write it with the delimiter of the solution, such as to_csv(path, sep=',')",
     "column missing": "name the columns in the first row as the solution does",
     "column unknown": "leave it out; pandas adds its index as a column unless index=False",
     "id missing": "write the id, or leave the row out",
