@@ -194,7 +194,7 @@ class SubmissionCheck(Answer):
             headline = f"{found} in {plural(self.rows, 'row')}"
             if not self.problems:
                 return [headline]
-            shown = [Bad(headline), "", counts(), "", table(_SHOWN)]
+            shown: list[Part] = [Bad(headline), "", counts(), "", table(_SHOWN)]
             if all(len(each) <= _SHOWN for each in kinds.values()):
                 return shown
             return [*shown, f"the first {_SHOWN} of each kind; -o problems.csv has all"]
