@@ -134,3 +134,27 @@ def test_labels_that_are_the_predictions_are_noted(
         assert (told in found.notes) == noted
     same = both.select(["query", "items"])
     assert rankmill.evaluate(same, same, "map@2").notes == []  # objects, and no files
+
+
+@pytest.mark.parametrize(
+    ("label", "prediction", "told"),
+    [
+        ("a b", '"a,x"', "items separated by blanks, the predictions items separated by commas"),
+        ("a b", "a|x", "items separated by blanks, the predictions items separated by bars"),
+        ("a b", "\"['a', 'x']\"", "items separated by blanks, the predictions items in brackets"),
+        ("a b", "a x", None),
+        ("a b", "a 0.5 x 0.25", None),  # pairs are separated by blanks, too
+        ("a", "a x", None),  # a label in each row has no separator
+    ],
+)
+def test_other_separators_than_those_of_the_labels_are_noted(
+    label: str, prediction: str, told: str | None, tmp_path: Path
+) -> None:
+    for name, cell in {"labels": label, "predictions": prediction}.items():
+        (tmp_path / f"{name}.csv").write_text(f"id,items\nq,{cell}\nr,{cell}\n")
+    found = rankmill.evaluate(tmp_path / "labels.csv", tmp_path / "predictions.csv", "map@1")
+    assert found["map@1"] == 1
+    assert len(found.notes) == (told is not None)
+    if told:
+        assert f"the labels have {told}: " in found.notes[0]
+        assert "'rankmill check'" in found.notes[0]

@@ -7,17 +7,20 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
 from rankmill.cli.output_checks import check_outputs, format_for
 
-_HELP = """Check SUBMISSION strictly against SOLUTION, and exit with 1 if it has a problem.
+_HELP = """Check SUBMISSION strictly against SOLUTION, and exit with 1 if it has any problem at all.
 
 Both have the same columns: ids, and items separated by spaces, each followed by its confidence for
-gap. SOLUTION can also be the sample submission. Each problem is listed with its row and what to do.
-See 'rankmill docs kaggle'.
+gap. SOLUTION can also be the sample submission. Each kind of problem is counted: those for which a
+competition rejects the file, then those that only cost score, which exit with 1, too. The first 5
+of each kind are shown with their rows; -o FILE.csv has all. See 'rankmill docs kaggle'.
 """
 _EXAMPLES = """
 rankmill check sample_submission.csv submission.csv -m map@12
 rankmill check solution.csv submission.csv -m gap -o problems.json
 """
-_EXITS = process.EXIT_CODES.replace("0    done", "0    no problem\n1    a problem was found")
+_EXITS = process.EXIT_CODES.replace(
+    "0    done", "0    no problem\n1    a problem was found, even one that is not rejected"
+)
 
 
 @table_command(

@@ -42,7 +42,7 @@ rankmill evaluate labels run -m map --binary --in-order
 rankmill evaluate labels run -m map@12 --by country
 rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
 rankmill evaluate rankmill.toml
-rankmill evaluate solution.csv submission.csv -m map@5
+rankmill evaluate solution.csv mine.csv -m map@5 --preset ml_metrics
 zcat p.jsonl.gz | rankmill evaluate labels.jsonl -
 """
 

@@ -28,6 +28,7 @@ from rankmill.threads import Workers
 
 _LOOKED_AT = 1000
 """Of queries without labels, so many are looked up with other zeros."""
+_BETWEEN_PAIRS = "items with their confidences", "items separated by blanks"
 
 
 def finish(
@@ -59,6 +60,7 @@ def finish(
         counted=_counted(tally, predictions) if several else None,
     )
     more = nothing_in_common(result, partial(_examples, tally)) + _labels_twice(labels, predictions)
+    more += _other_separators(labels, predictions)
     more += _other_zeros(tally, result) + _trec_ties(predictions, result)
     more += map(spoken, filter(None, [labels.columns.doubt]))
     for one in (labels, predictions):
@@ -136,6 +138,18 @@ def _labels_twice(labels: Input, predictions: Input) -> list[str]:
     if not is_same or labels.columns.item != predictions.columns.item:
         return []
     return [f"the predictions are the labels: both are {labels.columns.item!r} of {mine.name}"]
+
+
+def _other_separators(labels: Input, predictions: Input) -> list[str]:
+    """Return a note if cells of text hold items in another way than those of the labels."""
+    formats = (one.source.format.partition(", ")[2] for one in (labels, predictions))
+    mine, theirs = (one.replace(*_BETWEEN_PAIRS) for one in formats)
+    if not (mine.startswith("items ") and theirs.startswith("items ") and mine != theirs):
+        return []
+    return [
+        f"the labels have {mine}, the predictions {theirs}: both are read, but a competition may "
+        "count the predictions as wrong; 'rankmill check' lists them"
+    ]
 
 
 def _examples(tally: Tally) -> str:

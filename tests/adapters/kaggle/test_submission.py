@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankmill.adapters.kaggle.submission_check import PROBLEMS, SCORED
+from rankmill.adapters.kaggle.submission_check import PROBLEMS, SCORED, Problem
 from rankmill.errors import InputError, UsageError
 from rankmill.kaggle import ParticipantVisibleError, check, score
 from repository import run_python
@@ -212,7 +213,12 @@ def test_all_problems_have_a_case_and_a_remedy(tmp_path: Path) -> None:
     assert "line 2" in found[0].found[0]
     cases = [problems for _, problems in [*WRONG.values(), *PAIRS.values()]]
     kinds = {one[0] for problems in cases for one in problems}
-    below = {"item changed", "id changed in solution", "item changed in solution"}
+    below = {
+        "item changed",
+        "id changed in solution",
+        "item changed in solution",
+        "other delimiter",
+    }
     assert kinds | {found[0].problem} | below == {*PROBLEMS}
     assert all(one.remedy for one in found)
 
@@ -314,12 +320,31 @@ def test_a_long_text_is_cut_where_people_read_it() -> None:
 
 
 def test_many_problems_are_counted_by_kind() -> None:
-    bare = frame({str(number): "x,y" for number in range(10, 70)})
-    shown = repr(check(frame({f"{number:04}": "x" for number in range(10, 70)}), bare))
-    assert "120 problems in 60 rows" in shown
-    assert shown.endswith(
-        "and 70 more, which JSON and CSV have; in all: 60 id changed, 60 other separator"
-    )
+    """What rejects the file stands first, however many problems only cost score."""
+    ids = [f"{number:04}" for number in range(100)]
+    mine = frame(dict.fromkeys(ids[:60], "x x y") | {ids[98]: "a b c"})
+    found = check(frame(dict.fromkeys(ids, "x")), mine, metric="map@2")
+    headline, _, _, _, *rows = repr(found).splitlines()
+    assert headline == "160 problems in 61 rows"
+    counts, examples = (part.splitlines() for part in "\n".join(rows).split("\n\n"))
+    expected = [
+        ("row missing", "39", "rejected"),
+        ("repeated prediction", "60", "costs score"),
+        ("too many predictions", "61", "not counted"),
+    ]
+    assert [tuple(re.split("  +", line)[:3]) for line in counts] == expected
+    kinds = [re.split("  +", line)[0] for line in examples[2:-1]]
+    assert kinds == [kind for kind, *_ in expected for _ in range(5)]
+    assert examples[-1] == "the first 5 of each kind; -o problems.csv has all"
+    order = [one.effect for one in found.problems]
+    assert order == ["rejected"] * 39 + ["costs score"] * 60 + ["not counted"] * 61
+    assert "the first" not in repr(check(frame({"a": "x"}), frame({"a": "x x"})))
+
+
+def test_what_stops_a_score_is_rejected_and_stands_before_the_rest() -> None:
+    rejected = [Problem(kind).effect == "rejected" for kind in PROBLEMS]
+    assert rejected == sorted(rejected, reverse=True)
+    assert {kind for kind, no in zip(PROBLEMS, rejected, strict=True) if not no} == {*SCORED}
 
 
 def test_a_right_submission_has_no_problem() -> None:
@@ -441,6 +466,7 @@ def test_the_command_tells_all_and_ends_with_1(run: Any, tmp_path: Path) -> None
             "expected": ["0012"],
             "total": 1,
             "first": None,
+            "effect": "rejected",
             "text": "line 2: id changed: '12'; the solution has '0012': keep ids as text: read "
             "with dtype=str, and save with no spreadsheet",
         }
@@ -451,6 +477,7 @@ def test_the_command_tells_all_and_ends_with_1(run: Any, tmp_path: Path) -> None
     assert run("check", truth, mine, "-m", "map@5", "-o", tmp_path / "found.csv")[0] == 1
     (row,) = pd.read_csv(tmp_path / "found.csv", dtype=str).to_dict("records")
     assert (row["row"], row["id"], row["expected"]) == ("2", "12", "0012")
+    assert row["effect"] == "rejected"
     for output in (truth, mine):
         code, _, error = run("check", truth, mine, "-m", "map@5", "-o", output)
         assert (code, "it is one of the inputs" in error) == (2, True)
@@ -460,7 +487,9 @@ def test_the_command_tells_all_and_ends_with_1(run: Any, tmp_path: Path) -> None
     mine.write_text("id,predictions\n0012,x\n" + "b,q\n" * 60)
     code, shown, error = run("check", truth, mine, "-m", "map@5")
     assert code == 1
-    assert "and 9 more" in shown
+    assert "id repeated     59  rejected" in shown
+    assert shown.count("id repeated") == 1 + 5
+    assert shown.endswith("the first 5 of each kind; -o problems.csv has all\n")
     assert run("check", truth, tmp_path / "none.csv", "-m", "map@5")[0] == 3
     assert run("check", mine, truth, "-m", "map")[0] == 2
     mine.write_text("")
@@ -474,6 +503,41 @@ def test_files_and_frames_have_the_same_score(tmp_path: Path) -> None:
         frame(TRUTH), frame(RIGHT), "id"
     )
     assert math.isclose(score(frame(TRUTH), frame(RIGHT), "id"), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("solution", "submission", "said"),
+    [
+        (("s.csv", ","), ("u.csv", ";"), (";", ",")),
+        (("s.csv", ","), ("u.csv", "\t"), ("\t", ",")),
+        (("s.csv", ","), ("u.csv", "|"), ("|", ",")),
+        (("s.csv", ","), ("u.tsv", "\t"), ("\t", ",")),
+        (("s.csv", ";"), ("u.csv", ","), (",", ";")),
+        (("s.csv", ";"), ("u.csv", ";"), None),
+        (("s.tsv", "\t"), ("u.csv", "\t"), None),
+        (None, ("u.csv", ";"), (";", ",")),
+        (None, ("u.tsv", "\t"), None),
+    ],
+)
+def test_another_delimiter_than_that_of_the_solution_is_a_problem(
+    solution: tuple[str, str] | None,
+    submission: tuple[str, str],
+    said: tuple[str, str] | None,
+    tmp_path: Path,
+) -> None:
+    truth: Any = frame(TRUTH)
+    if solution is not None:
+        truth.to_csv(tmp_path / solution[0], sep=solution[1], index=False)
+        truth = tmp_path / solution[0]
+    mine = tmp_path / submission[0]
+    frame(RIGHT).to_csv(mine, sep=submission[1], index=False)
+    found = check(truth, mine).problems
+    assert [(one.problem, one.found, one.expected) for one in found] == (
+        [("other delimiter", said[:1], said[1:])] if said else []
+    )
+    if said:  # its reader would find no columns
+        with pytest.raises(ParticipantVisibleError, match="other delimiter"):
+            score(truth, mine, "id")
 
 
 def test_a_submission_in_another_format_is_named_with_what_was_expected(tmp_path: Path) -> None:

@@ -126,7 +126,13 @@ def test_slices_are_in_the_family_and_stay_with_the_baseline():
     for one in every:
         test = one.tests["t"]
         assert test.corrected_p == pytest.approx(min(1.0, len(every) * test.p))
-    assert "over 12 (metrics times pairs of systems, of all queries and each slice)" in repr(found)
+    assert (
+        "over 12 (metrics times pairs of systems, of all queries and each slice), which share the "
+        "error rate: without slices, all queries are tested over 6"
+    ) in repr(found)
+    alone = rankmill.compare(LABELS, RUNS, "map@3", tests=tests, all_pairs=True)
+    assert "over 6 (metrics times pairs of systems)" in repr(alone)
+    assert "without slices" not in repr(alone)
 
 
 # ------------------------------------------------------------------ the table

@@ -233,6 +233,9 @@ def _read(
         )
     wanted = [id, item] if confidence is None else [id, item, confidence]
     problems = column_problems(cells.columns, wanted)
+    delimiter = held.delimiter or cells.usual
+    if cells.delimiter and cells.delimiter != delimiter:
+        problems.append(Problem("other delimiter", found=(cells.delimiter,), expected=(delimiter,)))
     predictions = None
     if not any(one.problem == "column missing" for one in problems):
         items = pc.unique(labels["items"].combine_chunks().flatten())

@@ -13,17 +13,24 @@ from rankmill.errors import InputError
 from rankmill.sources.files.formats import format_of_name
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.readers.separated_values import DELIMITERS
 from rankmill.sources.roles.source import Batch
 
 TEXT = pa.large_string()
 
 
 class Cells(NamedTuple):
-    """The cells of a table as text, null where one is empty; and the "line" or "row" of each."""
+    """The cells of a table as text, null where one is empty; and the "line" or "row" of each.
+
+    `delimiter` is what delimits the columns, and `usual` what the name of the file promises; both
+    are empty if it is no text.
+    """
 
     columns: dict[str, Any]
     rows: np.ndarray
     unit: str
+    delimiter: str
+    usual: str
 
 
 class CellItems(NamedTuple):
@@ -69,6 +76,8 @@ def read_cells(value: Any, role: Any) -> Cells:
         {name: pa.concat_arrays([pa.array([], TEXT), *some]) for name, some in columns.items()},
         np.concatenate(rows),
         batches[0].place.unit if batches else "row",
+        source.delimiter,
+        DELIMITERS[str(format).partition("-")[0]] if source.delimiter else "",
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rankmill.columns.changed_ids import KEEP_TEXT, plain_ids
 from rankmill.errors import plural
 from rankmill.results.answer import Answer
-from rankmill.show.tables import Bad, Column, Part, Table, View
+from rankmill.show.tables import Bad, Cell, Column, Part, Table, View
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PROBLEMS = {
     "not readable": "write a table as the example of the competition is one",
+    "other delimiter": "write it with the delimiter of the solution, such as to_csv(path, sep=',')",
     "column missing": "name the columns in the first row as the solution does",
     "column unknown": "leave it out; pandas adds its index as a column unless index=False",
     "id missing": "write the id, or leave the row out",
@@ -28,6 +29,7 @@ PROBLEMS = {
     "id changed in solution": "write the solution again, with ids read with dtype=str",
     "id unknown": "leave the row out, or fix its id",
     "id repeated": "write one row for each id",
+    "row missing": "add a row for each id of the solution",
     "no prediction": "predict something",
     "broken pair": "write pairs, an item and its confidence",
     "no confidence": "write a finite number",
@@ -36,9 +38,11 @@ PROBLEMS = {
     "item changed in solution": "write the solution again, with items read with dtype=str",
     "repeated prediction": "write an item once: a repeat counts as wrong",
     "too many predictions": "leave out those after the cutoff, which do not count",
-    "row missing": "add a row for each id of the solution",
 }
-"""What may be wrong -> what to do about it. All of one kind stand together, in this order."""
+"""What may be wrong -> what to do about it. All of one kind stand together, in this order.
+
+Those for which a competition rejects the file stand before those in `SCORED`.
+"""
 
 SCORED = (
     *("other separator", "item changed", "item changed in solution"),
@@ -49,7 +53,10 @@ SCORED = (
 A message about an item that changed would say which items are labels, too.
 """
 
-_SHOWN = 50
+REJECTED, COSTS, COUNTS_NOT = "rejected", "costs score", "not counted"
+"""What a problem does to a submission."""
+
+_SHOWN = 5  # so many examples of each kind
 _FEW = 3  # so many items of a row are named
 _LONG = 40  # so many characters of each are shown
 
@@ -90,6 +97,13 @@ class Problem(NamedTuple):
         """What to do."""
         return PROBLEMS[self.problem]
 
+    @property
+    def effect(self) -> str:
+        """What it does: a competition rejects the file, it costs score, or it is not counted."""
+        if self.problem == "too many predictions":
+            return COUNTS_NOT
+        return COSTS if self.problem in SCORED else REJECTED
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SubmissionCheck(Answer):
@@ -117,11 +131,12 @@ class SubmissionCheck(Answer):
         return "; ".join(told)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields; each problem with a text that says all of it."""
+        """Return all fields; each problem with its effect and a text that says all of it."""
         told = super().to_dict()
         for problem, one in zip(told["problems"], self.problems, strict=True):
             solution = f"the solution has {_named(one.expected)}" if one.expected else ""
             said = "; ".join(filter(None, (self._said(one), solution)))
+            problem["effect"] = one.effect
             problem["text"] = ": ".join(filter(None, (self._place(one), one.problem, said)))
             problem["text"] += f": {one.remedy}"
         return told
@@ -142,19 +157,34 @@ class SubmissionCheck(Answer):
         return f"{_named(one.found)}{more}{again}"
 
     def _view(self) -> View:
-        def table(count: int | None = None) -> Table:
-            titles = ["problem", "row", "found", "expected", "remedy"]
-            rows = [
-                [one.problem, self._place(one), self._said(one), _named(one.expected), one.remedy]
-                for one in self.problems[:count]
+        kinds = {
+            kind: [*each]
+            for kind, each in itertools.groupby(self.problems, lambda one: one.problem)
+        }
+
+        def counts() -> Table:
+            columns = [Column("problem"), Column("count", "count"), *map(Column, _OF_KIND)]
+            rows: list[list[Cell]] = [
+                [kind, len(each), each[0].effect, each[0].remedy] for kind, each in kinds.items()
             ]
-            return Table([Column(title) for title in titles], rows)
+            return Table(columns, rows)
+
+        def table(count: int | None = None) -> Table:
+            rows: list[list[Cell]] = [
+                [one.problem, self._place(one), self._said(one), _named(one.expected)]
+                for each in kinds.values()
+                for one in each[:count]
+            ]
+            return Table([*map(Column, ("problem", "row", "found", "expected"))], rows)
 
         def exact() -> Table:
             numbers = {"row", "total", "first"}
             columns = [Column(name, "count" if name in numbers else "text") for name in _COLUMNS]
             rows = [
-                [" ".join(cell) if isinstance(cell, tuple) else cell for cell in (*one, one.remedy)]
+                [
+                    " ".join(cell) if isinstance(cell, tuple) else cell
+                    for cell in (*one, one.effect, one.remedy)
+                ]
                 for one in self.problems
             ]
             return Table(columns, rows)
@@ -164,18 +194,16 @@ class SubmissionCheck(Answer):
             headline = f"{found} in {plural(self.rows, 'row')}"
             if not self.problems:
                 return [headline]
-            more = len(self.problems) - _SHOWN
-            if more <= 0:
-                return [Bad(headline), "", table()]
-            counts = Counter(one.problem for one in self.problems)
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
-            rest = f"and {more:,} more, which JSON and CSV have; in all: {kinds}"
-            return [Bad(headline), "", table(_SHOWN), rest]
+            shown: list[Part] = [Bad(headline), "", counts(), "", table(_SHOWN)]
+            if all(len(each) <= _SHOWN for each in kinds.values()):
+                return shown
+            return [*shown, f"the first {_SHOWN} of each kind; -o problems.csv has all"]
 
-        return View(screen, lambda: [table()], exact, self.to_dict)
+        return View(screen, lambda: [counts(), table()], exact, self.to_dict)
 
 
-_COLUMNS = (*Problem._fields, "remedy")
+_OF_KIND = ("effect", "remedy")
+_COLUMNS = (*Problem._fields, *_OF_KIND)
 
 
 def _named(texts: Iterable[str]) -> str:

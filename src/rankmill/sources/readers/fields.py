@@ -144,7 +144,8 @@ def open_fields(
         for file, layout, of_file in zip(files, layouts, folders, strict=True)
     }
     sizes = sizes_of(files, [layout.density for layout in layouts])
-    source = Source(name, schemas, None, sizes, pieces, format=format)
+    delimiter = chr(layouts[0].delimiter) if layouts[0].delimiter else ""
+    source = Source(name, schemas, None, sizes, pieces, format=format, delimiter=delimiter)
     return replace(source, typed=typed, text_ids=True, doubts=doubts)
 
 

@@ -104,6 +104,8 @@ class Source:
         Whether the lists of predictions stand in no order of their own, and are ranked by score.
     format : str
         The format of the files; an empty text for objects in memory.
+    delimiter : str
+        What delimits the fields of a row; an empty text if it is no delimited text.
     doubts : Doubts or None
         The rows read so far that do not fit how they are read; only text has them.
     key : Key or None
@@ -130,6 +132,7 @@ class Source:
     bare: bool = False
     unordered: bool = False
     format: str = ""
+    delimiter: str = ""
     doubts: Doubts | None = None
     key: Key | None = None
     made: dict[Any, Any] | None = None

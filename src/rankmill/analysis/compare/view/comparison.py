@@ -347,6 +347,11 @@ def _facts(found: Comparison) -> Facts:
         if settings.correction == "none"
         else f"corrected by {settings.correction} over {tested:,} ({family})"
     )
+    if found.slices and settings.correction != "none":
+        alone = tests_of(found.whole, (), found.pairs)
+        test += (
+            f", which share the error rate: without slices, all queries are tested over {alone:,}"
+        )
     if TUKEY in settings.tests and settings.correction != "none":
         means = len(found.values) - len(found.pooled)
         test += f"; that of tukey is over all systems, by bonferroni over {means:,} (metrics)"
