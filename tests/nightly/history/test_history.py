@@ -555,7 +555,7 @@ def test_the_message_without_a_baseline_names_what_counts(tmp_path: Path) -> Non
 
 def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> None:
     left = RuleOutcome("map@12 drop <= 1%", "not enough data", "", 0.2, 0.2, 0, -1, 1, 0.01, "")
-    History(tmp_path).record(Verdict("held", [left], made(0.2)), time=BEGIN)
+    History(tmp_path).record(Verdict("not enough data", [left], made(0.2)), time=BEGIN)
     found = History(tmp_path)
     assert found.runs[0].verdict == "not enough data"
     with pytest.raises(InputError, match=r"\(not enough data\)"):
