@@ -509,3 +509,55 @@ def test_a_night_that_is_not_decided_has_one_word(tmp_path, run):
         assert "[COLUMN=VALUE]" in told
         assert ("nights since 2026-01-01" in err) == (day > 4)
     assert "not enough data" in run("history", f"{tmp_path}/runs")[1]
+
+
+def test_a_night_of_an_earlier_date_blames_no_clock(tmp_path):
+    for number in range(4):
+        one_night(tmp_path, number, dump(number), "hit@1 >= 0.1")
+    asked = {"baseline": "last", "history": tmp_path}
+    rule = "hit@1 drop <= 50%"
+    (note,) = gate(LABELS, dump(9), rule, time=BEGIN + timedelta(days=1), **asked).notes
+    assert "later than the date of this run, 2026-01-02 (--date)" in note
+    assert "clock" not in note
+    ahead = datetime.now(UTC) + timedelta(days=3)
+    History(tmp_path).record(gate(LABELS, dump(8), "hit@1 > 0"), time=ahead)
+    (note,) = gate(LABELS, dump(9), rule, **asked).notes
+    assert note.endswith("check the clock that recorded it")
+
+
+def test_a_mistyped_slice_of_the_history_is_named(tmp_path):
+    one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by=["country", "kind"])
+    for rule, meant in {
+        "hit@1[contry=*] drop <= 9%": r"did you mean country\? Otherwise, record",
+        "hit@1[contry=*, kind=*] drop <= 9%": r"did you mean country\? Otherwise, record",
+        "hit@1[season=*] drop <= 9%": r"drop <= 9%': record a night",
+    }.items():
+        with pytest.raises(InputError, match=meant):
+            gate(LABELS, dump(2), rule, baseline="last", history=tmp_path)
+
+
+def test_a_history_is_no_baseline_by_itself(tmp_path):
+    one_night(tmp_path / "runs", 0, dump(1), "hit@1 >= 0.1")
+    rule, runs = "hit@1 drop <= 9%", f"{tmp_path}/runs"
+    for history in (None, f"{runs}/"):
+        with pytest.raises(UsageError, match=f"{runs} is a history, .*the baseline 'last'"):
+            gate(LABELS, dump(2), rule, baseline=runs, history=history)
+
+
+def test_a_trial_of_other_rules_says_that_it_is_recorded(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, one in {"labels": LABELS, "tonight": dump(1)}.items():
+        pq.write_table(one, f"{name}.parquet")
+    Path("rankmill.toml").write_text(
+        'labels = "labels.parquet"\npredictions = "tonight.parquet"\n'
+        'rules = ["hit@1 > 0"]\nhistory = "runs"\n'
+    )
+    gated = ["gate", "rankmill.toml"]
+    noted = "may be its next baseline"
+    assert noted not in run(*gated)[2]
+    assert noted not in run(*gated, "--rule", "hit@1 > 0.99")[2]  # it never is one
+    assert noted not in run(*gated, "--rule", "hit@1 > 0", "--history", "other")[2]
+    err = run(*gated, "--rule", "hit@1 > 0.1")[2]
+    assert noted in err
+    Path(err.partition("delete ")[2].partition(";")[0]).unlink()
+    assert len(History("runs")) == 2
