@@ -501,7 +501,7 @@ def test_a_run_of_the_future_is_not_the_last(tmp_path: Path) -> None:
     nights(tmp_path, [0.1, 0.2, 0.3])
     one = History(tmp_path).baseline("last", "map@12", now=BEGIN + timedelta(days=1))
     assert one.value == 0.1  # and the run of the same date is another try of this one
-    tells(one.note, ["2026-01-03 03:00 UTC", "after the time of this run", "check the clock"])
+    tells(one.note, ["2026-01-03 03:00 UTC", "later than the date of this run, 2026-01-02"])
     with pytest.raises(InputError, match="3 dated later than this run"):
         History(tmp_path).baseline("last", "map@12", now=BEGIN - timedelta(days=1))
 
