@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from rankmill.cli.draw import deliver, emit
 from rankmill.cli.output_checks import STANDARD_OUTPUT, check_outputs
@@ -18,8 +19,9 @@ from rankmill.cli.run_outputs import RunOutputs, command_line, trends_of
 from rankmill.cli.run_record import FAILED
 from rankmill.errors import UsageError, is_shortage
 from rankmill.io import signals
+from rankmill.io.inert_text import visible
 from rankmill.io.stores.read_paths import times_opened
-from rankmill.io.stores.urls import redacted
+from rankmill.io.stores.urls import join, redacted
 from rankmill.io.whole_files import write_files
 from rankmill.show.writers import write
 
@@ -228,7 +230,23 @@ class VerdictOutputs(RunOutputs):
         if self.step is not None:
             append(self.step, markdown_of(found))
         self.log()
+        self._note_trial(found)
         click.get_current_context().exit(found.exit_code)
+
+    def _note_trial(self, found: Verdict) -> None:
+        """Say that a run with rules of its own may be a baseline of those in the file."""
+        source, recording = click.get_current_context().get_parameter_source, self.recording
+        typed = source("rules") is ParameterSource.COMMANDLINE
+        in_file = source("history") is ParameterSource.DEFAULT_MAP
+        if typed and in_file and found.word == "held" and recording.history is not None:
+            assert recording.run is not None  # as it was written
+            file = redacted(join(recording.history, f"{recording.run['run'][0]}.parquet"))
+            click.echo(
+                "note: the rules are those of --rule, but this run is in the history of the file, "
+                f"and may be its next baseline: to take it back, delete {visible(file)}; "
+                "rankmill.gate in Python records nothing",
+                err=True,
+            )
 
 
 _TEXTS = "json", "junit", "markdown"

@@ -151,7 +151,9 @@ def _rules(
     if not paired:
         more.append(f'"{first} drop <= 1% confidence 0.95",{needs}')
     if cuts and cuts[0].isidentifier():
-        (rules if on and paired else more).append(f'"{first}[{cuts[0]}=*] drop <= 5%",{needs}')
+        about = needs or "  # every slice; (unknown) if it is large enough"
+        every = f'"{first}[{cuts[0]}=*] drop <= 5%",{about}'
+        (rules if on and paired else more).append(every)
     lines = [f"  {line}\n" for line in rules] + [f"  # {line}\n" for line in more]
     about = _comment("What 'rankmill gate' checks; 'rankmill docs gate' has the grammar.")
     return f"{about}rules = [\n{''.join(lines)}]\n"

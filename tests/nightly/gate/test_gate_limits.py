@@ -30,6 +30,7 @@ from rankmill.nightly.rules.rules import parse_rule
         ("map@12 == 2", "nothing keeps it"),
         ("map@12[country=*] drop <= 1", "nothing breaks it"),
         ("map@12 drop < -1", "nothing keeps it"),
+        ("map@12 drop < 1", "breaks it; did you mean 1%"),
         ("first_rank <= 0.5", "nothing keeps it, as first_rank is 1 at least"),
         ("first_rank >= 1", "nothing breaks it"),
         ("first_rank drop <= -100.1%", "nothing keeps it"),

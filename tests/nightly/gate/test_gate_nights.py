@@ -130,7 +130,7 @@ def test_the_first_night_begins_a_history(tmp_path):
     (run,) = History(folder).runs
     assert (run.verdict, [*run.metrics]) == ("held", [(None, "hit@1")])
     found = gate(LABELS, dump(1), rules, baseline="last", history=folder)
-    assert found.word == "held"
+    assert found.exit_code == 0
     # Both what evaluate and what gate gives is recorded, and the next night compares with it.
     History(folder).record(found)
     History(folder).record(found.result, time=datetime.now(UTC) + timedelta(days=1))
@@ -158,7 +158,7 @@ def test_the_advice_for_a_first_night_names_what_was_given(by, tmp_path, monkeyp
     with pytest.raises(InputError, match="begin it with a gate") as told:
         tonight("h")
     eval(str(told.value).partition("need no baseline: ")[2], names)
-    assert tonight("h").word == "held"
+    assert tonight("h").exit_code == 0
     # A night without the slices gets the same advice.
     one_night("other", 0, dump(1), "hit@1 >= 0.1")
     with pytest.raises(InputError, match="which a rule needs") as told:
@@ -205,7 +205,7 @@ def test_the_first_night_is_a_gate_of_its_own(tmp_path):
     )
     assert (first.word, first.baseline) == ("held", None)
     rules = [SLICED, "queries change <= 10%"]
-    assert one_night(tmp_path, 1, dump(1), rules, baseline="last").word == "held"
+    assert one_night(tmp_path, 1, dump(1), rules, baseline="last").exit_code == 0
 
 
 def test_rows_are_read_only_for_rules_about_slices(tmp_path, monkeypatch):
@@ -243,7 +243,7 @@ def test_slices_of_runs_that_others_joined(tmp_path):
     for path in paths:
         path.unlink()
     assert [open_folder(tmp_path).slices_of(one) for one in History(tmp_path).runs] == expected
-    assert gate(LABELS, dump(1), SLICED, baseline="last", history=tmp_path).word == "held"
+    assert gate(LABELS, dump(1), SLICED, baseline="last", history=tmp_path).exit_code == 0
 
 
 # ------------------------------------------------------------------ tries of a night
@@ -454,3 +454,110 @@ def test_the_simulated_nights_have_their_rows():
     assert finished.stderr == ""
     assert finished.returncode in (0, 1)
     assert finished.stdout.count("\n| 10: ") == 12
+
+
+# ------------------------------------------------------------------ nights without enough data
+
+
+def unnamed(few):
+    """Labels of which a few have no country, and the others one of two."""
+    country = [None if q < few else "de" if q % 2 else "fr" for q in range(QUERIES)]
+    return LABELS.drop_columns("country").append_column("country", pa.array(country))
+
+
+def test_a_small_slice_without_a_name_leaves_the_other_slices_their_word(tmp_path):
+    rules, when = ["hit@1[country=*] drop <= 30%", "queries > 0"], BEGIN + timedelta(days=1)
+    History(tmp_path).record(gate(unnamed(6), dump(1), "hit@1 > 0", by="country"), time=BEGIN)
+    asked = {"baseline": "last", "history": tmp_path, "time": when}
+    found = flat(gate, unnamed(6), dump(1), rules, **asked, undecided="fail")
+    assert (found.word, found.headline) == ("held", "held")
+    assert [one.slice for one in found.outcomes] == ["country = de", "country = fr", ""]
+    (note,) = (one for one in found.notes if "(unknown)" in one)
+    assert "left out country = (unknown)" in note
+    named = note.split("'")[1]
+    assert named == "hit@1[country=(unknown)] drop <= 30%"
+    assert gate(unnamed(6), dump(1), named, **asked).word == "not enough data"
+    History(tmp_path).record(found, time=when)
+    assert History(tmp_path).runs[-1].verdict == "held"
+    # Where it is large enough it counts, and it is kept if the rule has no other slice.
+    worse = pa.table(
+        {"user_id": range(QUERIES), "items": [[2] if q < 300 else [1] for q in range(QUERIES)]}
+    )
+    (broken,) = gate(unnamed(300), worse, rules[0], baseline=dump(1)).failed
+    assert (broken.slice, broken.word) == ("country = (unknown)", "regressed")
+    alone = gate(unnamed(QUERIES), dump(1), "hit@1[country=*] drop <= 0.1%", baseline=dump(2))
+    assert alone.word == "not enough data"
+
+
+def test_a_night_that_is_not_decided_has_one_word(tmp_path, run):
+    tables = {"labels": unnamed(0), "first": dump(1), "later": dump(2)}
+    for name, one in tables.items():
+        pq.write_table(one, tmp_path / f"{name}.parquet")
+    labels, first, later = (str(tmp_path / f"{name}.parquet") for name in tables)
+    recorded = ["--history", f"{tmp_path}/runs", "--by", "country"]
+    begin = ["--rule", "hit@1 > 0", "--date", "2026-01-01"]
+    assert run("gate", labels, first, *recorded, *begin)[0] == 0
+    asked = ["gate", labels, later, *recorded, "--baseline", "last"]
+    asked += ["--rule", "hit@1[country=*] drop <= 9%", "--rule", "queries > 0"]
+    for day in range(2, 7):
+        code, out, err = run(*asked, "--date", f"2026-01-0{day}", "--summary", "-")
+        assert code == 0
+        assert out == "⚠️ not enough data for 1 of 2 rules\n"
+        (told,) = (one for one in err.splitlines() if one.startswith("note: too little data"))
+        assert "(country = de; country = fr)" in told
+        assert "--power" in told
+        assert "[COLUMN=VALUE]" in told
+        assert ("nights since 2026-01-01" in err) == (day > 4)
+    assert "not enough data" in run("history", f"{tmp_path}/runs")[1]
+
+
+def test_a_night_of_an_earlier_date_blames_no_clock(tmp_path):
+    for number in range(4):
+        one_night(tmp_path, number, dump(number), "hit@1 >= 0.1")
+    asked = {"baseline": "last", "history": tmp_path}
+    rule = "hit@1 drop <= 50%"
+    (note,) = gate(LABELS, dump(9), rule, time=BEGIN + timedelta(days=1), **asked).notes
+    assert "later than the date of this run, 2026-01-02 (--date)" in note
+    assert "clock" not in note
+    ahead = datetime.now(UTC) + timedelta(days=3)
+    History(tmp_path).record(gate(LABELS, dump(8), "hit@1 > 0"), time=ahead)
+    (note,) = gate(LABELS, dump(9), rule, **asked).notes
+    assert note.endswith("check the clock that recorded it")
+
+
+def test_a_mistyped_slice_of_the_history_is_named(tmp_path):
+    one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by=["country", "kind"])
+    for rule, meant in {
+        "hit@1[contry=*] drop <= 9%": r"did you mean country\? Otherwise, record",
+        "hit@1[contry=*, kind=*] drop <= 9%": r"did you mean country\? Otherwise, record",
+        "hit@1[season=*] drop <= 9%": r"drop <= 9%': record a night",
+    }.items():
+        with pytest.raises(InputError, match=meant):
+            gate(LABELS, dump(2), rule, baseline="last", history=tmp_path)
+
+
+def test_a_history_is_no_baseline_by_itself(tmp_path):
+    one_night(tmp_path / "runs", 0, dump(1), "hit@1 >= 0.1")
+    rule, runs = "hit@1 drop <= 9%", f"{tmp_path}/runs"
+    for history in (None, f"{runs}/"):
+        with pytest.raises(UsageError, match=f"{runs} is a history, .*the baseline 'last'"):
+            gate(LABELS, dump(2), rule, baseline=runs, history=history)
+
+
+def test_a_trial_of_other_rules_says_that_it_is_recorded(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, one in {"labels": LABELS, "tonight": dump(1)}.items():
+        pq.write_table(one, f"{name}.parquet")
+    Path("rankmill.toml").write_text(
+        'labels = "labels.parquet"\npredictions = "tonight.parquet"\n'
+        'rules = ["hit@1 > 0"]\nhistory = "runs"\n'
+    )
+    gated = ["gate", "rankmill.toml"]
+    noted = "may be its next baseline"
+    assert noted not in run(*gated)[2]
+    assert noted not in run(*gated, "--rule", "hit@1 > 0.99")[2]  # it never is one
+    assert noted not in run(*gated, "--rule", "hit@1 > 0", "--history", "other")[2]
+    err = run(*gated, "--rule", "hit@1 > 0.1")[2]
+    assert noted in err
+    Path(err.partition("delete ")[2].partition(";")[0]).unlink()
+    assert len(History("runs")) == 2

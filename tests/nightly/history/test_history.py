@@ -501,7 +501,7 @@ def test_a_run_of_the_future_is_not_the_last(tmp_path: Path) -> None:
     nights(tmp_path, [0.1, 0.2, 0.3])
     one = History(tmp_path).baseline("last", "map@12", now=BEGIN + timedelta(days=1))
     assert one.value == 0.1  # and the run of the same date is another try of this one
-    tells(one.note, ["2026-01-03 03:00 UTC", "after the time of this run", "check the clock"])
+    tells(one.note, ["2026-01-03 03:00 UTC", "later than the date of this run, 2026-01-02"])
     with pytest.raises(InputError, match="3 dated later than this run"):
         History(tmp_path).baseline("last", "map@12", now=BEGIN - timedelta(days=1))
 
@@ -555,7 +555,7 @@ def test_the_message_without_a_baseline_names_what_counts(tmp_path: Path) -> Non
 
 def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> None:
     left = RuleOutcome("map@12 drop <= 1%", "not enough data", "", 0.2, 0.2, 0, -1, 1, 0.01, "")
-    History(tmp_path).record(Verdict("held", [left], made(0.2)), time=BEGIN)
+    History(tmp_path).record(Verdict("not enough data", [left], made(0.2)), time=BEGIN)
     found = History(tmp_path)
     assert found.runs[0].verdict == "not enough data"
     with pytest.raises(InputError, match=r"\(not enough data\)"):

@@ -595,7 +595,7 @@ def test_a_page_counts_rules_clusters_and_notes(inputs: dict[str, pa.Table]) -> 
     found = gate(inputs["labels"], inputs["old"], [open_rule], baseline=inputs["old"])
     assert [one.word for one in found.outcomes] == ["not enough data"] * 3
     told = checked(page(replace(found, notes=["left out: a run"]))).words
-    assert "Held, but 1 of 1 rules lack data to decide" in told
+    assert "Not enough data for 1 of 1 rule" in told
     assert "left out: a run" in told
     ids = inputs["labels"].column("query_id").to_pylist()
     labels = inputs["labels"].append_column("user", pa.array([int(one[1:]) // 2 for one in ids]))

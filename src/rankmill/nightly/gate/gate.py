@@ -35,7 +35,13 @@ from rankmill.nightly.rules.counts import written_at
 from rankmill.nightly.rules.earlier_values import slice_values, with_table
 from rankmill.nightly.rules.rules import HELD, UNDECIDED, age_text
 from rankmill.nightly.rules.sides import Lack, lack_of, notes_of_pairs
-from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, worst
+from rankmill.nightly.rules.verdict import (
+    RuleOutcome,
+    Verdict,
+    judged_slices,
+    undecided_note,
+    worst,
+)
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.input_options import MEMORY
@@ -298,18 +304,18 @@ def verdict_of(asked: CheckedGate, evidence: Evidence, comparison: Comparison | 
     lack = None
     if earlier is not None and earlier.kind == "predictions" and evidence.told is not None:
         lack = lack_of(evidence.result, evidence.told, asked.min_overlap)
-    outcomes = [
-        _despite(lack, outcome) if rule.measure == "drop" else outcome
-        for rule in asked.rules
-        for outcome in judge(rule, evidence)
-    ]
-    notes = [] if earlier is None else [*earlier.notes]
+    outcomes, notes = [], [] if earlier is None else [*earlier.notes]
+    for rule in asked.rules:
+        judged, left = judged_slices(rule, judge(rule, evidence))
+        outcomes += [_despite(lack, one) if rule.measure == "drop" else one for one in judged]
+        notes += filter(None, [left])
+    notes += filter(None, [undecided_note(outcomes)])
     notes += [] if lack is None else [lack.note]
     if state.whole.clusters is not None:
         count = f"{state.whole.clusters.positive:,} clusters by {asked.settings.cluster}"
         notes.append(f"intervals are those of {count}")
     return Verdict(
-        _word(outcomes, asked.undecided),
+        worst(outcomes),
         outcomes,
         evidence.result,
         comparison,
@@ -356,8 +362,3 @@ def evidence_of(
     slices = {} if earlier is None else earlier.slices
     known = state, told, without, ages, alone, asked.min_overlap, slices
     return Evidence(results[CANDIDATE], *known)
-
-
-def _word(outcomes: list[RuleOutcome], undecided: str) -> str:
-    word = worst(outcomes)
-    return HELD if word == UNDECIDED and undecided != "fail" else word

@@ -32,7 +32,7 @@ from rankmill.nightly.rules.sides import MIN_OVERLAP
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import MissingHistoryError, open_folder
-from rankmill.nightly.runs.runs import beside_of_job, rules_text
+from rankmill.nightly.runs.runs import beside_of_job, rules_text, time_of_name
 from rankmill.sources.nouns import Predictions
 
 
@@ -160,6 +160,7 @@ def asked_of(
             if any(one.paired for one in asked):
                 raise
     elif baseline is not None:
+        _check_no_history(baseline, history)
         earlier = opened(baseline, dropped)
     if earlier is not None:
         with outside(earlier.source, "evaluate it again"):
@@ -193,6 +194,21 @@ def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
         raise UsageError(
             f"rule {lonely.text!r} needs a baseline: give one with --baseline, such as the "
             "predictions of the model that is in use"
+        )
+
+
+def _check_no_history(baseline: Any, history: str | os.PathLike[str] | None) -> None:
+    """Raise UsageError if a baseline is a folder of runs, which are no predictions."""
+    if not isinstance(baseline, str | os.PathLike):
+        return
+    name = os.fspath(baseline)
+    same = history is not None and name.rstrip("/") == os.fspath(history).rstrip("/")
+    names = os.listdir(name) if os.path.isdir(name) else []
+    files = [one for one in names if one.endswith(".parquet") and one[0] not in "._"]
+    if same or (files and all(time_of_name(one) is not None for one in files)):
+        raise UsageError(
+            f"the baseline {name} is a history, and not predictions: the baseline 'last' compares "
+            f"with the last run of it that held, if {name} is given as the history"
         )
 
 

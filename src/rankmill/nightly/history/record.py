@@ -157,7 +157,7 @@ def run_table(
     )
     definitions = {row.metric: definition_of(row.metric) for row in rows}
     # What the data do not decide is no success, even where it may pass.
-    verdict = found.worst if isinstance(found, Verdict) else None
+    verdict = found.word if isinstance(found, Verdict) else None
     outcomes = None
     if isinstance(found, Verdict):
         outcomes = json.dumps([one.to_dict() for one in found.outcomes])

@@ -251,7 +251,7 @@ def _headline(subject: Subject) -> Html:
     total = len({one.rule for one in verdict.outcomes})
     undecided = len({one.rule for one in verdict.outcomes if one.word == "not enough data"})
     if undecided:
-        return say("Held, but {} lack data to decide", f"{undecided} of {total} rules")
+        return say("Not enough data for {}", f"{undecided} of {plural(total, 'rule')}")
     return say("Held: every rule was kept" if total else "Held: there are no rules")
 
 

@@ -1,6 +1,7 @@
 """The values of an earlier run: by query, to pair a system with it, and those of slices."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -214,9 +215,10 @@ def slices_before(
     """
     found: dict[SliceKey, RecordedMetric] = {}
     for rule, metric in rules:
+        cut = folder.slices_of(runs[metric])
         rows = {
             (by, value, metric): one
-            for (by, value, name), one in folder.slices_of(runs[metric]).items()
+            for (by, value, name), one in cut.items()
             if canonical(name) == canonical(metric)
         }
         names = [name for name, _ in rule.slices]
@@ -224,10 +226,17 @@ def slices_before(
         if not any(by in ways for by, _, _ in rows):
             by = " and ".join(names)
             typed, called = first_night([metric], cuts)
+            there = {name for ways, _, _ in cut for name in ways.split(", ")}
+            near = [
+                one
+                for name in names
+                for one in get_close_matches(name, sorted(there - {*names}), 1)
+            ]
+            meant = f"did you mean {' and '.join(near)}? Otherwise, " if near else ""
             raise InputError(
                 f"the run {runs[metric].id} of the history {folder.name} has no {metric} by {by}, "
-                f"which a rule needs: {rule.text!r}: record a night with these slices: --rule "
-                f"'queries > 0'{typed} on the command line, {called} in Python"
+                f"which a rule needs: {rule.text!r}: {meant}record a night with these slices: "
+                f"--rule 'queries > 0'{typed} on the command line, {called} in Python"
             )
         found |= rows
     return found

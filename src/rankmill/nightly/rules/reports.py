@@ -17,7 +17,7 @@ _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
 def lines(found: Verdict) -> list[str]:
     """Return a line for each rule, and one for each slice in which it did not hold.
 
-    Slices without enough data are one line together, and so are those that held.
+    Slices without enough data are one line together, and so are those that held. The notes follow.
     """
     shown, waiting = [], [one for one in found.outcomes if one.slice and one.word == UNDECIDED]
     held = Counter(one.rule for one in found.outcomes if one.word == HELD)
@@ -34,7 +34,7 @@ def lines(found: Verdict) -> list[str]:
         if len(mine) == 1:
             told = f"{UNDECIDED}: {mine[0].reason}"
         shown.append(visible_message(told))
-    return shown
+    return shown + [visible_message(f"note: {one}") for one in found.notes]
 
 
 def summary_line(found: Verdict, trends: Trends) -> str:
@@ -45,13 +45,13 @@ def summary_line(found: Verdict, trends: Trends) -> str:
     broken = broken_words(found, trends)
     if not broken:
         rules = plural(len({one.rule for one in found.outcomes}), "rule")
-        return f"{_mark(found)} {found.headline} ({rules})\n"
+        return f"{_mark(found)} {found.headline}{f' ({rules})' * (found.word == HELD)}\n"
     more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
     return f"{_mark(found)} {visible_message(f'{found.word}: {broken[0]}{more}')}\n"
 
 
 def _mark(found: Verdict) -> str:
-    return "❌" if found.failed else _MARKS[found.worst]
+    return "❌" if found.failed else _MARKS[found.word]
 
 
 def markdown(found: Verdict) -> str:

@@ -315,6 +315,9 @@ def _wrong_limit(rule: Rule) -> str:
     """Return why no value breaks a limit, or none keeps it, or ""."""
     low, high = reach_of(rule)
     kept = rule.operator != "==" and rule.keeps(low)
+    most = rule.measure == "drop" and not rule.relative and rule.limit == high
+    if most and rule.operator == "<":  # 1 for 1%: only a fall from the best to the worst breaks it
+        return f"only a drop of all that there is breaks it; did you mean {rule.limit:g}%?"
     if low <= rule.limit <= high if rule.operator == "==" else kept != rule.keeps(high):
         return ""
     reach = range_text(low, high, percent=rule.relative)

@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details
-from rankmill.errors import RegressionError, UsageError
+from rankmill.errors import RegressionError, UsageError, plural
 from rankmill.nightly.rules.earlier_values import SliceValue
-from rankmill.nightly.rules.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
+from rankmill.nightly.rules.rules import (
+    BAD_AUDIT,
+    BAD_VOLUME,
+    EVERY,
+    HELD,
+    REGRESSED,
+    STALE,
+    UNDECIDED,
+    Rule,
+)
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain
 from rankmill.results.provenance import described, rules_of
 from rankmill.results.result import Result
+from rankmill.results.slices import UNKNOWN
 from rankmill.show.tables import Bad, Cell, Column, Facts, Part, Table, View
 
 if TYPE_CHECKING:
@@ -115,11 +125,6 @@ class Verdict(Answer):
     slices: list[SliceValue] = field(default_factory=list)
 
     @property
-    def worst(self) -> str:
-        """The worst word of the outcomes, "not enough data" also where that may pass."""
-        return worst(self.outcomes) if self.outcomes else self.word
-
-    @property
     def failed(self) -> list[RuleOutcome]:
         """The outcomes that make the verdict fail."""
         passing = {HELD} if self.undecided == "fail" else {HELD, UNDECIDED}
@@ -127,11 +132,12 @@ class Verdict(Answer):
 
     @property
     def headline(self) -> str:
-        """The word, and how many rules are undecided if the system may pass."""
-        left = {one.rule for one in self.outcomes if one.word == UNDECIDED}
-        if not left or self.word != HELD:
+        """The word, and how many rules are undecided if nothing is worse."""
+        if self.word != UNDECIDED:
             return self.word
-        return f"{self.word}; not enough data for {len(left)} of the rules"
+        left = {one.rule for one in self.outcomes if one.word == UNDECIDED}
+        rules = {one.rule for one in self.outcomes}
+        return f"{self.word} for {len(left)} of {plural(len(rules), 'rule')}"
 
     @property
     def exit_code(self) -> int:
@@ -199,6 +205,49 @@ class Verdict(Answer):
             return Table([Column(name) for name in names], rows)
 
         return View(lambda: [*parts(), "", facts()], parts, exact, self.to_dict)
+
+
+def judged_slices(rule: Rule, outcomes: list[RuleOutcome]) -> tuple[list[RuleOutcome], str]:
+    """Leave out slices of queries without a value if they are too small, and note which.
+
+    A rule for every value of a column asks for these queries by no name. They still break it.
+    """
+    starred = {f"{name} = {UNKNOWN}" for name, value in rule.slices if value == EVERY}
+    left = [
+        one
+        for one in outcomes
+        if one.word == UNDECIDED and not starred.isdisjoint(one.slice.split(", "))
+    ]
+    if not left or len(left) == len(outcomes):
+        return outcomes, ""
+    before, _, after = rule.text.partition("[")
+    named = f"{before}[{left[0].slice.replace(' = ', '=')}]{after.partition(']')[2]}"
+    note = (
+        f"{rule.text}: left out {_named(left)}, with too little data: queries without a value do "
+        f"not decide a rule for every value; to require them, add the rule {named!r}"
+    )
+    return [one for one in outcomes if one not in left], note
+
+
+def undecided_note(outcomes: list[RuleOutcome]) -> str:
+    """Return a note that names what has too little data, and what to do; "" if all is decided."""
+    waiting = [one for one in outcomes if one.word == UNDECIDED]
+    if not waiting:
+        return ""
+    rules = {one.rule: [each for each in waiting if each.rule == one.rule] for one in waiting}
+    told = "; ".join(
+        f"{rule} ({_named(of)})" if of[0].slice else rule for rule, of in rules.items()
+    )
+    sliced = any(one.slice for one in waiting)
+    instead = ", or write rules for larger slices only, such as [COLUMN=VALUE]" * sliced
+    return (
+        f"too little data for {told}: such a run is never the baseline last, best or median: allow "
+        f"more (--power shows how much each rule needs){instead}"
+    )
+
+
+def _named(outcomes: list[RuleOutcome]) -> str:
+    return "; ".join(one.slice for one in outcomes[:3]) + "; ..." * (len(outcomes) > 3)
 
 
 def worst(outcomes: list[RuleOutcome]) -> str:

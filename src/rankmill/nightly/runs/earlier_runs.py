@@ -1,7 +1,7 @@
 """Which run of a history a system is compared with."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from rankmill.config.baseline_choice import Choice, read_choice
@@ -88,7 +88,7 @@ def choose(
         ordered = sorted(serving[-number:], key=lambda each: each[1].value or 0.0)
         run, one = ordered[(len(ordered) - 1) // 2]
     assert one.value is not None
-    notes = [_note(future), _stuck(tries_of_a_night(past), run, now) if how == "last" else ""]
+    notes = [_note(future, now), _stuck(tries_of_a_night(past), run, now) if how == "last" else ""]
     note = "; ".join(filter(None, notes))
     return ChosenRun(one.value, one.standard_error, one.queries, run, how, note)
 
@@ -134,14 +134,14 @@ def _stuck(nights: Sequence[Candidate], chosen: Run, now: datetime) -> str:
     )
 
 
-def _note(future: Sequence[Run]) -> str:
+def _note(future: Sequence[Run], now: datetime) -> str:
     if not future:
         return ""
+    why = "after the time of this run: check the clock that recorded it"
+    if now.date() != datetime.now(UTC).date():  # this run is of another day, as was asked for
+        why = f"later than the date of this run, {now:%F} (--date)"
     which = "the run" if len(future) == 1 else f"{len(future):,} runs, the newest"
-    return (
-        f"left out: {which} {future[-1].id}, dated {future[-1].time:%F %H:%M} UTC, after the time "
-        "of this run: check the clock that recorded it"
-    )
+    return f"left out: {which} {future[-1].id}, dated {future[-1].time:%F %H:%M} UTC, {why}"
 
 
 def _none(
