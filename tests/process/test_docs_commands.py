@@ -77,7 +77,9 @@ def write(name: str, command: str) -> None:
         cells = (f"{query},{' '.join(map(str, of))}\n" for query, of in lists.items())
         path.write_text("id,items\n" + "".join(cells))
     elif suffix == ".csv":
-        path.write_text("".join(f"{query},{item},{score}\n" for query, item, score in rows))
+        header = "" if "--columns" in command else "query,item,score\n"
+        lines = (f"{query},{item},{score}\n" for query, item, score in rows)
+        path.write_text(header + "".join(lines))
     else:
         line = "{0} 0 {1} 1\n" if is_labels else "{0} Q0 {1} 1 {2} run\n"
         if suffix.startswith(".jsonl"):

@@ -120,7 +120,7 @@ TYPED = [
 
 @pytest.mark.parametrize("command", TYPED)
 def test_commands_of_the_page(command: str, jobs: Path) -> None:
-    assert len(TYPED) == 3
+    assert len(TYPED) == 4
     (jobs / "history").mkdir()
     assert shell(command, jobs).returncode == 0
     names = [word for word in command.split() if re.search(r"\.(xml|html)$", word)]

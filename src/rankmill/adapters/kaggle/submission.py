@@ -160,8 +160,8 @@ def check(
     ...     print(one.problem, one.row, one.found, one.expected)
     id changed 0 ('7',) ('007',)
     id unknown 1 ('9',) ()
-    repeated prediction 0 ('a',) ()
     row missing None () ('008',)
+    repeated prediction 0 ('a',) ()
     """
     asked = _one_metric(metric)
     return _read(solution, submission, row_id_column_name, asked, item, confidence).found
