@@ -175,21 +175,17 @@ def _parse(
     columns: list[str],
     doubts: Doubts,
 ) -> Batch:
-    places = {field: i for i, field in enumerate(dict.fromkeys(_field(layout, names)))}
-    rows = scan(block, layout, list(places))
+    read = [(name, layout.columns[name]) for name in names]
+    fields = [*dict.fromkeys(one.field for _, one in read)]
+    rows = scan(block, layout, fields)
     count = rows.starts.shape[1]
     doubts.read(block.file, block.first_line, count, rows.comments)
     doubt_returns(block, layout.delimiter, doubts)
-    read = [(name, layout.columns[name]) for name in names]
-    arrays = [column_of(rows, places[one.field], name, one, doubts) for name, one in read]
+    arrays = [column_of(rows, fields.index(one.field), name, one, doubts) for name, one in read]
     if not arrays:  # the folders give all columns
         names, arrays = [""], [pa.nulls(count)]
     data = pa.RecordBatch.from_arrays(arrays, names=names)
     return Batch(with_folders(data, folders, columns), rows.place)
-
-
-def _field(layout: Layout, names: list[str]) -> list[int]:
-    return [layout.columns[name].field for name in names]
 
 
 def scan(block: TextBlock, layout: Layout, fields: list[int]) -> TextRows:
