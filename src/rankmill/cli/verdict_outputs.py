@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -117,22 +117,19 @@ class VerdictOutputs(RunOutputs):
         reason = (lines or [message])[0].removeprefix("error: ").removesuffix(signals.so_far())
         recording, time = self.recording, self.recording.time or datetime.now(UTC)
         found = no_verdict.NoVerdict(reason, code, self.rules, self.inputs, time)
-        files = {"o": self.output, **{name: self.files[name] for name in _FILES}}
-        texts: dict[str, Any] = {
-            "o": lambda: write(no_verdict.view_of(found), self.chosen),
+        texts: dict[str, Callable[[], str]] = {
             "json": lambda: found.to_json() + "\n",
             "junit": lambda: junit_of_errors(found.rules, reason, NO_VERDICT),
             "markdown": lambda: no_verdict.markdown(found),
             "report": lambda: _page(found),
             "summary": lambda: no_verdict.summary(found),
         }
-        written: list[tuple[str, Any]] = []
-        printed = "" if self.output is not None or self.format is None else texts["o"]()
-        for name, path in files.items():
-            if path == STANDARD_OUTPUT:
-                printed = texts[name]()
-            elif path is not None:
-                written.append((path, texts[name]()))
+        printed, written = self._made(texts)
+        result = write(no_verdict.view_of(found), self.chosen)
+        if self.output is not None:
+            written.insert(0, (self.output, result))
+        elif self.format is not None:
+            printed = printed or result
         if recording.history is not None or recording.mlflow is not None:
             recording.run = no_verdict.run_table(found, recording.tags)
         if recording.history is not None and recording.run is not None:
@@ -156,6 +153,13 @@ class VerdictOutputs(RunOutputs):
         recording.log_run([path for path, _ in contents])
         return stale
 
+    def _made(self, texts: Mapping[str, Callable[[], str]]) -> tuple[str, list[tuple[str, Any]]]:
+        """Return what is printed of the texts asked for, and the files of the others."""
+        made = {name: text() for name, text in texts.items() if self.files[name] is not None}
+        printed = [name for name in made if self.files[name] == STANDARD_OUTPUT]
+        files = [(str(self.files[name]), made[name]) for name in made if name not in printed]
+        return "".join(made[name] for name in printed), files
+
     def asked(self, rules: Any, baseline: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of `gate` that are of no input."""
         of_run = {"history": self.recording.history, "time": self.recording.time}
@@ -174,32 +178,29 @@ class VerdictOutputs(RunOutputs):
         more: Sequence[tuple[str, Any]],
     ) -> None:
         """Write all outputs or none, `more` among them, and exit with the verdict."""
-        from rankmill.nightly.rules.reports import lines, summary_line
-        from rankmill.nightly.rules.reports import markdown as markdown_of
+        from rankmill.nightly.rules import reports
 
-        files, chosen = self.files, self.chosen
-        texts = {"summary": summary_line(found, trends)} if files["summary"] is not None else {}
-        texts |= {name: _content(name, found) for name in _TEXTS if files[name]}
-        printed = "".join(text for name, text in texts.items() if files[name] == STANDARD_OUTPUT)
-        written: list[tuple[str, Any]] = [
-            (str(files[name]), text)
-            for name, text in texts.items()
-            if files[name] != STANDARD_OUTPUT
-        ]
+        texts: dict[str, Callable[[], str]] = {
+            "summary": lambda: reports.summary_line(found, trends),
+            "json": lambda: found.to_json(indent=2) + "\n",
+            "junit": lambda: reports.junit(found),
+            "markdown": lambda: reports.markdown(found),
+        }
+        printed, written = self._made(texts)
         written += [*more, *self.recording.record_run(found, *sources)]
-        only_line = files["summary"] == STANDARD_OUTPUT and self.output is None
-        if only_line or not _shows_table_beside_errors(chosen, self.output):
-            for line in lines(found):
+        only_line = self.files["summary"] == STANDARD_OUTPUT and self.output is None
+        if only_line or not _shows_table_beside_errors(self.chosen, self.output):
+            for line in reports.lines(found):
                 click.echo(line, err=True)
         with suppress(BrokenPipeError):  # the exit code still tells
             if only_line:
                 write_files(written)
             else:
-                deliver(found, chosen, self.output, written)
+                deliver(found, self.chosen, self.output, written)
             if printed:
                 emit(printed)
         if self.step is not None:
-            append(self.step, markdown_of(found))
+            append(self.step, reports.markdown(found))
         self.log()
         self._note_trial(found)
         click.get_current_context().exit(found.exit_code)
@@ -218,10 +219,6 @@ class VerdictOutputs(RunOutputs):
                 "rankmill.gate in Python records nothing",
                 err=True,
             )
-
-
-_TEXTS = "json", "junit", "markdown"
-_FILES = *_TEXTS, "report", "summary"
 
 
 def _shows_table_beside_errors(format: str, output: str | None) -> bool:
@@ -244,16 +241,6 @@ def _check_printed(
             "--summary - and another output are both for standard output: give one of them the "
             "name of a file"
         )
-
-
-def _content(name: str, found: Verdict) -> Any:
-    """Return what one of the files holds."""
-    from rankmill.nightly.rules import reports
-
-    if name == "json":
-        return found.to_json(indent=2) + "\n"
-    text: str = getattr(reports, name)(found)
-    return text
 
 
 def _step_summary() -> str:
