@@ -62,11 +62,6 @@ class FieldColumn(NamedTuple):
     cell: str = ""
     guarded: bool = False
 
-    @property
-    def whole_type(self) -> Any:
-        """The type of a cell."""
-        return pa.large_list(self.type) if self.cell else self.type
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -97,7 +92,8 @@ class Layout:
     @property
     def schema(self) -> Any:
         """The Arrow types of the columns."""
-        return pa.schema({name: column.whole_type for name, column in self.columns.items()})
+        each = self.columns.items()
+        return pa.schema([(name, pa.large_list(c.type) if c.cell else c.type) for name, c in each])
 
     def typed(self, types: Mapping[str, Any]) -> "Layout":
         """The same layout with other types of values."""
