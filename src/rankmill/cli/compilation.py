@@ -129,7 +129,8 @@ def _steps(direction: int) -> Iterator[Callable[[], object]]:
         yield partial(evaluate, *both, names, threads=1, catalogue=beside)
         yield partial(evaluate, *both, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
         yield partial(compare, labels, dict.fromkeys("ab", predictions), ["gap"], threads=1)
-        weighted = Labels(_weighted(labels), weight="weight")
+        weights = pa.array(np.ones(len(labels)))
+        weighted = Labels(labels.append_column("weight", weights), weight="weight")
         yield partial(evaluate, weighted, predictions, ["map"], threads=1)
         for semantics in SEMANTICS[::direction]:
             chosen = Semantics.of(semantics).choices
@@ -210,10 +211,6 @@ def _wide(table: Any) -> Any:
     return grouped.aggregate([(name, "list") for name in others]).rename_columns(
         ["query_id", *others]
     )
-
-
-def _weighted(table: Any) -> Any:
-    return table.append_column("weight", pa.array(np.ones(len(table))))
 
 
 def _scattered(table: Any) -> Any:

@@ -60,11 +60,6 @@ def _versions() -> str:
     return f"rankmill {__version__}, Python {platform.python_version()}, {', '.join(named)}"
 
 
-def _text() -> str:
-    """Score the dump as it is, as plain Python where no kernel is kept yet."""
-    return _scored()
-
-
 def _parquet() -> str:
     """Score the same as Parquet, which this pyarrow wrote, with little memory."""
     from rankmill.engine.convert import convert
@@ -119,7 +114,7 @@ def _scored(folder: Path = DUMP, suffix: str = "csv", memory: int = 1 << 30) -> 
 
 CHECKS: dict[str, Callable[[], str]] = {
     "versions": _versions,
-    "text": _text,
+    "text": _scored,  # as plain Python where no kernel is kept yet
     "parquet": _parquet,
     "kernels": _kernels,
     "cache": _cache,

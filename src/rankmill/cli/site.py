@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +37,7 @@ def write_site(folder: str, pages: Mapping[str, str]) -> None:
             f"--html is the URL {folder}; expected a folder on this machine: name one, and copy "
             "it to the URL"
         )
-    from rankmill.nightly.report.pages import sheet, templates_in
+    from rankmill.nightly.report.pages import hashed, sheet, templates_in
 
     environment = templates_in(TEMPLATES)
     style = sheet(TEMPLATES / "site.css")
@@ -51,7 +49,7 @@ def write_site(folder: str, pages: Mapping[str, str]) -> None:
         "script": script,
     }
     always["policy"] = (
-        f"default-src 'none'; style-src {_hashed(style)}; script-src {_hashed(script)}; "
+        f"default-src 'none'; style-src {hashed(style)}; script-src {hashed(script)}; "
         "img-src 'self' file:; base-uri 'none'"
     )
     passages = {name: [*manual.passages(name, text)] for name, text in pages.items()}
@@ -120,10 +118,6 @@ def _data(passages: Mapping[str, Sequence[manual.Passage]], titles: Mapping[str,
         "small": manual.SMALL.split(),
     }
     return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-
-
-def _hashed(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _rendered(

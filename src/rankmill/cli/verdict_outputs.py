@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,107 +26,10 @@ from rankmill.io.whole_files import write_files
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
-    from rankmill.cli.run_record import Recording
     from rankmill.nightly.rules.breaches import Trends
     from rankmill.nightly.rules.verdict import Verdict
 
 _USAGE = 2
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """The outputs of a gate that people and machines read: not the values of queries.
-
-    Attributes
-    ----------
-    files : mapping of str to str or None
-        "json", "junit", "markdown", "report" and "summary", and "o" for the result.
-    format : str
-        Of the result.
-    asked : bool
-        Whether the format was asked for, so that standard output is for a program.
-    step : str or None
-        The file that Markdown is appended to.
-    recording : Recording
-    rules : tuple of str
-    inputs : mapping of str to str
-    opened : int
-        How often something was opened to read when all was checked that can be before.
-    """
-
-    files: Mapping[str, str | None]
-    format: str
-    asked: bool
-    step: str | None
-    recording: Recording
-    rules: tuple[str, ...]
-    inputs: Mapping[str, str]
-    opened: int
-
-    def fail(self, code: int, message: str) -> str:
-        """Write that there is no verdict, and return what to say besides the message.
-
-        Nothing is changed where the verdict is written already, and where the command line is wrong
-        and no input was opened: then nothing is known of this night.
-        """
-        if signals.has_written() or (code == _USAGE and times_opened() == self.opened):
-            return ""
-        try:
-            stale = self._write(code, message)
-        except Exception as error:  # the message of the first error has to be told
-            stale = [str(error)]
-        return "".join(
-            f"\nwarning: not every output says that there is no verdict: {one}" for one in stale
-        )
-
-    def _write(self, code: int, message: str) -> list[str]:
-        """Write all outputs, or those that can be written; return why others cannot."""
-        from rankmill.nightly.gate import no_verdict
-        from rankmill.nightly.history.record import contents_of
-        from rankmill.nightly.rules.reports import junit_of_errors
-        from rankmill.nightly.runs.earlier_runs import NO_VERDICT
-
-        lines = [line for line in message.splitlines() if line.startswith("error: ")]
-        reason = (lines or [message])[0].removeprefix("error: ").removesuffix(signals.so_far())
-        recording, time = self.recording, self.recording.time or datetime.now(UTC)
-        found = no_verdict.NoVerdict(reason, code, self.rules, self.inputs, time)
-        texts: dict[str, Any] = {
-            "o": lambda: write(no_verdict.view_of(found), self.format),
-            "json": lambda: found.to_json() + "\n",
-            "junit": lambda: junit_of_errors(found.rules, reason, NO_VERDICT),
-            "markdown": lambda: no_verdict.markdown(found),
-            "report": lambda: _page(found),
-            "summary": lambda: no_verdict.summary(found),
-        }
-        written: list[tuple[str, Any]] = []
-        printed = "" if self.files["o"] is not None or not self.asked else texts["o"]()
-        for name, path in self.files.items():
-            if path == STANDARD_OUTPUT:
-                printed = texts[name]()
-            elif path is not None:
-                written.append((path, texts[name]()))
-        if recording.history is not None or recording.mlflow is not None:
-            recording.run = no_verdict.run_table(found, recording.tags)
-        if recording.history is not None and recording.run is not None:
-            written += contents_of(recording.run, recording.history)
-        files = [one for one in written if one[1] is not None]
-        stale = []
-        try:
-            write_files(written)
-        except Exception:
-            # Better some that tell of it than none.
-            folders = [one for one in written if one[1] is None]
-            for path, content in files:
-                try:
-                    write_files([*folders, (path, content)])
-                except Exception as error:
-                    stale.append(str(error))
-        if self.step is not None:
-            append(self.step, no_verdict.markdown(found))
-        with suppress(OSError):
-            emit(printed)
-        recording.log_run([path for path, _ in files])
-        return stale
 
 
 def _page(found: Any) -> str:
@@ -154,9 +57,16 @@ class VerdictOutputs(RunOutputs):
     ----------
     step : str or None
         The file that Markdown is appended to, if it is asked for by "-".
+    rules : tuple of str
+    inputs : mapping of str to str
+    opened : int
+        How often something was opened to read when all was checked that can be before.
     """
 
     step: str | None = field(init=False, default=None)
+    rules: tuple[str, ...] = field(init=False, default=())
+    inputs: Mapping[str, str] = field(init=False, default_factory=dict)
+    opened: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         """Tell the file of a step of GitHub from others."""
@@ -176,14 +86,79 @@ class VerdictOutputs(RunOutputs):
 
         if self.files["junit"] is not None:
             check_junit()
-        told = {name: self.files[name] for name in (*_TEXTS, "summary", "report")}
-        outputs = Outputs(
-            {"o": self.output, **told},
-            *(self.chosen, self.format is not None, self.step, self.recording, rules),
-            {"labels": redacted(labels), "predictions": redacted(predictions)},
-            times_opened(),
+        self.rules, self.opened = rules, times_opened()
+        self.inputs = {"labels": redacted(labels), "predictions": redacted(predictions)}
+        click.get_current_context().meta[FAILED] = self.fail
+
+    def fail(self, code: int, message: str) -> str:
+        """Write that there is no verdict, and return what to say besides the message.
+
+        Nothing is changed where the verdict is written already, and where the command line is wrong
+        and no input was opened: then nothing is known of this night.
+        """
+        if signals.has_written() or (code == _USAGE and times_opened() == self.opened):
+            return ""
+        try:
+            stale = self._write_failure(code, message)
+        except Exception as error:  # the message of the first error has to be told
+            stale = [str(error)]
+        return "".join(
+            f"\nwarning: not every output says that there is no verdict: {one}" for one in stale
         )
-        click.get_current_context().meta[FAILED] = outputs.fail
+
+    def _write_failure(self, code: int, message: str) -> list[str]:
+        """Write all outputs, or those that can be written; return why others cannot."""
+        from rankmill.nightly.gate import no_verdict
+        from rankmill.nightly.history.record import contents_of
+        from rankmill.nightly.rules.reports import junit_of_errors
+        from rankmill.nightly.runs.earlier_runs import NO_VERDICT
+
+        lines = [line for line in message.splitlines() if line.startswith("error: ")]
+        reason = (lines or [message])[0].removeprefix("error: ").removesuffix(signals.so_far())
+        recording, time = self.recording, self.recording.time or datetime.now(UTC)
+        found = no_verdict.NoVerdict(reason, code, self.rules, self.inputs, time)
+        texts: dict[str, Callable[[], str]] = {
+            "json": lambda: found.to_json() + "\n",
+            "junit": lambda: junit_of_errors(found.rules, reason, NO_VERDICT),
+            "markdown": lambda: no_verdict.markdown(found),
+            "report": lambda: _page(found),
+            "summary": lambda: no_verdict.summary(found),
+        }
+        printed, written = self._made(texts)
+        result = write(no_verdict.view_of(found), self.chosen)
+        if self.output is not None:
+            written.insert(0, (self.output, result))
+        elif self.format is not None:
+            printed = printed or result
+        if recording.history is not None or recording.mlflow is not None:
+            recording.run = no_verdict.run_table(found, recording.tags)
+        if recording.history is not None and recording.run is not None:
+            written += contents_of(recording.run, recording.history)
+        contents = [one for one in written if one[1] is not None]
+        stale = []
+        try:
+            write_files(written)
+        except Exception:
+            # Better some that tell of it than none.
+            folders = [one for one in written if one[1] is None]
+            for path, content in contents:
+                try:
+                    write_files([*folders, (path, content)])
+                except Exception as error:
+                    stale.append(str(error))
+        if self.step is not None:
+            append(self.step, no_verdict.markdown(found))
+        with suppress(OSError):
+            emit(printed)
+        recording.log_run([path for path, _ in contents])
+        return stale
+
+    def _made(self, texts: Mapping[str, Callable[[], str]]) -> tuple[str, list[tuple[str, Any]]]:
+        """Return what is printed of the texts asked for, and the files of the others."""
+        made = {name: text() for name, text in texts.items() if self.files[name] is not None}
+        printed = [name for name in made if self.files[name] == STANDARD_OUTPUT]
+        files = [(str(self.files[name]), made[name]) for name in made if name not in printed]
+        return "".join(made[name] for name in printed), files
 
     def asked(self, rules: Any, baseline: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of `gate` that are of no input."""
@@ -203,32 +178,29 @@ class VerdictOutputs(RunOutputs):
         more: Sequence[tuple[str, Any]],
     ) -> None:
         """Write all outputs or none, `more` among them, and exit with the verdict."""
-        from rankmill.nightly.rules.reports import lines, summary_line
-        from rankmill.nightly.rules.reports import markdown as markdown_of
+        from rankmill.nightly.rules import reports
 
-        files, chosen = self.files, self.chosen
-        texts = {"summary": summary_line(found, trends)} if files["summary"] is not None else {}
-        texts |= {name: _content(name, found) for name in _TEXTS if files[name]}
-        printed = "".join(text for name, text in texts.items() if files[name] == STANDARD_OUTPUT)
-        written: list[tuple[str, Any]] = [
-            (str(files[name]), text)
-            for name, text in texts.items()
-            if files[name] != STANDARD_OUTPUT
-        ]
+        texts: dict[str, Callable[[], str]] = {
+            "summary": lambda: reports.summary_line(found, trends),
+            "json": lambda: found.to_json(indent=2) + "\n",
+            "junit": lambda: reports.junit(found),
+            "markdown": lambda: reports.markdown(found),
+        }
+        printed, written = self._made(texts)
         written += [*more, *self.recording.record_run(found, *sources)]
-        only_line = files["summary"] == STANDARD_OUTPUT and self.output is None
-        if only_line or not _shows_table_beside_errors(chosen, self.output):
-            for line in lines(found):
+        only_line = self.files["summary"] == STANDARD_OUTPUT and self.output is None
+        if only_line or not _shows_table_beside_errors(self.chosen, self.output):
+            for line in reports.lines(found):
                 click.echo(line, err=True)
         with suppress(BrokenPipeError):  # the exit code still tells
             if only_line:
                 write_files(written)
             else:
-                deliver(found, chosen, self.output, written)
+                deliver(found, self.chosen, self.output, written)
             if printed:
                 emit(printed)
         if self.step is not None:
-            append(self.step, markdown_of(found))
+            append(self.step, reports.markdown(found))
         self.log()
         self._note_trial(found)
         click.get_current_context().exit(found.exit_code)
@@ -247,9 +219,6 @@ class VerdictOutputs(RunOutputs):
                 "rankmill.gate in Python records nothing",
                 err=True,
             )
-
-
-_TEXTS = "json", "junit", "markdown"
 
 
 def _shows_table_beside_errors(format: str, output: str | None) -> bool:
@@ -272,16 +241,6 @@ def _check_printed(
             "--summary - and another output are both for standard output: give one of them the "
             "name of a file"
         )
-
-
-def _content(name: str, found: Verdict) -> Any:
-    """Return what one of the files holds."""
-    from rankmill.nightly.rules import reports
-
-    if name == "json":
-        return found.to_json(indent=2) + "\n"
-    text: str = getattr(reports, name)(found)
-    return text
 
 
 def _step_summary() -> str:

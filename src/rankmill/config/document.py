@@ -4,7 +4,7 @@ import datetime
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -178,7 +178,8 @@ def read_document(
     text = _text(name)
     try:
         document = Document(name, tomllib.loads(text))
-        return Document(name, _filled(document, (), document.values, date, environment))
+        values = _filled(document, (), document.values, lambda one: fill(one, date, environment))
+        return Document(name, values)
     except RecursionError:
         raise UsageError(
             f"{name}: its arrays or tables are nested too deep; expected tables of options"
@@ -211,28 +212,14 @@ def _text(path: str) -> str:
         raise UsageError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from None
 
 
-def _filled(
-    document: Document,
-    place: Place,
-    value: Any,
-    date: datetime.date,
-    environment: Mapping[str, str],
-) -> Any:
+def _filled(document: Document, place: Place, value: Any, work: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
-        return {
-            key: _filled(document, (*place, key), one, date, environment)
-            for key, one in value.items()
-        }
+        return {key: _filled(document, (*place, key), one, work) for key, one in value.items()}
     if isinstance(value, list):
-        return [
-            _filled(document, (*place, number), one, date, environment)
-            for number, one in enumerate(value)
-        ]
-    if not isinstance(value, str):
-        return value
-    if place in TEMPLATES and "${" not in value:
+        return [_filled(document, (*place, n), one, work) for n, one in enumerate(value)]
+    if not isinstance(value, str) or (place in TEMPLATES and "${" not in value):
         return value
     try:
-        return fill(value, date, environment)
+        return work(value)
     except UsageError as error:
         document.fail(place, str(error))

@@ -119,16 +119,9 @@ OUTPUT = (
         "",
         "Also draw a plot to FILE, as .svg, .png or .pdf. The last two need matplotlib: "
         f"{install('plot')}.",
-        on="evaluate compare spark",
+        on="evaluate compare spark stability history",
+        short="stability history",
         table="",
-    ),
-    Option(
-        "--plot FILE",
-        "",
-        "Also draw a plot to FILE, as .svg, .png or .pdf. The last two need matplotlib: "
-        f"{install('plot')}.",
-        on="stability history",
-        short="*",
     ),
     Option(
         "--report FILE",

@@ -22,6 +22,11 @@ def plain(value: Any) -> Any:
     return [plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+def plain_fields(one: Any, names: str) -> dict[str, Any]:
+    """Return some attributes, whose names stand between blanks, as JSON holds them."""
+    return {name: plain(getattr(one, name)) for name in names.split()}
+
+
 def read_fields(kind: type[_Kind], told: Mapping[str, Any]) -> _Kind:
     """Return the dataclass or named tuple that `plain` told of; what is no field is passed over."""
     fields = {name: told[name] for name in kind.__annotations__ if name in told}

@@ -62,7 +62,10 @@ def read_judgments(path: str, fields: int) -> tuple[pa.Table, dict[str, Judgment
         )
         place = {document: n for n, document in enumerate(documents)}
         listed = [
-            [_placed(levels, place) for _, levels in sorted(groups.items())]
+            [
+                (np.array([place[one] for one in levels]), np.array([*levels.values()]))
+                for _, levels in sorted(groups.items())
+            ]
             for _, groups in sorted(judges.items())
         ]
         judgments[query.decode()] = Judgments(len(documents), listed)
@@ -71,10 +74,6 @@ def read_judgments(path: str, fields: int) -> tuple[pa.Table, dict[str, Judgment
         columns["gain"] += range(1, len(documents) + 1)
     kinds = (pa.large_string(), pa.large_string(), pa.float64())
     return pa.table(columns, pa.schema(zip(columns, kinds, strict=True))), judgments
-
-
-def _placed(levels: dict[bytes, float], place: dict[bytes, int]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([place[one] for one in levels]), np.array([*levels.values()])
 
 
 def _places(judged: Hits, q: int) -> np.ndarray:

@@ -133,19 +133,16 @@ def _check(settings: Settings) -> None:
     margin = settings.margin
     if margin is not None and not (isinstance(margin, Real) and 0 < margin <= LARGEST):
         raise UsageError(f"margin is {margin!r}; expected a positive number, such as 0.01")
-    _check_moved(settings.moved)
+    moved = settings.moved
+    if isinstance(moved, bool) or not isinstance(moved, Integral):
+        raise UsageError(
+            f"moved is {moved!r}; expected an integer, such as 5, or -5 for losses alone"
+        )
     if settings.worst_slices != 0:
         positive(settings.worst_slices, "worst_slices")
     positive(settings.replicates, "replicates")
     if settings.seed != 0:
         positive(settings.seed, "seed")
-
-
-def _check_moved(moved: Any) -> None:
-    if isinstance(moved, bool) or not isinstance(moved, Integral):
-        raise UsageError(
-            f"moved is {moved!r}; expected an integer, such as 5, or -5 for losses alone"
-        )
 
 
 def _check_name(what: str, chosen: object, known: Mapping[str, object]) -> None:

@@ -9,7 +9,7 @@ from rankmill.metrics.refusals import told_under
 from rankmill.metrics.registry import parse
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
-from rankmill.results.plain import plain, read_fields
+from rankmill.results.plain import plain, plain_fields, read_fields
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
@@ -98,11 +98,7 @@ class EvaluatorDifferences(Answer):
         """Everything as dicts, strings and numbers."""
         return {
             **stamp(),
-            "metric": self.metric,
-            "base": self.base,
-            "value": self.value,
-            "semantics": {name: one.to_dict() for name, one in self.semantics.items()},
-            "scope": self.scope.to_dict(),
+            **plain_fields(self, "metric base value semantics scope"),
             "changes": {
                 name: plain(whole)
                 | {"fields": plain(self.fields[name]), "interplay": self.interplay(name)}

@@ -10,7 +10,7 @@ import pyarrow.types as types
 
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
-from rankmill.results.plain import read_fields
+from rankmill.results.plain import plain_fields, read_fields
 from rankmill.results.provenance import rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
@@ -75,14 +75,7 @@ class Trace(Answer):
         """Everything as dicts, lists, strings and numbers."""
         return {
             **stamp(),
-            "metric": self.metric,
-            "query": self.query,
-            "value": self.value,
-            "total": self.total,
-            "divisor": self.divisor,
-            "facts": self.facts,
-            "semantics": self.semantics.to_dict(),
-            "scope": self.scope.to_dict(),
+            **plain_fields(self, "metric query value total divisor facts semantics scope"),
             "rows": [{name: _strict(value) for name, value in row.items()} for row in self.rows()],
         }
 

@@ -5,6 +5,7 @@ those are the expected ones: each order of its own is the case of runs of one.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -63,22 +64,6 @@ def ranked_of(hits: Hits, starts: np.ndarray) -> Ranked:
     missed = np.append(1.0, np.cumprod(1 - first))[:count]
     told = in_run / size, missed * first, gains / size
     return Ranked(rank, hit, hits.discounts[1 : count + 1], *told, found, in_run, size, place)
-
-
-def _hits(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return {"term": ranked.chance}
-
-
-def _misses(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return {"term": 1.0 - ranked.chance}
-
-
-def _first(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return {"term": ranked.first}
-
-
-def _reciprocal(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return {"term": ranked.first / ranked.rank}
 
 
 def _precisions(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
@@ -140,15 +125,7 @@ def _bpref(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     return {"relevant": relevant, "nonrelevant": above, "term": term}
 
 
-def _novelty_discounted(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return _novelty(ranked, metric, ranked.discount)
-
-
-def _novelty_cascade(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return _novelty(ranked, metric, ranked.rank)
-
-
-def _novelty(ranked: Ranked, metric: Metric, divided_by: np.ndarray) -> Columns:
+def _novelty(divided_by: str, ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     """What each hit is worth by the subtopics it adds, as the kernels have it, to the same bits."""
     (alpha,) = metric.arguments
     about, weights = _subtopics_at(ranked), np.ones(SUBTOPICS)
@@ -157,7 +134,11 @@ def _novelty(ranked: Ranked, metric: Metric, divided_by: np.ndarray) -> Columns:
         for subtopic in np.flatnonzero(its):
             worth[place] += weights[subtopic]
         weights[its] *= 1.0 - alpha
-    return {"subtopics": about.sum(axis=1), "worth": worth, "term": worth / divided_by}
+    return {
+        "subtopics": about.sum(axis=1),
+        "worth": worth,
+        "term": worth / getattr(ranked, divided_by),
+    }
 
 
 def _subtopics(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
@@ -204,11 +185,17 @@ class Walk(NamedTuple):
     tied: bool = False
 
 
+def _expected(term: Callable[[Ranked], np.ndarray]) -> Walk:
+    """The walk of a kernel whose terms are a function of what is to be expected at each rank."""
+    return Walk(lambda ranked, metric, hits: {"term": term(ranked)}, True)
+
+
+_HITS = _expected(lambda ranked: ranked.chance)
 WALKS = {
-    **dict.fromkeys(("count_hits", "count_hits_of_labels", "count_hits_for"), Walk(_hits, True)),
+    **dict.fromkeys(("count_hits", "count_hits_of_labels", "count_hits_for"), _HITS),
     "sum_precisions": Walk(_precisions, True),
-    "first_hit": Walk(_reciprocal, True),
-    "any_hit": Walk(_first, True),
+    "first_hit": _expected(lambda ranked: ranked.first / ranked.rank),
+    "any_hit": _expected(lambda ranked: ranked.first),
     "dcg": Walk(_discounted, True),
     "rank_biased": Walk(_rank_biased, True),
     "square_hits": Walk(_squares),
@@ -216,10 +203,10 @@ WALKS = {
     "cascade": Walk(_cascade),
     "blended_ratios": Walk(_blended),
     "bpref": Walk(_bpref),
-    "novelty_discounted": Walk(_novelty_discounted),
-    "novelty_cascade": Walk(_novelty_cascade),
+    "novelty_discounted": Walk(partial(_novelty, "discount")),
+    "novelty_cascade": Walk(partial(_novelty, "rank")),
     "count_subtopics": Walk(_subtopics),
-    "count_misses": Walk(_misses, True),
+    "count_misses": _expected(lambda ranked: 1.0 - ranked.chance),
     "pairs_in_order": Walk(_pairs, True),
     "weighted_pairs": Walk(_weighted_pairs, True),
 }

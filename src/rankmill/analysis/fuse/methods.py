@@ -296,15 +296,11 @@ def _weights(weights: Sequence[float] | None, runs: int) -> np.ndarray:
     if len(found) != runs:
         raise UsageError(f"found {len(found)} weights for {runs} runs; expected one for each run")
     for one in found:
-        if not _is_weight(one):
+        if not _is_real(one) or not 0 <= one < math.inf:
             raise UsageError(f"a weight is {one!r}; expected numbers of 0 or more")
     if not any(found):
         raise UsageError("all weights are 0; expected a positive one")
     return np.array(found, np.float64)
-
-
-def _is_weight(number: Any) -> bool:
-    return _is_real(number) and 0 <= number < math.inf
 
 
 def _is_real(number: Any) -> bool:

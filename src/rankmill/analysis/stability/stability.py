@@ -15,6 +15,7 @@ from rankmill.analysis.stability.stability_view import Design, Stability
 from rankmill.analysis.statistics.agreement import Correlation, correlation, order_of, ranks_of
 from rankmill.analysis.statistics.sample_size import Needed, queries_needed
 from rankmill.columns.ids import take_ids, to_ids
+from rankmill.columns.ragged_lists import one_chunk
 from rankmill.engine.evaluate import evaluate_runs
 from rankmill.engine.progress import Progress
 from rankmill.engine.results_view import joint_notes, side_notes
@@ -268,8 +269,7 @@ class _Systems(NamedTuple):
 
     def ids(self) -> Ids:
         """Return the ids of the queries that count for all."""
-        queries = self.aligned.queries
-        ids = to_ids(getattr(queries, "combine_chunks", lambda: queries)(), "the query ids")
+        ids = to_ids(one_chunk(self.aligned.queries), "the query ids")
         return ids if self.common is None else take_ids(ids, np.flatnonzero(self.common))
 
     def column(self, name: str, text: str) -> np.ndarray:

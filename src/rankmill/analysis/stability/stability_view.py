@@ -16,7 +16,7 @@ from rankmill.analysis.statistics.agreement import Correlation
 from rankmill.analysis.statistics.sample_size import Needed
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
-from rankmill.results.plain import plain, read_fields
+from rankmill.results.plain import plain, plain_fields, read_fields
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
@@ -126,19 +126,10 @@ class Stability(Answer):
         """Return all attributes as dicts, lists, strings and numbers; a cutoff is a string."""
         return {
             **stamp(),
-            "systems": self.systems,
-            "queries": self.queries,
-            "differing": self.differing,
-            "left_out": self.left_out,
-            "unpredicted": self.unpredicted,
-            "settings": vars(self.design) | {"cutoffs": list(self.cutoffs)},
+            **plain_fields(self, "systems queries differing left_out unpredicted"),
+            "settings": plain(self.design),
             "metrics": {metric: self._of_metric(metric) for metric in self.metrics},
-            "between_metrics": plain(self.between_metrics),
-            "semantics": self.semantics.to_dict(),
-            "scope": self.scope.to_dict(),
-            "notes": self.notes,
-            "inputs": self.inputs,
-            "seconds": self.seconds,
+            **plain_fields(self, "between_metrics semantics scope notes inputs seconds"),
         }
 
     def _of_metric(self, metric: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from rankmill.columns.buffers import table_of
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import is_url, join, local_path
 from rankmill.io.whole_files import check_target
+from rankmill.nightly.rules.earlier_values import SliceValue
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.nightly.runs.fingerprint import Fingerprint, fingerprint
 from rankmill.nightly.runs.runs import (
@@ -33,6 +34,7 @@ from rankmill.semantics.choices import Choices
 
 Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
+_Row: TypeAlias = tuple[str | None, SliceValue]
 
 _TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", "UTC")
 _INPUT = {"source": _TEXT, "paths": pa.list_(_TEXT), "bytes": _COUNT, "rows": _COUNT}
@@ -65,19 +67,6 @@ SCHEMA = pa.schema(
     }
 )
 """The columns of a run's file: a row for each metric and system, then those of slices."""
-
-
-class _Row(NamedTuple):
-    """A value: of which system, slice and metric."""
-
-    system: str | None
-    by: str | None
-    slice: str | None
-    metric: str
-    value: float | None
-    standard_error: float | None
-    queries: int | None
-    effective_queries: float | None = None
 
 
 class _Facts(NamedTuple):
@@ -155,7 +144,7 @@ def run_table(
         json.dumps(facts.scope),
         facts.gain_function,
     )
-    definitions = {row.metric: definition_of(row.metric) for row in rows}
+    definitions = {row.metric: definition_of(row.metric) for _, row in rows}
     # What the data do not decide is no success, even where it may pass.
     verdict = found.word if isinstance(found, Verdict) else None
     outcomes = None
@@ -163,14 +152,21 @@ def run_table(
         outcomes = json.dumps([one.to_dict() for one in found.outcomes])
     shared = {"outcomes": outcomes, **of_labels}
     cells = [
-        {**shared, **of_system[row.system], **row._asdict(), "definition": definitions[row.metric]}
-        for row in rows
+        shared
+        | of_system[system]
+        | row._asdict()
+        | {"system": system, "definition": definitions[row.metric]}
+        for system, row in rows
     ]
     metrics = {
-        (row.system, row.metric): RecordedMetric(
-            *row[4:7], definitions[row.metric], row.effective_queries
+        (system, row.metric): RecordedMetric(
+            row.value,
+            row.standard_error,
+            row.queries,
+            definitions[row.metric],
+            row.effective_queries,
         )
-        for row in rows
+        for system, row in rows
         if row.by is None
     }
     audits = {name: dict(facts.audits.get(name, {})) for name in facts.predictions}
@@ -253,9 +249,10 @@ def _by_system(found: Result | Mapping[str, Result]) -> Mapping[str | None, Resu
 
 
 def _rows(found: Found) -> Iterator[_Row]:
+    """Yield each value with its system."""
     if isinstance(found, Verdict):
         yield from _rows(found.result)
-        yield from (_Row(None, *one) for one in found.slices)
+        yield from ((None, one) for one in found.slices)
     elif isinstance(found, Comparison):
         for metric, values in found.values.items():
             yield from _estimates(None, None, metric, values, found.queries)
@@ -265,7 +262,7 @@ def _rows(found: Found) -> Iterator[_Row]:
             for metric, value in one.metrics.items():
                 error = one.standard_errors.get(metric)
                 of = one.averaged(metric), one.effective_queries
-                yield _Row(name, None, None, metric, value, error, *of)
+                yield name, SliceValue(None, None, metric, value, error, *of)
 
 
 def _slices(found: Comparison) -> Iterator[_Row]:
@@ -283,4 +280,4 @@ def _estimates(
     queries: int,
 ) -> Iterator[_Row]:
     for name, one in values.items():
-        yield _Row(name, by, value, metric, one.value, one.standard_error, queries)
+        yield name, SliceValue(by, value, metric, one.value, one.standard_error, queries)

@@ -105,11 +105,7 @@ def changes(subject: Subject) -> Section | None:
     """Return how each metric changed against the baseline; None without one."""
     if subject.comparison is None or subject.baseline is None:
         return None
-    found = [
-        (metric, system, subject.difference(metric, system))
-        for metric in subject.metrics
-        for system in subject.systems
-    ]
+    found = subject.changes
     rows = [
         (name(metric), *([name(system)] if len(subject.systems) > 1 else []), one)
         for metric, system, one in found
@@ -240,12 +236,16 @@ def levels(subject: Subject) -> Iterator[Section]:
         if subject.main not in systems or len(of_way) < 2:
             continue
         every = [(one.queries, one.values[metric][system]) for one in of_way for system in systems]
-        large = [e for queries, of in every if queries >= SMALL * subject.queries for e in of[2:]]
-        scale = scale_of([*(of.value for _, of in every), *large])
+        large = [e for queries, one in every if queries >= SMALL * subject.queries for e in one[2:]]
+        scale = scale_of([*(one.value for _, one in every), *large])
         rows = []
         for one in of_way:
-            dots = [_level(one.values[metric][n], class_of(subject, n)) for n in systems[::-1]]
-            value = number(one.values[metric][subject.main].value)
+            of = one.values[metric]
+            dots = [
+                Dot(of[n].value, of[n].low, of[n].high, class_of(subject, n))
+                for n in reversed(systems)
+            ]
+            value = number(of[subject.main].value)
             rows.append(
                 [words.slice_value(one), count(one.queries), charts.track(dots, scale), value]
             )
@@ -256,7 +256,7 @@ def levels(subject: Subject) -> Iterator[Section]:
             say("By {}", words.way_words(by)).plain,
             title,
             _LEADS.get(by[0], ""),
-            [*_legend_line(subject, systems), grid],
+            [*([legend(subject, systems)] if len(systems) > 1 else []), grid],
             "half",
         )
 
@@ -268,14 +268,6 @@ _LEADS = {
         "in the class of its median label."
     ),
 }
-
-
-def _legend_line(subject: Subject, systems: Sequence[str]) -> list[object]:
-    return [legend(subject, systems)] if len(systems) > 1 else []
-
-
-def _level(one: Estimate, cls: str) -> Dot:
-    return Dot(one.value, one.low, one.high, cls)
 
 
 # ------------------------------------------------------------------ history

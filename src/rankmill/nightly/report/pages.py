@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,12 @@ from rankmill.metrics.registry import sides_of
 from rankmill.nightly.report import metric_sections, query_sections, words
 from rankmill.nightly.report.rule_sections import (
     SUSPECT,
+    TONES,
     audit_title,
     audited,
     findings,
     ruled_slices,
+    tones_of,
 )
 from rankmill.nightly.report.section import (
     FactList,
@@ -40,8 +42,8 @@ from rankmill.nightly.report.section import (
     name,
     say,
 )
-from rankmill.nightly.report.subject import Run, Subject, subject_of
-from rankmill.nightly.rules.breaches import broken_words
+from rankmill.nightly.report.subject import Subject, subject_of
+from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.results.provenance import beside, described, semantics_text
 from rankmill.results.slices import slice_parts
 from rankmill.semantics.choices import DEFAULT
@@ -64,7 +66,7 @@ def page(
     *,
     details: Details | None = None,
     lists: Sequence[Listed] = (),
-    history: Mapping[Any, Sequence[Run]] | None = None,
+    history: Trends | None = None,
     command: str | None = None,
 ) -> str:
     """Return a page about a result, a comparison or a verdict: one HTML file without scripts.
@@ -195,10 +197,9 @@ def _rendered(
     environment = templates_in(TEMPLATES, finalize=_inert)
     environment.tests["part"] = lambda part, kind: kind_of(part) == kind
     style = sheet()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return environment.get_template("page.html").render(
         style=Html(style),
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
+        policy=f"default-src 'none'; style-src {hashed(style)}; base-uri 'none'; "
         "form-action 'none'",
         headline=headline,
         tone=tone,
@@ -206,6 +207,11 @@ def _rendered(
         points=points,
         sections=sections,
     )
+
+
+def hashed(text: str) -> str:
+    """Return a style or a script as the policy of a page names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def sheet(path: Path = TEMPLATES / "page.css") -> str:
@@ -245,7 +251,7 @@ def _headline(subject: Subject) -> Html:
         metric = subject.metrics[0]
         return words.value_words(metric, subject.values[metric][subject.main])
     if verdict is None:
-        return words.changes_words(_changes(subject))
+        return words.changes_words(subject.changes)
     if verdict.failed:
         return name(broken_words(verdict, subject.history)[0], 300)
     total = len({one.rule for one in verdict.outcomes})
@@ -276,20 +282,12 @@ def _points(subject: Subject) -> Iterator[tuple[str, Html | str]]:
             yield "warn", audit_title(found)
 
 
-def _changes(subject: Subject) -> list[Any]:
-    return [
-        (metric, system, subject.difference(metric, system))
-        for metric in subject.metrics
-        for system in subject.systems
-    ]
-
-
 def _tone(subject: Subject) -> str:
     verdict = subject.verdict
     if verdict is not None:
         undecided = any(one.word == "not enough data" for one in verdict.outcomes)
         return "bad" if verdict.failed else "warn" if undecided else "good"
-    tones = {metric_sections.tone_of(one) for _, _, one in _changes(subject)}
+    tones = {metric_sections.tone_of(one) for _, _, one in subject.changes}
     if subject.comparison is None or tones <= {"even"}:
         return "even"
     return "warn" if {"good", "bad"} <= tones else "bad" if "bad" in tones else "good"
@@ -298,15 +296,11 @@ def _tone(subject: Subject) -> str:
 def _eyebrow(subject: Subject) -> Html:
     queries = subject.counted
     if subject.baseline is None:
-        source = _source(subject, subject.main)
+        inputs = {} if subject.result is None else subject.result.inputs
+        source = inputs.get("predictions", {}).get("source", "")
         return say("{} · {}", name(source), queries) if source else say("{}", queries)
     systems = [name(one) for one in subject.systems]
     return say("{} against {} · {}", listed(systems), name(subject.baseline), queries)
-
-
-def _source(subject: Subject, system: str) -> str:
-    result = subject.results.get(system)
-    return "" if result is None else str(result.inputs.get("predictions", {}).get("source", ""))
 
 
 def _rules(subject: Subject) -> Section | None:
@@ -314,17 +308,17 @@ def _rules(subject: Subject) -> Section | None:
     verdict = subject.verdict
     if verdict is None or not verdict.outcomes:
         return None
-    failed = {id(one) for one in verdict.failed}
-    order = sorted(verdict.outcomes, key=lambda one: (id(one) not in failed, one.word == "held"))
+    tones = tones_of(verdict)
+    order = sorted(verdict.outcomes, key=lambda one: TONES.index(tones[id(one)]))
     shown: dict[tuple[str, bool], int] = {}
     rows = []
     for one in order:
+        tone = tones[id(one)]
         kept = one.word == "held"
         key = one.rule, kept
         shown[key] = shown.get(key, 0) + 1
         if kept and shown[key] > 1:
             continue  # of slices that held, one stands for all
-        tone = "bad" if id(one) in failed else "even" if kept else "warn"
         rows.append(Finding(one.word, tone, name(one.rule, 60), "", name(one.reason, 300)))
     lead = ""
     if verdict.baseline:

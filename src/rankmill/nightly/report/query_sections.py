@@ -7,7 +7,7 @@ from typing import Any
 
 from rankmill.analysis.compare.differences.differences import Moved
 from rankmill.analysis.compare.differences.intervals import interval_of
-from rankmill.analysis.compare.view.details import CutoffPoint, Details, Histogram
+from rankmill.analysis.compare.view.details import Details, Histogram
 from rankmill.analysis.explain.side_by_side import Listed, side_by_side
 from rankmill.errors import InputError, UsageError
 from rankmill.io.inert_text import brief
@@ -54,7 +54,10 @@ def _cutoffs(subject: Subject) -> Iterator[Figure]:
         if subject.main not in systems or len(of[subject.main]) < 2:
             continue
         labels = [str(one.cutoff) for one in of[subject.main]]
-        halves = [[_half(metric, point, subject.queries) for point in of[one]] for one in systems]
+        halves = [
+            [interval_of(metric, *point[1:], subject.queries).half for point in of[one]]
+            for one in systems
+        ]
         values = [[point.value for point in of[one]] for one in systems]
         series = [
             Series(class_of(subject, one), values[i], around(values[i], halves[i]))
@@ -75,11 +78,6 @@ def _cutoffs(subject: Subject) -> Iterator[Figure]:
             legend(subject, systems),
             "by cutoff, with 95% intervals",
         )
-
-
-def _half(metric: str, point: CutoffPoint, queries: int) -> float | None:
-    """Return half the width of the 95% interval of a point."""
-    return interval_of(metric, point.value, point.standard_error, queries).half
 
 
 def _distributions(subject: Subject) -> Iterator[Figure]:
@@ -142,9 +140,9 @@ def _hits(subject: Subject) -> Iterator[Figure]:
 def _bins(subject: Subject) -> Iterator[Figure]:
     of = subject.details.bins
     systems = [one for one in _systems(subject, of) if of[one]]
-    if subject.main not in systems:
+    bins = of.get(subject.main)
+    if not bins:
         return
-    bins = of[subject.main]
     low = min(one.low for n in systems for one in of[n])
     high = max(one.high for n in systems for one in of[n])
     probable = low >= 0 and high <= 1
@@ -179,11 +177,9 @@ def _bins(subject: Subject) -> Iterator[Figure]:
 
 def _thresholds(subject: Subject) -> Iterator[Figure]:
     """Yield how precise the most confident predictions are: all of those from each bin on."""
-    of = subject.details.bins
-    systems = [one for one in _systems(subject, of) if of[one]]
-    if subject.main not in systems:
+    bins = subject.details.bins.get(subject.main, [])[::-1]
+    if not bins:
         return
-    bins = of[subject.main][::-1]
     predictions = list(accumulate(one.predictions for one in bins))
     correct = list(accumulate(one.correct for one in bins))
     precisions = [a / b for a, b in zip(correct, predictions, strict=True)]

@@ -18,6 +18,8 @@ from rankmill.nightly.report.section import (
 )
 from rankmill.nightly.report.subject import Subject
 from rankmill.nightly.rules.breaches import night_before, trend_of
+from rankmill.nightly.rules.rules import HELD
+from rankmill.nightly.rules.verdict import Verdict
 from rankmill.results import audit
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
@@ -29,6 +31,8 @@ SUSPECT = "look"
 MOST_SLICES = 24
 # So many slices that broke a rule are named in a title.
 NAMED = 3
+TONES = ("bad", "warn", "even")
+"""The tones of outcomes, the worst first."""
 
 
 def findings(counts: Mapping[str, int], semantics: Choices, scope: Scope) -> list[Finding]:
@@ -90,20 +94,24 @@ def _of_systems(compared: Comparison) -> Iterator[Grid]:
         yield Grid(["audit", *map(name, compared.audit)], cells)
 
 
+def tones_of(verdict: Verdict) -> dict[int, str]:
+    """Return the tone of each outcome, by its `id`."""
+    failed = {id(one) for one in verdict.failed}
+    return {
+        id(one): "bad" if id(one) in failed else "even" if one.word == HELD else "warn"
+        for one in verdict.outcomes
+    }
+
+
 def ruled_slices(subject: Subject) -> Iterator[Section]:
     """Yield each rule for slices, with the trend of every slice from the history."""
     verdict = subject.verdict
     if verdict is None:
         return
-    failed = {id(one) for one in verdict.failed}
+    tones = tones_of(verdict)
     for rule in dict.fromkeys(one.rule for one in verdict.outcomes if one.slice):
         of_rule = [one for one in verdict.outcomes if one.rule == rule]
-        tones = {
-            id(one): "bad" if id(one) in failed else "even" if one.word == "held" else "warn"
-            for one in of_rule
-        }
-        order = ("bad", "warn", "even")
-        shown = sorted(of_rule, key=lambda one: order.index(tones[id(one)]))[:MOST_SLICES]
+        shown = sorted(of_rule, key=lambda one: TONES.index(tones[id(one)]))[:MOST_SLICES]
         trends = [_trend(subject, one) for one in shown]
         nights = max(map(len, trends))
         dots = [_dot(one, tones[id(one)]) for one in shown]

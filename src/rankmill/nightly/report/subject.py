@@ -1,8 +1,9 @@
 """What a page is about, told apart: a result, a comparison or a verdict."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import product
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,12 +13,10 @@ from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details, Histogram, histograms_of
 from rankmill.analysis.explain.side_by_side import Listed
 from rankmill.errors import UsageError, plural
+from rankmill.nightly.rules.breaches import Trends
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
-
-Run: TypeAlias = tuple[Any, float | None, float | None, str]
-"""A run of a history: its time, value, standard error, and the word of its verdict, or ""."""
 
 ONLY = "the predictions"
 """What the system of a page about one result is called."""
@@ -42,7 +41,7 @@ class Subject:
     details : Details
         Without them, what the subject itself has.
     lists : sequence of Listed
-    history : mapping of str, or of metric and slice, to sequence of Run
+    history : mapping of str, or of metric and slice, to sequence of Night
     command : str or None
     """
 
@@ -54,7 +53,7 @@ class Subject:
     results: dict[str, Result]
     details: Details
     lists: Sequence[Listed]
-    history: Mapping[Any, Sequence[Run]]
+    history: Trends
     command: str | None
 
     @property
@@ -112,6 +111,12 @@ class Subject:
         one: Any = self.comparison or self.result
         return one.semantics, one.scope
 
+    @property
+    def changes(self) -> list[tuple[str, str, Difference | None]]:
+        """Each metric and system with its difference from the baseline."""
+        pairs = product(self.metrics, self.systems)
+        return [(metric, system, self.difference(metric, system)) for metric, system in pairs]
+
     def difference(self, metric: str, system: str) -> Difference | None:
         """Return the difference of a system from the baseline, None if there is none."""
         found = None if self.comparison is None else self.comparison.differences.get(metric, {})
@@ -122,7 +127,7 @@ def subject_of(
     found: Any,
     details: Details | None = None,
     lists: Sequence[Listed] = (),
-    history: Mapping[Any, Sequence[Run]] | None = None,
+    history: Trends | None = None,
     command: str | None = None,
 ) -> Subject:
     """Return what a page about a Result, a Comparison or a Verdict is about.

@@ -16,7 +16,7 @@ from rankmill.analysis.compare.differences.differences import (
 from rankmill.analysis.compare.queries.page_metrics import Bin
 from rankmill.analysis.compare.view.details import CutoffPoint, Histogram
 from rankmill.nightly.report.section import Html, listed, name, say
-from rankmill.nightly.report.subject import Run
+from rankmill.nightly.rules.breaches import Night
 from rankmill.results.slices import UNKNOWN
 from rankmill.show.scales import half_width, number, percent, signed
 
@@ -270,7 +270,7 @@ def thresholds_words(shares: Sequence[float], precisions: Sequence[float]) -> Ht
     )
 
 
-def trend_words(metric: str, runs: Sequence[Run]) -> Html:
+def trend_words(metric: str, runs: Sequence[Night]) -> Html:
     """Say where the last run stands among those before it."""
     values = [value for _, value, _, _ in runs if value is not None]
     if len(values) < 2 or runs[-1][1] is None:

@@ -30,7 +30,8 @@ def broken_words(found: Any, trends: Trends) -> list[str]:
 
     def order(one: Any) -> tuple[bool, bool, int, float]:
         where = one.rule in partly
-        return one.word != found.word, not where, rules.index(one.rule), -_beyond(one)
+        beyond = math.inf if one.measured is None else abs(one.measured - one.limit)
+        return one.word != found.word, not where, rules.index(one.rule), -beyond
 
     return [_words(one, found, trends) for one in sorted(found.failed, key=order)]
 
@@ -73,10 +74,6 @@ def trend_of(one: Any, found: Any, trends: Trends) -> Sequence[Night]:
     """Return the runs of what an outcome is about, this one last; none without a history."""
     metric = parse_rule(one.rule).name(found.result.scope.rel)
     return trends.get((metric, one.slice) if one.slice else metric, ())
-
-
-def _beyond(one: Any) -> float:
-    return math.inf if one.measured is None else abs(one.measured - one.limit)
 
 
 def _words(one: Any, found: Any, trends: Trends) -> str:

@@ -152,10 +152,10 @@ def _floats(table: pa.Table, names: list[str], source: str) -> dict[str, Any]:
 
 
 class SliceValue(NamedTuple):
-    """A metric of a system in a slice, as a row of the history has it."""
+    """A metric of a system, as a row of the history has it; `by` is None for all queries."""
 
-    by: str
-    slice: str
+    by: str | None
+    slice: str | None
     metric: str
     value: float | None
     standard_error: float | None

@@ -8,7 +8,7 @@ from rankmill.errors import UsageError, plural
 from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
-from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, shown_outcomes, slices_held
+from rankmill.nightly.rules.verdict import Verdict, shown_outcomes, slices_held
 from rankmill.package import install
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
@@ -86,7 +86,8 @@ def junit(found: Verdict) -> str:
     # The usual schema (junit-10.xsd of Jenkins) takes three decimals at most.
     seconds = round(found.seconds / len(found.outcomes), 3)
     for one in found.outcomes:
-        case = TestCase(visible(_name(one)), "rankmill.gate", seconds)
+        name = f"{one.rule} ({one.slice})" if one.slice else one.rule
+        case = TestCase(visible(name), "rankmill.gate", seconds)
         case.system_out = visible(one.reason)
         if one in found.failed:
             case.result = [Failure(visible(one.reason), one.word)]
@@ -116,10 +117,6 @@ def _xml(suite: Any) -> str:
     xml.add_testsuite(suite)
     text: bytes = xml.tostring()  # type: ignore[no-untyped-call]
     return text.decode()
-
-
-def _name(one: RuleOutcome) -> str:
-    return f"{one.rule} ({one.slice})" if one.slice else one.rule
 
 
 def check_junit() -> None:

@@ -29,6 +29,8 @@ VOLUMES = {
     "prediction_rows": "rows of the predictions",
 }
 AGES = ("labels_age", "predictions_age")
+# Counts that are a share of another one.
+SHARES = {*FIELDS, "queries"} - {"queries_labelled", "labels", "predictions"}
 SECONDS = {"min": 60, "h": 3600, "d": 86400}
 EVERY = "*"
 # The confidence of rules for slices that name none: by chance alone, one of many is far off.
@@ -294,7 +296,7 @@ def _check(rule: Rule, unit: str) -> None:
         wrong = "an age has a unit, min, h or d, and nothing else has"
     elif rule.measure == "value" and rule.relative and metric:
         wrong = "the value of a metric is not a share of anything: write a number, or drop <= 1%"
-    elif rule.measure == "value" and rule.relative and rule.subject not in _shares():
+    elif rule.measure == "value" and rule.relative and rule.subject not in SHARES:
         wrong = f"{rule.subject} is not a share of anything: write a number, or change <= 10%"
     elif (rule.slices or rule.confidence is not None) and not metric:
         wrong = "slices and a confidence are for metrics"
@@ -327,7 +329,3 @@ def _wrong_limit(rule: Rule) -> str:
         why = f"{rule.subject} is {range_text(*range_of(rule.metric))}, and a drop {reach}"
         hint = f"; did you mean {rule.limit:g}%?" if kept and not rule.relative else ""
     return f"nothing {'breaks' if kept else 'keeps'} it, as {why}{hint}"
-
-
-def _shares() -> set[str]:
-    return {*FIELDS, "queries"} - {"queries_labelled", "labels", "predictions"}

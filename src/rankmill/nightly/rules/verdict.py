@@ -21,7 +21,7 @@ from rankmill.nightly.rules.rules import (
 )
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
-from rankmill.results.plain import plain
+from rankmill.results.plain import plain_fields
 from rankmill.results.provenance import described, rules_of
 from rankmill.results.result import Result
 from rankmill.results.slices import UNKNOWN
@@ -157,15 +157,8 @@ class Verdict(Answer):
         """Return all as dicts, lists, strings and numbers."""
         return {
             **stamp(),
-            "word": self.word,
-            "exit_code": self.exit_code,
-            "undecided": self.undecided,
-            "outcomes": plain(self.outcomes),
-            "baseline": self.baseline,
-            "result": self.result.to_dict(),
-            "comparison": plain(self.comparison),
-            "notes": self.notes,
-            "seconds": self.seconds,
+            **plain_fields(self, "word exit_code undecided outcomes baseline result comparison"),
+            **plain_fields(self, "notes seconds"),
         }
 
     def _picture(self) -> Picture:

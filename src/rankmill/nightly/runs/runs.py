@@ -31,24 +31,14 @@ SUMMARY = b"rankmill run"
 CLOCK = 256
 """How many parts of a second the clock in the name of a run counts."""
 _NAME = re.compile(r"(\d{8}T\d{12})Z-([0-9a-f]{10})[0-9a-f]{6}")
-_SEALED: tuple[str, ...] = ("run", "time", "system", "by", "slice", "metric", "value")
-
+_SEALED = (
+    *("run", "time", "system", "by", "slice", "metric", "value", "standard_error"),
+    *("effective_queries", "verdict", "version", "definition", "semantics", "scope"),
+    "gain_function",
+)
 # Which inputs there were, and the column of the groups of items.
 KEYS = "beside", "item_group"
-
-
-_SEALED += ("standard_error", "effective_queries")
-
-
-_SEALED += ("verdict", "version", "definition", "semantics", "scope", "gain_function")
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-_MICROSECOND = timedelta(microseconds=1)
-
-
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 # In a footer, this byte and a length stand between a key and its text.
 _TEXT = b"\x18"
 
@@ -135,13 +125,8 @@ class Run:
         if found is not None:
             return found
         asked = canonical(metric)
-        same = (m for key, m in self.metrics.items() if key[0] == system and is_named(key, asked))
-        return next(same, None)
-
-
-def is_named(key: tuple[str | None, str], spelled: str) -> bool:
-    """Tell whether a metric of a run has a name, which `canonical` spells."""
-    return canonical(key[1]) == spelled
+        of_system = ((name, one) for (of, name), one in self.metrics.items() if of == system)
+        return next((one for name, one in of_system if canonical(name) == asked), None)
 
 
 def new_name(time: datetime) -> str:

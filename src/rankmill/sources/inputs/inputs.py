@@ -50,12 +50,13 @@ class Input:
         read = {*self.columns.names(), *self.columns.facts, *(key.parts if key else ())}
         unread = [name for name in schema.names if name not in read]
         doubts = [] if self.source.doubts is None else self.source.doubts.all()
+        wide = self.columns.wide
         return {
             "source": self.source.name,
             **({"format": self.source.format} if self.source.format else {}),
             "files": len(self.source.schemas),
             "rows": rows if self.source.rows is None else self.source.rows,
-            "shape": self._shape(),
+            "shape": "ragged" if self.source.positional else "wide" if wide else "long",
             "columns": self.columns.mapping(),
             **({"unread": unread} if unread else {}),
             **({"doubts": [one.to_dict() for one in doubts]} if doubts else {}),
@@ -64,11 +65,6 @@ class Input:
     def doubtful(self) -> dict[str, int]:
         """What the audit counts of the rows of text read so far; empty for other inputs."""
         return {} if self.source.doubts is None else self.source.doubts.counts()
-
-    def _shape(self) -> str:
-        if self.source.positional:
-            return "ragged"
-        return "wide" if self.columns.wide else "long"
 
     def id_types(self, role: str) -> set[Any]:
         """The Arrow types of the ids in a column, over all files; for lists, of their items."""

@@ -1,6 +1,5 @@
 """Reading the features of items: a row an item, with its vector as a list or in several columns."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -168,7 +167,8 @@ def _read(batch: Batch, columns: Columns) -> _Part:
         there, vectors = _of_lists(batch, columns.facts[0], known)
     else:
         there = known
-        vectors = np.column_stack([*_of_columns(batch, columns.facts)])[known]
+        each = [_floats(plain(batch.data.column(n), n), batch, n) for n in columns.facts]
+        vectors = np.column_stack(each)[known]
     rows = np.flatnonzero(there)
     bad = ~np.isfinite(vectors)
     if bad.any():
@@ -197,11 +197,6 @@ def _of_lists(batch: Batch, name: str, known: np.ndarray) -> tuple[np.ndarray, n
     if not there.all():
         numbers = numbers[np.repeat(there, lengths)]
     return there, numbers.reshape(len(rows), size)
-
-
-def _of_columns(batch: Batch, names: tuple[str, ...]) -> Iterator[np.ndarray]:
-    for name in names:
-        yield _floats(plain(batch.data.column(name), name), batch, name)
 
 
 def _floats(numbers: Any, batch: Batch, name: str) -> np.ndarray:

@@ -42,11 +42,6 @@ class IpcPart:
     blocks: Blocks | None
     memory: int
 
-    @property
-    def schema(self) -> Any:
-        """The schema with the columns of the folders."""
-        return whole_schema(self.stored, self.folders)
-
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     """Open Arrow IPC files and streams; only metadata are read at this point.
@@ -65,7 +60,7 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     known = [None if part.blocks is None else sum(part.blocks.rows) for part in parts]
     return Source(
         name=name,
-        schemas={part.file.name: part.schema for part in parts},
+        schemas={part.file.name: whole_schema(part.stored, part.folders) for part in parts},
         rows=None if None in known else sum(filter(None, known)),
         sizes=unknown_sizes,
         pieces=lambda columns: [piece for part in parts for piece in _pieces(part, columns)],

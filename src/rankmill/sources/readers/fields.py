@@ -62,11 +62,6 @@ class FieldColumn(NamedTuple):
     cell: str = ""
     guarded: bool = False
 
-    @property
-    def whole_type(self) -> Any:
-        """The type of a cell."""
-        return pa.large_list(self.type) if self.cell else self.type
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -97,7 +92,8 @@ class Layout:
     @property
     def schema(self) -> Any:
         """The Arrow types of the columns."""
-        return pa.schema({name: column.whole_type for name, column in self.columns.items()})
+        each = self.columns.items()
+        return pa.schema([(name, pa.large_list(c.type) if c.cell else c.type) for name, c in each])
 
     def typed(self, types: Mapping[str, Any]) -> "Layout":
         """The same layout with other types of values."""
@@ -175,21 +171,17 @@ def _parse(
     columns: list[str],
     doubts: Doubts,
 ) -> Batch:
-    places = {field: i for i, field in enumerate(dict.fromkeys(_field(layout, names)))}
-    rows = scan(block, layout, list(places))
+    read = [(name, layout.columns[name]) for name in names]
+    fields = [*dict.fromkeys(one.field for _, one in read)]
+    rows = scan(block, layout, fields)
     count = rows.starts.shape[1]
     doubts.read(block.file, block.first_line, count, rows.comments)
     doubt_returns(block, layout.delimiter, doubts)
-    read = [(name, layout.columns[name]) for name in names]
-    arrays = [column_of(rows, places[one.field], name, one, doubts) for name, one in read]
+    arrays = [column_of(rows, fields.index(one.field), name, one, doubts) for name, one in read]
     if not arrays:  # the folders give all columns
         names, arrays = [""], [pa.nulls(count)]
     data = pa.RecordBatch.from_arrays(arrays, names=names)
     return Batch(with_folders(data, folders, columns), rows.place)
-
-
-def _field(layout: Layout, names: list[str]) -> list[int]:
-    return [layout.columns[name].field for name in names]
 
 
 def scan(block: TextBlock, layout: Layout, fields: list[int]) -> TextRows:

@@ -31,11 +31,6 @@ class OrcPart:
     folders: dict[str, Any]
     memory: int
 
-    @property
-    def schema(self) -> Any:
-        """The schema with the columns of the folders."""
-        return whole_schema(self.stored, self.folders)
-
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     """Open ORC files; only their footers are read at this point.
@@ -54,7 +49,7 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     ]
     return Source(
         name=name,
-        schemas={part.file.name: part.schema for part in parts},
+        schemas={part.file.name: whole_schema(part.stored, part.folders) for part in parts},
         rows=sum(part.rows for part in parts),
         sizes=unknown_sizes,
         pieces=lambda columns: [one for part in parts for one in _pieces(part, columns, readers)],

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.ids import id_text, is_text_type, join_ids, take_ids
+from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
 from rankmill.sources.roles.column_names import Finder
@@ -85,7 +86,7 @@ def read_columns(source: Source, names: Sequence[str], workers: Workers) -> dict
 
     with closing(read_batches(read, source, list(names), workers)) as batches:
         whole = _joined(source, names, list(batches))
-    return {name: _flat(whole.column(name)) for name in names}
+    return {name: one_chunk(whole.column(name)) for name in names}
 
 
 def _encoded(data: Any) -> pa.Table:
@@ -152,7 +153,7 @@ def _one_a_query(name: str, queries: Ids, table: pa.Table, names: list[str]) -> 
     groups, first = np.empty((2, len(queries.keys)), np.int64)
     count = group_rows(queries, SEED, groups, first)
     if count == len(queries.keys):
-        return QueryFacts(queries, {one: _flat(table.column(one)) for one in names})
+        return QueryFacts(queries, {one: one_chunk(table.column(one)) for one in names})
     first = first[:count]
     for one in names:
         codes = _codes(table.column(one))
@@ -165,17 +166,14 @@ def _one_a_query(name: str, queries: Ids, table: pa.Table, names: list[str]) -> 
                 f"{one!r}; expected the same value in all rows of a query: fix its rows"
             )
     taken = table.take(pa.array(first))
-    return QueryFacts(take_ids(queries, first), {one: _flat(taken.column(one)) for one in names})
+    return QueryFacts(
+        take_ids(queries, first), {one: one_chunk(taken.column(one)) for one in names}
+    )
 
 
 def _codes(column: Any) -> np.ndarray:
     """Return numbers that are equal where values are equal; nulls are equal."""
-    encoded = _flat(column)
+    encoded = one_chunk(column)
     if not kinds.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode("encode")
     return np.asarray(encoded.indices.fill_null(-1).to_numpy())
-
-
-def _flat(column: Any) -> Any:
-    """Return a chunked array as one array."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

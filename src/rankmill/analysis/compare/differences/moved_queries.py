@@ -40,17 +40,11 @@ def lists_moved(found: MovedRows) -> dict[str, dict[str, list[Moved]]]:
     """Return metric -> system -> the queries that moved most."""
     lists: dict[str, dict[str, list[Moved]]] = {}
     for (metric, system), rows in found.items():
-        lists.setdefault(metric, {})[system] = _list(rows)
+        lists.setdefault(metric, {})[system] = [
+            Moved(_id(one["query"]), one["baseline"], one["value"], one["value"] - one["baseline"])
+            for one in rows.to_pylist()
+        ]
     return lists
-
-
-def _list(rows: pa.Table) -> list[Moved]:
-    return [
-        Moved(_id(query), before, after, after - before)
-        for query, before, after in zip(
-            rows["query"], rows["baseline"].to_pylist(), rows["value"].to_pylist(), strict=True
-        )
-    ]
 
 
 def _most(ids: Any, sizes: np.ndarray, count: int) -> list[int]:
@@ -67,6 +61,5 @@ def _most(ids: Any, sizes: np.ndarray, count: int) -> list[int]:
     return [int(one) for one in places[order.to_numpy()[:count]]]
 
 
-def _id(scalar: Any) -> int | str:
-    value = scalar.as_py()
+def _id(value: Any) -> int | str:
     return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value

@@ -195,8 +195,7 @@ def rows_in_both(
 
 
 def _ids(column: Any) -> Ids:
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return to_ids(column, "the query ids of a result")
+    return to_ids(one_chunk(column), "the query ids of a result")
 
 
 def _numbered(ids: Ids) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ from rankmill.analysis.compare.queries.alignment import Aligned
 from rankmill.analysis.compare.queries.join import Joined
 from rankmill.analysis.compare.queries.label_facts import clusters_at, read_covariate
 from rankmill.columns.ids import to_ids
+from rankmill.columns.ragged_lists import one_chunk
 from rankmill.engine.cuts import Cuts, read_classes
 from rankmill.engine.segments import NO_ROW, Classes, segments_of
 from rankmill.errors import UsageError
@@ -141,9 +142,5 @@ def _inputs(name: str, queries: Any) -> tuple[Input, LabelIndex]:
     """Return queries as labels of which there is no more than the ids."""
     source = open_source(pa.table({name: queries}), InputOptions("labels"), may_be_empty=True)
     nothing: Any = None  # whoever looks for ids needs no lists
-    index = LabelIndex(to_ids(_whole(queries), "the query ids of a result"), nothing)
+    index = LabelIndex(to_ids(one_chunk(queries), "the query ids of a result"), nothing)
     return Input(source, Columns(name, name, wide=True)), index
-
-
-def _whole(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -38,7 +38,7 @@ from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.engine.results_view import audit_table
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
-from rankmill.results.plain import plain, read_fields
+from rankmill.results.plain import plain_fields, read_fields
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
@@ -181,29 +181,11 @@ class Comparison(Answer):
         """
         return {
             **stamp(),
-            "baseline": self.baseline,
-            "systems": self.systems,
-            "queries": self.queries,
-            "effective_queries": self.effective_queries,
-            "clusters": self.clusters,
-            "differing": self.differing,
-            "left_out": self.left_out,
-            "lacking": plain(self.lacking),
-            "unpredicted": self.unpredicted,
-            "audit": self.audit,
-            "settings": plain(self.settings),
+            **plain_fields(self, "baseline systems queries effective_queries clusters differing"),
+            **plain_fields(self, "left_out lacking unpredicted audit settings"),
             "metrics": by_metric(self.values, self.differences),
-            "pairs": plain(self.pairs),
-            "slices": plain(self.slices),
-            "losses": plain(self.losses),
-            "pooled": self.pooled,
-            "alike": plain(self.alike),
-            "moved": plain(self.moved),
-            "semantics": self.semantics.to_dict(),
-            "scope": self.scope.to_dict(),
-            "notes": self.notes,
-            "inputs": self.inputs,
-            "seconds": self.seconds,
+            **plain_fields(self, "pairs slices losses pooled alike moved"),
+            **plain_fields(self, "semantics scope notes inputs seconds"),
         }
 
     @classmethod

@@ -18,7 +18,7 @@ from rankmill.analysis.compare.differences.differences import (
     Settings,
     Slice,
 )
-from rankmill.analysis.compare.differences.sums import Sums, SystemColumn
+from rankmill.analysis.compare.differences.sums import Sums
 from rankmill.analysis.compare.view.tables import slice_text
 from rankmill.analysis.statistics.paired_differences import Paired
 from rankmill.io.inert_text import brief
@@ -87,7 +87,10 @@ def columns_of(
     """Return the panels of each metric: of all queries, of their differences, of each cut."""
     ways = list(dict.fromkeys(one.by for one in slices))
     found = {} if sums is None else sums.columns
-    spreads = {metric: _differences_of(of) for metric, of in found.items()}
+    spreads = {
+        metric: {name: one.paired for name, one in of.items() if isinstance(one.paired, Paired)}
+        for metric, of in found.items()
+    }
     columns = []
     for metric, of in whole.differences.items():
         left_out, rows = _system_rows(of)
@@ -190,10 +193,6 @@ def _verdicts(differences: Iterable[Difference]) -> list[Key]:
 
 
 # ------------------------------------------------------------------ distributions
-
-
-def _differences_of(columns: Mapping[str, SystemColumn]) -> dict[str, Paired]:
-    return {name: one.paired for name, one in columns.items() if isinstance(one.paired, Paired)}
 
 
 def _spread(of: Mapping[str, Paired]) -> Panel:
