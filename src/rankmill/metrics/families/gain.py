@@ -14,9 +14,9 @@ from rankmill.metrics.base import (
     Divisor,
     Metric,
     MetricSpec,
-    counted,
 )
 from rankmill.metrics.families.browsing_models import FULL
+from rankmill.metrics.quantities import counted
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:

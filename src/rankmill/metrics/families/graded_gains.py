@@ -13,9 +13,9 @@ from rankmill.metrics.base import (
     Metric,
     MetricSpec,
     Parameter,
-    counted,
 )
 from rankmill.metrics.no_value import one_order
+from rankmill.metrics.quantities import counted
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import numpy as np
 
 from rankmill.metrics.base import REL, Divisor, Metric, MetricSpec
 from rankmill.metrics.no_value import one_order
+from rankmill.metrics.quantities import relevant_labels
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
@@ -20,14 +21,6 @@ def _of_judged(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
 
 def _cutoff(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.full(len(hits.label_counts), metric.limit)
-
-
-def relevant_labels(hits: Hits) -> np.ndarray:
-    """R, the number of relevant items: those of gain 1."""
-    if not len(hits.label_gains):
-        return hits.label_counts
-    before = np.append(0, np.cumsum(hits.label_gains > 0))
-    return np.asarray(np.diff(before[hits.label_offsets]))
 
 
 def _of_bpref(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:

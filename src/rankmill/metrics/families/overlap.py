@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankmill.metrics.base import Divisor, Metric, MetricSpec, Parameter, counted
+from rankmill.metrics.base import Divisor, Metric, MetricSpec, Parameter
 from rankmill.metrics.no_value import one_order
+from rankmill.metrics.quantities import counted
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
