@@ -116,13 +116,14 @@ class Divisor(NamedTuple):
 
     Attributes
     ----------
-    of : callable
-        The divisor of each query, from its hits.
+    of : str or callable
+        The divisor of each query: a quantity of `rankmill.metrics.quantities`, or what a function
+        makes of the hits.
     meaning : str
         What it is, for `explain`; braces stand for what is chosen in the fields of the metric.
     """
 
-    of: Callable[[Hits, Metric, Choices], np.ndarray]
+    of: str | Callable[[Hits, Metric, Choices], np.ndarray]
     meaning: str = "{}"
 
 

@@ -27,7 +27,8 @@ from rankmill.kernels.utilities import (
     FIRST,
     UP_TO_BEST,
 )
-from rankmill.metrics.base import NO_CUTOFF
+from rankmill.metrics.base import NO_CUTOFF, Metric
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -56,6 +57,15 @@ def counted(
     else:
         kernel_of(name)(hits, k, *arguments, out)
     return out
+
+
+def divided_by(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    """What a metric with a divisor divides by for each query; 0 where there is nothing for that."""
+    assert metric.spec.divisor is not None
+    of = metric.spec.divisor.of
+    if callable(of):
+        return of(hits, metric, semantics)
+    return counted(of, hits, metric.limit, *metric.arguments)
 
 
 def kernel_of(name: str | Callable[..., None]) -> Callable[..., None]:
@@ -196,6 +206,7 @@ def _ranks(hits: Hits) -> np.ndarray:
 QUANTITIES: dict[str, Quantity] = {
     # Of numbers of hits, labels and predictions.
     "count_labels": lambda count, hits, k: hits.label_counts,
+    "count_labels_within": lambda count, hits, k, *_: np.minimum(k, hits.label_counts),
     "count_predictions": lambda count, hits, k: np.minimum(k, hits.prediction_counts),
     # Whether there are k predictions; without a cutoff, which is beyond any list, whether one.
     "enough_predictions": lambda count, hits, k: (
@@ -219,13 +230,14 @@ QUANTITIES: dict[str, Quantity] = {
         np.minimum(k, hits.prediction_counts)
         - _how_many(hits, (hits.ranks <= k) & (hits.gains >= 0))
     ),
+    "count_relevant": lambda count, hits, k: relevant_labels(hits),
     "count_without_gain": lambda count, hits, k: _how_many(hits, hits.gains == 0),
     "bpref": lambda count, hits, k: count("sum_preferences", hits, k, relevant_labels(hits)),
     # The pairs whose larger gain stands first, less none or all of the others, over both.
     "judged_in_order": lambda count, hits, k: count("pairs_by_gain", hits, k, 0),
     "rank_correlation": lambda count, hits, k: count("pairs_by_gain", hits, k, 1),
     # Of gains.
-    "sum_label_gains": lambda count, hits, k: count(
+    "sum_label_gains": lambda count, hits, k, *_: count(
         "sum_weights", _best_list(hits), NO_CUTOFF, 0.0, _ones(hits)
     ),
     "capped_dcg": lambda count, hits, k, most: count("dcg", _capped(hits, most), k),

@@ -15,7 +15,7 @@ from rankmill.matching.hits import (
 from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.base import GAIN, REL, Metric
 from rankmill.metrics.no_value import settle_empty
-from rankmill.metrics.quantities import counted
+from rankmill.metrics.quantities import counted, divided_by
 from rankmill.semantics.choices import DEFAULT, Choices
 
 
@@ -70,8 +70,7 @@ class Matched:
 
     def divisors(self, metric: Metric) -> np.ndarray:
         """What the metric divides by per query, which is 0 where there is nothing to divide by."""
-        assert metric.spec.divisor is not None
-        return metric.spec.divisor.of(self.hits(metric), metric, self._semantics)
+        return divided_by(self.hits(metric), metric, self._semantics)
 
     def counts(self, metric: Metric) -> np.ndarray:
         """What the kernel of a metric counts per query, float64[n]."""
