@@ -35,14 +35,13 @@ def best_items(scores, k, tied, seen_offsets, seen_items, out_offsets, out_items
         least = row[0] if columns else scores.dtype.type(0)
         for start in range(0, columns, CHUNK):
             end = min(start + CHUNK, columns)
-            if cut and not any_above(row[start:end], least):
-                continue
-            for i in range(start, end):  # without branches, which would be mispredicted
-                value = row[i]
-                items[count] = i
-                values[count] = value
-                count += (not (cut & (value <= least))) & (not hidden[i])
-            if count > room - CHUNK:
+            if not cut or any_above(row[start:end], least):
+                for i in range(start, end):  # without branches, which would be mispredicted
+                    value = row[i]
+                    items[count] = i
+                    values[count] = value
+                    count += (not (cut & (value <= least))) & (not hidden[i])
+            if count > (k if end == columns else room - CHUNK):
                 if has_nan(values, count):
                     break
                 least = kth_highest(values, count, k, spare)
@@ -51,10 +50,6 @@ def best_items(scores, k, tied, seen_offsets, seen_items, out_offsets, out_items
         for i in range(count):
             if values[i] != values[i]:
                 return q * columns + items[i]
-        if count > k:
-            least = kth_highest(values, count, k, spare)
-            count = keep_highest(items, values, count, k, least)
-            cut = True
         if tied and cut:
             for i in range(columns):
                 if row[i] >= least and not hidden[i]:
@@ -108,7 +103,8 @@ def move_first(values, low, end, pivot, equal):
 @helper
 def kth_highest(values, count, k, spare):
     """Return the k-th highest of the first values (quickselect), which stay as they are."""
-    spare[:count] = values[:count]
+    for i in range(count):  # numba compiles the copy of a slice for two seconds
+        spare[i] = values[i]
     low = 0
     end = count
     while True:

@@ -3,11 +3,12 @@
 import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
 from numba import njit, typeof
-from numba.core import config
+from numba.core import config, types
 
 from rankmill.kernels import plain, saved
 from rankmill.kernels.instructions import COMPILED
@@ -69,10 +70,10 @@ def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") ->
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return Version(getattr(dispatcher, "py_func", dispatcher), None)
-    types = tuple(map(typeof, arguments))
+    kinds = tuple(map(typeof, arguments))
     with _without_garbage_collection():
-        dispatcher.compile(types)
-    made = dispatcher.overloads[types]
+        dispatcher.compile(kinds)
+    made = dispatcher.overloads[kinds]
     library, names = made.library, made.fndesc
     # What Python calls reads such constants from its environment, to return an array for example.
     changing = library.has_dynamic_globals or made.reload_init or made.environment.consts
@@ -121,5 +122,17 @@ def _calling_compiled(function: Any) -> FunctionType:
 def _helper(function: Any) -> Any:
     """Return a helper as numba compiles it; None for another function."""
     if function in plain.helpers and plain.helpers[function] is None:
-        plain.helpers[function] = njit(**_options(HELPER))(_calling_compiled(function))
+        dispatcher = njit(**_options(HELPER))(_calling_compiled(function))
+        dispatcher.get_call_template = partial(_typed, dispatcher.get_call_template)
+        plain.helpers[function] = dispatcher
     return plain.helpers.get(function)
+
+
+def _typed(find: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
+    """Type a call of a helper by numbers: each constant would compile it once more.
+
+    What is inlined has the constants anyway.
+    """
+    plain_type: Any = types.unliteral
+    named = {name: plain_type(one) for name, one in named.items()}
+    return find(tuple(map(plain_type, arguments)), named)

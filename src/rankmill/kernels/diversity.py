@@ -64,9 +64,12 @@ def all_subtopics(hits, q):
     return mask
 
 
-@helper
-def sum_worths(hits, k, alpha, divisors, out):
-    """Sum what hits are worth by the subtopics they add, over a divisor of their rank."""
+@kernel
+def sum_worths(hits, k, alpha, factors, divisors, out):
+    """Sum what hits are worth by the subtopics they add, times a factor of their rank over another.
+
+    Of these one is 1.
+    """
     weights = np.empty(SUBTOPICS)
     for q in range(len(out)):
         weights[:] = 1.0
@@ -75,14 +78,9 @@ def sum_worths(hits, k, alpha, divisors, out):
             if hits.ranks[h] > k:
                 break
             mask = mask_of(hits.gains[h])
-            out[q] += worth(mask, weights) / divisors[hits.ranks[h]]
+            rank = hits.ranks[h]
+            out[q] += worth(mask, weights) * factors[rank] / divisors[rank]
             fade(mask, weights, 1.0 - alpha)
-
-
-@kernel
-def novelty_discounted(hits, k, alpha, out):
-    """Sum what hits are worth by the subtopics they add, over log2(rank + 1)."""
-    sum_worths(hits, k, alpha, hits.discounts, out)
 
 
 @helper
@@ -111,86 +109,27 @@ def best_worths(hits, q, k, alpha):
 
 
 @kernel
-def ideal_novelty_discounted(hits, k, alpha, out):
-    """The same of the best list."""
+def sum_best_worths(hits, k, alpha, factors, divisors, out):
+    """Do the same for the list that takes the best label next."""
     for q in range(len(out)):
         worths = best_worths(hits, q, k, alpha)
         out[q] = 0.0
         for rank in range(1, len(worths) + 1):
-            out[q] += worths[rank - 1] / hits.discounts[rank]
+            out[q] += worths[rank - 1] * factors[rank] / divisors[rank]
 
 
 @kernel
-def novelty_cascade(hits, k, alpha, out):
-    """Sum what hits are worth by the subtopics they add, over their ranks."""
-    sum_worths(hits, k, alpha, np.arange(len(hits.discounts)), out)
-
-
-@kernel
-def ideal_novelty_cascade(hits, k, alpha, out):
-    """The same of the best list."""
-    for q in range(len(out)):
-        worths = best_worths(hits, q, k, alpha)
-        out[q] = 0.0
-        for rank in range(1, len(worths) + 1):
-            out[q] += worths[rank - 1] / rank
-
-
-@kernel
-def largest_novelty_cascade(hits, k, alpha, out):
-    """The same of a list whose every item is relevant to all subtopics of the query."""
+def largest_novelty(hits, k, alpha, by_logarithm, out):
+    """Do the same for a list whose every item is relevant to all subtopics of the query."""
     total = 0.0
     left = 1.0
     for rank in range(1, k + 1):
-        total += left / rank
+        total += left / (math.log2(rank + 1.0) if by_logarithm else rank)
         left *= 1.0 - alpha
         if left < 1e-300:
             break
     for q in range(len(out)):
         out[q] = count_bits(all_subtopics(hits, q)) * total
-
-
-@kernel
-def largest_novelty_discounted(hits, k, alpha, out):
-    """As `largest_novelty_cascade`, over log2(rank + 1)."""
-    total = 0.0
-    left = 1.0
-    for rank in range(1, k + 1):
-        total += left / math.log2(rank + 1.0)
-        left *= 1.0 - alpha
-        if left < 1e-300:
-            break
-    for q in range(len(out)):
-        out[q] = count_bits(all_subtopics(hits, q)) * total
-
-
-@kernel
-def novelty_biased(hits, k, alpha, beta, out):
-    """Sum what hits are worth by the subtopics they add, times beta**(rank - 1)."""
-    weights = np.empty(SUBTOPICS)
-    for q in range(len(out)):
-        weights[:] = 1.0
-        out[q] = 0.0
-        power = 1.0
-        rank = 1
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            while rank < hits.ranks[h]:
-                power *= beta
-                rank += 1
-            mask = mask_of(hits.gains[h])
-            out[q] += worth(mask, weights) * power
-            fade(mask, weights, 1.0 - alpha)
-
-
-@kernel
-def ideal_novelty_biased(hits, k, alpha, beta, out):
-    """The same of the best list."""
-    for q in range(len(out)):
-        out[q] = 0.0
-        power = 1.0
-        for found in best_worths(hits, q, k, alpha):
-            out[q] += found * power
-            power *= beta
 
 
 @kernel

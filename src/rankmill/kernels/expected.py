@@ -3,8 +3,8 @@
 The functions are those of rankmill.kernels.metrics with one more argument: ``runs`` is
 rankmill.matching.ties.Runs. In a run of t predictions with h hits, each place holds a hit with
 probability h / t (McSherry and Najork, Computing Information Retrieval Performance Measures
-Efficiently in the Presence of Tied Scores, ECIR 2008). Some kernels there need no twin, as they
-count the same in any order.
+Efficiently in the Presence of Tied Scores, ECIR 2008). What is linear in them follows from these,
+in ``rankmill.metrics.quantities``.
 """
 
 from rankmill.kernels.jit import helper, kernel
@@ -71,9 +71,9 @@ def count_hits(runs, hits, k, out):
 
 
 @kernel
-def count_hits_of_labels(runs, hits, k, out):
+def count_hits_within(runs, hits, k, cuts, out):
     for q in range(len(out)):
-        out[q] = hits_within(runs, q, hits.label_counts[q])
+        out[q] = hits_within(runs, q, cuts[q])
 
 
 @kernel
@@ -103,28 +103,23 @@ def dcg(runs, hits, k, out):
 
 
 @kernel
-def rank_biased(runs, hits, k, p, out):
+def sum_weights(runs, hits, k, start, weights, out):
+    """All hits have gain 1."""
     for q in range(len(out)):
-        total = 0.0
-        power = 1.0
-        rank = 1
+        total = start
         for r in range(runs.offsets[q], runs.offsets[q + 1]):
             before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
             for j in range(1, min(size, k - before) + 1):
-                while rank < before + j:
-                    power *= p
-                    rank += 1
-                total += count / size * ((1 - p) * power)
+                total += count / size * weights[before + j]
         out[q] = total
 
 
 @kernel
-def bpref(runs, hits, k, out):
+def sum_preferences(runs, hits, k, relevant_labels, out):
     """A relevant item of a run stands behind 0, 1, ... or all nonrelevant ones: each as likely."""
     for q in range(len(out)):
         out[q] = 0.0
-        count = relevant_of(hits, q)
-        most = min(count, hits.label_counts[q] - count)
+        most = min(relevant_labels[q], hits.label_counts[q] - relevant_labels[q])
         above = 0
         for r in range(runs.offsets[q], runs.offsets[q + 1]):
             relevant = runs.gains[r]  # of 1 each
@@ -135,30 +130,6 @@ def bpref(runs, hits, k, out):
                     lost += min(above + behind, most)
                 out[q] += relevant * (1.0 - lost / ((others + 1) * max(1, most)))
             above += others
-
-
-@helper
-def relevant_of(hits, q):
-    """The number of labels of query q whose gain is above 0; they stand first."""
-    if len(hits.label_gains) == 0:
-        return hits.label_counts[q]
-    start, end = hits.label_offsets[q], hits.label_offsets[q + 1]
-    label = start
-    while label < end and hits.label_gains[label] > 0:
-        label += 1
-    return label - start
-
-
-@kernel
-def count_misses(runs, hits, k, out):
-    for q in range(len(out)):
-        out[q] = min(k, hits.prediction_counts[q]) - hits_within(runs, q, k)
-
-
-@kernel
-def count_hits_for(runs, hits, k, beta, out):
-    for q in range(len(out)):
-        out[q] = hits_within(runs, q, k)
 
 
 @kernel
@@ -189,51 +160,3 @@ def pairs_in_order(runs, hits, k, out):
             behind = misses - (before - above) - (size - count)
             out[q] += count * (behind + (size - count) / 2)
             above += count
-
-
-@kernel
-def weighted_pairs(runs, hits, k, by, out):
-    """As `pairs_in_order`, times the weight of the list."""
-    for q in range(len(out)):
-        found = hits.offsets[q + 1] - hits.offsets[q]
-        misses = hits.prediction_counts[q] - found
-        total = 0.0
-        above = 0
-        for r in range(runs.offsets[q], runs.offsets[q + 1]):
-            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
-            behind = misses - (before - above) - (size - count)
-            total += count * (behind + (size - count) / 2)
-            above += count
-        weight = found if by else found + misses
-        out[q] = weight * (total / (float(found) * misses)) if found and misses else 0.0
-
-
-@kernel
-def hits_beyond_chance(runs, hits, k, items, out):
-    for q in range(len(out)):
-        labels = hits.label_counts[q]
-        beyond = float(items) * hits_within(runs, q, k) - float(k) * labels
-        out[q] = beyond if max(k, labels) < items else 0.0
-
-
-@kernel
-def precision_at_multiple(runs, hits, k, times, out):
-    for q in range(len(out)):
-        cut = int(times * hits.label_counts[q] + 0.9)
-        out[q] = hits_within(runs, q, cut) / max(1, cut)
-
-
-@kernel
-def rank_biased_residual(runs, hits, k, p, out):
-    for q in range(len(out)):
-        total = 1.0
-        power = 1.0
-        rank = 1
-        for r in range(runs.offsets[q], runs.offsets[q + 1]):
-            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
-            for j in range(1, min(size, k - before) + 1):
-                while rank < before + j:
-                    power *= p
-                    rank += 1
-                total -= count / size * ((1 - p) * power)
-        out[q] = total

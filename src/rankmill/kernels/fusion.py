@@ -100,10 +100,11 @@ def fuse_lists(
             fused[item] = combined(parts[item], counts[item], method, factors, masses[item])
             if not np.isfinite(fused[item]):
                 return repeats, q
-        sort_fused(order, spare, found, fused, places, parts, by, keys, first, last, data, kind)
-        if method == VOTES:  # from ascending ids, so that it does not matter where items stood
-            fused[:found] = np.nan
+        for turn in range(2 if method == VOTES else 1):
+            if turn == 1:  # from ascending ids, so that it does not matter where items stood
+                fused[:found] = np.nan
             sort_fused(order, spare, found, fused, places, parts, by, keys, first, last, data, kind)
+        if method == VOTES:
             for i in range(found):
                 fused[order[i]] = found - i
         out_lengths[q] = min(found, top)
@@ -359,7 +360,8 @@ def sort_fused(order, spare, count, fused, places, parts, weights, keys, first, 
                 )  # fmt: skip
                 spare[target] = order[j] if right else order[i]
                 i, j = i + (not right), j + right
-        order[:count] = spare[:count]
+        for i in range(count):  # numba compiles the copy of a slice for two seconds
+            order[i] = spare[i]
         width *= 2
 
 

@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from rankmill.kernels.jit import helper, kernel
 
 
@@ -16,17 +14,6 @@ def gain_at(gains, start, count, place):
     if place >= count:
         return 0.0
     return gains[start + place] if len(gains) > 0 else 1.0
-
-
-@kernel
-def sum_label_gains(hits, k, out):
-    label_offsets, label_gains, label_counts = unpacked(hits)
-    for q in range(len(out)):
-        total = 0.0
-        start = start_of(label_offsets, label_gains, q)
-        for place in range(label_counts[q]):
-            total += gain_at(label_gains, start, label_counts[q], place)
-        out[q] = total
 
 
 @helper
@@ -63,83 +50,6 @@ def cascade(hits, k, most, out):
             chance = min(gains[h], scale - 1.0) / scale
             total += left * chance / ranks[h]
             left *= 1.0 - chance
-        out[q] = total
-
-
-@kernel
-def ideal_cascade(hits, k, most, out):
-    label_offsets, label_gains, label_counts = unpacked(hits)
-    scale = power_of_two(most)
-    for q in range(len(out)):
-        total = 0.0
-        left = 1.0
-        start = start_of(label_offsets, label_gains, q)
-        count = label_counts[q]
-        for place in range(min(k, count)):
-            chance = min(gain_at(label_gains, start, count, place), scale - 1.0) / scale
-            total += left * chance / (place + 1)
-            left *= 1.0 - chance
-        out[q] = total
-
-
-@kernel
-def blended_ratios(hits, k, beta, out):
-    offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
-    label_offsets, label_gains, label_counts = unpacked(hits)
-    for q in range(len(out)):
-        total = 0.0
-        gain = 0.0
-        ideal = 0.0
-        place = 0
-        start = start_of(label_offsets, label_gains, q)
-        count = label_counts[q]
-        for h in range(offsets[q], offsets[q + 1]):
-            rank = ranks[h]
-            if rank > k:
-                break
-            while place < min(rank, count):
-                ideal += gain_at(label_gains, start, count, place)
-                place += 1
-            gain += gains[h]
-            found = h - offsets[q] + 1
-            total += (found + beta * gain) / (rank + beta * ideal)
-        out[q] = total
-
-
-@kernel
-def late_dcg(hits, k, out):
-    """The discount is log2(rank), from rank 2 on."""
-    offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
-    for q in range(len(out)):
-        total = 0.0
-        for h in range(offsets[q], offsets[q + 1]):
-            if ranks[h] > k:
-                break
-            total += gains[h] / discounts[max(1, ranks[h] - 1)]
-        out[q] = total
-
-
-@kernel
-def ideal_late_dcg(hits, k, out):
-    discounts = hits.discounts
-    label_offsets, label_gains, label_counts = unpacked(hits)
-    for q in range(len(out)):
-        total = 0.0
-        start = start_of(label_offsets, label_gains, q)
-        count = label_counts[q]
-        for place in range(min(k, count)):
-            total += gain_at(label_gains, start, count, place) / discounts[max(1, place)]
-        out[q] = total
-
-
-@kernel
-def discounted_by_misses(hits, k, out):
-    offsets, ranks, discounts = hits.offsets, hits.ranks, hits.discounts
-    for q in range(len(out)):
-        total = 0.0
-        for h in range(offsets[q], offsets[q + 1]):
-            misses = ranks[h] - (h - offsets[q] + 1)
-            total += 1.0 / discounts[misses + 1]
         out[q] = total
 
 
@@ -257,23 +167,6 @@ def going_on(rank, twice):
     return share * share
 
 
-@kernel
-def inverse_squares(hits, k, t, most, out):
-    weights = np.empty(DEEPEST + 1)
-    weight = 1.0
-    every = 0.0
-    for rank in range(1, DEEPEST + 1):
-        weights[rank] = weight
-        every += weight
-        weight *= going_on(rank, 2.0 * t)
-    for q in range(len(out)):
-        total = 0.0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            if hits.ranks[h] <= DEEPEST:
-                total += weights[hits.ranks[h]] * min(1.0, hits.gains[h] / most)
-        out[q] = total / every
-
-
 @helper
 def trigamma(x):
     """The sum of 1 / (x + i)**2 over i from 0 without end, for x of 20 or more."""
@@ -312,26 +205,6 @@ def adaptive_inverse_squares(hits, k, t, most, out):
 
 
 @kernel
-def rank_biased_gains(hits, k, p, out):
-    """Gains are shares of the largest of the query's labels, if that is above 1."""
-    label_offsets, label_gains, label_counts = unpacked(hits)
-    for q in range(len(out)):
-        start = start_of(label_offsets, label_gains, q)
-        most = max(1.0, gain_at(label_gains, start, label_counts[q], 0))
-        total = 0.0
-        power = 1.0
-        rank = 1
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            if hits.ranks[h] > k:
-                break
-            while rank < hits.ranks[h]:
-                power *= p
-                rank += 1
-            total += (1 - p) * power * (hits.gains[h] / most)
-        out[q] = total
-
-
-@kernel
 def unjudged_residual(hits, k, p, out):
     """Gains are below 0 of items that are pooled and not judged. 0 if all predictions are judged.
 
@@ -350,23 +223,6 @@ def unjudged_residual(hits, k, p, out):
             h += hit
             power *= p
         out[q] = total + power if unjudged else 0.0
-
-
-@kernel
-def rank_biased_residual(hits, k, p, out):
-    """Write the weight of the ranks that no judged item stands at."""
-    for q in range(len(out)):
-        total = 1.0
-        power = 1.0
-        rank = 1
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            if hits.ranks[h] > k:
-                break
-            while rank < hits.ranks[h]:
-                power *= p
-                rank += 1
-            total -= (1 - p) * power
-        out[q] = total
 
 
 @kernel

@@ -11,8 +11,8 @@ from rankmill.kernels.sorting import sort_values
 
 
 @kernel
-def mean_values(offsets, rows, repeat, k, values, other, out):
-    """Write the mean value of the first k items of each list; 0 if it is empty."""
+def sum_values(offsets, rows, repeat, k, values, other, mean, out):
+    """Write the sum of the values of the first k items of each list, or their mean if `mean`."""
     some = len(repeat) > 0
     for q in range(len(out)):
         total = 0.0
@@ -21,18 +21,7 @@ def mean_values(offsets, rows, repeat, k, values, other, out):
             if not (some and repeat[i]):
                 total += values[rows[i]] if rows[i] >= 0 else other
                 count += 1
-        out[q] = total / max(1, count)
-
-
-@kernel
-def sum_values(offsets, rows, repeat, k, values, other, out):
-    """Write the sum of the values of the first k items of each list."""
-    some = len(repeat) > 0
-    for q in range(len(out)):
-        out[q] = 0.0
-        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
-            if not (some and repeat[i]):
-                out[q] += values[rows[i]] if rows[i] >= 0 else other
+        out[q] = total / max(1, count) if mean else total
 
 
 @kernel

@@ -119,8 +119,7 @@ def match_lists(
     hit, by rank within a list, and the offsets of each list's hits. Returns the number of hits and
     the number of repeats, which may be too low unless `needs_repeats`.
     """
-    hits = np.int64(0)  # a literal 0 would compile _match_long_list once more
-    repeats = 0
+    hits = repeats = 0
     text = items.kind == STRING
     mixed = labels.kind != items.kind
     label_keys, text_starts, text_ends, data = labels.keys, labels.starts, labels.ends, labels.data

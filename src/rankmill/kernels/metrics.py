@@ -2,7 +2,7 @@
 
 ``hits`` is rankmill.matching.hits.Hits. For a metric without a cutoff, k is larger than any rank.
 The parameters of a metric stand between k and out. The families in ``rankmill.metrics`` have the
-divisors.
+divisors, and ``rankmill.metrics.quantities`` what follows from these kernels without a loop.
 
 Those of graded gains stand in `graded` beside this file.
 """
@@ -50,15 +50,10 @@ def count_hits(hits, k, out):
 
 
 @kernel
-def count_hits_of_labels(hits, k, out):
+def count_hits_within(hits, k, cuts, out):
+    """Each query has a cutoff of its own."""
     for q in range(len(out)):
-        out[q] = hits_within(hits, q, hits.label_counts[q])
-
-
-@kernel
-def any_hit(hits, k, out):
-    for q in range(len(out)):
-        out[q] = min(1, hits_within(hits, q, k))
+        out[q] = hits_within(hits, q, cuts[q])
 
 
 @kernel
@@ -92,29 +87,24 @@ def ideal_dcg(hits, k, out):
 
 
 @kernel
-def rank_biased(hits, k, p, out):
-    offsets, ranks = hits.offsets, hits.ranks
+def sum_weights(hits, k, start, weights, out):
+    """Write `start` plus the gains of the hits times the weights of their ranks."""
+    offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
     for q in range(len(out)):
-        total = 0.0
-        power = 1.0  # p**(rank - 1), multiplied up: powers differ between machines
-        rank = 1
+        total = start
         for h in range(offsets[q], offsets[q + 1]):
             if ranks[h] > k:
                 break
-            while rank < ranks[h]:
-                power *= p
-                rank += 1
-            total += (1 - p) * power
+            total += weights[ranks[h]] * gains[h]
         out[q] = total
 
 
 @kernel
-def bpref(hits, k, out):
+def sum_preferences(hits, k, relevant, out):
     """Hits are judged items, of gain 1 where they are relevant, else 0."""
     for q in range(len(out)):
         out[q] = 0.0
-        count = relevant_of(hits, q)
-        most = min(count, hits.label_counts[q] - count)
+        most = min(relevant[q], hits.label_counts[q] - relevant[q])
         above = 0
         for h in range(hits.offsets[q], hits.offsets[q + 1]):
             if hits.gains[h] > 0:
@@ -123,84 +113,7 @@ def bpref(hits, k, out):
                 above += 1
 
 
-@helper
-def relevant_of(hits, q):
-    """The number of labels of query q whose gain is above 0; they stand first."""
-    if len(hits.label_gains) == 0:
-        return hits.label_counts[q]
-    start, end = hits.label_offsets[q], hits.label_offsets[q + 1]
-    label = start
-    while label < end and hits.label_gains[label] > 0:
-        label += 1
-    return label - start
-
-
-# ------------------------------------------------------------------ counts, and ranks of hits
-
-
-@kernel
-def enough_predictions(hits, k, out):
-    """1 if there are k predictions; if there is one without a cutoff, which is beyond any list."""
-    least = k if k < 1 << 62 else 1
-    for q in range(len(out)):
-        out[q] = hits.prediction_counts[q] >= least
-
-
-@kernel
-def count_predictions(hits, k, out):
-    for q in range(len(out)):
-        out[q] = min(k, hits.prediction_counts[q])
-
-
-@kernel
-def count_labels(hits, k, out):
-    for q in range(len(out)):
-        out[q] = hits.label_counts[q]
-
-
-@kernel
-def count_misses(hits, k, out):
-    for q in range(len(out)):
-        out[q] = min(k, hits.prediction_counts[q]) - hits_within(hits, q, k)
-
-
-@kernel
-def count_unjudged(hits, k, out):
-    """Hits are judged items, of a gain below 0 if they are only pooled."""
-    for q in range(len(out)):
-        out[q] = min(k, hits.prediction_counts[q])
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            out[q] -= hits.ranks[h] <= k and hits.gains[h] >= 0
-
-
-@kernel
-def count_without_gain(hits, k, out):
-    for q in range(len(out)):
-        out[q] = 0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            out[q] += hits.gains[h] == 0
-
-
-@kernel
-def count_hits_for(hits, k, beta, out):
-    """Only the divisor depends on beta."""
-    for q in range(len(out)):
-        out[q] = hits_within(hits, q, k)
-
-
-@kernel
-def square_hits(hits, k, out):
-    for q in range(len(out)):
-        found = float(hits_within(hits, q, k))
-        out[q] = found * found
-
-
-@kernel
-def utility(hits, k, a, b, c, out):
-    for q in range(len(out)):
-        found = hits_within(hits, q, k)
-        missing = max(0, hits.label_counts[q] - found)
-        out[q] = a * found + b * (hits.prediction_counts[q] - found) + c * missing
+# ------------------------------------------------------------------ ranks of hits
 
 
 @kernel
@@ -257,21 +170,12 @@ def _pairs_within(ranks, gains, start, end, k):
 
 
 @kernel
-def judged_in_order(hits, k, out):
-    """Write the share of pairs of judged items, of unequal gain, whose larger gain stands first."""
+def pairs_by_gain(hits, k, times, out):
+    """Write the pairs of hits in order less `times` those out of it, over both."""
     offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
     for q in range(len(out)):
         right, wrong = _pairs_within(ranks, gains, offsets[q], offsets[q + 1], k)
-        out[q] = right / max(1, right + wrong)
-
-
-@kernel
-def rank_correlation(hits, k, out):
-    """Write the pairs of hits in order less those out of it, over both."""
-    offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
-    for q in range(len(out)):
-        right, wrong = _pairs_within(ranks, gains, offsets[q], offsets[q + 1], k)
-        out[q] = (right - wrong) / max(1, right + wrong)
+        out[q] = (right - times * wrong) / max(1, right + wrong)
 
 
 @helper
@@ -359,10 +263,3 @@ def eleven_precisions(hits, k, added, out):
                 count -= 1
             total += best
         out[q] = total
-
-
-@kernel
-def precision_at_multiple(hits, k, times, out):
-    for q in range(len(out)):
-        cut = share_of_labels(hits.label_counts[q], times, 0.9)
-        out[q] = hits_within(hits, q, cut) / max(1, cut)

@@ -9,35 +9,6 @@ import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
 
-# ------------------------------------------------------------------ counts
-
-
-@kernel
-def weighted_pairs(hits, k, by, out):
-    """Write the share of pairs in order times the predictions of the list, or times its hits."""
-    for q in range(len(out)):
-        start = hits.offsets[q]
-        found = 0
-        above = 0.0
-        while start + found < hits.offsets[q + 1] and hits.ranks[start + found] <= k:
-            above += hits.ranks[start + found] - 1 - found
-            found += 1
-        misses = min(k, hits.prediction_counts[q]) - found
-        pairs = float(found) * misses
-        weight = found if by else found + misses
-        out[q] = weight * ((pairs - above) / pairs) if pairs > 0 else 0.0
-
-
-@kernel
-def hits_beyond_chance(hits, k, items, out):
-    """Write items x hits - k x labels, which is 0 for k random items."""
-    for q in range(len(out)):
-        found = 0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            found += hits.ranks[h] <= k
-        labels = hits.label_counts[q]
-        out[q] = float(items) * found - float(k) * labels if max(k, labels) < items else 0.0
-
 
 @kernel
 def log_odds_of_precisions(hits, k, out):
@@ -55,67 +26,37 @@ DEEPEST = 1000
 BY_GAIN, BY_RANK, BY_PATIENCE, BY_WANT = 8, 9, 10, 11
 
 
-@helper
-def expected_gain(hits, q, last, most, kind, given):
-    """The mean gain over the ranks read; 1 - gain of those at a rank go on, times a chance."""
-    h = hits.offsets[q]
-    if h == hits.offsets[q + 1]:
-        return 0.0
-    total = 0.0
-    every = 0.0
-    weight = 1.0
-    for rank in range(1, min(last, DEEPEST) + 1):
-        gain = 0.0
-        if h < hits.offsets[q + 1] and hits.ranks[h] == rank:
-            gain = min(1.0, hits.gains[h] / most)
-            h += 1
-        total += weight * gain
-        every += weight
-        chance = 1.0
-        if kind == BY_RANK:
-            chance = rank / (rank + 1.0)
-        elif kind == BY_PATIENCE:
-            chance = given
-        elif kind == BY_WANT:
-            chance = (rank + 2.0 * given - 1.0) / (rank + 2.0 * given)
-            chance *= chance
-        weight *= chance * (1.0 - gain)
-    return total / every
-
-
 @kernel
-def stopped_by_gain(hits, k, most, out):
+def mean_gain(hits, k, most, kind, given, out):
+    """Write the mean gain over the ranks read.
+
+    Of those at a rank the share 1 - gain goes on, times a chance by the kind, and by what is given.
+    """
     for q in range(len(out)):
-        out[q] = expected_gain(hits, q, k, most, BY_GAIN, 0.0)
-
-
-@kernel
-def stopped_by_rank(hits, k, most, out):
-    for q in range(len(out)):
-        out[q] = expected_gain(hits, q, k, most, BY_RANK, 0.0)
-
-
-@kernel
-def stopped_by_patience(hits, k, p, most, out):
-    for q in range(len(out)):
-        out[q] = expected_gain(hits, q, k, most, BY_PATIENCE, p)
-
-
-@kernel
-def stopped_by_want(hits, k, t, most, out):
-    for q in range(len(out)):
-        out[q] = expected_gain(hits, q, k, most, BY_WANT, t)
-
-
-@kernel
-def capped_dcg(hits, k, most, out):
-    for q in range(len(out)):
+        h = hits.offsets[q]
+        out[q] = 0.0
+        if h == hits.offsets[q + 1]:
+            continue
         total = 0.0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            if hits.ranks[h] > k:
-                break
-            total += min(1.0, hits.gains[h] / most) / hits.discounts[hits.ranks[h]]
-        out[q] = total
+        every = 0.0
+        weight = 1.0
+        for rank in range(1, min(k, DEEPEST) + 1):
+            gain = 0.0
+            if h < hits.offsets[q + 1] and hits.ranks[h] == rank:
+                gain = min(1.0, hits.gains[h] / most)
+                h += 1
+            total += weight * gain
+            every += weight
+            chance = 1.0
+            if kind == BY_RANK:
+                chance = rank / (rank + 1.0)
+            elif kind == BY_PATIENCE:
+                chance = given
+            elif kind == BY_WANT:
+                chance = (rank + 2.0 * given - 1.0) / (rank + 2.0 * given)
+                chance *= chance
+            weight *= chance * (1.0 - gain)
+        out[q] = total / every
 
 
 # ------------------------------------------------------------------ blended ratios where one stops
@@ -123,8 +64,14 @@ def capped_dcg(hits, k, most, out):
 FIRST, BEST, UP_TO_BEST, EACH, BY_WORTH = 0, 1, 2, 3, 4
 
 
+@kernel
+def stopped_ratio(hits, k, beta, gamma, kind, out):
+    for q in range(len(out)):
+        out[q] = ratio_of_list(hits, q, k, beta, gamma, kind)
+
+
 @helper
-def stopped_ratio(hits, q, k, beta, gamma, kind):
+def ratio_of_list(hits, q, k, beta, gamma, kind):
     """The blended ratio at the ranks where somebody stops, times the chance to stop there."""
     start, end = hits.offsets[q], hits.offsets[q + 1]
     first = hits.label_offsets[q] if len(hits.label_gains) > 0 else 0
@@ -157,48 +104,6 @@ def stopped_ratio(hits, q, k, beta, gamma, kind):
         elif kind == BY_WORTH:
             total += hits.gains[h] * ratio
     return total
-
-
-@kernel
-def ratio_at_first(hits, k, beta, out):
-    for q in range(len(out)):
-        out[q] = stopped_ratio(hits, q, k, beta, 1.0, FIRST)
-
-
-@kernel
-def ratio_at_best(hits, k, beta, out):
-    for q in range(len(out)):
-        out[q] = stopped_ratio(hits, q, k, beta, 1.0, BEST)
-
-
-@kernel
-def ratios_up_to_best(hits, k, beta, out):
-    for q in range(len(out)):
-        out[q] = stopped_ratio(hits, q, k, beta, 1.0, UP_TO_BEST)
-
-
-@kernel
-def ratios_by_gamma(hits, k, gamma, beta, out):
-    for q in range(len(out)):
-        out[q] = stopped_ratio(hits, q, k, beta, gamma, EACH)
-
-
-@kernel
-def ratios_by_gain(hits, k, beta, out):
-    for q in range(len(out)):
-        out[q] = stopped_ratio(hits, q, k, beta, 1.0, BY_WORTH)
-
-
-@kernel
-def sum_of_powers(hits, k, gamma, beta, out):
-    """Write the sum of gamma**i over the labels, i from 0."""
-    for q in range(len(out)):
-        total = 0.0
-        power = 1.0
-        for _ in range(hits.label_counts[q]):
-            total += power
-            power *= gamma
-        out[q] = total
 
 
 # ------------------------------------------------------------------ overlap with the best list
@@ -256,17 +161,5 @@ def overlap_of_best(hits, k, p, out):
         weight = 1.0
         for d in range(1, depth_of(hits, q, k) + 1):
             total += weight * (min(d, hits.label_counts[q]) / d)
-            weight *= p
-        out[q] = total
-
-
-@kernel
-def sum_of_weights(hits, k, p, out):
-    """Sum the weights p**(d - 1) of all depths."""
-    for q in range(len(out)):
-        total = 0.0
-        weight = 1.0
-        for _ in range(depth_of(hits, q, k)):
-            total += weight
             weight *= p
         out[q] = total

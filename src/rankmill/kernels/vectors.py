@@ -83,11 +83,10 @@ def mean_distance_to_history(starts, ends, had, offsets, rows, repeat, k, units,
     """
     total = np.empty(units.shape[1], np.int64)
     before = np.empty(units.shape[1], np.int64)
-    none = np.empty(0, np.bool_)
     for q in range(len(out)):
         end = min(offsets[q + 1], offsets[q] + k)
         n = add_vectors(rows, offsets[q], end, repeat, units, total)
-        m = add_vectors(had, starts[q], ends[q], none, units, before) if n > 0 else 0
+        m = add_vectors(had, starts[q], ends[q], repeat[:0], units, before) if n > 0 else 0
         out[q] = np.nan
         if m > 0:
             out[q] = max(0.0, 1 - product(total, before, scale) / (float(n) * m))

@@ -6,8 +6,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -118,13 +116,14 @@ class Divisor(NamedTuple):
 
     Attributes
     ----------
-    of : callable
-        The divisor of each query, from its hits.
+    of : str or callable
+        The divisor of each query: a quantity of `rankmill.metrics.quantities`, or what a function
+        makes of the hits.
     meaning : str
         What it is, for `explain`; braces stand for what is chosen in the fields of the metric.
     """
 
-    of: Callable[[Hits, Metric, Choices], np.ndarray]
+    of: str | Callable[[Hits, Metric, Choices], np.ndarray]
     meaning: str = "{}"
 
 
@@ -136,10 +135,10 @@ class MetricSpec:
     ----------
     name, definition, range, source : str
     kernel : str, callable or None
-        The function of ``rankmill.kernels`` (see `kernel_of`) that counts for each query, by
-        its name, or that of a user's metric (`rankmill.metrics.own`). It is
-        called with the hits, the cutoff, the values of the parameters (but for ``rel``) and the
-        array to write to. None for a metric over all predictions in one list.
+        The quantity of `rankmill.metrics.quantities`, or the function of ``rankmill.kernels``, that
+        counts for each query, by its name, or that of a user's metric (`rankmill.metrics.own`). A
+        function is called with the hits, the cutoff, the values of the parameters (but for ``rel``)
+        and the array to write to. None for a metric over all predictions in one list.
     expected : str or None
         Its twin in ``rankmill.kernels.expected``, which is called with the runs of equal
         confidence before all that; or the kernel itself where it counts the same in any order.
@@ -362,25 +361,3 @@ class Metric:
         return [
             one.kind(self.values[one.name]) for one in self.spec.parameters if one.name != REL.name
         ]
-
-
-_FILES_OF_KERNELS = "metrics", "graded", "diversity", "utilities"
-
-
-def kernel_of(name: str | Callable[..., None]) -> Callable[..., None]:
-    """The kernel of that name, which stands in the first file that has it; a function is one."""
-    return name if callable(name) else _kernel_named(name)
-
-
-@cache
-def _kernel_named(name: str) -> Callable[..., None]:
-    files = (import_module(f"rankmill.kernels.{file}") for file in _FILES_OF_KERNELS)
-    found: Callable[..., None] = getattr(next(one for one in files if hasattr(one, name)), name)
-    return found
-
-
-def counted(kernel: str, hits: Hits, k: int, *arguments: float) -> np.ndarray:
-    """What a kernel counts for each query."""
-    out = np.empty(len(hits.label_counts))
-    kernel_of(kernel)(hits, k, *arguments, out)
-    return out

@@ -13,8 +13,9 @@ from rankmill.matching.hits import (
     of_relevant,
 )
 from rankmill.matching.ties import Runs, runs_of
-from rankmill.metrics.base import GAIN, REL, Metric, kernel_of
+from rankmill.metrics.base import GAIN, REL, Metric
 from rankmill.metrics.no_value import settle_empty
+from rankmill.metrics.quantities import counted, divided_by
 from rankmill.semantics.choices import DEFAULT, Choices
 
 
@@ -69,27 +70,19 @@ class Matched:
 
     def divisors(self, metric: Metric) -> np.ndarray:
         """What the metric divides by per query, which is 0 where there is nothing to divide by."""
-        assert metric.spec.divisor is not None
-        return metric.spec.divisor.of(self.hits(metric), metric, self._semantics)
+        return divided_by(self.hits(metric), metric, self._semantics)
 
     def counts(self, metric: Metric) -> np.ndarray:
         """What the kernel of a metric counts per query, float64[n]."""
         spec, hits = metric.spec, self.hits(metric)
-        counts = np.empty(len(hits.label_counts))
         chosen = spec.chosen(self._semantics) if spec.chosen else ()
-        twin = None
-        if self._ties is not None:
-            from rankmill.kernels import expected
-
-            twin = getattr(expected, str(spec.expected), None)
-        if self._ties is None or twin is None:  # without a twin it counts the same in any order
-            kernel_of(spec.kernel or "")(hits, metric.limit, *metric.arguments, *chosen, counts)
-        else:
-            asked = self._asked(metric)
-            if asked not in self._runs:
-                self._runs[asked] = runs_of(hits, *self._ties)
-            twin(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
-        return counts
+        how = *metric.arguments, *chosen
+        if self._ties is None or spec.expected is None:
+            return counted(spec.kernel or "", hits, metric.limit, *how)
+        asked = self._asked(metric)
+        if asked not in self._runs:
+            self._runs[asked] = runs_of(hits, *self._ties)
+        return counted(spec.expected, hits, metric.limit, *how, runs=self._runs[asked])
 
     def _asked(self, metric: Metric) -> tuple[float | None, str, bool]:
         spec = metric.spec

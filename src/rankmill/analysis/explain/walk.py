@@ -29,6 +29,7 @@ from rankmill.matching.scope_filter import only_judged, within
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import NO_CUTOFF, Columns, Metric
 from rankmill.metrics.needs import Confidences
+from rankmill.metrics.quantities import divided_by
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.metrics.summary import SUMMARISED
 from rankmill.semantics.choices import CHOICES, Choices
@@ -140,7 +141,7 @@ def divisor_of(metric: Metric, hits: Hits, semantics: Choices) -> tuple[float, s
     """What the sum over the only list is divided by, and what that is; None if by nothing."""
     if metric.spec.divisor is None:
         return None
-    divisor = float(metric.spec.divisor.of(hits, metric, semantics)[0])
+    divisor = float(divided_by(hits, metric, semantics)[0])
     meanings = []
     for field in metric.spec.fields:
         choice = getattr(semantics, field)

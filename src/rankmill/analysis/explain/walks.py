@@ -12,8 +12,8 @@ import numpy as np
 
 from rankmill.kernels.diversity import SUBTOPICS
 from rankmill.matching.hits import Hits
-from rankmill.metrics.base import Columns, Metric, kernel_of
-from rankmill.metrics.families.judgements import relevant_labels
+from rankmill.metrics.base import Columns, Metric
+from rankmill.metrics.quantities import counted, relevant_labels
 
 
 class Ranked(NamedTuple):
@@ -215,15 +215,13 @@ WALKS = {
 
 def _own(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     """What any kernel says of the hits down to each rank, and what each adds to that."""
-    kernel, sums = kernel_of(metric.spec.kernel or ""), np.zeros(len(ranked.rank) + 1)
+    sums = np.zeros(len(ranked.rank) + 1)
     for found in range(len(hits.ranks) + 1):
         some = hits._replace(
             offsets=np.array([0, found]), ranks=hits.ranks[:found], gains=hits.gains[:found]
         )
-        out = np.empty(1)
-        kernel(some, metric.limit, *metric.arguments, out)
         at = int(hits.ranks[found - 1]) if found else 0
-        sums[at:] = out[0]
+        sums[at:] = counted(metric.spec.kernel or "", some, metric.limit, *metric.arguments)[0]
     term = np.diff(sums)
     if len(term):
         term[0] = sums[1]

@@ -144,14 +144,14 @@ class Serendipity(ListMean):
 class LongTailShare(ListMean):
     """The mean share of items of the long tail."""
 
-    kernel: ClassVar[Any] = staticmethod(kernels.mean_values)
+    divided: ClassVar[bool] = True
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the mean with the lists of a block."""
         values = training_of(asked.catalogue).long_tail(*asked.metric.arguments)
         out = np.empty(len(scored.lists.offsets) - 1)
         of_items = scored.lists.offsets, scored.needs[TrainingRows], scored.needs[Repeats]
-        self.kernel(*of_items, asked.metric.limit, values, 1.0, out)
+        kernels.sum_values(*of_items, asked.metric.limit, values, 1.0, self.divided, out)
         return self._with(out[np.diff(scored.lists.offsets) > 0])
 
     @classmethod
@@ -166,7 +166,7 @@ class LongTailShare(ListMean):
 class LongTailCount(LongTailShare):
     """The mean number of items of the long tail."""
 
-    kernel = staticmethod(kernels.sum_values)
+    divided = False
 
 
 class _Expected(MeanOfSome):
@@ -368,7 +368,7 @@ def walk_distances(
 def _means(scored: ScoredBlock, k: int, values: np.ndarray, other: float) -> np.ndarray:
     out = np.empty(len(scored.lists.offsets) - 1)
     of_items = scored.lists.offsets, scored.needs[TrainingRows], scored.needs[Repeats]
-    kernels.mean_values(*of_items, k, values, other, out)
+    kernels.sum_values(*of_items, k, values, other, True, out)
     return out
 
 
@@ -377,5 +377,5 @@ def usual_popularity(training: Training) -> Mean:
     labels = training.index.labels
     out = np.empty(len(labels.offsets) - 1)
     of_items = labels.offsets, training.find(labels.items), np.empty(0, np.bool_)
-    kernels.mean_values(*of_items, len(labels.items.keys), training.popularity, 0.0, out)
+    kernels.sum_values(*of_items, len(labels.items.keys), training.popularity, 0.0, True, out)
     return Mean.of(out[np.diff(labels.offsets) > 0])

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankmill.metrics.base import Divisor, Metric, MetricSpec, Parameter, counted
+from rankmill.metrics.base import Divisor, Metric, MetricSpec, Parameter
 from rankmill.metrics.no_value import one_order
+from rankmill.metrics.quantities import counted
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
@@ -29,15 +30,6 @@ ALPHA = Parameter(
 
 
 BETA = Parameter("beta", "the probability of going on to the next prediction", 0.5, low=0, high=1)
-
-
-def _by(kernel: str, meaning: str) -> Divisor:
-    """The divisor that a kernel writes."""
-
-    def of(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-        return counted(kernel, hits, metric.limit, *metric.arguments)
-
-    return Divisor(of, meaning)
 
 
 BEST = "the list that always takes the label that is worth most"
@@ -64,7 +56,7 @@ METRICS = (
         range="0 to 1, and above if that list is not the best",
         source="Clarke et al., Novelty and Diversity in Information Retrieval Evaluation, SIGIR "
         "2008; ndeval",
-        divisor=_by("ideal_novelty_discounted", BEST),
+        divisor=Divisor("ideal_novelty_discounted", BEST),
         parameters=(ALPHA,),
         aliases=("alpha-nDCG", "α_nDCG"),
         gains="subtopics",
@@ -78,7 +70,7 @@ METRICS = (
         "all subtopics",
         range="0 to 1",
         source=CHAPELLE,
-        divisor=_by("largest_novelty_cascade", LARGEST),
+        divisor=Divisor("largest_novelty_cascade", LARGEST),
         cutoff="required",
         parameters=(ALPHA,),
         aliases=("err-ia",),
@@ -92,7 +84,7 @@ METRICS = (
         "all subtopics",
         range="0 to 1",
         source="Clarke et al., SIGIR 2008; ndeval",
-        divisor=_by("largest_novelty_discounted", LARGEST),
+        divisor=Divisor("largest_novelty_discounted", LARGEST),
         cutoff="required",
         parameters=(ALPHA,),
         aliases=("alpha-DCG", "α_DCG"),
@@ -106,7 +98,7 @@ METRICS = (
         "the best label next",
         range="0 to 1, and above if that list is not the best",
         source=CHAPELLE,
-        divisor=_by("ideal_novelty_cascade", BEST),
+        divisor=Divisor("ideal_novelty_cascade", BEST),
         parameters=(ALPHA,),
         aliases=("nerr-ia",),
         gains="subtopics",
@@ -134,7 +126,7 @@ METRICS = (
         "best label next",
         range="0 to 1, and above if that list is not the best",
         source=CLARKE_2009,
-        divisor=_by("ideal_novelty_biased", BEST),
+        divisor=Divisor("ideal_novelty_biased", BEST),
         cutoff="none",
         parameters=(ALPHA, BETA),
         gains="subtopics",
@@ -158,7 +150,7 @@ METRICS = (
         definition="the mean over subtopics of the average precision, over all labels of each",
         range="0 to 1",
         source=AGRAWAL,
-        divisor=_by("count_all_subtopics", "the subtopics with a label"),
+        divisor=Divisor("count_all_subtopics", "the subtopics with a label"),
         cutoff="none",
         aliases=("map-ia", "AP_IA"),
         gains="subtopics",
@@ -170,7 +162,7 @@ METRICS = (
         definition="subtopics with a hit among the first k / subtopics with a label",
         range="0 to 1",
         source="Zhai, Cohen and Lafferty, Beyond Independent Relevance, SIGIR 2003; ndeval's strec",
-        divisor=_by("count_all_subtopics", "the subtopics with a label"),
+        divisor=Divisor("count_all_subtopics", "the subtopics with a label"),
         aliases=("strec", "StRecall"),
         gains="subtopics",
         undefined=one_order,

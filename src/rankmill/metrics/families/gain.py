@@ -14,9 +14,9 @@ from rankmill.metrics.base import (
     Divisor,
     Metric,
     MetricSpec,
-    counted,
 )
 from rankmill.metrics.families.browsing_models import FULL
+from rankmill.metrics.quantities import counted
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
@@ -32,10 +32,6 @@ def _of_ndcg(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     if semantics.ideal_dcg == "k" and metric.limit < NO_CUTOFF:
         return np.full(len(hits.label_counts), _dcg_of_hits(metric.limit))
     return counted("ideal_dcg", hits, metric.limit)
-
-
-def _of_late(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("ideal_late_dcg", hits, metric.limit)
 
 
 @cache
@@ -109,7 +105,7 @@ METRICS = (
         definition="dcg_jk@k / the dcg_jk@k of the labels in descending order of gain",
         range="0 to 1",
         source=f"{JARVELIN}, with their base 2; LensKit: NDCG; the source of trec_eval: ndcg_p",
-        divisor=Divisor(_of_late, "the dcg_jk of the labels"),
+        divisor=Divisor("ideal_late_dcg", "the dcg_jk of the labels"),
         aliases=("ndcg_p",),
     ),
     MetricSpec(

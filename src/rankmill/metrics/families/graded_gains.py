@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rankmill.metrics.base import (
     REL,
     Divisor,
-    Metric,
     MetricSpec,
     Parameter,
-    counted,
 )
 from rankmill.metrics.no_value import one_order
-from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
-    from rankmill.matching.hits import Hits
+    pass
 
 MOST = Parameter(
     "max",
@@ -44,26 +39,6 @@ BETA = Parameter("beta", "the weight of gains", 1.0, low=0, high=1e9)
 EITHER = replace(BETA, closed=True)
 
 
-def _of_nerr(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("ideal_cascade", hits, metric.limit, *metric.arguments)
-
-
-def _of_q(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return np.asarray(np.minimum(metric.limit, hits.label_counts))
-
-
-def _labels(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return hits.label_counts
-
-
-def _of_powers(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("sum_of_powers", hits, metric.limit, *metric.arguments)
-
-
-def _label_gains(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("sum_label_gains", hits, metric.limit)
-
-
 METRICS = (
     MetricSpec(
         name="err",
@@ -82,7 +57,7 @@ METRICS = (
         definition="err@k / the err@k of the labels in descending order of gain",
         range="0 to 1",
         source=f"{CHAPELLE}; Sakai, Metrics, Statistics, Tests, 2014",
-        divisor=Divisor(_of_nerr, "the err of the best list"),
+        divisor=Divisor("ideal_cascade", "the err of the best list"),
         parameters=(MOST,),
         gains="powers",
     ),
@@ -94,7 +69,7 @@ METRICS = (
         "a cutoff",
         range="0 to 1",
         source=SAKAI,
-        divisor=Divisor(_of_q, "min(k, R)"),
+        divisor=Divisor("count_labels_within", "min(k, R)"),
         parameters=(Parameter("beta", "the weight of gains", 1.0, low=0, high=1e9),),
         aliases=("Q",),
     ),
@@ -106,7 +81,7 @@ METRICS = (
         "at least 1",
         range="0 to 1",
         source="Buckley, trec_eval 9: G",
-        divisor=Divisor(_label_gains, "the sum of the gains of all labels"),
+        divisor=Divisor("sum_label_gains", "the sum of the gains of all labels"),
         cutoff="none",
         undefined=one_order,
     ),
@@ -117,7 +92,7 @@ METRICS = (
         "rank, over all labels, if it is not found",
         range="0 to 1",
         source="Buckley, trec_eval 9",
-        divisor=Divisor(_labels, "R"),
+        divisor=Divisor("count_labels", "R"),
         cutoff="none",
         undefined=one_order,
     ),
@@ -169,7 +144,7 @@ METRICS = (
         "labels; with beta 0 the ratio is precision",
         range="0 to 1",
         source=NCU,
-        divisor=Divisor(_of_powers, "the sum of gamma^i over the labels"),
+        divisor=Divisor("sum_of_powers", "the sum of gamma^i over the labels"),
         parameters=(
             Parameter("gamma", "how much each hit counts relative to the one before", 0.95, 0, 1),
             EITHER,
@@ -184,7 +159,7 @@ METRICS = (
         "the ratio is precision",
         range="0 to 1",
         source=NCU,
-        divisor=Divisor(_label_gains, "the gains of all labels"),
+        divisor=Divisor("sum_label_gains", "the gains of all labels"),
         parameters=(EITHER,),
         undefined=one_order,
     ),

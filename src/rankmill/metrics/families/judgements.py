@@ -14,24 +14,8 @@ if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
 
 
-def _of_judged(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return np.asarray(np.minimum(metric.limit, hits.prediction_counts))
-
-
 def _cutoff(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.full(len(hits.label_counts), metric.limit)
-
-
-def relevant_labels(hits: Hits) -> np.ndarray:
-    """R, the number of relevant items: those of gain 1."""
-    if not len(hits.label_gains):
-        return hits.label_counts
-    before = np.append(0, np.cumsum(hits.label_gains > 0))
-    return np.asarray(np.diff(before[hits.label_offsets]))
-
-
-def _of_bpref(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return relevant_labels(hits)
 
 
 METRICS = (
@@ -44,7 +28,7 @@ METRICS = (
         range="0 to 1",
         source="MacAvaney, Macdonald and Ounis, Streamlining Evaluation with ir-measures, ECIR "
         "2022: Judged@k",
-        divisor=Divisor(_of_judged, "min(k, n)"),
+        divisor=Divisor("count_predictions", "min(k, n)"),
         cutoff="required",
         needs_judged=True,
         sees_labels=False,
@@ -59,7 +43,7 @@ METRICS = (
         range="0 to 1",
         source="Buckley and Voorhees, Retrieval Evaluation with Incomplete Information, SIGIR "
         "2004, as trec_eval 9 computes it",
-        divisor=Divisor(_of_bpref, "R, the number of relevant items"),
+        divisor=Divisor("count_relevant", "R, the number of relevant items"),
         cutoff="none",
         parameters=(REL,),
         needs_judged=True,
@@ -74,7 +58,7 @@ METRICS = (
         better="lower",
         source="MacAvaney, Macdonald and Ounis, Streamlining Evaluation with ir-measures, ECIR "
         "2022",
-        divisor=Divisor(_of_judged, "min(k, n)"),
+        divisor=Divisor("count_predictions", "min(k, n)"),
         cutoff="required",
         needs_judged=True,
         without_labels="list",
@@ -121,7 +105,7 @@ METRICS = (
         range="0 to 1",
         source="Yilmaz and Aslam, Estimating Average Precision with Incomplete and Imperfect "
         "Judgments, CIKM 2006, as trec_eval 9 computes it",
-        divisor=Divisor(_of_bpref, "R, the number of relevant items"),
+        divisor=Divisor("count_relevant", "R, the number of relevant items"),
         cutoff="none",
         parameters=(REL,),
         needs_judged=True,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rankmill.metrics.base import Divisor, Metric, MetricSpec, Parameter, counted
+from rankmill.metrics.base import Divisor, MetricSpec, Parameter
 from rankmill.metrics.no_value import one_order
-from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
-    from rankmill.matching.hits import Hits
+    pass
 
 P = Parameter("p", "how much each depth counts relative to the one before", 0.95, low=0, high=1)
 OVERLAP = (
@@ -22,14 +19,6 @@ OVERLAP += "of the first d items that are among the first d labels (by descendin
 OVERLAP += "equal gain in the order of the list)"
 
 
-def _of_best(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("overlap_of_best", hits, metric.limit, *metric.arguments)
-
-
-def _of_weights(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("sum_of_weights", hits, metric.limit, *metric.arguments)
-
-
 METRICS = (
     MetricSpec(
         name="compat",
@@ -37,7 +26,7 @@ METRICS = (
         definition=f"compatibility: {OVERLAP}, divided by the same sum for the list of all labels",
         range="0 to 1",
         source="Clarke, Vtyurina and Smucker, Assessing Top-k Preferences, TOIS 2021",
-        divisor=Divisor(_of_best, "the same sum for the list of all labels"),
+        divisor=Divisor("overlap_of_best", "the same sum for the list of all labels"),
         parameters=(P,),
         undefined=one_order,
     ),
@@ -49,7 +38,7 @@ METRICS = (
         range="0 to 1",
         source="Webber, Moffat and Zobel, A Similarity Measure for Indefinite Rankings, TOIS 2010, "
         "of finite lists",
-        divisor=Divisor(_of_weights, "the sum of p^(d - 1)"),
+        divisor=Divisor("sum_of_weights", "the sum of p^(d - 1)"),
         parameters=(P,),
         undefined=one_order,
     ),

@@ -15,8 +15,8 @@ from rankmill.metrics.base import (
     Metric,
     MetricSpec,
     Parameter,
-    counted,
 )
+from rankmill.metrics.quantities import counted
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:

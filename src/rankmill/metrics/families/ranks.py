@@ -14,8 +14,8 @@ from rankmill.metrics.base import (
     Metric,
     MetricSpec,
     Parameter,
-    counted,
 )
+from rankmill.metrics.quantities import counted
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
@@ -31,14 +31,6 @@ BY = Parameter(
     high=2,
 )
 TIMES = Parameter("times", "the cutoff as a multiple of R", low=0, high=1e6)
-
-
-def _labels(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return hits.label_counts
-
-
-def _best_hits(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return np.asarray(np.minimum(metric.limit, hits.label_counts))
 
 
 def _eleven(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
@@ -89,7 +81,7 @@ METRICS = (
         definition="hits within k / min(k, R): precision over the best possible",
         range="0 to 1",
         source="trec_eval 9",
-        divisor=Divisor(_best_hits, "min(k, R)"),
+        divisor=Divisor("count_labels_within", "min(k, R)"),
         cutoff="required",
         parameters=(REL,),
         cut_names=("relative_P",),
@@ -156,7 +148,7 @@ METRICS = (
         better="lower",
         source="Bordes et al., Translating Embeddings for Modeling Multi-relational Data, NIPS "
         "2013",
-        divisor=Divisor(_labels, "R"),
+        divisor=Divisor("count_labels", "R"),
         parameters=(REL,),
         without_labels="refused",
         counts_empty=True,
@@ -195,7 +187,7 @@ METRICS = (
         range="0 to 1",
         source="Tsoumakas, Katakis and Vlahavas, Mining Multi-label Data, 2010, as scikit-learn "
         "computes it",
-        divisor=Divisor(_labels, "R"),
+        divisor=Divisor("count_labels", "R"),
         cutoff="none",
         parameters=(REL,),
         aliases=("label_ranking_average_precision_score",),
@@ -207,7 +199,7 @@ METRICS = (
         definition="sum over the hits of 1 / log2(2 + misses above), divided by R",
         range="0 to 1",
         source="Buckley, trec_eval 9: binG",
-        divisor=Divisor(_labels, "R"),
+        divisor=Divisor("count_labels", "R"),
         cutoff="none",
         parameters=(REL,),
     ),

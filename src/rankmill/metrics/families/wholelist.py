@@ -17,10 +17,6 @@ TREC_EVAL = "trec_eval 9"
 RIJSBERGEN = "van Rijsbergen, Information Retrieval, 1979, chapter 7"
 
 
-def _predictions(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return hits.prediction_counts
-
-
 def _of_f(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     square = metric.arguments[0] ** 2
     return np.asarray((square * hits.label_counts + hits.prediction_counts) / (1 + square))
@@ -75,7 +71,7 @@ METRICS = (
         definition="hits / n, the precision of the whole list",
         range="0 to 1",
         source=RIJSBERGEN,
-        divisor=Divisor(_predictions, "n, the number of predictions"),
+        divisor=Divisor("count_predictions", "n, the number of predictions"),
         cutoff="none",
         parameters=(REL,),
         aliases=("SetP",),

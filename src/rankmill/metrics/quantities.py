@@ -1,0 +1,314 @@
+"""What metrics count for each query before they divide it: by a kernel, or by lines of NumPy.
+
+A row of `QUANTITIES` is a function ``(count, hits, k, parameters) -> float64[n]`` without a loop of
+its own. ``count(name, hits, k, ...)`` is what a kernel counts, or another quantity. Where equal
+confidences have no order these are expected values, so that a quantity that is linear in them needs
+no twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankmill.kernels.utilities import (
+    BEST,
+    BY_GAIN,
+    BY_PATIENCE,
+    BY_RANK,
+    BY_WANT,
+    BY_WORTH,
+    DEEPEST,
+    EACH,
+    FIRST,
+    UP_TO_BEST,
+)
+from rankmill.metrics.base import NO_CUTOFF, Metric
+from rankmill.semantics.choices import Choices
+
+if TYPE_CHECKING:
+    from rankmill.matching.hits import Hits
+    from rankmill.matching.ties import Runs
+
+Quantity = Callable[..., Any]
+
+_FILES_OF_KERNELS = "metrics", "graded", "diversity", "utilities"
+
+
+def counted(
+    name: str | Callable[..., None], hits: Hits, k: int, *arguments: Any, runs: Runs | None = None
+) -> np.ndarray:
+    """What a kernel counts for each query, a quantity, or a function of somebody's own.
+
+    With `runs` of equal confidence it is the expected value over all their orders. What has no twin
+    in ``rankmill.kernels.expected`` counts the same in any order, or follows from what has one.
+    """
+    twin = None if runs is None else _kernel_in(("expected",), str(name))
+    quantity = QUANTITIES.get(name) if twin is None and isinstance(name, str) else None
+    out = np.empty(len(hits.label_counts))
+    if quantity is not None:
+        out[:] = quantity(partial(counted, runs=runs), hits, k, *arguments)
+    elif twin is not None:
+        twin(runs, hits, k, *arguments, out)
+    else:
+        kernel_of(name)(hits, k, *arguments, out)
+    return out
+
+
+def divided_by(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    """What a metric with a divisor divides by for each query; 0 where there is nothing for that."""
+    assert metric.spec.divisor is not None
+    of = metric.spec.divisor.of
+    if callable(of):
+        return of(hits, metric, semantics)
+    return counted(of, hits, metric.limit, *metric.arguments)
+
+
+def kernel_of(name: str | Callable[..., None]) -> Callable[..., None]:
+    """The kernel of that name, which stands in the first file that has it; a function is one."""
+    found = name if callable(name) else _kernel_in(_FILES_OF_KERNELS, name)
+    assert found is not None  # as rows name only what is there
+    return found
+
+
+@cache
+def _kernel_in(files: tuple[str, ...], name: str) -> Callable[..., None] | None:
+    modules = (import_module(f"rankmill.kernels.{file}") for file in files)
+    return next((getattr(one, name) for one in modules if hasattr(one, name)), None)
+
+
+# ------------------------------------------------------------------ counts, and pairs
+
+
+def _precision_at_multiple(count: Quantity, hits: Hits, k: int, times: float) -> np.ndarray:
+    cuts = (times * hits.label_counts + 0.9).astype(np.int64)
+    return np.asarray(count("count_hits_within", hits, k, cuts) / np.maximum(1, cuts))
+
+
+def _utility(count: Quantity, hits: Hits, k: int, a: float, b: float, c: float) -> np.ndarray:
+    found = count("count_hits", hits, k)
+    missing = np.maximum(0, hits.label_counts - found)
+    return np.asarray(a * found + b * (hits.prediction_counts - found) + c * missing)
+
+
+def _hits_beyond_chance(count: Quantity, hits: Hits, k: int, items: int) -> np.ndarray:
+    """Items x hits - k x labels, which is 0 for k random items."""
+    beyond = float(items) * count("count_hits", hits, k) - float(k) * hits.label_counts
+    return np.where(np.maximum(k, hits.label_counts) < items, beyond, 0.0)
+
+
+def _weighted_pairs(count: Quantity, hits: Hits, k: int, by: int) -> np.ndarray:
+    """The share of pairs in order times the predictions of the list, or times its hits."""
+    found = count("count_hits", hits, k)
+    misses = np.minimum(k, hits.prediction_counts) - found
+    pairs = found * misses
+    share = count("pairs_in_order", hits, k) / np.where(pairs > 0, pairs, 1.0)
+    return np.where(pairs > 0, (found if by else found + misses) * share, 0.0)
+
+
+def _how_many(hits: Hits, which: np.ndarray) -> np.ndarray:
+    """How many of the hits of each query are such."""
+    return np.diff(np.append(0, np.cumsum(which))[hits.offsets])
+
+
+def relevant_labels(hits: Hits) -> np.ndarray:
+    """R, the number of relevant items: those of a gain above 0."""
+    if not len(hits.label_gains):
+        return hits.label_counts
+    before = np.append(0, np.cumsum(hits.label_gains > 0))
+    return np.asarray(np.diff(before[hits.label_offsets]))
+
+
+# ------------------------------------------------------------------ other gains, ranks, discounts
+
+
+def _alike(hits: Hits) -> Hits:
+    """The hits, all of gain 1."""
+    return hits._replace(gains=np.ones(len(hits.ranks)))
+
+
+def _capped(hits: Hits, most: float) -> Hits:
+    """The hits with gains as shares of one that counts as 1, as does any larger gain."""
+    return hits._replace(gains=np.minimum(1.0, hits.gains / most))
+
+
+def _as_shares(hits: Hits) -> Hits:
+    """The hits with gains as shares of the largest of the query's labels, if that is above 1."""
+    most = np.ones(len(hits.label_counts))
+    if len(hits.label_gains):
+        some = hits.label_counts > 0
+        most[some] = np.maximum(1.0, hits.label_gains[hits.label_offsets[:-1][some]])
+    return hits._replace(gains=hits.gains / np.repeat(most, np.diff(hits.offsets)))
+
+
+def _without_hits_above(hits: Hits) -> Hits:
+    """The hits, all of gain 1, each at the first rank below the misses above it."""
+    above = np.arange(len(hits.ranks)) - np.repeat(hits.offsets[:-1], np.diff(hits.offsets))
+    return _alike(hits)._replace(ranks=hits.ranks - above)
+
+
+def _discounted_late(hits: Hits) -> Hits:
+    """The hits with log2(rank) as the discount of each rank, from 2 on."""
+    table = hits.discounts
+    return hits._replace(discounts=np.concatenate([table[:2], table[1:-1]]))
+
+
+def _best_list(hits: Hits) -> Hits:
+    """The hits of lists of all labels by falling gain."""
+    offsets = np.append(0, np.cumsum(hits.label_counts))
+    gains = hits.label_gains if len(hits.label_gains) else np.ones(int(offsets[-1]))
+    ranks = np.arange(1, len(gains) + 1) - np.repeat(offsets[:-1], hits.label_counts)
+    return hits._replace(offsets=offsets, ranks=ranks, gains=gains)
+
+
+# ------------------------------------------------------------------ powers
+
+
+def _powers(p: float, many: int) -> np.ndarray:
+    """The powers of p from 0 on, multiplied up: powers differ between machines."""
+    return np.cumprod(np.append(1.0, np.full(max(0, many - 1), p)))
+
+
+def _falling(hits: Hits, p: float) -> np.ndarray:
+    """The powers of p by rank, p**(rank - 1), up to the last rank that may be."""
+    return np.append(0.0, _powers(p, len(hits.discounts)))
+
+
+def _sums_of_powers(p: float, many: np.ndarray) -> np.ndarray:
+    """The sums of so many powers of p, from 0 on."""
+    return np.asarray(np.append(0.0, np.cumsum(_powers(p, int(many.max(initial=0)))))[many])
+
+
+def _inverse_squares(count: Quantity, hits: Hits, k: int, t: float, most: float) -> np.ndarray:
+    """The mean gain of the ranks, with weights 1 / (rank - 1 + 2 t)**2."""
+    ranks = np.arange(1.0, DEEPEST)
+    shares = (ranks + 2.0 * t - 1.0) / (ranks + 2.0 * t)
+    weights = np.zeros(max(len(hits.discounts), DEEPEST + 1))
+    weights[1 : DEEPEST + 1] = np.cumprod(np.append(1.0, shares * shares))
+    total = count("sum_weights", _capped(hits, most), k, 0.0, weights)
+    return np.asarray(total / np.cumsum(weights)[-1])
+
+
+def _ones(hits: Hits) -> np.ndarray:
+    """1 for each rank that may be, from 0."""
+    return np.ones(len(hits.discounts))
+
+
+def _ranks(hits: Hits) -> np.ndarray:
+    """Each rank that may be, from 0."""
+    return np.arange(float(len(hits.discounts)))
+
+
+QUANTITIES: dict[str, Quantity] = {
+    # Of numbers of hits, labels and predictions.
+    "count_labels": lambda count, hits, k: hits.label_counts,
+    "count_labels_within": lambda count, hits, k, *_: np.minimum(k, hits.label_counts),
+    "count_predictions": lambda count, hits, k: np.minimum(k, hits.prediction_counts),
+    # Whether there are k predictions; without a cutoff, which is beyond any list, whether one.
+    "enough_predictions": lambda count, hits, k: (
+        hits.prediction_counts >= (k if k < NO_CUTOFF else 1)
+    ),
+    "any_hit": lambda count, hits, k: np.minimum(1.0, count("count_hits", hits, k)),
+    "count_misses": lambda count, hits, k: (
+        np.minimum(k, hits.prediction_counts) - count("count_hits", hits, k)
+    ),
+    "count_hits_for": lambda count, hits, k, beta: count("count_hits", hits, k),
+    "count_hits_of_labels": lambda count, hits, k: count(
+        "count_hits_within", hits, k, hits.label_counts
+    ),
+    "precision_at_multiple": _precision_at_multiple,
+    "square_hits": lambda count, hits, k: count("count_hits", hits, k) ** 2,
+    "utility": _utility,
+    "hits_beyond_chance": _hits_beyond_chance,
+    "weighted_pairs": _weighted_pairs,
+    # Of judged items, whose gains are below 0 if they are only pooled.
+    "count_unjudged": lambda count, hits, k: (
+        np.minimum(k, hits.prediction_counts)
+        - _how_many(hits, (hits.ranks <= k) & (hits.gains >= 0))
+    ),
+    "count_relevant": lambda count, hits, k: relevant_labels(hits),
+    "count_without_gain": lambda count, hits, k: _how_many(hits, hits.gains == 0),
+    "bpref": lambda count, hits, k: count("sum_preferences", hits, k, relevant_labels(hits)),
+    # The pairs whose larger gain stands first, less none or all of the others, over both.
+    "judged_in_order": lambda count, hits, k: count("pairs_by_gain", hits, k, 0),
+    "rank_correlation": lambda count, hits, k: count("pairs_by_gain", hits, k, 1),
+    # Of gains.
+    "sum_label_gains": lambda count, hits, k, *_: count(
+        "sum_weights", _best_list(hits), NO_CUTOFF, 0.0, _ones(hits)
+    ),
+    "capped_dcg": lambda count, hits, k, most: count("dcg", _capped(hits, most), k),
+    "late_dcg": lambda count, hits, k: count("dcg", _discounted_late(hits), k),
+    "ideal_late_dcg": lambda count, hits, k: count("ideal_dcg", _discounted_late(hits), k),
+    "discounted_by_misses": lambda count, hits, k: count("dcg", _without_hits_above(hits), k),
+    "ideal_cascade": lambda count, hits, k, most: count("cascade", _best_list(hits), k, most),
+    # Of those who go on with a chance of p: the weight of a rank is (1 - p) p**(rank - 1).
+    "rank_biased": lambda count, hits, k, p: count(
+        "sum_weights", _alike(hits), k, 0.0, (1 - p) * _falling(hits, p)
+    ),
+    "rank_biased_residual": lambda count, hits, k, p: count(
+        "sum_weights", _alike(hits), k, 1.0, -((1 - p) * _falling(hits, p))
+    ),
+    "rank_biased_gains": lambda count, hits, k, p: count(
+        "sum_weights", _as_shares(hits), k, 0.0, (1 - p) * _falling(hits, p)
+    ),
+    "sum_of_powers": lambda count, hits, k, gamma, beta: _sums_of_powers(gamma, hits.label_counts),
+    "sum_of_weights": lambda count, hits, k, p: _sums_of_powers(
+        p, np.minimum(k, np.maximum(hits.prediction_counts, hits.label_counts))
+    ),
+    "inverse_squares": _inverse_squares,
+    # Of those who go on less after a gain.
+    "stopped_by_gain": lambda count, hits, k, most: count("mean_gain", hits, k, most, BY_GAIN, 0.0),
+    "stopped_by_rank": lambda count, hits, k, most: count("mean_gain", hits, k, most, BY_RANK, 0.0),
+    "stopped_by_patience": lambda count, hits, k, p, most: count(
+        "mean_gain", hits, k, most, BY_PATIENCE, p
+    ),
+    "stopped_by_want": lambda count, hits, k, t, most: count(
+        "mean_gain", hits, k, most, BY_WANT, t
+    ),
+    # Blended ratios where one stops.
+    "blended_ratios": lambda count, hits, k, beta: count("stopped_ratio", hits, k, beta, 1.0, EACH),
+    "ratio_at_first": lambda count, hits, k, beta: count(
+        "stopped_ratio", hits, k, beta, 1.0, FIRST
+    ),
+    "ratio_at_best": lambda count, hits, k, beta: count("stopped_ratio", hits, k, beta, 1.0, BEST),
+    "ratios_up_to_best": lambda count, hits, k, beta: count(
+        "stopped_ratio", hits, k, beta, 1.0, UP_TO_BEST
+    ),
+    "ratios_by_gamma": lambda count, hits, k, gamma, beta: count(
+        "stopped_ratio", hits, k, beta, gamma, EACH
+    ),
+    "ratios_by_gain": lambda count, hits, k, beta: count(
+        "stopped_ratio", hits, k, beta, 1.0, BY_WORTH
+    ),
+    # Of subtopics: of the list, and of the best list.
+    "novelty_discounted": lambda count, hits, k, alpha: count(
+        "sum_worths", hits, k, alpha, _ones(hits), hits.discounts
+    ),
+    "ideal_novelty_discounted": lambda count, hits, k, alpha: count(
+        "sum_best_worths", hits, k, alpha, _ones(hits), hits.discounts
+    ),
+    "novelty_cascade": lambda count, hits, k, alpha: count(
+        "sum_worths", hits, k, alpha, _ones(hits), _ranks(hits)
+    ),
+    "ideal_novelty_cascade": lambda count, hits, k, alpha: count(
+        "sum_best_worths", hits, k, alpha, _ones(hits), _ranks(hits)
+    ),
+    "novelty_biased": lambda count, hits, k, alpha, beta: count(
+        "sum_worths", hits, k, alpha, _falling(hits, beta), _ones(hits)
+    ),
+    "ideal_novelty_biased": lambda count, hits, k, alpha, beta: count(
+        "sum_best_worths", hits, k, alpha, _falling(hits, beta), _ones(hits)
+    ),
+    # The sums of a list whose every item is relevant to all subtopics of the query.
+    "largest_novelty_discounted": lambda count, hits, k, alpha: count(
+        "largest_novelty", hits, k, alpha, True
+    ),
+    "largest_novelty_cascade": lambda count, hits, k, alpha: count(
+        "largest_novelty", hits, k, alpha, False
+    ),
+}
+"""What is no kernel, by name: a formula each."""
