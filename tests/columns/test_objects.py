@@ -25,7 +25,9 @@ from hypothesis import strategies as st
 import rankmill
 from flat import flat
 from rankmill import InputError, RankmillError, UsageError
+from rankmill.columns.item_buffers import join_lists
 from rankmill.columns.objects import known_array
+from rankmill.semantics.choices import CHOICES
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from strategies import examples
@@ -125,6 +127,14 @@ def twins(name: Callable[[int], Any], folder: Path, *, as_long: bool) -> tuple[A
 def test_dicts_of_numbers(name: Callable[[int], Any], tmp_path: Path) -> None:
     found = outcome(renamed(GAINS, name), renamed(SCORES, name))
     assert found == outcome(*twins(name, tmp_path, as_long=True))
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("order", CHOICES["order"])
+def test_dicts_of_numbers_in_any_order_of_equal_ones(order: str, tmp_path: Path) -> None:
+    asked: Any = {"metrics": ["map@3", "ndcg@2"], "semantics": {"order": order}}
+    pairs = twins(str, tmp_path, as_long=True)
+    assert outcome(renamed(GAINS, str), renamed(SCORES, str), **asked) == outcome(*pairs, **asked)
 
 
 @pytest.mark.parametrize("name", IDS.values(), ids=list(IDS))
@@ -486,6 +496,35 @@ def test_round_trips(queries: list[Any], items: list[Any], random: Any) -> None:
     expected = outcome(long(gains, "gain"), long(scores, "score"))
     assert outcome(gains, scores) == expected
     assert outcome(objects(long(gains, "gain")), objects(long(scores, "score"))) == expected
+
+
+integers = st.integers(-(2**64), 2**65) | st.sampled_from(
+    [sign * 2**bits + more for sign in (1, -1) for bits in (31, 62, 63) for more in (-1, 0, 1)]
+)
+
+
+@pytest.mark.small
+@given(st.lists(st.lists(integers) | st.lists(integers).map(tuple)))
+@settings(max_examples=examples(100), deadline=None)
+def test_lists_of_integers_are_joined_as_they_are(lists: list[Any]) -> None:
+    every = [one for some in lists for one in some]
+    joined = join_lists(lists)
+    if not every or not all(-(2**63) < one < 2**63 for one in every):
+        assert joined is None
+        return
+    assert joined is not None
+    lengths, found = joined
+    assert (lengths.tolist(), found.tolist()) == ([*map(len, lists)], every)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "other", [None, "1", b"1", 1.0, True, [1], {1}, {}, np.int64(1), np.arange(2), 2**64, object()]
+)
+def test_lists_of_anything_else_are_not_joined_as_integers(other: Any) -> None:
+    assert join_lists([[1, 2], [3, other]]) is None
+    if not isinstance(other, list):
+        assert join_lists([[1, 2], other]) is None
 
 
 # ------------------------------------------------------------------ what is wrong

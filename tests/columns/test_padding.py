@@ -8,10 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import rankmill
 from flat import flat
+from rankmill.columns.ids import to_ids
 from rankmill.errors import UsageError
+from rankmill.sources.roles.derived_columns import padded_tails
+from strategies import examples
 
 METRICS = ["map", "precision@3", "recall@2", "gap"]
 LABELS = {1: [5, 6], 2: [8], 3: [7]}
@@ -166,3 +171,22 @@ def test_padding_in_lists_of_any_type(items: Any) -> None:
     )
     assert found["map"] == 0.5
     assert found.audit["null_items"] == items[0].values.null_count + 1
+
+
+@pytest.mark.small
+@given(st.lists(st.lists(st.sampled_from([-1, 0, 1, 11, 2**62]), max_size=4)))
+@settings(max_examples=examples(100), deadline=None)
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.int8(), pa.string(), pa.binary()])
+def test_lists_that_end_in_padding_are_counted(kind: Any, lists: list[list[int]]) -> None:
+    text = kind in (pa.string(), pa.binary())
+    usable = [one for one in (-1, 0, 1, 11, 2**62) if text or _fits(one, kind)]
+    lists = [[one for one in some if one in usable] for some in lists]
+    flat = [str(one) if text else one for some in lists for one in some]
+    ids = to_ids(pa.array(flat, pa.string() if text else kind).cast(kind), "items")
+    offsets = np.cumsum([0, *map(len, lists)])
+    wanted = sum(len(some) > 1 and some[-1] == -1 for some in lists)
+    assert padded_tails(offsets, ids) == wanted
+
+
+def _fits(number: int, kind: Any) -> bool:
+    return {8: -128 <= number < 128}.get(kind.bit_width, number >= 0 or kind == pa.int64())

@@ -44,7 +44,9 @@ def arrow_of(numbers: np.ndarray) -> Any:
     """A NumPy array as an Arrow array without nulls; numbers in native byte order are a view."""
     if numbers.dtype.kind not in "iuf":
         return pa.array(numbers)
-    native = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
+    native = numbers
+    if not (numbers.flags.c_contiguous and numbers.dtype.isnative):
+        native = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
     buffers = [None, pa.py_buffer(native)]
     kind = _ARROW_TYPES.get(native.dtype) or pa.from_numpy_dtype(native.dtype)
     return pa.Array.from_buffers(kind, len(native), buffers)

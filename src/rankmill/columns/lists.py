@@ -84,7 +84,7 @@ def _any_lists(array: Any) -> tuple[np.ndarray, Any]:
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
     """The offsets of lists with the given lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths.astype(np.int64, copy=False), out=offsets[1:])  # mixed dtypes would be slow
+    lengths.astype(np.int64, copy=False).cumsum(out=offsets[1:])  # mixed dtypes would be slow
     return offsets
 
 

@@ -16,7 +16,13 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, validity_of
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.item_buffers import join_arrays, join_integers, join_items, join_texts
+from rankmill.columns.item_buffers import (
+    join_arrays,
+    join_integers,
+    join_items,
+    join_lists,
+    join_texts,
+)
 from rankmill.columns.lists import offsets_of, split_lists
 from rankmill.columns.numbers import floats_of
 from rankmill.columns.tensors import numpy_of
@@ -251,6 +257,10 @@ def join_cells(
     if isinstance(cells, np.ndarray) and cells.ndim == 2:
         cells = cells[:, :limit]
         return np.full(len(cells), cells.shape[1]), cells.ravel()
+    if limit is None:
+        cells = cells if isinstance(cells, list) else list(cells)
+        if (integers := join_lists(cells)) is not None:
+            return integers
     types = set(map(type, cells))
     if not (sets or types.isdisjoint(SETS)):
         refuse_sets(cells, spot)

@@ -221,6 +221,22 @@ def match_lists(
     return hits, repeats
 
 
+@kernel
+def count_last(offsets, ids, wanted):
+    """Return how many lists of several ids end in the only id of `wanted`, of the same kind."""
+    text = ids.kind == STRING
+    keys = ids.keys
+    count = len(offsets) - 1
+    found = 0
+    for q in range(count):
+        if q + AHEAD < count:
+            prefetch(keys, offsets[q + AHEAD + 1] - 1)
+        last = offsets[q + 1] - 1
+        if last > offsets[q]:
+            found += same(ids, last, wanted, 0) if text else keys[last] == wanted.keys[0]
+    return found
+
+
 @helper
 def _match_long_list(
     labels,

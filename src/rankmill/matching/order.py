@@ -70,10 +70,10 @@ def _by_confidence(lists: Lists, order: str) -> Lists:
 def _sort_ties(lists: Lists, places: np.ndarray, confidences: np.ndarray, direction: str) -> None:
     """Sort the items of equal confidence by their text; equal confidences are adjacent."""
     new = np.ones(len(places) + 1, np.bool_)
-    new[1:-1] = confidences[1:] != confidences[:-1]
+    np.not_equal(confidences[1:], confidences[:-1], out=new[1:-1])
     new[lists.offsets] = True
     members = np.flatnonzero(~(new[:-1] & new[1:]))  # only those with an equal neighbour
-    run = np.cumsum(new[:-1])[members]
+    run = np.cumsum(new[members])
     text = text_of(take_ids(lists.items, places[members]))
     table = pa.table([arrow_of(run), text], names=["run", "text"])
     import pyarrow.compute as pc

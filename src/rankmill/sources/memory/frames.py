@@ -101,16 +101,15 @@ def _open_arrays(arrays: dict[str, Any], role: Role, name: str, rows: int) -> So
             iter((partial(block, columns, *one, data),)) for one, data in blocks if one[0] < one[1]
         ]
 
+    @cache
+    def size(column: str) -> tuple[int, int]:
+        if column not in objects:
+            return size_of(arrow(column))
+        values = count_items(objects[column]) if is_list_type(schema[column]) else rows
+        return values, 8 * values
+
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        found = {}
-        for column in columns:
-            if column in objects:
-                lists = is_list_type(schema[column])
-                values = count_items(objects[column]) if lists else rows
-                found[column] = values, 8 * values
-            else:
-                found[column] = size_of(arrow(column))
-        return found
+        return {column: size(column) for column in columns}
 
     return Source(name, {name: pa.schema(schema)}, rows, sizes, pieces)
 

@@ -3,7 +3,7 @@
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -176,10 +176,13 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
         # Each block is a piece, so that every thread converts some.
         return [iter((partial(block, columns, at),)) for at in range(0, len(lists), rows)]
 
+    @cache
+    def size(column: str) -> tuple[int, int]:
+        values = len(lists) if column == key else count_items(lists)
+        return values, 8 * values
+
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        values = count_items(lists)
-        counts = [len(lists) if column == key else values for column in columns]
-        return {column: (count, 8 * count) for column, count in zip(columns, counts, strict=True)}
+        return {column: size(column) for column in columns}
 
     unordered = shape == "mapping" and role == "predictions"
     whole = {name: pa.schema(schema)}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow.types as kinds
 
@@ -31,17 +32,20 @@ def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, 
             [(one[0], name) for name in id_columns(*one, role)] for one in (labels, predictions)
         ]
         for pair in zip(*both, strict=False):
-            seen: dict[bool, str] = {}
+            seen: dict[bool, tuple[Any, str, str]] = {}
             for source, name in pair:
                 for file, schema in source.kinds().items():
                     value = value_type(schema.field(name).type)
                     if not kinds.is_null(value):
-                        where = f"{value} in column {name!r} of {file}"
-                        seen.setdefault(is_text_type(value), where)
+                        seen.setdefault(is_text_type(value), (value, name, file))
             if len(seen) > 1:
+                where = {
+                    text: f"{value} in column {name!r} of {file}"
+                    for text, (value, name, file) in seen.items()
+                }
                 raise InputError(
-                    f"the {role} ids cannot be compared: {seen[False]}, but {seen[True]}; cast one "
-                    f"of them, so that both are integers or both strings ({_cast(role, seen)})"
+                    f"the {role} ids cannot be compared: {where[False]}, but {where[True]}; cast "
+                    f"one of them, so that both are integers or both strings ({_cast(role, where)})"
                 )
 
 

@@ -13,7 +13,7 @@ two of its columns may not both hold what stands between them, which would make 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,13 @@ from rankmill.columns.ids import (
     is_id_type,
     is_text_type,
     plain,
-    take_ids,
     to_ids,
 )
-from rankmill.columns.lists import count_true, is_list_type, lengths_of, split_lists, value_type
+from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.columns.objects import array_of
 from rankmill.errors import InputError, UsageError
-from rankmill.kernels.identity import SIGNED, STRING, Ids
+from rankmill.kernels.identity import SIGNED, STRING, UNSIGNED, Ids
+from rankmill.kernels.matching import count_last
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
 from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
@@ -121,10 +122,15 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
 
 def padded_tails(offsets: np.ndarray, items: Ids) -> int:
     """How many lists of several items end in what is usually padding."""
-    if not len(items.keys):
+    if items.kind == UNSIGNED:
         return 0
-    last = take_ids(items, offsets[1:] - 1)  # of an empty list, another item
-    return count_true(is_id(last, USUAL_PADDING) & (lengths_of(offsets) > 1))
+    return int(count_last(offsets, items, _usual_padding(items.kind)))
+
+
+@cache
+def _usual_padding(kind: int) -> Ids:
+    padding = USUAL_PADDING if kind == STRING else int(USUAL_PADDING)
+    return to_ids(array_of([padding], str), "padding")
 
 
 def _with(
