@@ -104,7 +104,7 @@ def test_rows_row_groups_threads_files_and_memory_do_not_change_a_bit(
     expected = score(dump)
     monkeypatch.setattr("rankmill.sources.inputs.inputs.BATCH_VALUES", 0)  # predictions read ahead
     for seed, (rows, threads, memory) in enumerate(
-        [(7, 1, 1), (100, 3, 1), (1000, 2, 1 << 30), (5000, 4, 10_000)]
+        [(40, 1, 1), (400, 3, 1), (1000, 2, 1 << 30), (5000, 4, 10_000)]
     ):
         paths = []
         for name, path in zip(("labels", "predictions"), dump, strict=True):
