@@ -24,8 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13")
 SECONDS = 30 * 60  # the most that one run may take
-# Linters judge the sources, not what is installed. torch is large, and no quick test needs it.
-APART = ("codespell", "mypy", "proselint", "ruff", "torch")
+# Linters judge the sources, not what is installed. torch is large, no quick test needs it, and
+# torchmetrics brings it.
+APART = ("codespell", "mypy", "proselint", "ruff", "torch", "torchmetrics")
 SHOW = "import importlib.metadata as m; print(*(f'{one} {m.version(one)}' for one in %r), sep=', ')"
 
 

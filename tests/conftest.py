@@ -143,7 +143,7 @@ def run(run_cli: Any) -> Any:
     return call
 
 
-LONG = ("test_warmup.py", "test_benchmarks.py", "test_references_peers.py", "test_explain.py")
+LONG = ("test_warmup.py", "test_benchmarks.py", "test_references_peers.py", "test_trace.py")
 
 
 def pytest_configure() -> None:

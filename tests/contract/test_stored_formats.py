@@ -132,6 +132,19 @@ def test_results_verdicts_and_values_serve_as_a_baseline(samples: Path, name: st
     assert (outcome.measured == 0) is (name != "verdict.json")
 
 
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_json_from_before_there_were_versions_is_read(name: str) -> None:
+    written = json.loads((SAMPLES / "1" / f"{name}.json").read_text())
+    del written["format"]
+    inner = [*written["systems"].values()] if name == "results" else []
+    for one in (written, *inner):
+        if "checksum" in one:
+            whole = {"rankmill": written["rankmill"], **one}
+            one["checksum"] = seal_of_json(sealed_keys(whole))
+    found = OUTCOMES[name][0].from_json(json.dumps(written))
+    assert lost(written, json.loads(found.to_json())) == []
+
+
 def test_states_merge_and_end(samples: Path) -> None:
     (row,) = pq.read_table(samples / "state.parquet").to_pylist()
     (counted,) = pq.read_table(samples / "second_pass.parquet").to_pylist()
@@ -168,9 +181,12 @@ def later(text: str) -> str:
     """The JSON that a later version would have written, with its checksum."""
     written = json.loads(text) | {"rankmill": "7.0", "format": 9}
     if "checksum" in written:
-        own = {name: one for name, one in written.items() if name not in ("seconds", "checksum")}
-        written["checksum"] = seal_of_json(own)
+        written["checksum"] = seal_of_json(sealed_keys(written))
     return json.dumps(written)
+
+
+def sealed_keys(written: dict[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in written.items() if name not in ("seconds", "checksum")}
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
@@ -181,17 +197,46 @@ def test_json_of_a_later_format_is_refused(name: str) -> None:
         kind.from_json(text)
 
 
-def test_a_baseline_of_a_later_format_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "old.json"
-    path.write_text(later((SAMPLES / "1" / "result.json").read_text()))
-    with pytest.raises(InputError, match=f"old.json {LATER}$"):
+@pytest.mark.parametrize("form", ["json", "other keys", "values of queries"])
+def test_a_baseline_of_a_later_format_is_refused(tmp_path: Path, form: str) -> None:
+    path = tmp_path / ("old.parquet" if form == "values of queries" else "old.json")
+    told = later((SAMPLES / "1" / "result.json").read_text())
+    if form == "values of queries":
+        table = pq.read_table(SAMPLES / "1" / "per_query.parquet")
+        pq.write_table(table.replace_schema_metadata({"rankmill result": told}), path)
+    else:
+        path.write_text(told if form == "json" else json.dumps(json.loads(told) | {"metrics": []}))
+    with pytest.raises(InputError, match=rf"old\.\w+ {LATER}$"):
         rankmill.gate(LABELS, OLD, ["map drop <= 1%"], baseline=str(path))
 
 
-def test_a_state_of_another_format_is_refused() -> None:
-    (row,) = pq.read_table(SAMPLES / "1" / "state.parquet").to_pylist()
-    with pytest.raises(UsageError, match=r"of format 99, and this version of rankmill reads"):
-        State.from_row(row | {"format": 99})
+def test_a_table_of_runs_of_a_later_format_is_refused() -> None:
+    text = later((SAMPLES / "1" / "history.json").read_text())
+    with pytest.raises(InputError, match=LATER):
+        rankmill.History.from_json(text)
+
+
+@pytest.mark.parametrize("format", [5, 99])
+@pytest.mark.parametrize("kind", ["state", "second_pass", "comparison_state"])
+def test_a_state_of_another_format_is_refused(kind: str, format: int) -> None:
+    """States last as long as a job: of an older format, they are to be made again."""
+    table = pq.read_table(SAMPLES / "1" / f"{kind}.parquet")
+    wanted = rf"of format {format}, and this version of rankmill reads format \d+: make and read"
+    read: Any = {"state": State.from_row, "second_pass": State.read_counts}.get(kind)
+    other: Any = table.to_pylist()[0] | {"format": format}
+    if kind == "comparison_state":
+        told = json.loads(table.schema.metadata[b"rankmill comparison"]) | {"format": format}
+        other = table.replace_schema_metadata({"rankmill comparison": json.dumps(told)})
+        read = ComparisonState.from_table
+    with pytest.raises(UsageError, match=wanted):
+        read(other)
+
+
+def test_a_rankmill_toml_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rankmill.toml"
+    path.write_text(TOML.replace("version = 1", "version = 9"))
+    with pytest.raises(UsageError, match=r"it is 9, and this rankmill reads 1; .* install a newer"):
+        read_config(path)
 
 
 def test_a_run_of_a_later_format_is_refused(

@@ -149,7 +149,6 @@ def test_ranges_of_ids_give_the_same_bits(
     expected = numbers(rankmill.evaluate(rankmill.Labels(labels, weight="w"), predictions, SOME))
     read = []
     restrict = memory.restrict
-    monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
     monkeypatch.setattr(
         "rankmill.engine.first_pass.restrict", lambda *of: read.append(of) or restrict(*of)
     )

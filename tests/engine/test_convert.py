@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import rankmill
 import strategies
 from flat import flat, job_of
+from portions import in_batches
 from rankmill import InputError, UsageError
 from rankmill.arrays import Ragged
 from rankmill.engine import wide_writer
@@ -174,7 +175,6 @@ def test_more_rows_than_memory(
     """Runs are merged from a temporary file; later evaluations hold a range of ids at a time."""
     monkeypatch.setattr(wide_writer, "GROUP_ROWS", 500)
     monkeypatch.setattr(sorted_rows, "RUN_BATCH", 2000)
-    monkeypatch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", 100)
     draw = np.random.default_rng(0)
     count = 5000
     queries = [ids(i) for i in draw.permutation(count).tolist()]
@@ -196,11 +196,10 @@ def test_more_rows_than_memory(
     monkeypatch.setattr(
         sorted_rows, "_merged", lambda runs, name: merges.append(len(runs)) or merged(runs, name)
     )
-    check(tmp_path, path, path, memory=100_000)
+    check(tmp_path, *(in_batches(path, 100, memory=100_000) for _ in range(2)), memory=100_000)
     assert len(merges) == 2
     assert min(merges) > 3
     assert pq.read_metadata(tmp_path / "labels.parquet").num_row_groups >= 10
-    monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
     pair = tmp_path / "labels.parquet", tmp_path / "predictions.parquet"
     asked = job_of(pair[0], {"": pair[1]}, ["map"], {"memory": 100_000}, keep_values=False)
     with open_job(*asked) as (labels, runs):

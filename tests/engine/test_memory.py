@@ -31,7 +31,7 @@ METRICS = ["map@3", "ndcg", "first_hit@2", "gap", "gap@2", "recall@5"]
 
 @pytest.fixture
 def ranges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make few labels too many to hold, and record the number of ranges of each attempt.
+    """Record the number of ranges of each attempt, in which more is read twice than usual.
 
     0 means no ranges. A 0 after another number within one evaluation means that it started again.
     """
@@ -42,7 +42,6 @@ def ranges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         cut.append(0 if arguments[-1] == [None] else len(arguments[-1]))
         return score_ranges(*arguments)
 
-    monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
     monkeypatch.setattr("rankmill.engine.memory.MOST_READ", 5)
     monkeypatch.setattr("rankmill.engine.first_pass._score_ranges", noted)
     return cut

@@ -392,7 +392,6 @@ def test_ranges_of_labels_give_the_same_slices(
     both = tmp_path / "labels", tmp_path / "run"
     whole = rankmill.evaluate(*both, metrics, **how)
     found: list[Any] = []
-    monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
     ranges = first_pass.id_ranges
     monkeypatch.setattr(first_pass, "id_ranges", lambda *of: found.append(ranges(*of)) or found[-1])
     little = rankmill.evaluate(*both, metrics, memory=10_000, per_query=False, **how)

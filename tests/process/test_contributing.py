@@ -178,7 +178,9 @@ def versions() -> ModuleType:
 
 TABLE = """[project]
 dependencies = ["numpy>=2.0"]
-optional-dependencies.test = ["moto[server]>=5.0", "torch==2.13.0", "mypy>=1.14"]
+optional-dependencies.test = [
+    "moto[server]>=5.0", "torch==2.13.0", "torchmetrics>=1.9", "mypy>=1.14",
+]
 """
 
 

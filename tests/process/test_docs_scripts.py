@@ -38,7 +38,7 @@ RUN_BY = {
     ),
     "benchmarks/libraries.py": ("peers/test_libraries.py", "test_a_library_says_the_same"),
     "benchmarks/listwise.py": (
-        "adapters/torch/test_torch.py",
+        "adapters/torch/test_loss.py",
         "test_the_benchmark_runs_and_both_sides_agree",
     ),
     "benchmarks/peers.py": ("process/test_benchmarks.py", "comparison"),

@@ -16,6 +16,7 @@ import pytest
 
 import rankmill
 from flat import flat
+from portions import in_batches
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.gap.gap_counts import Among, GapCounter, gap_of_counts
@@ -48,7 +49,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return paths
 
 
-def score(paths: tuple[str, str], **options: Any) -> tuple[Any, ...]:
+def score(paths: tuple[Any, Any], **options: Any) -> tuple[Any, ...]:
     result = flat(rankmill.evaluate, *paths, METRICS, **options)
     return result.metrics, result.standard_errors, result.bounds, result.audit
 
@@ -103,20 +104,20 @@ def test_rows_row_groups_threads_files_and_memory_do_not_change_a_bit(
     expected = score(dump)
     monkeypatch.setattr("rankmill.sources.inputs.inputs.BATCH_VALUES", 0)  # predictions read ahead
     for seed, (rows, threads, memory) in enumerate(
-        [(7, 1, 1), (100, 3, 1), (1000, 2, 1 << 30), (5000, 4, 10_000)]
+        [(40, 1, 1), (400, 3, 1), (1000, 2, 1 << 30), (5000, 4, 10_000)]
     ):
-        monkeypatch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", rows)
         paths = []
         for name, path in zip(("labels", "predictions"), dump, strict=True):
             whole = pq.read_table(path)
             order = np.random.default_rng(seed).permutation(whole.num_rows)
             folder = tmp_path / f"{name}-{seed}"
             folder.mkdir()
-            paths.append(str(folder))
+            paths.append(folder)
             for number, part in enumerate(np.array_split(order, 3)):
                 taken = whole.take(pa.array(part))
                 pq.write_table(taken, folder / f"{number}.parquet", row_group_size=max(50, rows))
-        assert score((paths[0], paths[1]), threads=threads, memory=memory) == expected
+        sides = [in_batches(path, rows, memory=memory) for path in paths]
+        assert score((sides[0], sides[1]), threads=threads, memory=memory) == expected
 
 
 def test_several_runs_are_scored_as_each_alone(dump: tuple[str, str], tmp_path: Path) -> None:

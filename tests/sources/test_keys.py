@@ -325,8 +325,6 @@ def test_training_with_the_same_columns() -> None:
 @pytest.mark.small
 def test_ranges_of_sorted_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels beyond memory: the ranges are those of the first column."""
-    monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
-    monkeypatch.setattr("rankmill.engine.memory.MOST_READ", 5)
     cut: list[Any] = []
     restrict = rankmill.engine.first_pass.restrict  # type: ignore[attr-defined]
     monkeypatch.setattr(

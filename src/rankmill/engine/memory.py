@@ -29,7 +29,7 @@ A_LABEL = 8
 # take at least 16 bytes, and more if it does in the file.
 A_STRING = 8
 ITS_BYTES = 16
-# Labels of fewer bytes are never divided: the process alone takes several times as much.
+# Labels of fewer bytes take no room from others: the process alone takes several times as much.
 LEAST = 32 << 20
 # Labels and lists of fewer bytes are never refused.
 SPARED = 64 << 20
@@ -186,7 +186,7 @@ def id_ranges(labels: Input, predictions: Input, job: Job, whole: int) -> list[I
         or not (_same_ids(labels) and _same_ids(predictions))
     ):
         return []
-    room = max(LEAST, job.memory // 2 if _shares(job, predictions) else job.memory)
+    room = job.memory // 2 if _shares(job, predictions) else job.memory
     if whole <= room:
         return []  # checked before the bounds of ids, which take a second to read from a big footer
     of_labels = _row_groups(labels)

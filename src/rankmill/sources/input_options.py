@@ -116,6 +116,10 @@ class InputOptions:
         The encoding of text; by default UTF-8.
     memory : int
         How many bytes may be held of a part of a file, or of what can be read only once.
+    batch : tuple of int or None
+        The most rows, values and bytes of a batch of Parquet files; None for the usual ones.
+    block : int or None
+        How many bytes of text are read at a time; None for the usual number.
     """
 
     role: Role = "labels"
@@ -131,6 +135,8 @@ class InputOptions:
     facts: tuple[str, ...] = ()
     encoding: str | None = None
     memory: int = MEMORY
+    batch: tuple[int, int, int] | None = None
+    block: int | None = None
 
     @property
     def kind(self) -> str:

@@ -41,8 +41,8 @@ class Placing:
     tasks: int | None = None
 
 
-def placing_of(request: SparkRequest, number: int) -> Placing:
-    """Return how the rows of a system come to the tasks."""
+def placing_of(request: SparkRequest, number: int, largest: int = LARGEST) -> Placing:
+    """Return how the rows of a system come to the tasks; partitions beyond `largest` are cut."""
     why, size = _why_shuffled(request, number), request.sizes[0]
     if not why:
         most = limit(request.frames[0].sparkSession)
@@ -55,10 +55,10 @@ def placing_of(request: SparkRequest, number: int) -> Placing:
         else:
             tasks = tasks_of(rows)
             held = sum(request.sizes[one] or 0 for one in (0, number)) // tasks
-            if held <= LARGEST:
+            if held <= largest:
                 why = "both sides are partitioned by query in the same way"
                 return Placing("in place", why, rows, tasks)
-            why = f"a partition of both sides has {size_text(held)}, more than {size_text(LARGEST)}"
+            why = f"a partition of both sides has {size_text(held)}, more than {size_text(largest)}"
     return Placing("shuffle", why, tasks=request.partitions)
 
 

@@ -14,7 +14,6 @@ import rankmill
 from rankmill.io.overflow import Overflow
 from rankmill.metrics.gap import distinct as distinct_module
 from rankmill.metrics.gap import gap as gap_module
-from rankmill.metrics.gap import runs as runs_module
 from rankmill.metrics.gap.distinct import counted
 from rankmill.metrics.gap.gap_counts import GapCounter, gap_of_counts
 from rankmill.metrics.gap.runs import RunsCounter, RunsFile, everything
@@ -41,18 +40,16 @@ def confidences(kind: str, count: int) -> np.ndarray:
 @pytest.mark.parametrize(("count", "portions"), [(1_000, 3), (200_000, 7)])
 @pytest.mark.parametrize("narrow", [False, True])
 def test_counts_of_runs_are_those_of_arrays(
-    kind: str, count: int, portions: int, narrow: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, count: int, portions: int, narrow: bool
 ) -> None:
     """200,000 predictions, half of them right, are several ranges of sums.
 
     With `narrow`, most wrong ones are float32, and stand beside bounds that float32 cannot hold.
     """
-    monkeypatch.setattr(runs_module, "STEP", max(4, count // 500))
-    monkeypatch.setattr(runs_module, "STEPS", 16)
     every = confidences(kind, count)
     right = every[: count // 2]
     with Workers(2) as workers, Overflow("predictions", "confidences") as overflow:
-        file = RunsFile(overflow)
+        file = RunsFile(overflow, step=max(4, count // 500), steps=16)
         runs = tuple(file.add(counted([part])) for part in np.array_split(right, portions))
         whole = GapCounter(counted([right]), workers)
         beside = RunsCounter(runs, every.nbytes // portions, file)
@@ -62,7 +59,7 @@ def test_counts_of_runs_are_those_of_arrays(
             beside.add(part)
         expected, found = whole.finish(), beside.finish()
         correct = counted([right])
-        for one, other in zip(correct, everything(runs), strict=True):
+        for one, other in zip(correct, everything(runs, 16), strict=True):
             assert one.tolist() == other.tolist()
         assert found.at.tolist() == expected.at.tolist()
         assert found.above.tolist() == expected.above.tolist()

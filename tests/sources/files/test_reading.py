@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyarrow import feather
 
 import rankmill
+from portions import in_batches
 from rankmill import InputError
 from rankmill.arrays import Ragged
 from rankmill.sources.input_options import InputOptions
@@ -72,12 +73,11 @@ def test_streamed_grouped_and_spilled_are_the_same_to_the_bit(tmp_path: Path, te
                     assert found(result) == expected
 
 
-def test_rows_that_stand_together_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", 300)
+def test_rows_that_stand_together_stream(tmp_path: Path) -> None:
     _, predictions = dump(5000, 3)
     path = tmp_path / "predictions.parquet"
     pq.write_table(predictions, path, row_group_size=300)
-    source = open_source(str(path), InputOptions("predictions"))
+    source = in_batches(path, 300)
     columns = find_columns(source, InputOptions("predictions"))
     with Workers(2) as workers:
         portions = list(map_lists(lambda lists: lists, source, columns, workers, together=True))
@@ -202,11 +202,8 @@ def test_spilled_partitions_leave_nothing_behind(
 # ------------------------------------------------------------------ errors that must be noticed
 
 
-def test_a_reader_that_stops_early_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_stops_early_is_an_error(tmp_path: Path) -> None:
     """A page header has fewer values than the footer, and no checksum covers it."""
-    monkeypatch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", 100)  # row groups one by one
     rows = 400
     table = pa.table({"query_id": np.arange(rows) // 4, "item_id": np.arange(rows)})
     path = tmp_path / "p.parquet"
@@ -218,7 +215,7 @@ def test_a_reader_that_stops_early_is_an_error(
         broken[place] ^= 1
         path.write_bytes(broken)
         try:
-            rankmill.evaluate(table, path, ["map"])
+            rankmill.evaluate(table, in_batches(path, 100), ["map"])  # row groups one by one
         except InputError as error:
             noticed += "p.parquet" in str(error) and "footer says" in str(error)
     assert noticed, "no flip made the reader stop early: the test has lost its point"

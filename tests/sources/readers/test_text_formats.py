@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import rankmill
 import text_files as text
 from flat import flat
+from portions import in_blocks
 from rankmill.errors import InputError, UsageError
 from strategies import some
 from text_sides import BAD, PREDICTIONS, plain_words, side, words
@@ -95,16 +96,14 @@ def test_compressed_text_is_the_same(tmp_path: Path, form: str, compression: str
 
 
 @pytest.mark.parametrize(("form", "size"), some(itertools.product(PREDICTIONS, (30, 100, 1000)), 2))
-def test_blocks_may_end_anywhere(
-    tmp_path: Path, form: str, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_may_end_anywhere(tmp_path: Path, form: str, size: int) -> None:
     name, writer, wide, options = PREDICTIONS[form]
     lists = side("str", "predictions")
     labels = text.twin(side("str", "labels"), "gain", wide=True)
     path = text.write(tmp_path, name, writer(lists))
-    monkeypatch.setattr("rankmill.sources.files.text_blocks.BLOCK_BYTES", size)
     expected = scored(labels, text.twin(lists, "score", wide=wide))
-    assert scored(labels, path, **options) == expected
+    source = in_blocks(path, size, format=options.get("predictions_as"))
+    assert scored(labels, source) == expected
 
 
 def test_folders_of_text_give_columns(tmp_path: Path) -> None:

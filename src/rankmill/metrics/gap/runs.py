@@ -25,7 +25,7 @@ A_COUNT = 16
 
 
 class SortedRun(NamedTuple):
-    """Distinct confidences, ascending, and their counts in a file, and the first of each step."""
+    """Distinct confidences, ascending, and their counts in a file, and the first of each `step`."""
 
     file: Overflow
     heads: np.ndarray
@@ -33,12 +33,13 @@ class SortedRun(NamedTuple):
     counts: tuple[int, int]
     kind: np.dtype  # of the counts, most of which are 1
     total: int
+    step: int
 
     def read(self, steps: slice) -> Distinct:
         """Return the confidences of some steps."""
 
         def within(place: tuple[int, int], kind: Any) -> np.ndarray:
-            size = kind.itemsize * STEP
+            size = kind.itemsize * self.step
             start, end = (min(size * step, place[1]) for step in (steps.start, steps.stop))
             return np.frombuffer(self.file.read((place[0] + start, end - start)), kind)
 
@@ -71,18 +72,23 @@ class RunsFile:
     file : Overflow
     dropped : bool
         Whether some confidences were not kept in memory, so that it is of no use to keep others.
+    step, steps : int
+        How many confidences of a run are read at a time, and how many such steps of all runs are
+        between two bounds.
     """
 
     file: Overflow
     dropped: bool = False
+    step: int = STEP
+    steps: int = STEPS
 
     def add(self, some: Distinct) -> SortedRun:
         """Write a run; raises ResourceError if that fails."""
         values = some.values.astype(np.float64, copy=False)
         counts = some.counts.astype(np.min_scalar_type(int(some.counts.max(initial=0))))
         at, of_counts = (self.file.add(np.ascontiguousarray(one)) for one in (values, counts))
-        heads, total = values[::STEP].copy(), int(some.counts.sum())
-        return SortedRun(self.file, heads, at, of_counts, counts.dtype, total)
+        heads, total = values[:: self.step].copy(), int(some.counts.sum())
+        return SortedRun(self.file, heads, at, of_counts, counts.dtype, total, self.step)
 
     def split(self, confidences: np.ndarray, bounds: list[float | None]) -> Pieces:
         """Write ascending confidences; raises ResourceError if that fails."""
@@ -130,9 +136,9 @@ def merged(runs: Iterable[SortedRun], bounds: Iterable[float | None]) -> Iterato
         yield joined([one.below(bound) for one in cursors])
 
 
-def everything(runs: tuple[SortedRun, ...]) -> Distinct:
-    """Return all distinct confidences of runs."""
-    parts = list(merged(runs, bounds_of(runs)))
+def everything(runs: tuple[SortedRun, ...], steps: int = STEPS) -> Distinct:
+    """Return all distinct confidences of runs, which are read so many steps at a time."""
+    parts = list(merged(runs, bounds_of(runs, steps)))
     return Distinct(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
@@ -211,7 +217,7 @@ class RunsCounter:
 
     def __init__(self, correct: tuple[SortedRun, ...], portion: int, file: RunsFile) -> None:
         self._correct, self._portion, self._file = correct, portion, file
-        self._bounds = bounds_of(correct, max(STEPS, portion // (A_COUNT * STEP)))
+        self._bounds = bounds_of(correct, max(file.steps, portion // (A_COUNT * file.step)))
         self._waiting: list[np.ndarray] = []
         self._every: list[Pieces] = []
 

@@ -142,6 +142,7 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
     """Return a result as JSON has it; raise InputError if it is not as rankmill writes it."""
     wrong = [] if isinstance(told, dict) else ["result"]
     if not wrong:
+        check_stamp(told, source)  # first, as a later format may look different
         wrong = [one for one in _PARTS if not isinstance(told.get(one, {}), dict)]
     if not wrong:
         wrong = [
@@ -160,7 +161,6 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
             f"{source} cannot be read as a result: {wrong[0]!r} is not as rankmill writes it; "
             "evaluate it again"
         )
-    check_stamp(told, source)
     own = {name: one for name, one in told.items() if name not in _UNSEALED}
     if "checksum" in told and told["checksum"] != seal_of_json(own):
         raise InputError(

@@ -35,6 +35,8 @@ class File:
         The identity that the file had when it was found, if that is known.
     encoding : str
         The encoding of its text, if the caller named one; otherwise it is UTF-8.
+    block : int or None
+        How many bytes of its text are read at a time, if the caller told it.
     """
 
     name: str
@@ -43,6 +45,7 @@ class File:
     filesystem: Any = None
     listed: tuple[int, int, int, int] | None = None
     encoding: str = ""
+    block: int | None = None
 
     @contextmanager
     def opened(self) -> Iterator[Any]:

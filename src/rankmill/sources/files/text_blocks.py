@@ -125,7 +125,7 @@ def read_blocks(
         a row that is too long.
     """
     identity = file.identity()
-    size = size or BLOCK_BYTES
+    size = size or file.block or BLOCK_BYTES
     line, first = 1, True
     pending = NO_BYTES
     held = np.zeros(KINDS, np.bool_)

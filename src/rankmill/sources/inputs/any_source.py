@@ -183,8 +183,9 @@ def open_paths(given: Sequence[str | os.PathLike[str]], asked: InputOptions) -> 
 
 
 def _open_files(files: list[File], name: str, asked: InputOptions) -> Source:
-    if asked.encoding:
-        files = [replace(file, encoding=asked.encoding) for file in files]
+    if asked.encoding or asked.block:
+        told: Any = {"encoding": asked.encoding or "", "block": asked.block}
+        files = [replace(file, **told) for file in files]
     with outside(name):
         kinds = {file.name: asked.format or format_of(file, asked) for file in files}
     if len(set(kinds.values())) > 1:

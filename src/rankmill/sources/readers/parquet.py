@@ -56,7 +56,8 @@ class ParquetPart:
     schema: Any
     folders: dict[str, Any]
     groups: Collection[int]  # the numbers of the row groups to read
-    share: int = 1  # so many times smaller than usual are batches and what is read for them
+    most: tuple[int, ...] = MOST_AT_ONCE  # rows, values and bytes of a batch
+    in_pieces: bool = False  # whether less is read ahead for them
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
@@ -67,7 +68,8 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     InputError
         If a file cannot be read as Parquet.
     """
-    footers = _footers(files)
+    footers, frugal = _footers(files), asked.memory < FRUGAL
+    most = tuple(one // (FEWER if frugal else 1) for one in asked.batch or MOST_AT_ONCE)
     columns = folder_columns(files, [footer.schema for footer in footers])
     schemas: dict[Any, Any] = {}  # files with the same columns share one
     parts = []
@@ -76,8 +78,8 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
         if kind not in schemas:
             schema = whole_schema(footer.schema.remove_metadata(), of_file)
             schemas[kind] = schemas.setdefault(schema, schema)
-        groups, share = range(len(footer.groups)), FEWER if asked.memory < FRUGAL else 1
-        parts.append(ParquetPart(footer, schemas[kind], of_file, groups, share))
+        groups = range(len(footer.groups))
+        parts.append(ParquetPart(footer, schemas[kind], of_file, groups, most, frugal))
     return _source(name, parts)
 
 
@@ -188,8 +190,7 @@ def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
             continue
         rows, size, values = rows + its_rows, size + its_bytes, values + group.most_values
         joins = not apart and runs and runs[-1][-1].number == number - 1
-        held = [part.share * one for one in (rows, values, size)]
-        if joins and all(map(le, held, (BATCH_ROWS, BATCH_VALUES, BATCH_BYTES))):
+        if joins and all(map(le, (rows, values, size), part.most)):
             runs[-1].append(group)
         else:
             runs.append([group])
@@ -216,14 +217,14 @@ def _runs_of_files(
         if part.schema is not schema:
             kinds = [part.schema.field(name).type for name in columns]
             joined = any(map(is_list_type, kinds)) and not _are_apart(kinds)
-            schema, held = part.schema, MOST_AT_ONCE
+            schema, held = part.schema, part.most
         for groups in _runs_of_groups(part, columns):
             sizes = [
                 (one.rows, one.most_values, part.footer.groups[one.number][1]) for one in groups
             ]
             own = sizes[0] if len(sizes) == 1 else tuple(map(sum, zip(*sizes, strict=True)))
             held = tuple(map(add, held, own))
-            if joined and all(map(le, held, MOST_AT_ONCE)) and len(runs[-1]) < most:
+            if joined and all(map(le, held, part.most)) and len(runs[-1]) < most:
                 runs[-1].append((part, groups))
             else:
                 runs.append([(part, groups)])
@@ -254,7 +255,7 @@ def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> 
                 place,
                 metadata=part.footer.metadata,
                 page_checksum_verification=True,
-                **(IN_PIECES if part.share > 1 and of_file.filesystem is None else {}),
+                **(IN_PIECES if part.in_pieces and of_file.filesystem is None else {}),
             ) as file,
         ):
             asked = None
@@ -322,8 +323,8 @@ def _batches(
 
 def _group_batches(file: Any, part: ParquetPart, group: Group, columns: list[str]) -> Iterator[Any]:
     """Yield the batches of one row group; raise InputError if they contradict the footer."""
-    footer, most = part.footer, BATCH_VALUES * group.rows // group.most_values
-    largest = max(1, min(BATCH_ROWS, most) // part.share)
+    footer, (most_rows, most_values, _) = part.footer, part.most
+    largest = max(1, min(most_rows, most_values * group.rows // group.most_values))
     batch_rows = -(-group.rows // -(-group.rows // largest))
     if not columns:  # the folder names give all columns
         for start in range(0, group.rows, batch_rows):

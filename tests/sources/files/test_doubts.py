@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import rankmill
 import text_files as text
 from flat import flat
+from portions import in_blocks
 from rankmill.columns.place import Place
 from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
@@ -23,6 +24,7 @@ from rankmill.kernels.doubts import has_stray_return, lines_with_return
 from rankmill.sources.files.doubts import Doubts, doubt_lists
 from rankmill.sources.files.text_blocks import Texts
 from rankmill.sources.files.text_lists import split
+from rankmill.sources.readers.separated_values import SAMPLED_ROWS
 
 ROWS = 1000
 LABELS = {f"q{i}": ["a"] for i in range(ROWS)}
@@ -102,13 +104,12 @@ def test_blanks_around_items_are_no_doubt(tmp_path: Path, cell: str) -> None:
 
 
 @pytest.mark.small
-def test_a_semicolon_behind_the_first_rows_of_single_items(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rankmill.sources.readers.separated_values.SAMPLED_ROWS", 5)
-    rows = "".join(f"q{i},a\n" for i in range(9))
-    path = text.write(tmp_path, "p.csv", f"query,item\n{rows}q9,a;b\n".encode())
-    with pytest.raises(InputError, match=r"line 11: the item 'a;b' may be one item or a list"):
+def test_a_semicolon_behind_the_first_rows_of_single_items(tmp_path: Path) -> None:
+    rows = "".join(f"q{i},a\n" for i in range(SAMPLED_ROWS))
+    path = text.write(tmp_path, "p.csv", f"query,item\n{rows}q,a;b\n".encode())
+    with pytest.raises(
+        InputError, match=rf"line {SAMPLED_ROWS + 2}: the item 'a;b' may be one item or a list"
+    ):
         scored(LABELS, path)
 
 
@@ -301,26 +302,28 @@ def rows_of(name: str, items: list[str]) -> str:
 @pytest.mark.parametrize("kind", ["", "gz"])
 @pytest.mark.parametrize("block", [40, 1 << 22])
 @pytest.mark.parametrize("name", ROW)
-def test_text_that_is_not_utf_8(
-    tmp_path: Path, name: str, block: int, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rankmill.sources.files.text_blocks.BLOCK_BYTES", block)
+def test_text_that_is_not_utf_8(tmp_path: Path, name: str, block: int, kind: str) -> None:
     content = rows_of(name, ["a", "b", "ü", "é"])
     path = text.write(tmp_path, name, content.encode("latin-1"), kind)
     wanted = {f"q{i}": [item] for i, item in enumerate(["a", "b", "ü", "é"])}
     wanted = {"q0": ["é"]} if name == "p.json" else wanted
     line = content[: content.index("é" if name == "p.json" else "ü")].count("\n") + 1
     place = len(content.splitlines()[line - 1].partition("é" if name == "p.json" else "ü")[0]) + 1
-    sides: Any = (path, wanted) if name == "p.qrels" else (wanted, path)
+
+    def run(encoding: str | None = None, **how: Any) -> Any:
+        role = "labels" if name == "p.qrels" else "predictions"
+        source = in_blocks(path, block, role, encoding=encoding)
+        return scored(*((source, wanted) if role == "labels" else (wanted, source)), **how)
+
     with pytest.raises(InputError) as caught:
-        scored(*sides)
+        run()
     byte = "0xe9" if name == "p.json" else "0xfc"
     tells(caught.value, [f"{Path(path).name}: line {line}: byte {place} is {byte}", "--encoding"])
-    assert scored(*sides, encoding="latin-1")["map@5"] == 1
-    assert scored(*sides, encoding="ISO-8859-1", threads=3)["map@5"] == 1
+    assert run("latin-1")["map@5"] == 1
+    assert run("ISO-8859-1", threads=3)["map@5"] == 1
     for encoding in ("utf-16", "utf-8-sig", "utf-16-le", "cp437", "utf-32"):
         text.write(tmp_path, name, content.encode(encoding), kind)
-        assert scored(*sides, encoding=encoding)["map@5"] == 1
+        assert run(encoding)["map@5"] == 1
 
 
 @pytest.mark.small

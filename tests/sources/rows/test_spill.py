@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from portions import in_batches
 from rankmill.io.overflow import Overflow
 from rankmill.sources.inputs import inputs as inputs_module
 from rankmill.sources.rows import spill
@@ -72,12 +73,11 @@ def test_rows_are_cut_many_at_a_time(tmp_path: Any, monkeypatch: pytest.MonkeyPa
     """As parts that are written and read take as long with one row as with a thousand."""
     labels, run = sides("integers")
     pq.write_table(run, tmp_path / "run.parquet", row_group_size=100)
-    for name in ("BATCH_ROWS", "BATCH_VALUES"):  # a row group is a batch
-        monkeypatch.setattr(f"rankmill.sources.readers.parquet.{name}", 100)
     monkeypatch.setattr(spill, "ROWS_OF_A_PART", 100)
     written = noted(monkeypatch, Overflow, "add", 1)
     memory = len(run) * spill.BYTES_A_ROW  # so that there are about three partitions
-    rankmill.evaluate(labels, str(tmp_path / "run.parquet"), "map@5", memory=memory - 1)
+    source = in_batches(tmp_path / "run.parquet", 100, memory=memory - 1)  # a batch a row group
+    rankmill.evaluate(labels, source, "map@5", memory=memory - 1)
     assert 4 < len(written) < 50
     assert sum(pa.py_buffer(one).size for one in written) > 24 * len(run)
 

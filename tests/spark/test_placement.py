@@ -235,18 +235,14 @@ def test_frames_partitioned_by_query_are_not_shuffled_again(unsent: Any, ways: l
     assert placing_of(other, 1).how == "shuffle"
 
 
-def test_partitions_too_large_for_a_task_are_shuffled(
-    unsent: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partitions_too_large_for_a_task_are_shuffled(unsent: Any) -> None:
     both = [frame_of(unsent, one) for one in tables("integers", "wide", "wide")]
     both = [one.repartition(4, "query") for one in both]
     request = request_for(both[0], both[1], "map")
     assert placing_of(request, 1).tasks == 4
     size = sum(request.sizes)
-    monkeypatch.setattr(placement, "LARGEST", size // 4)
-    assert placing_of(request, 1).how == "in place"
-    monkeypatch.setattr(placement, "LARGEST", size // 4 - 1)
-    assert placing_of(request, 1).how == "shuffle"
+    assert placing_of(request, 1, size // 4).how == "in place"
+    assert placing_of(request, 1, size // 4 - 1).how == "shuffle"
 
 
 # ------------------------------------------------------------------ sizes

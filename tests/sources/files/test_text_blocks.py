@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import rankmill
 import text_files as text
 from flat import flat
+from portions import in_blocks
 from rankmill.errors import RankmillError
 from rankmill.kernels.text import scan_delimited
 from rankmill.sources.files.text_blocks import integers, numbers
@@ -158,7 +159,6 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: Any) 
     lists = side("int", "predictions")
     path = Path(text.write(tmp_path, "p.csv", text.long_text(lists, "score")))
     labels = text.twin(side("int", "labels"), "gain", wide=True)
-    monkeypatch.setattr("rankmill.sources.files.text_blocks.BLOCK_BYTES", 100)
     import rankmill.sources.rows.long as long
 
     rows, calls = long.long_rows, []
@@ -171,7 +171,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: Any) 
 
     monkeypatch.setattr(long, "long_rows", changing)
     with pytest.raises(RankmillError, match="changed while it was read"):
-        rankmill.evaluate(labels, str(path), ["map"])
+        rankmill.evaluate(labels, in_blocks(path, 100), ["map"])
 
 
 # Bytes next to a comma and a line end, and beyond ASCII: what looks at eight at once may take them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from portions import in_batches
 from rankmill import InputError, Labels, Predictions
 from rankmill.columns.place import Place
-from rankmill.sources.input_options import InputOptions
-from rankmill.sources.inputs.any_source import open_source
-from rankmill.sources.readers import parquet
+from rankmill.sources.readers.parquet import FILES_AT_ONCE
+from rankmill.sources.roles.source import BATCH_ROWS
 
 FILES, ROWS = 40, 5
 INTEGERS = pa.int64()
@@ -50,9 +51,9 @@ def written(folder: Path, table: pa.Table, **how: Any) -> Path:
     return folder
 
 
-def batches(path: Path, columns: list[str]) -> list[list[int]]:
-    """The rows of each file, of each batch."""
-    source = open_source(str(path), InputOptions(role="predictions"))
+def batches(path: Path, columns: list[str], rows: int = BATCH_ROWS) -> list[list[int]]:
+    """The rows of each file, of each batch, which has so many rows at most."""
+    source = in_batches(path, rows)
     read = [batch for piece in source.pieces(columns) for batch in piece]
     return [[one.data.num_rows for one in batch.files()] for batch in read]
 
@@ -75,24 +76,25 @@ def test_small_files_give_the_bits_of_one(tmp_path: Path, ids: Any, how: dict[st
         assert found.per_query.equals(expected.per_query)
 
 
-def test_small_files_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_files_are_read_together(tmp_path: Path) -> None:
     """Those that pandas wrote, too, whose footers differ by the number of their rows."""
     folder = written(tmp_path / "p", sides()[1])
-    monkeypatch.setattr(parquet, "FILES_AT_ONCE", 16)
-    assert batches(folder, ["user_id", "items"]) == [[ROWS] * 16, [ROWS] * 16, [ROWS] * 8]
-    assert batches(folder, ["user_id"]) == [[]] * FILES  # as errors of long rows name one file
-    for i, path in enumerate(sorted(folder.iterdir())):
-        frame = sides()[1].slice(0, 1 + i % 3).to_pandas()
-        frame.to_parquet(path)
-    assert [len(one) for one in batches(folder, ["user_id", "items"])] == [16, 16, 8]
+    for i in range(FILES, FILES_AT_ONCE + 8):
+        shutil.copy(folder / "part-000.parquet", folder / f"part-{i:03}.parquet")
+    assert batches(folder, ["user_id", "items"]) == [[ROWS] * FILES_AT_ONCE, [ROWS] * 8]
+    every = FILES_AT_ONCE + 8
+    assert batches(folder, ["user_id"]) == [[]] * every  # as errors of long rows name one file
+    frame = sides()[1].to_pandas()
+    for rows in (1, 2, 3):
+        frame[:rows].to_parquet(tmp_path / str(rows))
+    for i, path in enumerate(folder.iterdir()):
+        shutil.copy(tmp_path / str(1 + i % 3), path)
+    assert [len(one) for one in batches(folder, ["user_id", "items"])] == [FILES_AT_ONCE, 8]
 
 
-def test_no_more_is_read_together_than_a_batch_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_is_read_together_than_a_batch_holds(tmp_path: Path) -> None:
     folder = written(tmp_path / "p", sides()[1])
-    monkeypatch.setattr(parquet, "MOST_AT_ONCE", (3 * ROWS, 1 << 20, 1 << 20))
-    assert batches(folder, ["user_id", "items"]) == [[ROWS] * 3] * 13 + [[]]
+    assert batches(folder, ["user_id", "items"], 3 * ROWS) == [[ROWS] * 3] * 13 + [[]]
 
 
 def rewrite(change: Callable[[dict[str, list[Any]]], None]) -> Callable[[Path], None]:
@@ -205,7 +207,7 @@ def test_a_file_that_another_replaces_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = written(tmp_path / "p", sides()[1])
-    source = open_source(str(folder), InputOptions(role="predictions"))
+    source = in_batches(folder, BATCH_ROWS)
     put("user_id", 4, 7)(folder / "part-011.parquet")
     (piece,) = source.pieces(["user_id", "items"])
     with pytest.raises(InputError, match=r"part-011.parquet changed while it was read"):
