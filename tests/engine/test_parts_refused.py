@@ -131,11 +131,15 @@ def test_counts_of_another_job_or_metric_are_refused() -> None:
 def test_fingerprints_depend_neither_on_the_float_type_nor_on_the_order_of_merges() -> None:
     first, second = part_of([0.0, 0.25], 0, np.float32), part_of([-0.0, 1.0], 10, np.float32)
     states = [state_of(first), state_of(second)]
+    wide = [state_of(part_of([-0.0, 1.0], 10, np.float64)), state_of(first)]
     assert states[0].aggregates["gap"].correct.values.dtype == np.float32
-    assert sent(states[0]).aggregates["gap"].correct.values.dtype == np.float64
+    assert wide[0].aggregates["gap"].correct.values.dtype == np.float64
+    # A second pass sorts in the narrower type.
+    assert sent(wide[0]).aggregates["gap"].correct.values.dtype == np.float32
     merges = [states[0].merge(states[1]), states[1].merge(states[0])]
     assert len({np.signbit(one.aggregates["gap"].correct.values[0]) for one in merges}) == 2
     merges += [sent(one) for one in merges]
+    merges.append(wide[0].merge(wide[1]))
     assert len({one.counted_among("gap") for one in merges}) == 1
     counts = [
         sent(rankmill.parts.second_pass(one, rankmill.Predictions(table, query="q"))["gap"])

@@ -25,7 +25,6 @@ from fake_frames import FakeFrame
 from flat import flat, job_of
 from rankmill.cli.spark import command
 from rankmill.engine.parts import evaluate_part
-from rankmill.engine.state import State
 from rankmill.spark import broadcast as broadcasting
 from rankmill.spark import placement
 from rankmill.spark.broadcast import broadcast
@@ -51,7 +50,7 @@ def request_for(labels: Any, predictions: Any, metrics: Any, **options: Any) -> 
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How rows came to the tasks, in the order of the jobs."""
     found: list[str] = []
-    for name in ("broadcast", "score_joined", "_shuffled"):
+    for name in ("broadcast", "_in_place", "_shuffled"):
         usual = getattr(placement, name)
 
         def noted(*arguments: Any, name: str = name, usual: Any = usual) -> Any:
@@ -110,7 +109,7 @@ def test_any_placing_of_predictions_gives_the_state_of_all(
     if found is not None:
         expected = flat(evaluate_part, labels, predictions, metrics, **options)
         expected = dataclasses.replace(expected, origin=None).to_row()
-        row = State.from_row(found.fields or {}).to_row()
+        row = found.value.to_row()
         assert {k: str(v) for k, v in row.items()} == {k: str(v) for k, v in expected.items()}
         assert (found.label_rows, found.rows) == (len(labels), len(predictions))
 
@@ -203,7 +202,7 @@ def test_tables_bucketed_by_query_are_not_shuffled(
         written.bucketBy(3, "query").saveAsTable(f"{name}_{kind}")
         frames.append(unsent.table(f"{name}_{kind}"))
     found = rankmill.spark.evaluate(*frames, METRICS)
-    assert ways == ["score_joined"]
+    assert ways == ["in_place"]
     same(found, rankmill.evaluate(*both, METRICS))
     rows = placing_of(request_for(frames[0], frames[1], METRICS), 1).rows
     tasks = rows.mapInArrow(lambda batches: batches, rows.schema)
@@ -222,7 +221,7 @@ def test_frames_partitioned_by_query_are_not_shuffled_again(unsent: Any, ways: l
         rankmill.spark.evaluate(of_labels, of_predictions, METRICS),
         rankmill.evaluate(labels, predictions, METRICS),
     )
-    assert ways == ["score_joined"]
+    assert ways == ["in_place"]
     query = predictions["query"][0]
     for found, message in (
         ((of_labels, of_twice), f"predictions: query {query} appears a second time"),
@@ -230,7 +229,7 @@ def test_frames_partitioned_by_query_are_not_shuffled_again(unsent: Any, ways: l
     ):
         with pytest.raises(rankmill.InputError, match=message):
             rankmill.spark.evaluate(*found, "map")
-    assert ways == ["score_joined"] * 3
+    assert ways == ["in_place"] * 3
     other = request_for(of_labels, of_predictions.repartition(3, "query"), "map")
     assert placing_of(other, 1).how == "shuffle"
 

@@ -8,7 +8,7 @@ are the queries.
 """
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -17,27 +17,32 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ids import take_ids, to_ids
-from rankmill.columns.seal import seal_of
 from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
 from rankmill.engine.state import State
 from rankmill.errors import RankmillError
 from rankmill.kernels.identity import MULTIPLIER, STRING, Ids, hash_strings
 from rankmill.matching.lookup import look_up
-from rankmill.metrics.records.state_rows import damaged, field
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.nouns import Labels, Predictions
-from rankmill.spark.exchange.collection import FAN, gathered, mapped, merged_rows
+from rankmill.spark.exchange.collection import FAN, gathered, mapped
 from rankmill.spark.exchange.layout import Side, arrow_schema, column
+from rankmill.spark.exchange.returned_rows import (
+    RETURNED,
+    Returned,
+    batch_of,
+    merged_rows,
+    read_returned,
+)
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import input_of, ordered, partition, told
-from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 
 # A task scores so many bytes of predictions at a time.
 AT_ONCE = 64 << 20
 # The columns that what tasks return has besides: which rows are checked together, and their keys.
 GROUP, KEYS = "group", "keys"
+KEYED = pa.schema([*RETURNED, (GROUP, pa.int64()), (KEYS, pa.binary())])
 
 
 @dataclass(frozen=True)
@@ -62,19 +67,6 @@ class Placed:
         taken = np.concatenate([self.taken, other.taken])
         return type(self)(self.state.merge(other.state), taken, self.split or other.split)
 
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row."""
-        row = {"placed.taken": self.taken, "placed.split": self.split}
-        return self.state.to_row() | row | {"placed.checksum": seal_of(row)}
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """Return what `to_row` made a row of; UsageError if the row is damaged."""
-        own = {name: field(row, name) for name in ("placed.taken", "placed.split")}
-        if row.get("placed.checksum") != seal_of(own):
-            raise damaged("its checksum is not that of its places")
-        return cls(State.from_row(row), own["placed.taken"], own["placed.split"])
-
 
 @dataclass(frozen=True)
 class Matching:
@@ -88,7 +80,6 @@ class Matching:
     sides : tuple of Side
         The labels, and the predictions.
     empty : Placed
-    form : RowFormat
     groups : int
         How many groups the keys of queries are checked in.
     seed : int
@@ -99,7 +90,6 @@ class Matching:
     labels: bytes
     sides: tuple[Side, Side]
     empty: Placed
-    form: RowFormat
     groups: int
     seed: int
 
@@ -124,10 +114,10 @@ class Matching:
                 label_rows += len(taken)
                 rows += table.num_rows
                 yield from self._keys(others)
-            returned = Returned(where, "", placed.to_row(), None, label_rows, rows)
+            returned = Returned(where, "", placed, None, label_rows, rows)
         except RankmillError as error:
             returned = Returned(where, error=told(error, where))
-        yield _with_keys(self.form.batch([returned]), where // FAN, None)
+        yield _with_keys(batch_of([returned]), where // FAN, None)
 
     def _keys(self, ids: Ids) -> Iterator[Any]:
         """Yield keys that are equal if ids are, by group."""
@@ -136,7 +126,7 @@ class Matching:
             keys = np.empty(len(ids.keys), np.uint64)
             hash_strings(ids.starts, ids.ends, ids.data, np.uint64(self.seed), keys)
         groups = (keys >> np.uint64(32)) % np.uint64(self.groups)
-        nothing = self.form.batch([Returned(-1)])
+        nothing = batch_of([Returned(-1)])
         for group in np.unique(groups).tolist():
             yield _with_keys(nothing, group, keys[groups == group].tobytes())
 
@@ -178,14 +168,10 @@ def _matched(known: Ids, queries: Any) -> tuple[np.ndarray, Ids]:
 
 def _with_keys(batch: Any, group: int, keys: bytes | None) -> Any:
     arrays = [*batch.columns, pa.array([group]), pa.array([keys], pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, schema=_keyed(batch.schema))
+    return pa.RecordBatch.from_arrays(arrays, schema=KEYED)
 
 
-def _keyed(schema: Any) -> Any:
-    return schema.append(pa.field(GROUP, pa.int64())).append(pa.field(KEYS, pa.binary()))
-
-
-def _checked(batches: Iterator[Any], empty: Placed, form: RowFormat) -> Iterator[Any]:
+def _checked(batches: Iterator[Any], empty: Placed) -> Iterator[Any]:
     """Yield the merged state of some partitions, which tells whether keys of a group are equal."""
     rows: list[Returned] = []
     keys: dict[int, list[np.ndarray]] = {}
@@ -195,12 +181,11 @@ def _checked(batches: Iterator[Any], empty: Placed, form: RowFormat) -> Iterator
         for group, some in zip(groups, held, strict=True):
             if some is not None:
                 keys.setdefault(group, []).append(np.frombuffer(some, np.uint64))
-        states = table.filter(table.column(KEYS).is_null())
-        rows += form.read(states.select(form.schema.names))
+        rows += read_returned(table.filter(table.column(KEYS).is_null()))
     if any(_repeated(np.concatenate(some)) for some in keys.values()):
-        rows.append(Returned(-1, "", replace(empty, split=True).to_row()))
+        rows.append(Returned(-1, "", replace(empty, split=True)))
     if rows:
-        yield form.batch(merged_rows(rows, Placed, partition()))
+        yield batch_of(merged_rows(rows, partition()))
 
 
 def _repeated(keys: np.ndarray) -> bool:
@@ -227,27 +212,25 @@ def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | Non
     with pa.ipc.new_stream(sink, labels.schema) as writer:
         writer.write_table(labels)
     empty = Placed(State.of(request.job), np.zeros(0, np.int32))
-    form = RowFormat.of(empty.to_row())
     groups = -(-request.partitions // FAN)
     task = Matching(
         request.job,
         sink.getvalue().to_pybytes(),
         (request.sides[0], side),
         empty,
-        form,
         groups,
         secrets.randbits(63) | 1,
     )
-    found = mapped(rows, _keyed(form.schema), task).repartition(groups, GROUP)
-    found = mapped(found, form.schema, _checked, empty, form)
-    for one in gathered(found, Placed, form, groups):
-        placed = Placed.from_row(one.fields or {})
+    found = mapped(rows, KEYED, task).repartition(groups, GROUP)
+    found = mapped(found, RETURNED, _checked, empty)
+    for one in gathered(found, groups):
+        placed = one.value
         left = np.ones(labels.num_rows, np.bool_)
         left[placed.taken] = False
         if placed.split or len(placed.taken) != labels.num_rows - left.sum():
             return None
         state = placed.state.merge(_score(request, number, labels.filter(left), nothing))
-        return replace(one, system=side.system, fields=state.to_row(), label_rows=labels.num_rows)
+        return replace(one, system=side.system, value=state, label_rows=labels.num_rows)
     return None
 
 

@@ -13,8 +13,8 @@ from rankmill.nightly.rules.earlier_values import with_table
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.exchange.findings import Findings
 from rankmill.spark.exchange.layout import TRAIN, Side
+from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.tasks import input_of, partition, tables_of, told, with_training
-from rankmill.spark.exchange.typed_rows import Returned
 
 # What sides besides those that are scored are called: tables of slices, the popularity of labels,
 # and the values by query of an earlier run.
@@ -78,7 +78,7 @@ def find(
 ) -> Iterator[Returned]:
     """Yield what the queries of a partition add up to; `how` are the options of `Findings.of`."""
     joined, rows = joining.join(batches)
-    yield Returned(partition(), "", Findings.of(joined, rows, count, **how).to_row())
+    yield Returned(partition(), "", Findings.of(joined, rows, count, **how))
 
 
 def values_of(batches: Iterator[Any], joining: Joining, schema: Any) -> Iterator[Any]:

@@ -1,14 +1,14 @@
 """The second pass of gap on Spark: confidences among those of all correct predictions."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from rankmill.engine.parts import second_pass
-from rankmill.engine.second_pass import limits_of, needs_items
+from rankmill.engine.second_pass import limits_of, needs_items, reread_among
 from rankmill.engine.state import State
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.gap.gap_counts import Among
@@ -16,30 +16,31 @@ from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.streams import open_stream
 from rankmill.spark.exchange.collection import collected
 from rankmill.spark.exchange.layout import Side, arrow_schema, column, shuffled
-from rankmill.spark.exchange.partitions import partitions_of
+from rankmill.spark.exchange.partitions import tasks_of
+from rankmill.spark.exchange.returned_rows import Returned, packed, unpacked
 from rankmill.spark.exchange.tasks import inputs_of, partition
-from rankmill.spark.exchange.typed_rows import Returned, RowFormat
+from rankmill.threads import Workers
 
 
 def count(
-    batches: Iterator[Any], sent: tuple[RowFormat, Any], side: Side, schema: Any, memory: int
+    batches: Iterator[Any], sent: bytes, side: Side, schema: Any, memory: int
 ) -> Iterator[Returned]:
     """Yield the counts of all metrics over the predictions of a partition.
 
     The name of the metric stands in the place of the system. `sent` is the merged state of all
-    partitions, as a row, which Spark sends to each executor once.
+    partitions, packed, which Spark sends to each executor once.
     """
-    form, row = sent
-    (merged,) = form.read(pa.Table.from_batches([row]))
-    state = State.from_row(merged.fields or {})
+    state: State = unpacked(sent)
     if _is_shuffled(state, side):
         one = inputs_of(batches, schema, [side])[side.system]
     else:
         named = (pa.RecordBatch.from_arrays(b.columns, names=schema.names) for b in batches)
         source = open_stream(side.name, schema, lambda names: (b.select(names) for b in named))
         one = Input(source, side.columns)
-    for name, among in second_pass(state, one, memory=memory, threads=1).items():
-        yield Returned(partition(), name, among.to_row())
+    with closing(one.source), Workers(1) as workers:
+        found = reread_among(state, one, workers, memory, checksum=True)
+    for name, among in found.items():
+        yield Returned(partition(), name, among)
 
 
 def _is_shuffled(state: State, side: Side) -> bool:
@@ -53,19 +54,14 @@ def counted(state: State, frame: Any, side: Side, partitions: int, memory: int) 
     names = list(side.slots) if needs_items(state) else [str(side.columns.score)]
     if _is_shuffled(state, side):
         rows = shuffled([frame], [side], partitions)
+        schema = arrow_schema(rows)
     else:
         # Spark does not find a column of a name with backticks when it maps rows.
         several = enumerate(names)
         rows = frame.select(*(column(frame, name).alias(f"c{place}") for place, name in several))
-        partitions = partitions_of(rows, partitions)
-    empty = Among(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    form = RowFormat.of(empty.to_row())
-    row = state.to_row()
-    form_of_state = RowFormat.of(row)
-    sent = form_of_state, form_of_state.batch([Returned(0, fields=row)])
-    schema = arrow_schema(rows)
-    if not _is_shuffled(state, side):
-        schema = schema.empty_table().rename_columns(names).schema
-    task = partial(count, sent=sent, side=side, schema=schema, memory=memory)
-    found = collected(rows, task, Among, form, partitions)
-    return {one.system: Among.from_row(one.fields or {}) for one in found}
+        partitions = tasks_of(rows) or partitions
+        schema = arrow_schema(rows).empty_table().rename_columns(names).schema
+    task = partial(count, sent=packed(state), side=side, schema=schema, memory=memory)
+    found = {one.system: one.value for one in collected(rows, task, partitions)}
+    # All tasks have the same state, whose fingerprint takes as long as some of them count.
+    return {name: replace(one, state=state.counted_among(name)) for name, one in found.items()}

@@ -163,7 +163,7 @@ def _evaluate(request: SparkRequest, runs: Iterable[str]) -> dict[str, Result]:
     results = {}
     for number, name in enumerate(runs, 1):
         one = found.get(request.sides[number].system)
-        state = State.of(request.job) if one is None else State.from_row(one.fields or {})
+        state = State.of(request.job) if one is None else one.value
         rows_read = (0, 0) if one is None else (one.label_rows, one.rows)
         result, _ = result_of(request, number, state, *rows_read)
         results[name] = replace(result, seconds=time.perf_counter() - began)

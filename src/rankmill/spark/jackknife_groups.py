@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.analysis.compare.differences.gap_differences import NO_VALUE, Without
-from rankmill.columns.buffers import numbers_of
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job
@@ -23,6 +22,7 @@ from rankmill.metrics.gap.gap_groups import GroupPlaces, LeftOut, groups_in, pla
 from rankmill.semantics.choices import Choices
 from rankmill.spark.exchange.collection import mapped
 from rankmill.spark.exchange.layout import Side, arrow_schema, to_arrow
+from rankmill.spark.exchange.returned_rows import packed, unpacked
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of
 from rankmill.threads import Workers
@@ -31,14 +31,7 @@ from rankmill.threads import Workers
 UNLIMITED = 1 << 62
 _TASK = {"task": pa.int32(), "group": pa.int32()}
 # Where the predictions of a group are, in one partition.
-PLACES = pa.schema(
-    _TASK
-    | {
-        "places": pa.list_(pa.int64()),
-        "counts": pa.list_(pa.int32()),
-        "correct": pa.list_(pa.int32()),
-    }
-)
+PLACES = pa.schema(_TASK | {"places": pa.binary()})
 # What all predictions without those of a group add up to, and how many it has.
 SUMS = pa.schema(_TASK | {"sum": pa.float64(), "correct": pa.int64(), "predictions": pa.int64()})
 
@@ -65,13 +58,14 @@ class Whole(NamedTuple):
 
 
 def _places(
-    batches: Iterator[Any], job: Job, sides: Sequence[Side], schema: Any, wholes: tuple[Whole, ...]
+    batches: Iterator[Any], job: Job, sides: Sequence[Side], schema: Any, sent: bytes
 ) -> Iterator[Any]:
     """Yield where the predictions of each group of a partition are among the correct ones.
 
-    `wholes` are the metrics, whose place in it is the number of their rows; all else is as for
-    `score`.
+    `sent` are the metrics, packed, whose place in it is the number of their rows; all else is as
+    for `score`.
     """
+    wholes: tuple[Whole, ...] = unpacked(sent)
     inputs = inputs_of(batches, schema, sides)
     held = HeldLabels(inputs.pop(""))
     wanted = {one.metric for one in wholes}
@@ -84,12 +78,14 @@ def _places(
             for number, one in enumerate(wholes):
                 for tagged in (groups[one.metric].parts or ()) if one.side == side else ():
                     found = places_of(tagged, one.correct.values, one.together)
-                    rows = [{"task": number, "group": g, **f._asdict()} for g, f in found.items()]
-                    yield pa.RecordBatch.from_pylist(rows, PLACES)
+                    for group, places in found.items():
+                        row = {"task": number, "group": group, "places": packed(places)}
+                        yield pa.RecordBatch.from_pylist([row], PLACES)
 
 
-def _left(batches: Iterator[Any], wholes: tuple[Whole, ...], semantics: Choices) -> Iterator[Any]:
+def _left(batches: Iterator[Any], sent: bytes, semantics: Choices) -> Iterator[Any]:
     """Yield the sum of all predictions without those of each group, whose rows stand together."""
+    wholes: tuple[Whole, ...] = unpacked(sent)
     rows = (row for batch in batches for row in _rows(batch))
     for (task, group), several in groupby(rows, lambda row: row[0]):
         whole = wholes[task]
@@ -100,15 +96,13 @@ def _left(batches: Iterator[Any], wholes: tuple[Whole, ...], semantics: Choices)
             predictions += int(places.counts.sum())
         found = sum_less(whole.correct, whole.among, semantics, own)
         values = [task, group, found, int(own[0].sum()), predictions]
-        arrays = [pa.array([v], k) for v, k in zip(values, SUMS.types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=SUMS)
+        yield pa.RecordBatch.from_pylist([dict(zip(SUMS.names, values, strict=True))], SUMS)
 
 
 def _rows(batch: Any) -> Iterator[tuple[tuple[int, int], GroupPlaces]]:
-    tasks, groups = (numbers_of(batch.column(name)) for name in _TASK)
-    for row, key in enumerate(zip(tasks.tolist(), groups.tolist(), strict=True)):
-        lists = (numbers_of(batch.column(name)[row].values) for name in GroupPlaces._fields)
-        yield key, GroupPlaces(*lists)
+    tasks, groups = (batch.column(name).to_pylist() for name in _TASK)
+    places = (unpacked(one.as_buffer()) for one in batch.column("places"))
+    yield from zip(zip(tasks, groups, strict=True), places, strict=True)
 
 
 def left_out(
@@ -151,11 +145,12 @@ def _sums(
 ) -> dict[int, list[dict[str, Any]]]:
     """Return the rows of `SUMS` of each of the metrics by its number."""
     rows, sides = request.rows(*range(systems + 1))
-    places = mapped(rows, PLACES, _places, request.job, sides, arrow_schema(rows), wholes)
+    sent = packed(wholes)
+    places = mapped(rows, PLACES, _places, request.job, sides, arrow_schema(rows), sent)
     groups = sum(int(one.together.max()) + 1 for one in wholes)
     together = places.repartition(min(groups, request.partitions), *_TASK)
     together = together.sortWithinPartitions(*_TASK)
-    sums = mapped(together, SUMS, _left, wholes, request.job.semantics)
+    sums = mapped(together, SUMS, _left, sent, request.job.semantics)
     found: dict[int, list[dict[str, Any]]] = {}
     for row in to_arrow(sums).to_pylist():
         found.setdefault(row["task"], []).append(row)

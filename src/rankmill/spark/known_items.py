@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from rankmill.engine.catalogue_inputs import (
@@ -21,9 +21,9 @@ from rankmill.metrics.records.record import Count, Record, nested
 from rankmill.sources.memory.arrow_table import open_table
 from rankmill.spark.exchange.collection import collected
 from rankmill.spark.exchange.layout import TRAIN, Side, arrow_schema, to_arrow
+from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, check_frame, is_frame
 from rankmill.spark.exchange.tasks import history_of, inputs_of, partition
-from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 from rankmill.threads import Workers
 
 Counts = TypeVar("Counts", bound=Record)
@@ -48,7 +48,7 @@ def count_training(
     counts: Record = TrainingCounts(*item_counts(index))
     if training is not None:
         counts = usual_popularity(training.of_part(index))
-    yield Returned(partition(), "", counts.to_row(), None, 0, index.rows)
+    yield Returned(partition(), "", counts, None, 0, index.rows)
 
 
 def with_known_items(request: SparkRequest) -> SparkRequest:
@@ -110,9 +110,7 @@ def _added_up(
 ) -> tuple[Counts, int]:
     """Return what tasks count of training, and the rows that they read."""
     rows, (side,) = request.rows(*request.training)
-    kind, form = type(nothing), RowFormat.of(nothing.to_row())
     how: Any = {"job": request.job, "side": side, "schema": arrow_schema(rows)}
     task = partial(count_training, **how, training=training)
-    found = collected(rows, task, kind, form, request.partitions)
-    parts = (kind.from_row(one.fields or {}) for one in found)
-    return reduce(kind.merge, parts, nothing), sum(one.rows for one in found)
+    (one,) = collected(rows, task, request.partitions) or [Returned(0, "", nothing)]
+    return one.value, one.rows

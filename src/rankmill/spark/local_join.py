@@ -5,27 +5,22 @@ Such are tables in the same number of buckets by query, and DataFrames that were
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import numbers_of
-from rankmill.engine.state import State
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.memory.arrow_table import open_table
-from rankmill.spark.exchange.collection import collected
-from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema, column
+from rankmill.spark.exchange.layout import QUERY, Side, column
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import score
-from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 
 # The line of a plan that moves rows.
 _EXCHANGE = re.compile(r"^[^A-Za-z]*(?:Broadcast)?Exchange\b", re.MULTILINE)
 
 
-def _inputs(batches: Iterator[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
+def joined_inputs(batches: Iterator[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
     """Return joined rows, which hold a row of the labels, of a system, or both, as `inputs_of`."""
     whole = pa.Table.from_batches(batches, schema)
     inputs = {}
@@ -71,23 +66,6 @@ def together(request: SparkRequest, number: int) -> bool:
 def exchanges(frame: Any) -> int:
     """Return how often the plan of a DataFrame moves rows."""
     return len(_EXCHANGE.findall(frame._jdf.queryExecution().executedPlan().toString()))
-
-
-def tasks_of(rows: Any) -> int:
-    """Return how many partitions joined rows have, without a job."""
-    plan = rows._jdf.queryExecution().executedPlan()
-    if plan.nodeName() == "AdaptiveSparkPlan":
-        plan = plan.initialPlan()
-    return int(plan.outputPartitioning().numPartitions())
-
-
-def score_joined(request: SparkRequest, number: int, rows: Any) -> list[Returned]:
-    """Return the state of a system from joined rows."""
-    sides = request.sides[0], request.sides[number]
-    form = RowFormat.of(State.of(request.job).to_row())
-    schema = arrow_schema(rows)
-    task = partial(score, job=request.job, sides=sides, schema=schema, inputs=_inputs)
-    return collected(rows, task, State, form, request.partitions if request.job.pooled else 0)
 
 
 def _row(number: int) -> str:

@@ -1,19 +1,19 @@
 """Where the rows of a system are scored: where they are, if that is known to do, or shuffled."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from rankmill.engine.state import State
 from rankmill.show.tables import size_text
 from rankmill.spark.broadcast import broadcast
 from rankmill.spark.exchange.collection import collected
-from rankmill.spark.exchange.layout import arrow_schema, column, to_arrow
-from rankmill.spark.exchange.partitions import PARTITION_BYTES
+from rankmill.spark.exchange.layout import Side, arrow_schema, column, to_arrow
+from rankmill.spark.exchange.partitions import PARTITION_BYTES, tasks_of
+from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import score
-from rankmill.spark.exchange.typed_rows import Returned, RowFormat
-from rankmill.spark.local_join import joined, score_joined, tasks_of, together
+from rankmill.spark.exchange.tasks import inputs_of, score
+from rankmill.spark.local_join import joined, joined_inputs, together
 
 # Labels may take so many times the limit in memory, as the limit is one for files.
 UNPACKED = 4
@@ -53,7 +53,7 @@ def placing_of(request: SparkRequest, number: int, largest: int = LARGEST) -> Pl
             known = "are larger than" if size is not None else "may be larger than"
             why = f"the labels {known} {size_text(most)}"
         else:
-            tasks = tasks_of(rows)
+            tasks = tasks_of(rows) or request.partitions
             held = sum(request.sizes[one] or 0 for one in (0, number)) // tasks
             if held <= largest:
                 why = "both sides are partitioned by query in the same way"
@@ -92,7 +92,7 @@ def first_pass(request: SparkRequest) -> dict[str, Returned]:
         if placing.how == "broadcast" and labels is not None:
             one = broadcast(request, number, labels)
         if placing.how == "in place":
-            returned += score_joined(request, number, placing.rows)
+            returned += _in_place(request, number, placing.rows)
         elif one is None:
             left.append(number)
         else:
@@ -109,9 +109,17 @@ def _labels_of(request: SparkRequest) -> Any:
 
 
 def _shuffled(request: SparkRequest, numbers: list[int]) -> list[Returned]:
-    rows, sides = request.rows(0, *numbers, *request.training)
-    form = RowFormat.of(State.of(request.job).to_row())
-    task = partial(score, job=request.job, sides=sides, schema=arrow_schema(rows))
+    return _scored(request, *request.rows(0, *numbers, *request.training))
+
+
+def _in_place(request: SparkRequest, number: int, rows: Any) -> list[Returned]:
+    return _scored(request, rows, [request.sides[one] for one in (0, number)], joined_inputs)
+
+
+def _scored(
+    request: SparkRequest, rows: Any, sides: Sequence[Side], inputs: Any = inputs_of
+) -> list[Returned]:
+    schema = arrow_schema(rows)
+    task = partial(score, job=request.job, sides=sides, schema=schema, inputs=inputs)
     # A state without confidences is so small that the driver merges those of all partitions.
-    tree = request.partitions if request.job.pooled else 0
-    return collected(rows, task, State, form, tree)
+    return collected(rows, task, request.partitions if request.job.pooled else 0)

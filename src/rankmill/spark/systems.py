@@ -32,7 +32,6 @@ from rankmill.spark.exchange.collection import collected, mapped
 from rankmill.spark.exchange.findings import Findings
 from rankmill.spark.exchange.layout import arrow_schema
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
-from rankmill.spark.exchange.typed_rows import RowFormat
 from rankmill.spark.jackknife_groups import left_out
 from rankmill.spark.known_items import with_known_items
 from rankmill.spark.per_query import per_query_frame
@@ -213,10 +212,8 @@ def join(
     how: Any = {"crossed": crossed, "values": values, "alone": alone}
     task = partial(find, joining=joining, count=moved, how=how)
     # What is wrong with the request is found before Spark reads a row.
-    (nothing,) = task(iter(()))
-    form = RowFormat.of(nothing.fields or {})
-    (one,) = collected(rows, task, Findings, form, request.partitions)
-    found = Findings.from_row(one.fields or {})
+    nothing = [*task(iter(()))]
+    found: Findings = (collected(rows, task, request.partitions) or nothing)[0].value
     _check_slices(found.state)
     _warn_of_strangers(found.state, cuts, request)
     results, among = {}, {}

@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from rankmill.errors import InputError
-from rankmill.spark.exchange.typed_rows import Returned, RowFormat
+from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.registry import parse
+from rankmill.spark.exchange.returned_rows import (
+    Returned,
+    batch_of,
+    merged_rows,
+    packed,
+    read_returned,
+    unpacked,
+)
 
 KINDS = ["i8", "i4", "u1", "u8", "f8", "f4"]
 
 pytestmark = pytest.mark.small
 
 
-def there_and_back(row: dict[str, Any], like: dict[str, Any]) -> tuple[Returned, int]:
-    form = RowFormat.of(like)
-    batch = form.batch([Returned(3, "new", row, None, 5, 7)])
-    (found,) = form.read(pa.Table.from_batches([batch]))
-    return found, batch.nbytes
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 def test_arrays_keep_their_bits(kind: str, data: st.DataObject) -> None:
-    array = data.draw(arrays.arrays(kind, st.integers(0, 20)))
-    found, _ = there_and_back({"x": array, "name": "a"}, {"x": np.zeros(0, kind), "name": ""})
-    assert found.fields is not None
-    back = found.fields["x"]
+    array = data.draw(arrays.arrays(kind, st.integers(0, 80)))
+    back = unpacked(packed(array))
     assert back.dtype == array.dtype
     assert back.tobytes() == array.tobytes()
     assert back.flags.aligned  # kernels are compiled for such arrays
-    assert (found.partition, found.system, found.label_rows, found.rows) == (3, "new", 5, 7)
-    assert found.fields["name"] == "a"
+    assert back.flags.writeable
 
 
 @pytest.mark.parametrize(
@@ -54,15 +50,35 @@ def test_arrays_keep_their_bits(kind: str, data: st.DataObject) -> None:
     ],
 )
 def test_numbers_take_as_few_bytes_as_hold_them(values: np.ndarray, each: int) -> None:
-    found, size = there_and_back({"x": values}, {"x": values[:0]})
-    assert found.fields is not None
-    np.testing.assert_array_equal(found.fields["x"], values)
-    assert each * 1000 <= size < each * 1000 + 200
+    data = packed(values)
+    np.testing.assert_array_equal(unpacked(data), values)
+    assert each * 1000 <= len(data) < each * 1000 + 200
 
 
-def test_an_error_is_a_row() -> None:
-    form = RowFormat.of({"x": np.zeros(0)})
-    batch = form.batch([Returned(2, error=InputError("a NaN"))])
-    (found,) = form.read(pa.Table.from_batches([batch]))
-    assert isinstance(found.error, InputError)
-    assert (str(found.error), found.fields) == ("a NaN", None)
+def there_and_back(*returned: Returned) -> list[Returned]:
+    return [*read_returned(batch_of(returned))]
+
+
+def test_what_a_task_returns_is_a_row() -> None:
+    one = Returned(3, "new", {"map": Mean(), "metric": parse("map(rel=2)@12")}, None, 5, 7)
+    assert there_and_back(one) == [one]
+    (failed,) = there_and_back(Returned(2, error=InputError("a NaN")))
+    assert isinstance(failed.error, InputError)
+    assert (str(failed.error), failed.value) == ("a NaN", None)
+
+
+def test_rows_merge_by_system_and_an_error_stands_alone() -> None:
+    rows = [Returned(n, name, Mean(), None, n, 1) for n in range(3) for name in ("a", "b")]
+    found = merged_rows(rows, 9)
+    assert [(one.partition, one.system, one.label_rows, one.rows) for one in found] == [
+        (9, "a", 3, 3),
+        (9, "b", 3, 3),
+    ]
+    errors = [Returned(n, error=InputError(f"of {n}")) for n in (7, 5, 6)]
+    (failed,) = merged_rows([*rows[:2], *errors, *rows[2:]], 9)
+    assert (failed.partition, str(failed.error)) == (5, "of 5")
+
+
+def test_a_partition_that_is_there_twice_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="twice"):
+        merged_rows([Returned(1, "a", Mean()), Returned(1, "a", Mean())], 0)

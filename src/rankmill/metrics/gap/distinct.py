@@ -52,6 +52,13 @@ def counted(parts: Sequence[np.ndarray]) -> Distinct:
     return Distinct(every[first], np.diff(first, append=len(every)))
 
 
+def narrowed(values: np.ndarray) -> np.ndarray:
+    """Return confidences as float32 if it holds all of them: a second pass sorts in such a type."""
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32, copy=False)
+    return narrow if (narrow == values).all() else values
+
+
 def ascending(parts: list[np.ndarray], kind: Any = np.float32) -> np.ndarray:
     """Return the confidences of arrays, ascending, in a type that holds them all and `kind`.
 

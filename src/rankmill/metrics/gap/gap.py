@@ -19,7 +19,7 @@ from rankmill.metrics.aggregate import (
     Totals,
     Value,
 )
-from rankmill.metrics.gap.distinct import NONE, Distinct, distinct
+from rankmill.metrics.gap.distinct import NONE, Distinct, distinct, narrowed
 from rankmill.metrics.gap.gap_counts import PORTION, Among, GapCounter, difference, gap_of_counts
 from rankmill.metrics.gap.gap_rows import join, pool, rank_pooled
 from rankmill.metrics.gap.runs import RunsAmong, RunsCounter, RunsFile, SortedRun, everything
@@ -41,7 +41,8 @@ def _in_row(name: str, parts: Sequence[Any]) -> dict[str, Any]:
 
 def _from_row(row: state_rows.Row, prefix: str, name: str) -> tuple[Distinct]:
     names = f"{prefix}values", f"{prefix}counts"
-    found = Distinct(state_rows.ascending(row, names[0]), state_rows.counts(row, names[1], least=1))
+    values, counts = state_rows.ascending(row, names[0]), state_rows.counts(row, names[1], least=1)
+    found = Distinct(narrowed(values), counts)
     state_rows.same_length(row, *names)
     return (found,)
 

@@ -1,9 +1,8 @@
 """Collecting what tasks return: merged on executors first, where there is much of it."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,36 +11,23 @@ from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.registry import REGISTRY, own_metrics, register
 from rankmill.sources.roles.streams import joined
 from rankmill.spark.exchange.layout import to_arrow
+from rankmill.spark.exchange.returned_rows import (
+    RETURNED,
+    Returned,
+    batch_of,
+    merged_rows,
+    read_returned,
+)
 from rankmill.spark.exchange.tasks import partition, spare_the_next_tasks, told
-from rankmill.spark.exchange.typed_rows import Returned, RowFormat, check_once, first_error
-
-Merged = TypeVar("Merged", bound="Mergeable")
 
 Task = Callable[[Iterator[Any]], Iterator[Any]]
 Answering = Callable[[Iterator[Any]], Iterable[Returned]]
-
-
-class Mergeable(Protocol):
-    """A state, or counts of the second pass."""
-
-    def merge(self, other: Self) -> Self:
-        """Return the sum of both."""
-
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row."""
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """Return what `to_row` made a row of."""
-
 
 # So many rows are merged at once.
 FAN = 16
 
 
-def collected(
-    rows: Any, task: Answering, kind: type[Merged], form: RowFormat, partitions: int
-) -> list[Returned]:
+def collected(rows: Any, task: Answering, partitions: int) -> list[Returned]:
     """Run a task on each partition of a DataFrame and return what they return, merged by system.
 
     Raises
@@ -49,10 +35,10 @@ def collected(
     InputError, UsageError
         The error of the first partition that has one.
     """
-    return gathered(mapped(rows, form.schema, _answered, task, form), kind, form, partitions)
+    return gathered(mapped(rows, RETURNED, _answered, task), partitions)
 
 
-def _answered(batches: Iterator[Any], task: Answering, form: RowFormat) -> Iterator[Any]:
+def _answered(batches: Iterator[Any], task: Answering) -> Iterator[Any]:
     """Yield what a task returns for a partition, or its error.
 
     An error is a row instead of an exception, as Spark would try the task again, and show the error
@@ -62,10 +48,10 @@ def _answered(batches: Iterator[Any], task: Answering, form: RowFormat) -> Itera
         returned = [*task(batches)]
     except RankmillError as error:
         returned = [Returned(partition(), error=told(error, partition()))]
-    yield form.batch(returned)
+    yield batch_of(returned)
 
 
-def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -> list[Returned]:
+def gathered(found: Any, partitions: int) -> list[Returned]:
     """Return what is in a DataFrame of what tasks return, merged by system.
 
     With more than `FAN` partitions, executors merge it in rounds, so that the driver never holds
@@ -81,12 +67,11 @@ def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -
     while partitions > FAN:
         partitions = -(-partitions // FAN)
         group = (functions.col("partition") / FAN).cast("long")
-        found = found.repartition(partitions, group)
-        found = mapped(found, form.schema, _merged, kind, form)
-    merged = merged_rows(list(form.read(to_arrow(found))), kind, 0)
-    failed = first_error(merged)
-    if failed is not None and failed.error is not None:
-        raise failed.error
+        found = mapped(found.repartition(partitions, group), RETURNED, _merged)
+    merged = merged_rows(read_returned(to_arrow(found)), 0)
+    for one in merged:
+        if one.error is not None:
+            raise one.error
     return merged
 
 
@@ -134,24 +119,8 @@ def _by_value(spec: MetricSpec) -> MetricSpec:
     return spec
 
 
-def _merged(batches: Iterator[Any], kind: type[Merged], form: RowFormat) -> Iterator[Any]:
+def _merged(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the rows of a partition, merged by system."""
-    rows = [one for batch in batches for one in form.read(pa.Table.from_batches([batch]))]
-    if rows:
-        yield form.batch(merged_rows(rows, kind, partition()))
-
-
-def merged_rows(rows: Sequence[Returned], kind: type[Merged], where: int) -> list[Returned]:
-    """Return a row a system; if there are errors, only the first by partition."""
-    failed = first_error(rows)
-    if failed is not None:
-        return [failed]
-    check_once(rows)
-    found = []
-    for system in dict.fromkeys(one.system for one in rows):
-        own = [one for one in rows if one.system == system]
-        read = (kind.from_row(one.fields or {}) for one in own)
-        whole = reduce(lambda one, other: one.merge(other), read)
-        sums = sum(one.label_rows for one in own), sum(one.rows for one in own)
-        found.append(Returned(where, system, whole.to_row(), None, *sums))
-    return found
+    merged = merged_rows((one for batch in batches for one in read_returned(batch)), partition())
+    if merged:
+        yield batch_of(merged)

@@ -1,17 +1,13 @@
-"""What tasks of a comparison find of their queries: it merges, and travels as one row."""
+"""What tasks of a comparison find of their queries: it merges."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import product
-from typing import Any, Self
-
-import pyarrow as pa
+from typing import Self
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.moved_queries import MovedRows, merged_rows
 from rankmill.analysis.compare.queries.join import Joined
 from rankmill.engine.state import State
-from rankmill.metrics.records.state_rows import check_seal, sealed
 from rankmill.metrics.registry import parse
 from rankmill.threads import Workers
 
@@ -70,42 +66,3 @@ class Findings:
         state = self.state.merge(other.state)
         alone = {name: one.merge(other.alone[name]) for name, one in self.alone.items()}
         return type(self)(state, states, moved, self.count, rows, alone)
-
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row, with tables as Arrow streams."""
-        states = [pa.Table.from_pylist([one.to_row()]) for one in self.states.values()]
-        whole = [one.to_table() for one in (self.state, *self.alone.values())]
-        return sealed(
-            {
-                "systems": list(self.states),
-                "alone": len(self.alone),
-                "parts": [*map(_stream, [*whole, *states, *self.moved.values()])],
-                "count": self.count,
-                "sides": list(self.rows),
-                "rows": list(self.rows.values()),
-            }
-        )
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """Return what `to_row` made a row of; UsageError if the row is damaged."""
-        check_seal(row, names=("systems", "alone", "parts", "count", "sides", "rows"))
-        first, *parts = (pa.ipc.open_stream(one).read_all() for one in row["parts"])
-        state = ComparisonState.from_table(first)
-        known = state.systems if row["alone"] else ()
-        alone = {name: ComparisonState.from_table(parts.pop(0)) for name in known}
-        names = row["systems"]
-        states = {n: State.from_row(t.to_pylist()[0]) for n, t in zip(names, parts, strict=False)}
-        others = [name for name in state.systems if name != state.baseline]
-        tasks = product(state.metrics, others) if row["count"] else ()
-        moved = dict(zip(tasks, parts[len(names) :], strict=True))
-        rows = dict(zip(row["sides"], map(int, row["rows"]), strict=True))
-        return cls(state, states, moved, row["count"], rows, alone)
-
-
-def _stream(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found

@@ -41,7 +41,13 @@ def _bytes_of(frame: Any) -> int | None:
     return size if size < UNKNOWN else None
 
 
-def partitions_of(frame: Any, guess: int) -> int:
-    """Return how many partitions a DataFrame has; a guess where Spark does not tell."""
+def tasks_of(frame: Any) -> int | None:
+    """Return how many partitions a DataFrame has, without a job; None where Spark does not tell."""
     plan = getattr(frame, "_jdf", None)
-    return guess if plan is None else max(guess, int(plan.rdd().getNumPartitions()))
+    if plan is None:
+        return None
+    execution = plan.queryExecution()
+    physical = execution.executedPlan()
+    if physical.nodeName() == "AdaptiveSparkPlan":  # which is decided while it runs
+        return int(physical.initialPlan().outputPartitioning().numPartitions()) or None
+    return int(execution.toRdd().getNumPartitions())

@@ -23,7 +23,7 @@ from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.rows.subtopics import with_subtopics
 from rankmill.spark.exchange.layout import SIDE, TRAIN, Side
-from rankmill.spark.exchange.typed_rows import Returned
+from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.threads import Workers
 
 # How the names of Spark's own archives of modules begin.
@@ -35,19 +35,19 @@ def score(
     job: Job,
     sides: Sequence[Side],
     schema: Any,
-    inputs: Callable[..., dict[str, Input]] | None = None,
+    inputs: Callable[..., dict[str, Input]],
 ) -> Iterator[Returned]:
     """Yield the states of all systems over the queries of a partition.
 
-    `inputs` returns what is among its rows, which are of `schema`; it is `inputs_of` by default.
+    `inputs` returns what is among its rows, which are of `schema`, as `inputs_of` does.
     """
-    runs = (inputs or inputs_of)(batches, schema, sides)
+    runs = inputs(batches, schema, sides)
     labels, job = runs.pop(""), with_training(job, runs)
     systems = {name: Predictions(one) for name, one in runs.items()}
     states = part_states(job, Labels(labels), systems, threads=1)
     for name, one in runs.items():
         rows = labels.source.rows or 0, one.source.rows or 0
-        yield Returned(partition(), name, states[name].to_row(), None, *rows)
+        yield Returned(partition(), name, states[name], None, *rows)
 
 
 def with_training(job: Job, inputs: dict[str, Input]) -> Job:
