@@ -1,4 +1,4 @@
-"""Workers of Spark whose Python has no rankmill."""
+"""Workers of Spark whose Python has no rankmill, or another version of it."""
 
 from __future__ import annotations
 
@@ -27,17 +27,33 @@ class Hidden:
 sys.meta_path.insert(0, Hidden())
 """
 
+OLDER = """import rankmill.package
+rankmill.package.__version__ = "0.8.7"
+"""
 
+
+@pytest.mark.parametrize(
+    ("worker", "message"),
+    [
+        (HIDING, r"no module 'rankmill'.* PYSPARK_PYTHON"),
+        (OLDER, rf"has rankmill 0\.8\.7, and the driver has {rankmill.__version__}: install"),
+    ],
+    ids=["none", "another version"],
+)
 def test_workers_without_rankmill_are_one_error_with_the_way_out(
-    start: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    worker: str,
+    message: str,
 ) -> None:
-    (tmp_path / "sitecustomize.py").write_text(HIDING)
+    (tmp_path / "sitecustomize.py").write_text(worker)
     python = tmp_path / "python"
     path = os.pathsep.join([str(tmp_path), "$PYTHONPATH"])
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
-    spark = start("local[1]", **{"spark.app.name": "workers without rankmill"})
+    spark = start("local[1]", **{"spark.app.name": f"workers: {message}"})
     labels = frame_of(spark, pa.table({"user_id": [1, 2], "items": [[1], [2]]}))
     runs = {"old": labels, "new": labels}
     for call in (
@@ -47,7 +63,7 @@ def test_workers_without_rankmill_are_one_error_with_the_way_out(
         lambda: rankmill.spark.compare(labels, runs, "map"),
         lambda: rankmill.spark.gate(labels, labels, "map >= 0.5"),
     ):
-        with pytest.raises(UsageError, match=r"no module 'rankmill'.* PYSPARK_PYTHON") as told:
+        with pytest.raises(UsageError, match=message) as told:
             call()
         assert "Traceback" not in str(told.value)
         assert told.value.__cause__ is None

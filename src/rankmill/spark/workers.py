@@ -11,6 +11,7 @@ from rankmill.package import public
 from rankmill.show.tables import size_text
 
 _LACKING = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
+_OTHER = re.compile(r"^ImportError: rankmill (\S+) instead of (\S+)", re.MULTILINE)
 # What Python says where it gets no more addresses, while it loads libraries or later.
 _FULL = re.compile(
     r"failed to map segment|cannot allocate memory|MemoryError|can't start new thread|"
@@ -57,6 +58,13 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
                     "for it, or set PYSPARK_PYTHON to a Python that has it before the session "
                     "starts: on one machine os.environ['PYSPARK_PYTHON'] = sys.executable; "
                     "see 'rankmill docs spark' for clusters"
+                ) from None
+            other = _OTHER.search(text)
+            if other is not None:
+                raise UsageError(
+                    f"the Python of Spark's workers has rankmill {other[1]}, and the driver has "
+                    f"{other[2]}: install the same version for both; see 'rankmill docs spark' for "
+                    "clusters"
                 ) from None
             limit = _limit() if _FULL.search(text) else None
             if limit is None:

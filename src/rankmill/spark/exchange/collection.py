@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankmill import package
 from rankmill.errors import RankmillError, UsageError
 from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.registry import REGISTRY, own_metrics, register
@@ -90,8 +91,11 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
     go with it.
     """
     own = [_by_value(spec) for spec in own_metrics()]
+    driver = package.__version__
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        if package.__version__ != driver:  # which `on_spark` explains
+            raise ImportError(f"rankmill {package.__version__} instead of {driver}")
         spare_the_next_tasks()
         for spec in own:
             there = REGISTRY.get(spec.name)
