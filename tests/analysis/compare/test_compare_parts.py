@@ -20,6 +20,7 @@ from rankmill.analysis.compare.queries.join import Reading, join_runs
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.spark.exchange.findings import Findings
+from rankmill.spark.exchange.returned_rows import packed, unpacked
 from strategies import examples
 
 ALIKE = ("values", "differences", "queries", "left_out", "differing", "unpredicted", "moved")
@@ -105,7 +106,7 @@ def test_parts_merge_to_the_comparison_of_the_whole(
         )
     draw.shuffle(found)
     while len(found) > 1:  # in any order, and after a journey
-        one, other = found.pop(), Findings.from_row(found.pop(0).to_row())
+        one, other = found.pop(), unpacked(packed(found.pop(0)))
         found.insert(draw.randrange(len(found) + 1), one.merge(other))
     (last,) = found
     results = {name: state.result() for name, state in last.states.items()}

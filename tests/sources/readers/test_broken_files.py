@@ -20,6 +20,7 @@ import rankmill
 from rankmill import InputError
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_paths
+from rankmill.sources.roles.source import BATCH_BYTES, BATCH_VALUES
 
 ROW_GROUP = 40
 
@@ -144,11 +145,8 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, change: Any, batch
     for table, path in zip((old, new), paths, strict=True):
         pq.write_table(table, path, row_group_size=ROW_GROUP, compression="none")
     path = paths[0]
-    source = open_paths([str(path)], InputOptions())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", ROW_GROUP)
-        patch.setattr("rankmill.sources.readers.parquet.MOST_AT_ONCE", (0, 0, 0))
-        pieces = source.pieces(["items"])
+    source = open_paths([str(path)], InputOptions(batch=(ROW_GROUP, BATCH_VALUES, BATCH_BYTES)))
+    pieces = source.pieces(["items"])
     assert len(pieces) == 10
     given = [next(piece) for piece in pieces[:batches]]
     change(path, paths[1].read_bytes())
