@@ -25,8 +25,7 @@ BLOCKS = [
     if kind == "text"
 ]
 PROGRAMS = [body for body in BLOCKS if re.search(r"\bspark\.(?:read|table)\b", body)]
-# What test_spark_processes.py runs: the script and its spark-submit. An archive needs a wheel and
-# an environment of its own, and a plan is an output.
+# What test_spark_processes.py runs: the script, its spark-submit, and an archive. A plan is output.
 ELSEWHERE = ("# run.py", "spark-submit ", "python -m venv packed", "input        to read")
 
 

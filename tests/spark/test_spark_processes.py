@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib import resources
@@ -16,10 +17,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import tables
+from repository import ROOT
+from spark_sessions import JAVA
 from strategies import some
 
-pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
+pyspark = pytest.importorskip(
+    "pyspark", reason="pyspark is missing: scripts/test-spark installs it"
+)
 pytest_plugins = ["spark_sessions"]
+
+BINARIES = Path(pyspark.__file__).parent / "bin"
 
 METRICS = ["-m", "map@3", "-m", "gap", "-m", "first_hit"]
 
@@ -41,28 +48,32 @@ def paths(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "labels.parquet"), str(tmp_path / "predictions")]
 
 
+PAGE = (resources.files("rankmill") / "docs" / "spark.md").read_text()
+CONFIGURED = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
+    "spark.executor.memory": "512m",
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+}
+
+
 @pytest.fixture
-def submit(tmp_path: Path) -> Any:
-    """Run the script of the docs page with spark-submit."""
-    import pyspark
-
-    from spark_sessions import JAVA
-
-    page = (resources.files("rankmill") / "docs" / "spark.md").read_text()
-    found = re.search(r"^# run\.py\n(.+?)^```", page, re.DOTALL | re.MULTILINE)
+def script(tmp_path: Path) -> Path:
+    """The script of the docs page, which spark-submit runs."""
+    found = re.search(r"^# run\.py\n(.+?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert found is not None
-    script = tmp_path / "run.py"
-    script.write_text(found[1])
-    command = [Path(pyspark.__file__).parent / "bin" / "spark-submit"]
-    for name, value in {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": JAVA,
-        "spark.executor.extraJavaOptions": JAVA,
-        "spark.executor.memory": "512m",
-        "spark.ui.enabled": "false",
-        "spark.log.level": "ERROR",
-    }.items():
+    (tmp_path / "run.py").write_text(found[1])
+    return tmp_path / "run.py"
+
+
+@pytest.fixture
+def submit(script: Path) -> Any:
+    """Run the script of the docs page with spark-submit."""
+    command: list[object] = [BINARIES / "spark-submit"]
+    for name, value in CONFIGURED.items():
         command += ["--conf", f"{name}={value}"]
 
     def run(master: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -141,6 +152,29 @@ def test_spark_submit_keeps_the_exit_codes(
 def test_spark_submit_exits_with_the_verdict_of_a_gate(submit: Any, paths: list[str]) -> None:
     outcome = submit("local[1]", "gate", *paths, "--rule", "map@3 >= 0.9")
     assert outcome.returncode == 1, outcome.stderr
+    assert "regressed" in outcome.stdout
+
+
+@pytest.mark.long
+def test_the_archive_of_the_page_runs_a_gate_on_a_cluster(
+    script: Path, master: str, paths: list[str], tmp_path: Path
+) -> None:
+    """Both commands as they stand: an environment is made of a checkout, packed, and unpacked."""
+    found = re.search(r"^python -m venv packed.+?(?=^```)", PAGE, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    unwanted = shutil.ignore_patterns(".*", "build", "__pycache__", "spark-warehouse")
+    shutil.copytree(ROOT, tmp_path / "rankmill", ignore=unwanted)
+    settings = {**CONFIGURED, "spark.master": master}
+    (tmp_path / "conf").mkdir()
+    lines = [f"{name} {value}" for name, value in settings.items()]
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("\n".join(lines))
+    told = f"labels = {paths[0]!r}\nrules = ['map@3 >= 0.9']\n[systems]\nnew = {paths[1]!r}\n"
+    (tmp_path / "rankmill.toml").write_text(told)
+    path = os.pathsep.join([str(Path(sys.executable).parent), str(BINARIES), os.environ["PATH"]])
+    where = {"PATH": path, "SPARK_CONF_DIR": str(tmp_path / "conf"), "PYTHONPATH": ""}
+    outcome = ended("bash", "-c", f"cd '{tmp_path}'\n{found[0]}", **where)
+    shutil.rmtree(tmp_path / "packed")  # a gigabyte
+    assert outcome.returncode == 1, outcome.stderr + outcome.stdout
     assert "regressed" in outcome.stdout
 
 

@@ -71,3 +71,10 @@ def test_workers_without_rankmill_are_one_error_with_the_way_out(
         rankmill.evaluate(labels, labels, "map")
     with pytest.raises(UsageError, match=r"use rankmill\.spark\.evaluate, or compare"):
         rankmill.gate(labels, labels, "map >= 0.5")
+
+
+def test_a_driver_without_pandas_is_one_error(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = frame_of(spark, pa.table({"user_id": [1, 2], "items": [[1], [2]]}))
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match=r"Pandas >= .* not found\.: pip install '\.\[spark\]'"):
+        rankmill.spark.evaluate(labels, labels, "map")

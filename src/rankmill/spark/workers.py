@@ -7,7 +7,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from rankmill.errors import ResourceError, UsageError
-from rankmill.package import public
+from rankmill.package import install, public
 from rankmill.show.tables import size_text
 
 _LACKING = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
@@ -49,6 +49,10 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
         try:
             return function(*args, **options)
         except Exception as error:
+            if type(error).__name__ == "PySparkImportError":
+                raise UsageError(
+                    f"Spark needs a package that is not installed here: {error}: {install('spark')}"
+                ) from None
             # pyspark has such an error for classic sessions, and one for Spark Connect.
             text = str(error) if type(error).__name__ == "PythonException" else ""
             lacking = _LACKING.search(text)
