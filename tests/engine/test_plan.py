@@ -79,6 +79,18 @@ def test_plan_tells_what_is_there(dump: tuple[str, str]) -> None:
     assert frugal[1]["memory"] - frugal[0]["memory"] == FRUGAL_THREAD, "nothing is read ahead"
 
 
+def test_gap_and_metrics_over_a_catalogue_share_the_memory(dump: tuple[str, str]) -> None:
+    memory = 40_000_000  # both would take more
+
+    def needed(*metrics: str) -> int:
+        how: dict[str, Any] = {"threads": 1, "memory": memory, "per_query": False}
+        more = rankmill.plan(*dump, ["map@12", *metrics], **how)["memory"]
+        return int(more - rankmill.plan(*dump, "map@12", **how)["memory"])
+
+    assert needed("gap") == memory * 3 // 2
+    assert needed("gap", "coverage@8") < memory * 3 // 2
+
+
 def test_plan_of_arrays_tells_their_bytes() -> None:
     lists = rankmill.arrays.Ragged.from_lists([["x" * 1000, "y" * 1000], ["z" * 1000]])
     planned = rankmill.plan(lists, lists, "map")

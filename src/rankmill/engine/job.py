@@ -131,12 +131,22 @@ class Job:
         return {one.place: one for one in every if one.linear}
 
     @cached_property
+    def growing(self) -> int:
+        """How many of the needs hold more the more is read; they share the memory."""
+        return sum(need.grows for need in _users_of_needs((*self.metrics, *self.aside)))
+
+    @cached_property
+    def share(self) -> int:
+        """The memory of each of these needs."""
+        return max(1, self.memory // max(1, self.growing))
+
+    @cached_property
     def needs(self) -> dict[type[Need], AggregateSettings]:
         """What its metrics need, each behind what it needs itself."""
         more: Any = {"catalogue": self.catalogue, "beside": bool(self.beside), "file": self.file}
         users = _users_of_needs((*self.metrics, *self.aside))
         return {
-            need: AggregateSettings(some[0], self.semantics, self.memory, users=some, **more)
+            need: AggregateSettings(some[0], self.semantics, self.share, users=some, **more)
             for need, some in users.items()
         }
 
@@ -209,7 +219,7 @@ class Job:
         """
         kept = [metric for metric in self.pooled if aggregate_of(metric).passes > 1]
         whole = 0 if self.holds_rows else sum(metric.k is None for metric in kept)
-        room = self.memory // (1 + len(self.by))
+        room = self.share // (1 + len(self.by))
         memory = 0 if self.part else room // max(1, len(kept) - max(0, whole - 1))
         more = (memory, self.holds_rows, self.part, self.catalogue)
         every = {one.text: one for one in (*self.metrics, *self.aside)}

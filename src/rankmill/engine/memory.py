@@ -14,7 +14,6 @@ from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.engine.job import Job
 from rankmill.errors import ResourceError
-from rankmill.metrics.aggregate import Sizes
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.inputs.inputs import Input
 
@@ -162,13 +161,6 @@ def room_beside(held: int, memory: int) -> int:
     return memory if held <= LEAST else max(1, memory // 4, memory - held)
 
 
-def _shares(job: Job, predictions: Input) -> bool:
-    """Whether a job holds more in memory than labels."""
-    sizes = Sizes(predictions=1, labels=1, items=1, text=0, threads=1, memory=job.memory)
-    held = any(need.bytes(asked, sizes) for need, asked in job.needs.items())
-    return held or not predictions.columns.wide
-
-
 def id_ranges(labels: Input, predictions: Input, job: Job, whole: int) -> list[IdRange]:
     """Return the ranges to evaluate; none if all labels fit or the inputs are not sorted.
 
@@ -186,7 +178,8 @@ def id_ranges(labels: Input, predictions: Input, job: Job, whole: int) -> list[I
         or not (_same_ids(labels) and _same_ids(predictions))
     ):
         return []
-    room = job.memory // 2 if _shares(job, predictions) else job.memory
+    shared = job.growing or not predictions.columns.wide
+    room = job.memory // 2 if shared else job.memory
     if whole <= room:
         return []  # checked before the bounds of ids, which take a second to read from a big footer
     of_labels = _row_groups(labels)

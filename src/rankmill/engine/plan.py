@@ -1,6 +1,7 @@
 """What an evaluation will read and hold in memory, estimated from footers only."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rankmill.engine.catalogue_inputs import beside, described_beside, opened
@@ -56,17 +57,17 @@ def plan(
       than 16;
     - 8 bytes for each query and metric, if values of each query are kept;
     - for gap, 15 bytes for each prediction and 48 for each label, but at most one and a half times
-      what the labels leave of `memory`;
+      what the labels leave of `memory`, or half of that beside metrics over a catalogue;
     - for long predictions 96 bytes for each row, but at most what the labels leave of `memory`;
     - for lists with an average of more than a million items, 64 bytes for each item of one;
     - the interactions of `train`, as labels; 24 bytes for each item of `items` and `features`, and
       16 for each number of a vector, half of them while it is read;
-    - for metrics over a catalogue, but at most `memory`, on each thread, 72 bytes for each item, 24
-      more for each cutoff, and three times its text, but on all threads together for no more items
-      than there are predictions; twice as much for coverage_of_labels. Without `items` and
-      `features`, the number of items is a bound, and so is the peak: as many as there are labels
-      and predictions, or integers between the lowest and the highest in the footers. Of text, a
-      bound is only known for Parquet files; for others this is left out.
+    - for metrics over a catalogue, but at most `memory`, or half of it beside gap, on each thread,
+      72 bytes for each item, 24 more for each cutoff, and three times its text, but on all threads
+      together for no more items than there are predictions; twice as much for coverage_of_labels.
+      Without `items` and `features`, the number of items is a bound, and so is the peak: as many as
+      there are labels and predictions, or integers between the lowest and the highest in the
+      footers. Of text, a bound is only known for Parquet files; for others this is left out.
 
     Arrays that grow may take an eighth more. Labels of more than half of `memory` are held in
     ranges if no values of each query are kept and the row groups of both sides are sorted by query
@@ -150,9 +151,10 @@ def _plan(
         ranges = id_ranges(label_input, one, job, whole)
         held, a_list = bytes_at_once(label_input, one, ranges, whole)
         left, values = room_beside(held, memory), described[name]["values"]
+        share = replace(job, memory=left).share
         least = max(least, held, a_list)
         held += 0 if ranges else bytes_ahead(one, memory, threads)
-        sizes = Sizes(values, of_labels["values"], items or most, size, threads, left)
+        sizes = Sizes(values, of_labels["values"], items or most, size, threads, share)
         held += _needed(job, sizes)
         if not one.columns.wide:
             held += min(left, (one.source.rows or values) * BYTES_A_ROW)

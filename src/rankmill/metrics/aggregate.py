@@ -93,6 +93,8 @@ class Need:
     name: ClassVar[str] = ""
     #: Whether predictions need confidences.
     of_scores: ClassVar[bool] = False
+    #: Whether it holds more the more is read, so that it needs a share of the memory.
+    grows: ClassVar[bool] = False
 
     @classmethod
     def find(cls, scored: "ScoredBlock", catalogue: KnownItems | None) -> Any:

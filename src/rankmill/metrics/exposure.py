@@ -182,6 +182,7 @@ class Exposure(Aggregate, Need):
 
     needs: ClassVar[Needs] = (Repeats,)
     name = "exposure"
+    grows = True
 
     cutoffs: Annotated[tuple[int, ...], same(_cutoffs, lambda some: np.array(some, np.int64))]
     lists: Count

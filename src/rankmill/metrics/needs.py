@@ -47,6 +47,7 @@ class Confidences(Need):
     """The confidence of each prediction, which stands with the lists."""
 
     of_scores = True
+    grows = True
 
     @classmethod
     def rows_held(
