@@ -55,7 +55,7 @@ class Shape(NamedTuple):
 
 
 SHAPES = {
-    "12 predictions a user": Shape(2_000_000, 12, 100_000),
+    "12 predictions per user": Shape(2_000_000, 12, 100_000),
     "shuffled users": Shape(2_000_000, 4, 100_000, shuffled=True),
     "10M scattered items": Shape(1_000_000, 16, 10_000_000),
     "10M close items": Shape(1_000_000, 16, 10_000_000, kind="close"),
@@ -66,10 +66,10 @@ SHAPES = {
     "one query of 10M": Shape(1, 10_000_000, 10_000_000),
 }
 CASES = [
-    *[("12 predictions a user", "map@12", limit) for limit in (50, 200)],
-    *[("12 predictions a user", "map@12,gap", limit) for limit in (50, 200)],
-    ("12 predictions a user", "map@12,ndcg@12,recall@12,mrr", 50),
-    ("12 predictions a user", CATALOGUE, 100),
+    *[("12 predictions per user", "map@12", limit) for limit in (50, 200)],
+    *[("12 predictions per user", "map@12,gap", limit) for limit in (50, 200)],
+    ("12 predictions per user", "map@12,ndcg@12,recall@12,mrr", 50),
+    ("12 predictions per user", CATALOGUE, 100),
     *[("shuffled users", "map@12", limit) for limit in (100, 300)],
     ("shuffled users", "map@12,gap", 300),
     *[("10M scattered items", CATALOGUE, limit) for limit in (100, 200, 400, 800)],

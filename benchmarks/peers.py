@@ -276,7 +276,7 @@ def drawing(rows: list[Row], ids: str) -> str:
         )
         if bars:
             groups.append(charts.Group(f"{users:,} users, {order}", bars))
-    title = f"map@12 of 12 predictions a user, {ids} ids: whole process"
+    title = f"map@12 of 12 predictions per user, {ids} ids: whole process"
     return charts.bar_chart(title, ["wall time", "peak memory"], groups)
 
 

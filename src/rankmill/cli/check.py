@@ -10,9 +10,10 @@ from rankmill.cli.output_checks import check_outputs, format_for
 _HELP = """Check SUBMISSION strictly against SOLUTION, and exit with 1 if it has any problem at all.
 
 Both have the same columns: ids, and items separated by spaces, each followed by its confidence for
-gap. SOLUTION can also be the sample submission. Each kind of problem is counted: those for which a
-competition rejects the file, then those that only cost score, which exit with 1, too. The first 5
-of each kind are shown with their rows; -o FILE.csv has all. See 'rankmill docs kaggle'.
+gap. SOLUTION can also be the sample submission. The first table counts each
+kind of problem: those for which a competition rejects the file, then those that only lower the
+score. The second table shows the first 5 of each kind with their rows; -o FILE.csv has all. See
+'rankmill docs kaggle'.
 """
 _EXAMPLES = """
 rankmill check sample_submission.csv submission.csv -m map@12

@@ -13,9 +13,9 @@ _HELP = """Show how metrics moved over the runs in HISTORY, the folder or URL gi
 to other commands.
 
 There is one row per metric, with a line chart of its last 30 values; with -m, there is one row per
-run. A trend has only runs that count as the newest one does, with the same semantics, scope, gain
-function and definition of the metric; the others are named. If the last value is far from those
-before it, it is marked as drift. See 'rankmill docs nightly'.
+run. A trend has only runs that count in the same way as the newest one: with the same semantics,
+scope, gain function and definition of the metric. A note names the others. If the last value is
+far from those before it, it is marked as drift. See 'rankmill docs nightly'.
 """
 _EXAMPLES = """
 rankmill history runs

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 _HELP = """Merge the states that 'evaluate --state' wrote for all parts, and show the result.
 
-It is the same to the last bit as one evaluation of all parts. A metric over all predictions, such
-as gap, needs a second pass: write the merged STATE with --state, evaluate each part again with
---second, and merge the merged STATE with the files of the second pass. See 'rankmill docs parts'.
+It equals the result of one evaluation of all queries, to the last bit. A metric over all
+predictions, such as gap, needs a second pass: write the merged STATE with --state, evaluate each
+part again with --second, and merge the merged STATE with the files of the second pass. See
+'rankmill docs parts'.
 """
 _EXAMPLES = """
 rankmill merge state-*.arrow

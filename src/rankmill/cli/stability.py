@@ -14,8 +14,8 @@ from rankmill.config.given_inputs import source_of, system_names
 _HELP = """Show how far the ranking of systems depends on the cutoff, the metric and the queries.
 
 LABELS and PREDICTIONS are the same as for 'rankmill evaluate'; give several PREDICTIONS for several
-systems. For each metric, a table over the cutoffs shows the value and the rank of each system.
-Below it are how well rankings at two cutoffs and by two metrics agree, how well random halves of
+systems. For each metric, a table over the cutoffs shows the value and the rank of each system. More
+tables show how well rankings at two cutoffs and by two metrics agree, how well random halves of
 the queries agree, and how many queries are needed to distinguish a system from the next one. For
 one system, there is only a table of values with intervals. See 'rankmill docs stability' for what
 each number means.

@@ -358,7 +358,7 @@ COUNTING = (
         "--gain-function --gain-map [linear|exp|GAIN=WORTH,...]",
         "Semantics.gain_function",
         "How ndcg, dcg and related metrics count a gain g. It counts as g (linear), as 2^g - "
-        "1 (exp), or as what a map gives for each gain, as in trec_eval's ndcg.1=3,2=7.",
+        "1 (exp), or by a map of gains, as in trec_eval's ndcg.1=3,2=7.",
         default="linear",
         choices=("linear", "exp"),
         pairs=True,

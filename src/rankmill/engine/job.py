@@ -131,23 +131,18 @@ class Job:
         return {one.place: one for one in every if one.linear}
 
     @cached_property
-    def growing(self) -> int:
-        """How many of the needs hold more the more is read; they share the memory."""
-        return sum(need.grows for need in _users_of_needs((*self.metrics, *self.aside)))
-
-    @cached_property
     def share(self) -> int:
-        """The memory of each of these needs."""
-        return max(1, self.memory // max(1, self.growing))
+        """The memory of each need that holds more the more is read."""
+        growing = sum(need.grows for need in _users_of_needs((*self.metrics, *self.aside)))
+        return max(1, self.memory // max(1, growing))
 
     @cached_property
     def needs(self) -> dict[type[Need], AggregateSettings]:
         """What its metrics need, each behind what it needs itself."""
         more: Any = {"catalogue": self.catalogue, "beside": bool(self.beside), "file": self.file}
-        users = _users_of_needs((*self.metrics, *self.aside))
         return {
             need: AggregateSettings(some[0], self.semantics, self.share, users=some, **more)
-            for need, some in users.items()
+            for need, some in _users_of_needs((*self.metrics, *self.aside)).items()
         }
 
     @cached_property
@@ -262,9 +257,7 @@ def parse_job(
     catalogue: Catalogue | None = None,
     sums: str | Iterable[str] = (),
 ) -> ParsedJob:
-    """Parse and check what a function of the face is asked for.
-
-    What `sums` are made of is computed as well.
+    """Parse and check what a function of the face is asked for, and what `sums` are made of.
 
     Raises
     ------

@@ -178,7 +178,7 @@ def id_ranges(labels: Input, predictions: Input, job: Job, whole: int) -> list[I
         or not (_same_ids(labels) and _same_ids(predictions))
     ):
         return []
-    shared = job.growing or not predictions.columns.wide
+    shared = not predictions.columns.wide or any(need.grows for need in job.needs)
     room = job.memory // 2 if shared else job.memory
     if whole <= room:
         return []  # checked before the bounds of ids, which take a second to read from a big footer

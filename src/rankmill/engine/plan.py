@@ -57,12 +57,12 @@ def plan(
       than 16;
     - 8 bytes for each query and metric, if values of each query are kept;
     - for gap, 15 bytes for each prediction and 48 for each label, but at most one and a half times
-      what the labels leave of `memory`, or half of that beside metrics over a catalogue;
+      what the labels leave of `memory`, or half of that with metrics over a catalogue;
     - for long predictions 96 bytes for each row, but at most what the labels leave of `memory`;
     - for lists with an average of more than a million items, 64 bytes for each item of one;
     - the interactions of `train`, as labels; 24 bytes for each item of `items` and `features`, and
       16 for each number of a vector, half of them while it is read;
-    - for metrics over a catalogue, but at most `memory`, or half of it beside gap, on each thread,
+    - for metrics over a catalogue, but at most `memory`, or half of it with gap, on each thread,
       72 bytes for each item, 24 more for each cutoff, and three times its text, but on all threads
       together for no more items than there are predictions; twice as much for coverage_of_labels.
       Without `items` and `features`, the number of items is a bound, and so is the peak: as many as

@@ -3,8 +3,7 @@
 An aggregate is immutable, exact and mergeable. Its fields say how they merge and travel
 (`rankmill.metrics.records.record`). `init` makes it before any query; `update` adds a block of
 queries, on any thread; `close` adds what is known once an input is read; `finish` gives the value.
-To add one, write a file in this folder and name its class (``module.Class``) in the row of its
-metric.
+To add one, write a file in this folder and name its class (``module.Class``) in its metric's row.
 
 What it looks at beside lists and hits it declares: ``needs = (TrainingRows, Repeats)``. A need is a
 class, too. ``given`` names the input that has to be there, and ``lacks`` says so where it is not.
@@ -91,9 +90,9 @@ class Need:
     lacks: ClassVar[str] = ""
     #: Where it stands in a state, if it is an aggregate.
     name: ClassVar[str] = ""
-    #: Whether predictions need confidences.
+    #: Whether predictions need confidences, and whether it holds more the more is read, so that
+    #: it gets a share of the memory.
     of_scores: ClassVar[bool] = False
-    #: Whether it holds more the more is read, so that it needs a share of the memory.
     grows: ClassVar[bool] = False
 
     @classmethod
