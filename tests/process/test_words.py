@@ -29,8 +29,6 @@ PAGES = [
     ROOT / "benchmarks" / "README.md",
     *sorted((SOURCE / "docs").glob("*.md")),
 ]
-# Pages in older words: take a name out when its page is rewritten.
-OLD_WORDS: set[str] = set()
 MODULES = ("arrays", "config", "kaggle", "metrics", "parts", "pytrec_eval", "spark")
 
 # What other languages say in these words, and English does not.
@@ -112,11 +110,10 @@ def errors() -> str:
 def texts() -> Iterator[tuple[str, str]]:
     """Yield each name of a text and its prose."""
     for path in PAGES:
-        if path.stem not in OLD_WORDS:
-            name, text = path.stem, prose(path.read_text("utf-8"))
-            if path.parent.name == "benchmarks":  # figures, written as they were measured
-                name, text = "benchmarks-README", re.sub(r"^\|.*", "", text, flags=re.M)
-            yield name, text
+        name, text = path.stem, prose(path.read_text("utf-8"))
+        if path.parent.name == "benchmarks":  # figures, written as they were measured
+            name, text = "benchmarks-README", re.sub(r"^\|.*", "", text, flags=re.M)
+        yield name, text
     yield "helps", prose(helps())
     yield "docstrings", prose(docstrings())
     yield "messages", prose(errors())
@@ -164,8 +161,3 @@ def test_no_tics(name: str) -> None:
         for tic in re.finditer(SPACE.sub(r"[ \\t]*[ \\n][ \\t]*", pattern), TEXTS[name])
     ]
     assert tics == []
-
-
-@pytest.mark.parametrize("name", sorted(OLD_WORDS))
-def test_pages_in_older_words_exist(name: str) -> None:
-    assert (SOURCE / "docs" / f"{name}.md").is_file()
