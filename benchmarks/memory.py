@@ -1,4 +1,4 @@
-"""Hold evaluations to `--memory`: 40 cases of metrics, shapes of data and limits.
+"""Hold evaluations to `--memory`: 41 cases of metrics, shapes of data and limits.
 
     python benchmarks/memory.py [--folder DIR] [--only TEXT] [--threads 2] [--share 1.0]
 
@@ -57,6 +57,7 @@ class Shape(NamedTuple):
 SHAPES = {
     "12 predictions per user": Shape(2_000_000, 12, 100_000),
     "shuffled users": Shape(2_000_000, 4, 100_000, shuffled=True),
+    "12M shuffled users": Shape(12_000_000, 12, 100_000, hits=0.25, shuffled=True),
     "10M scattered items": Shape(1_000_000, 16, 10_000_000),
     "10M close items": Shape(1_000_000, 16, 10_000_000, kind="close"),
     "5M items of text": Shape(500_000, 16, 5_000_000, kind="text"),
@@ -72,6 +73,7 @@ CASES = [
     ("12 predictions per user", CATALOGUE, 100),
     *[("shuffled users", "map@12", limit) for limit in (100, 300)],
     ("shuffled users", "map@12,gap", 300),
+    ("12M shuffled users", "map@12,gap", 1_700),  # of which labels take half
     *[("10M scattered items", CATALOGUE, limit) for limit in (100, 200, 400, 800)],
     *[("10M scattered items", "coverage@1..3", limit) for limit in (200, 400)],
     *[("10M scattered items", LABEL_COVERAGE, limit) for limit in (200, 400)],

@@ -19,6 +19,7 @@ from rankmill.engine.plan import A_THREAD, FRUGAL_THREAD, plan_runs
 from rankmill.metrics.records.item_counter import ItemCounter, bytes_of_counter
 from rankmill.sources.inputs.inputs import AHEAD_BYTES
 from shown import render_plan
+from strategies import some
 
 PEAK = """
 import resource, sys, rankmill
@@ -87,8 +88,8 @@ def test_gap_and_metrics_over_a_catalogue_share_the_memory(dump: tuple[str, str]
         more = rankmill.plan(*dump, ["map@12", *metrics], **how)["memory"]
         return int(more - rankmill.plan(*dump, "map@12", **how)["memory"])
 
-    assert needed("gap") == memory * 3 // 2
-    assert needed("gap", "coverage@8") < memory * 3 // 2
+    assert needed("gap") == memory
+    assert needed("gap", "coverage@8") < memory
 
 
 def test_plan_of_arrays_tells_their_bytes() -> None:
@@ -259,7 +260,7 @@ def items_of(kind: str, numbers: np.ndarray) -> Any:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
-@pytest.mark.parametrize("kind", ["close", "scattered", "text"])
+@pytest.mark.parametrize("kind", some(["scattered", "close", "text"], 3))
 def test_peak_memory_is_within_the_bound_of_unknown_items(kind: str, tmp_path: Path) -> None:
     """Each prediction may be an item of its own, and here each is."""
     queries, each = 100_000, 15

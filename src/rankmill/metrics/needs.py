@@ -72,7 +72,7 @@ class Confidences(Need):
         there are no more than labels. To join, sort and count them takes half as much again.
         """
         each = 10 * sizes.predictions + 32 * min(sizes.labels, sizes.predictions)
-        return min(sizes.memory, each * len(asked.users)) * 3 // 2
+        return min(sizes.memory, each * len(asked.users) * 3 // 2)
 
 
 class Repeats(Need):
