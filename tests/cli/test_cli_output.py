@@ -113,6 +113,7 @@ def test_progress_shows_on_a_terminal_after_a_while():
     assert on_a_terminal(f"{imports}\n{quick}", 80) == []
 
 
+@pytest.mark.long
 def test_quiet_shows_no_progress_and_no_warnings_but_errors(tmp_path, run_cli):
     for name in COMMANDS:
         assert "--quiet" in run_cli(name, "--help-all").stdout

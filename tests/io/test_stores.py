@@ -127,22 +127,21 @@ def same_bits(one: rankmill.Result, other: rankmill.Result) -> None:
 
 # ------------------------------------------------------------------ reading
 
-PLACES = [
-    pytest.param("labels.parquet", "predictions.parquet", id="files"),
-    pytest.param("labels_long.parquet", "predictions_long.parquet", id="long"),
-    pytest.param("labels_parts/*.parquet", "predictions_parts/part [0-9].parquet", id="globs"),
-    pytest.param("labels_parts", "predictions_parts/", id="folders"),
-    pytest.param("labels_days", "predictions_days/day=*", id="days"),
-    pytest.param("labels_days/**/*.parquet", "predictions_days/*/part ?.parquet", id="deep globs"),
-    pytest.param("labels_hive", "predictions_hive", id="hive"),
-    pytest.param("labels_hive/user_id=*/one.parquet", "predictions_hive", id="hive globs"),
-]
+PLACES = {
+    "files": ("labels.parquet", "predictions.parquet"),
+    "long": ("labels_long.parquet", "predictions_long.parquet"),
+    "globs": ("labels_parts/*.parquet", "predictions_parts/part [0-9].parquet"),
+    "folders": ("labels_parts", "predictions_parts/"),
+    "days": ("labels_days", "predictions_days/day=*"),
+    "deep globs": ("labels_days/**/*.parquet", "predictions_days/*/part ?.parquet"),
+    "hive": ("labels_hive", "predictions_hive"),
+    "hive globs": ("labels_hive/user_id=*/one.parquet", "predictions_hive"),
+}
 
 
-@pytest.mark.parametrize(("labels", "predictions"), PLACES)
-def test_s3_gives_the_same_bits_as_the_disk(
-    proxy: Proxy, folder: Path, labels: str, predictions: str
-) -> None:
+@pytest.mark.parametrize("place", some(PLACES, 7))
+def test_s3_gives_the_same_bits_as_the_disk(proxy: Proxy, folder: Path, place: str) -> None:
+    labels, predictions = PLACES[place]
     there = [f"s3://data/{name}" for name in (labels, predictions)]
     here = [str(folder / name) for name in (labels, predictions)]
     found = rankmill.evaluate(*there, metrics=METRICS, per_query=True)
@@ -197,7 +196,7 @@ def test_fsspec_gives_the_same_bits_as_the_disk(folder: Path, scheme: str) -> No
         if scheme == "memory":
             root = "memory://dump/"
             fsspec.filesystem("memory").put(str(folder), "/dump", recursive=True)
-            pairs += [place.values for place in PLACES]
+            pairs += PLACES.values()
         else:
             pairs += [("labels_long.parquet", "predictions_long.parquet")]
             web.fails_next = [503, 200, 500]
@@ -301,6 +300,7 @@ def test_what_cannot_be_read_is_an_error_in_one_line(
     assert time.monotonic() - begun < 15
 
 
+@pytest.mark.long
 def test_no_network_is_an_error_within_seconds(
     proxy: Proxy, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,6 +448,7 @@ def test_nothing_is_sent_before_all_contents_are_complete(proxy: Proxy, objects:
     assert objects("out/first.txt") is None
 
 
+@pytest.mark.long
 def test_a_failed_upload_leaves_nothing(proxy: Proxy, objects: Any, tmp_path: Path) -> None:
     proxy.holds = lambda method, path: "partNumber=2" in path
     proxy.released.set()
@@ -502,6 +503,7 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(
     assert error.startswith(f"error: {url} cannot be read: the store is too slow: it took longer")
 
 
+@pytest.mark.long
 def test_a_large_range_is_asked_for_in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local = rankmill.evaluate(folder / "labels.parquet", folder / "labels.parquet", ["map"])
     monkeypatch.setattr("rankmill.io.stores.fsspec_files.LARGEST_RANGE", 100)
@@ -515,6 +517,7 @@ def test_a_large_range_is_asked_for_in_parts(folder: Path, monkeypatch: pytest.M
 # ------------------------------------------------------------------ credentials are never shown
 
 
+@pytest.mark.long
 def test_no_output_holds_credentials(folder: Path, run: Any, tmp_path: Path) -> None:
     with served(Files(folder)) as web:
         root = web.url.replace("://", f"://me:{SECRET}@")
@@ -614,6 +617,7 @@ def test_shown(url: str, left: str) -> None:
 # ------------------------------------------------------------------ histories
 
 
+@pytest.mark.long
 def test_a_history_in_a_bucket(
     proxy: Proxy, folder: Path, run: Any, objects: Callable[[str], Any]
 ) -> None:

@@ -576,6 +576,7 @@ def burned(labels):
 """
 
 
+@pytest.mark.long
 def test_a_command_says_what_plain_python_took(files: Path) -> None:
     """If it is a tenth of the time or more, and nobody asked for quiet."""
 

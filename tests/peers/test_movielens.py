@@ -201,6 +201,7 @@ def test_every_metric_is_compared() -> None:
     assert compared == set(REGISTRY) - REFUSED - elsewhere - NO_MEAN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("recommender", "gains"),
     some(itertools.product(["popularity", "itemcosine"], [None, "linear", "exp"]), 4),

@@ -111,6 +111,7 @@ def torchmetrics_says(labels: Labels, predictions: Predictions, k: int | None) -
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("repeats", [False, True])
 def test_torchmetrics(repeats: bool) -> None:
     """It computes in float32, and leaves the order of ties open except in ndcg."""

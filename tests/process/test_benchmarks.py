@@ -132,6 +132,7 @@ def test_a_history_is_timed(tmp_path: Path) -> None:
     assert told.count("3 runs") == 2
 
 
+@pytest.mark.long
 def test_dumps_of_both_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for order in peers.ORDERS:
@@ -190,8 +191,9 @@ def test_scaling_of_shifted_copies(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ broken files, and kills
 
 
-@pytest.mark.parametrize("cases", [6, pytest.param(200, marks=pytest.mark.long)])
-def test_broken_files(tmp_path: Path, cases: int) -> None:
+@pytest.mark.long
+def test_broken_files(tmp_path: Path) -> None:
+    cases = 200
     script = [
         sys.executable,
         str(BENCHMARKS / "hostile.py"),
@@ -205,8 +207,7 @@ def test_broken_files(tmp_path: Path, cases: int) -> None:
     assert told == f"{cases} cases, 0 faults"
     names, *table = [[cell.strip() for cell in row.strip("|").split("|")] for row in (head, *rows)]
     cells = [dict(zip(names, row, strict=True)) for row in table]
-    if cases == 200:
-        assert {*broken_inputs.FORMATS, hostile.PARQUET} <= {row["kind"] for row in cells}
+    assert {*broken_inputs.FORMATS, hostile.PARQUET} <= {row["kind"] for row in cells}
     assert sum(int(row["cases"]) for row in cells) == cases
     for row in cells:
         assert int(row["read"]) + int(row["refused"]) == int(row["cases"])
@@ -239,6 +240,7 @@ def undamaged() -> broken.Case:
     return next(one for one in cases if (one.damage, one.command) == ("none", "explain"))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
 @pytest.mark.parametrize("name", ENDS)
 def test_a_bad_end_is_a_failure(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

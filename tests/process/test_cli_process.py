@@ -111,7 +111,7 @@ def dump_to_compile_for(tmp_path_factory):
 
 
 # Each signal, and each delay, once.
-@pytest.mark.parametrize(("delay", "number"), some(itertools.product([0.3, 1.0, 2.5], ENDS), 4))
+@pytest.mark.parametrize(("delay", "number"), some(itertools.product([0.3, 1.0, 2.5], ENDS), 8))
 def test_a_signal_ends_it_at_once_and_leaves_nothing(dump_to_compile_for, tmp_path, number, delay):
     outputs = [tmp_path / "out.json", tmp_path.parent / f"{tmp_path.name}-users.parquet"]
     before = sorted(os.listdir(tmp_path))
@@ -266,6 +266,7 @@ def test_too_little_memory_to_load_libraries(large_dump, tmp_path, megabytes):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.long
 @LINUX
 def test_few_descriptors_are_enough(large_dump, tmp_path):
     for source, memory in zip(large_dump, ("1GB", "50KB"), strict=True):
@@ -313,6 +314,7 @@ def test_no_more_threads(large_dump, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.long
 @LINUX
 def test_a_file_is_not_called_broken_where_memory_runs_out(tmp_path):
     resource = pytest.importorskip("resource")

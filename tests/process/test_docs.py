@@ -121,6 +121,7 @@ def test_programs_of_clusters_are_true(library: str, tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("folder")
 def test_the_array_job_gives_what_one_process_does(run_cli: Any) -> None:
     text = (SOURCE / "docs" / "parts.md").read_text("utf-8")

@@ -185,6 +185,7 @@ def test_a_kernel_is_stale_where_a_file_beside_it_changed(monkeypatch):
     assert other.asked != place.asked
 
 
+@pytest.mark.long
 def test_what_was_compiled_of_files_that_changed_since_is_not_kept(processes, monkeypatch):
     """An update of the package may replace files while an old process runs."""
     processes.stop()
@@ -217,6 +218,7 @@ def test_a_kernel_is_of_the_fields_of_its_arguments():
     assert text(both[0]) != text(both[1])
 
 
+@pytest.mark.long
 def test_processes_that_start_together_keep_what_each_compiled(processes):
     kinds = ["int64", "float64", "int32", "float32"]
     assert processes.call(*kinds, *kinds) == [[12, 1, 0]] * 8
@@ -375,6 +377,7 @@ def test_a_saved_kernel_is_loaded_without_numba(processes):
     assert called(processes.folder, "known") == "12 0 False\n"
 
 
+@pytest.mark.long
 def test_a_newer_numba_keeps_kernels_in_its_own_way(processes):
     assert called(processes.folder, "newer") == "12 1 True\n"
     assert called(processes.folder, "newer") == "12 0 True\n"
@@ -385,6 +388,7 @@ def test_a_newer_numba_keeps_kernels_in_its_own_way(processes):
     assert {path: path.stat().st_mtime_ns for path in processes.kept()} == kept
 
 
+@pytest.mark.long
 def test_numba_links_what_was_linked_before_it_was_imported(processes):
     """Both know the functions of its C extensions, which are there once."""
     code = (
@@ -414,6 +418,7 @@ print(compiled_so_far().compiled)
 """
 
 
+@pytest.mark.long
 def test_a_kernel_that_checks_bounds_is_another(processes, monkeypatch):
     assert called(processes.folder, "", EMPTY) == "1\n"
     assert called(processes.folder, "", EMPTY) == "0\n"
@@ -455,6 +460,7 @@ def test_the_version_of_a_checkout_of_numba_is_found(monkeypatch, tmp_path):
     assert saved.numba_version.__wrapped__() == numba.__version__
 
 
+@pytest.mark.long
 def test_a_kernel_with_constants_of_python_is_not_kept(processes):
     code = """
 import numpy as np

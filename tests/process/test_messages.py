@@ -33,6 +33,7 @@ def test_messages_stand_as_in_the_source(tmp_path: Path, monkeypatch: pytest.Mon
     ]
 
 
+@pytest.mark.long
 def test_the_table_has_the_messages_with_all_words() -> None:
     command = [sys.executable, str(ROOT / "scripts" / "messages.py"), "compare", "TWO systems"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

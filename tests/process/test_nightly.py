@@ -97,6 +97,7 @@ def test_cron(jobs: Path) -> None:
     assert (jobs / "page.html").exists()
 
 
+@pytest.mark.long
 def test_the_message_for_a_chat(jobs: Path) -> None:
     script = block("# nightly.sh, with SLACK_WEBHOOK in the environment")
     curl = jobs / "bin" / "curl"
@@ -118,6 +119,7 @@ TYPED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", TYPED)
 def test_commands_of_the_page(command: str, jobs: Path) -> None:
     assert len(TYPED) == 4

@@ -145,7 +145,8 @@ def printed(code: str, folder: Path, cache: Path | None = None) -> list[str]:
 
 
 @pytest.mark.skipif(not saved.numba_is_known(), reason="numba has a cache of its own")
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("every", [False, True])
 def test_after_a_warmup_nothing_is_compiled(tmp_path, every, monkeypatch):
     said, kept_in, *used = printed(USED, tmp_path)
     compiled, loaded = map(int, re.findall(r"\d+(?= kernels,| were there)", said))

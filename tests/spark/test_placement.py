@@ -31,6 +31,7 @@ from rankmill.spark.broadcast import broadcast
 from rankmill.spark.exchange.partitions import partition_count
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.placement import placing_of
+from strategies import examples
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -69,7 +70,7 @@ def rows(of: list[tuple[int | None, list[int]]]) -> pa.Table:
 # ------------------------------------------------------------------ labels in each task
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(60))
 @given(
     seed=st.integers(0, 1 << 32),
     kind=st.sampled_from(["integers", "strings"]),

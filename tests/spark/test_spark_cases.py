@@ -23,7 +23,7 @@ def test_every_case_is_there_once() -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=case.name, marks=[pytest.mark.long][: number % 5])
+        pytest.param(case, id=case.name, marks=[pytest.mark.long][: number % 10])
         for number, case in enumerate(USUAL)
     ],
 )

@@ -19,7 +19,6 @@ import pytest
 from data import tables
 from repository import ROOT
 from spark_sessions import JAVA
-from strategies import some
 
 pyspark = pytest.importorskip(
     "pyspark", reason="pyspark is missing: scripts/test-spark installs it"
@@ -113,17 +112,15 @@ def test_spark_submit_prints_what_evaluate_prints(
     assert outcome.stdout == run_cli("evaluate", *paths, *METRICS, "--format", "csv").stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("predictions", "metric", "more", "code", "message"),
-    some(
-        [
-            ("nan.parquet", "gap", [], 3, "is nan.*in partition"),
-            ("predictions", "mapp", [], 2, "unknown metric"),
-            ("predictions", "map", ["-o", "no/folder.json"], 2, "cannot write to no/folder.json"),
-            ("nowhere", "map", [], 3, "nowhere cannot be read by Spark as parquet"),
-        ],
-        4,
-    ),
+    [
+        ("nan.parquet", "gap", [], 3, "is nan.*in partition"),
+        ("predictions", "mapp", [], 2, "unknown metric"),
+        ("predictions", "map", ["-o", "no/folder.json"], 2, "cannot write to no/folder.json"),
+        ("nowhere", "map", [], 3, "nowhere cannot be read by Spark as parquet"),
+    ],
     ids=["data", "usage", "output", "path"],
 )
 def test_spark_submit_keeps_the_exit_codes(

@@ -36,7 +36,11 @@ rankmill.package.__version__ = "0.8.7"
     ("worker", "message"),
     [
         (HIDING, r"no module 'rankmill'.* PYSPARK_PYTHON"),
-        (OLDER, rf"has rankmill 0\.8\.7, and the driver has {rankmill.__version__}: install"),
+        pytest.param(
+            OLDER,
+            rf"has rankmill 0\.8\.7, and the driver has {rankmill.__version__}: install",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["none", "another version"],
 )

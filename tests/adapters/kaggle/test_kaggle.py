@@ -338,6 +338,7 @@ def test_pandas_is_needed_only_for_the_table() -> None:
     assert "UsageError: return_x makes a pandas DataFrame; install pandas" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.lengthy
 def test_the_benchmark_agrees_with_its_rivals() -> None:
     command = [sys.executable, str(BENCHMARK), "--users=600", "--rounds=1"]

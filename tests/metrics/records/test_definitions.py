@@ -84,6 +84,7 @@ def ran(folder: Path, *arguments: str) -> list[list[float]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
 
 
+@pytest.mark.long
 @compiles
 def test_the_next_process_loads_what_is_the_same_and_compiles_what_changed(tmp_path: Path) -> None:
     """A function that uses Python, as print does, is not saved."""

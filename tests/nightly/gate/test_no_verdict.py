@@ -13,6 +13,7 @@ import pytest
 import rankmill
 from cli_runs import process
 from rankmill.nightly.runs.folder import open_folder
+from strategies import some
 
 LABELS = "user_id,item_id\n1,10\n2,20\n"
 RULES = ("--rule", "map@12 >= 0.5", "--rule", "repeated_items == 0")
@@ -255,7 +256,7 @@ def test_what_cannot_be_written_is_told_and_stops_no_other(night, tmp_path, monk
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", some([signal.SIGTERM, signal.SIGINT, signal.SIGKILL], 3))
 def test_a_run_that_is_stopped_changes_nothing(night, tmp_path, number):
     before = texts(tmp_path)
     asked = [word for pair in OUTPUTS.items() for word in pair]

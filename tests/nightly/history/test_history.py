@@ -331,6 +331,7 @@ def writer(folder: Path, runs: int, name: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [3, pytest.param(8, marks=pytest.mark.long)])
 def test_many_writers_lose_no_run(tmp_path: Path, count: int) -> None:
     folder = tmp_path / "h"  # which all of them make
@@ -342,6 +343,7 @@ def test_many_writers_lose_no_run(tmp_path: Path, count: int) -> None:
     assert len(found) == len(History(folder)) == 25 * count
 
 
+@pytest.mark.long
 def test_kills_leave_no_half_file(tmp_path: Path) -> None:
     pause = random.Random(7)
     for number in range(4):
