@@ -186,8 +186,7 @@ def _open_files(inputs: Sequence[str | list[str]]) -> None:
     What is not among the inputs here is known once it is opened: before anything is written. An
     input that is not there is an error then.
     """
-    from rankmill.sources.files.files import find_files
-    from rankmill.sources.files.spool import is_pipe
+    from rankmill.sources.files.files import find_files, is_pipe
 
     local = [path for path in _flat(inputs) if not is_url(path)]
     for path in filter(is_pipe, local):

@@ -1,20 +1,26 @@
-"""Find the files that paths, globs and directories stand for, and open them."""
+"""Find the files that paths, globs, directories and pipes stand for, and open them."""
 
 import glob
 import itertools
 import os
+import shutil
+import stat
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote
 
 from rankmill.errors import InputError, UsageError, is_shortage
-from rankmill.io.stores.read_paths import opened
+from rankmill.io.overflow import on_disk, temporary_file
+from rankmill.io.stores.read_paths import STANDARD_INPUT, opened
 from rankmill.io.stores.urls import is_url, local_path
 from rankmill.sources.files.formats import files_of_one_format, format_of_name
+
+COPIED_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -180,3 +186,46 @@ def _files_of_directory(directory: str, told: str | None) -> list[str]:
         ]
     found.sort(key=lambda one: one[1])
     return files_of_one_format(directory, found, told)
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path stands for standard input or for a pipe, which can be read only once."""
+    return path == STANDARD_INPUT or (os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode))
+
+
+def spool(path: str) -> tuple[File, IO[bytes]]:
+    """Copy standard input or a pipe to a temporary file; the caller closes it.
+
+    A file can be read in any order, several times, and by several threads. The temporary file has
+    no name if the system allows it, so it disappears however the process ends.
+
+    Raises
+    ------
+    ResourceError
+        If the temporary file cannot be written.
+    UsageError
+        If standard input is a terminal.
+    """
+    name = "standard input" if path == STANDARD_INPUT else path
+    if path == STANDARD_INPUT and sys.stdin.isatty():
+        raise UsageError("standard input is a terminal; expected a file or a pipe: ... | rankmill")
+    opened(path)
+    file = temporary_file(name)
+    try:
+        with on_disk(name):
+            if path == STANDARD_INPUT:
+                shutil.copyfileobj(sys.stdin.buffer, file, COPIED_AT_ONCE)
+            else:
+                with open(path, "rb") as pipe:
+                    shutil.copyfileobj(pipe, file, COPIED_AT_ONCE)
+            file.flush()
+    except BaseException:
+        file.close()
+        raise
+    return File(name, _path_of(file)), file
+
+
+def _path_of(file: Any) -> str:
+    """A path that opens the file anew, with a position of its own."""
+    name = file.name
+    return f"/proc/self/fd/{name}" if isinstance(name, int) else str(name)

@@ -17,14 +17,12 @@ from rankmill.columns.tensors import is_sparse, numpy_of
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
 from rankmill.sources.files.content import format_of
-from rankmill.sources.files.files import File, find_files
+from rankmill.sources.files.files import File, find_files, is_pipe, spool
 from rankmill.sources.files.formats import FORMATS
-from rankmill.sources.files.spool import is_pipe, spool
 from rankmill.sources.input_options import InputOptions, Role
-from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.memory.ragged_source import open_ragged
-from rankmill.sources.roles.prepared_data import Prepared
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import Prepared, Source
+from rankmill.sources.roles.streams import open_table
 
 
 def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) -> Source:

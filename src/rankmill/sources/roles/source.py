@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
 from rankmill.threads import Workers
@@ -157,6 +158,39 @@ class Source:
         """End what the source holds open."""
         if self.end is not None:
             self.end()
+
+
+class Prepared:
+    """Data of labels that many calls read, such as those of each epoch of a training.
+
+    They are opened once, and kept with what was made of them; threads may share it. What has to be
+    closed is opened for each call, which closes it.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        self._made: dict[Any, Any] = {}
+        self._source: Source | None = None
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type, tuple[Any]]:
+        return Prepared, (self.data,)  # another process opens them itself
+
+    def opened(self, begin: Callable[[Any], Source]) -> Source:
+        """Return the source; UsageError if it can be read only once."""
+        with self._lock:
+            if self._source is not None:
+                return self._source
+            source = replace(begin(self.data), made=self._made)
+            if source.kept is not None:
+                source.close()
+                raise UsageError(
+                    f"{source.name} can be read only once, and prepare() keeps labels for many "
+                    "calls: read it into a table first"
+                )
+            if source.end is None:
+                self._source = source
+            return source
 
 
 def batch_of(block: Block) -> Batch:
