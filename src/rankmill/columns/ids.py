@@ -35,17 +35,8 @@ _TEXTS = _STRINGS | {
 def to_ids(array: Any, what: str) -> Ids:
     """The ids of an Arrow array without nulls, or of a NumPy array of integers.
 
-    Parameters
-    ----------
-    array : pyarrow.Array or ndarray
-        Integers of any width, strings or bytes of any layout, dictionary-encoded or not.
-    what : str
-        The name of the column in error messages.
-
-    Raises
-    ------
-    InputError
-        If ids cannot have this type, for example if the array holds floats.
+    These are integers of any width, or strings or bytes of any layout, dictionary-encoded or not;
+    anything else is an error, which calls the array `what`.
     """
     array = plain(arrow_of(array) if isinstance(array, np.ndarray) else array, what)
     kind = array.type
@@ -60,13 +51,7 @@ def to_ids(array: Any, what: str) -> Ids:
 
 
 def plain(array: Any, what: str) -> Any:
-    """The array with dictionary and extension types replaced by plain values and plain nulls.
-
-    Raises
-    ------
-    InputError
-        If an index lies outside the dictionary.
-    """
+    """The array with dictionary and extension types replaced by plain values and plain nulls."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if kinds.is_dictionary(array.type):
@@ -302,13 +287,7 @@ class IdStore:
         return partial(_copy_strings, ids, before, keys, *out)
 
     def finish(self) -> Ids:
-        """All ids; nothing may be added after this.
-
-        Raises
-        ------
-        InputError
-            If both negative ids and unsigned ids beyond int64 were added.
-        """
+        """All ids; nothing may be added after this."""
         keys = self._keys.finish()
         if STRING in self._kinds:
             offsets = self._offsets.finish()

@@ -39,13 +39,7 @@ def value_type(kind: Any) -> Any:
 
 
 def split_lists(array: Any) -> tuple[np.ndarray, Any]:
-    """The int64 offsets and the Arrow values of any Arrow list array; a null list becomes empty.
-
-    Raises
-    ------
-    InputError
-        If the array holds no lists, or its offsets do not fit its values.
-    """
+    """The int64 offsets and the Arrow values of any Arrow list array; a null list becomes empty."""
     if kinds.is_null(array.type):  # a column that holds only nulls
         return np.zeros(len(array) + 1, np.int64), array[:0]
     if not is_list_type(array.type):

@@ -12,13 +12,7 @@ from rankmill.errors import InputError
 
 
 def floats_of(numbers: Any) -> np.ndarray:
-    """Numbers of any Arrow type as float32 or float64; a null becomes NaN.
-
-    Raises
-    ------
-    InputError
-        If these are no numbers, or float64 cannot represent an integer exactly.
-    """
+    """Numbers of any Arrow type as float32 or float64; a null becomes NaN."""
     kind = numbers.type
     if kinds.is_decimal(kind):  # through text, because Arrow rounds other casts more than once
         numbers = numbers.cast(pa.string()).cast(pa.float64())

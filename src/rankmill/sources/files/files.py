@@ -25,33 +25,15 @@ COPIED_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class File:
-    """A file to read.
+    """A file to read."""
 
-    Attributes
-    ----------
-    name : str
-        The name in messages and results.
-    path : str
-        The path on the disk, or in the file system.
-    folders : dict of str to str
-        The columns that the names of its folders give (key=value), as text.
-    filesystem : pyarrow.fs.FileSystem or None
-        The file system of a store; None for the local disk.
-    listed : tuple of int or None
-        The identity that the file had when it was found, if that is known.
-    encoding : str
-        The encoding of its text, if the caller named one; otherwise it is UTF-8.
-    block : int or None
-        How many bytes of its text are read at a time, if the caller told it.
-    """
-
-    name: str
-    path: str
-    folders: dict[str, str] = field(default_factory=dict)
-    filesystem: Any = None
-    listed: tuple[int, int, int, int] | None = None
-    encoding: str = ""
-    block: int | None = None
+    name: str  # in messages and results
+    path: str  # on the disk, or in the file system
+    folders: dict[str, str] = field(default_factory=dict)  # columns by their names, key=value
+    filesystem: Any = None  # of pyarrow, for a store; None for the local disk
+    listed: tuple[int, int, int, int] | None = None  # its identity when it was found, if known
+    encoding: str = ""  # of its text, if the caller named one; otherwise it is UTF-8
+    block: int | None = None  # how many bytes of its text are read at a time, if that is told
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
@@ -98,21 +80,8 @@ def find_files(paths: Sequence[str], told: str | None = None) -> list[File]:
     """The files that paths, globs and directories stand for; directories are sorted by name.
 
     A folder named key=value is a column if it is below the given directory, or below the part of a
-    glob before the first wildcard. Other folder names are ignored.
-
-    Parameters
-    ----------
-    paths
-        At least one.
-    told : str, optional
-        The format of the files in directories; otherwise their names have to tell it.
-
-    Raises
-    ------
-    InputError
-        If a path does not exist or cannot be accessed.
-    UsageError
-        If a path is empty.
+    glob before the first wildcard. Other folder names are ignored. The names of files in
+    directories have to tell their format, unless it is `told`.
     """
     found: list[File] = []
     for path in map(local_path, paths):
@@ -198,13 +167,6 @@ def spool(path: str) -> tuple[File, IO[bytes]]:
 
     A file can be read in any order, several times, and by several threads. The temporary file has
     no name if the system allows it, so it disappears however the process ends.
-
-    Raises
-    ------
-    ResourceError
-        If the temporary file cannot be written.
-    UsageError
-        If standard input is a terminal.
     """
     name = "standard input" if path == STANDARD_INPUT else path
     if path == STANDARD_INPUT and sys.stdin.isatty():

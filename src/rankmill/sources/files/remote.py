@@ -26,13 +26,6 @@ def find_remote(url: str, told: str | None) -> list[Object]:
     """The objects that a URL, a glob or a folder of a store stands for; sorted by name.
 
     Folders named key=value are columns, and hidden names are passed over, as on the disk.
-
-    Raises
-    ------
-    InputError
-        If there is no such object, or if the store refuses or does not answer.
-    UsageError
-        If the URL makes no sense.
     """
     place = stored(url)
     if glob.has_magic(place.path) and not place.url.is_web:

@@ -26,24 +26,7 @@ from rankmill.sources.roles.streams import open_table
 
 
 def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) -> Source:
-    """Open labels or predictions of any kind.
-
-    Parameters
-    ----------
-    value : object
-        The input, of a kind of `_KINDS` or `_OBJECTS`.
-    asked : InputOptions
-        The role of the input, and what the caller told of it.
-    may_be_empty : bool
-        Whether an input without rows is accepted.
-
-    Raises
-    ------
-    InputError
-        If the input cannot be opened, or has no rows although it must have some.
-    UsageError
-        If inputs of this type are not supported.
-    """
+    """Open labels or predictions of any kind in `_KINDS` or `_OBJECTS`."""
     if isinstance(value, Source):  # opened before, as on the driver of a cluster
         return value
     if type(value) is dict:  # which is of no other kind

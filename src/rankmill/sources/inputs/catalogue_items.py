@@ -29,11 +29,6 @@ def open_items(
 
     `group` names the column of their groups, with a value or a list of values a row; `padding` is
     an item that is none.
-
-    Raises
-    ------
-    InputError, UsageError
-        If it cannot be opened, no column looks like the items, or there is no column of groups.
     """
     source = _open(value, item)
     try:

@@ -90,16 +90,10 @@ def open_input(
 
     Parameters
     ----------
-    one
-        The labels or predictions.
     role
         What labels are given as, if not as labels.
-    need_score
-        Whether a metric needs confidences.
-    semantics
-        Decides whether confidences order the predictions, and whether some may be missing.
-    may_be_empty
-        Whether an input without rows is accepted.
+    need_score, semantics
+        As in `find_columns`.
     memory
         How many bytes of an input that can be read only once are held in memory, if it has to be
         read again; the others are held on disk.
@@ -107,11 +101,6 @@ def open_input(
         The columns with a value a query that `read_facts` will read, and what each holds.
     noted
         Whether the caller shows `Columns.doubt`, which a warning shows otherwise.
-
-    Raises
-    ------
-    InputError, UsageError
-        If the input cannot be opened, or its columns cannot be found.
     """
     if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
         return one.data

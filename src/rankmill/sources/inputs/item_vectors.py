@@ -26,11 +26,6 @@ def open_features(value: Any, item: str | None, group: str | None = None) -> Inp
 
     The vector is the only column with lists of numbers. Without one, all other columns are numbers.
     The column `group` is that of the groups of items, and no part of a vector.
-
-    Raises
-    ------
-    InputError, UsageError
-        If it cannot be opened, or no columns look like the items and their vectors.
     """
     source = open_source(value, InputOptions("features", item=item), may_be_empty=False)
     try:
@@ -115,13 +110,7 @@ class _Part(NamedTuple):
 
 
 def read_features(features: Input, workers: Workers) -> ItemVectors:
-    """Read the vectors of items. An item without a vector, or with one of zeros, is left out.
-
-    Raises
-    ------
-    InputError
-        If an item is in two rows, vectors differ in length, or a number is not finite.
-    """
+    """Read the vectors of items. An item without a vector, or with one of zeros, is left out."""
     source, columns = features.source, features.columns
     total = 0
     parts: list[_Part] = []

@@ -44,13 +44,7 @@ class IpcPart:
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open Arrow IPC files and streams; only metadata are read at this point.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read as Arrow IPC.
-    """
+    """Open Arrow IPC files and streams; only metadata are read at this point."""
     opened = [_opened(file) for file in files]
     folders = folder_columns(files, [stored for _, stored, _ in opened])
     parts = [

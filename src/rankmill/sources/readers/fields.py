@@ -40,54 +40,27 @@ TEXT, NUMBER = pa.large_string(), pa.float64()
 
 
 class FieldColumn(NamedTuple):
-    """A column of rows of fields.
+    """A column of rows of fields."""
 
-    Attributes
-    ----------
-    field : int
-        The field that holds it, counted from 0.
-    type : pyarrow.DataType
-        The type of a value; in a list, of an item.
-    cell : str
-        What parts the items of a list, as in `text_lists.split`; an empty text if a cell holds one
-        value.
-    guarded : bool
-        Whether what may part items is not expected within a value. In a value that is no list it is
-        an error, because no value among the first rows had it; in the items of a list, the lists
-        are counted.
-    """
-
-    field: int
-    type: Any
-    cell: str = ""
+    field: int  # that holds it, counted from 0
+    type: Any  # of a value; in a list, of an item
+    cell: str = ""  # what parts the items of a list, as in `text_lists.split`; empty for one value
+    # Whether what may part items is not expected within a value. In a value that is no list it is
+    # an error, because no value among the first rows had it; in the items of a list, the lists are
+    # counted.
     guarded: bool = False
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the rows of a file are to be read.
-
-    Attributes
-    ----------
-    columns : dict of str to FieldColumn
-    fields : int
-        The number of fields of a row.
-    delimiter : int
-        The byte between fields; 0 if runs of blanks part them.
-    header : int
-        The number of bytes before the first row.
-    density : float
-        The number of rows a byte, as the first rows have it.
-    more : bool
-        Whether rows may have more fields, which are not read.
-    """
+    """How the rows of a file are to be read."""
 
     columns: dict[str, FieldColumn]
-    fields: int
-    delimiter: int = 0
-    header: int = 0
-    density: float = 0.0
-    more: bool = False
+    fields: int  # how many a row has
+    delimiter: int = 0  # the byte between fields; 0 if runs of blanks part them
+    header: int = 0  # how many bytes are before the first row
+    density: float = 0.0  # the rows a byte, as the first rows have it
+    more: bool = False  # whether rows may have more fields, which are not read
 
     @property
     def schema(self) -> Any:
@@ -185,13 +158,7 @@ def _parse(
 
 
 def scan(block: TextBlock, layout: Layout, fields: list[int]) -> TextRows:
-    """Find some fields of all rows of a block.
-
-    Raises
-    ------
-    InputError
-        If a row has another number of fields, or its quotes are wrong.
-    """
+    """Find some fields of all rows of a block."""
     wanted = np.full(layout.fields, -1)
     wanted[fields] = np.arange(len(fields))
     # A row has a delimiter or a line end behind each field, which bounds the rows of many fields.
@@ -228,13 +195,7 @@ def _what(code: int, found: int, layout: Layout, cut: bool) -> str:
 
 
 def column_of(rows: TextRows, place: int, name: str, column: FieldColumn, doubts: Doubts) -> Any:
-    """The Arrow array of a column; `place` is its number among the fields that were found.
-
-    Raises
-    ------
-    InputError
-        If a text is not a number where a number is expected.
-    """
+    """The Arrow array of a column; `place` is its number among the fields that were found."""
     texts = Texts(name, rows.place, rows.data, rows.starts[place], rows.ends[place])
     if rows.indented[place]:
         doubt_quotes(texts, doubts)

@@ -28,13 +28,7 @@ MOST_SAMPLED = 16
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open files of JSON Lines; the first lines tell the columns and their types.
-
-    Raises
-    ------
-    InputError
-        If the first lines are no objects, or a column of them has several types.
-    """
+    """Open files of JSON Lines; the first lines tell the columns and their types."""
     sampled = [_sample(file) for file in files]
     schemas, densities = [one for one, _ in sampled], [one for _, one in sampled]
     return _source(files, name, schemas, densities)

@@ -33,13 +33,7 @@ class OrcPart:
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open ORC files; only their footers are read at this point.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read as ORC.
-    """
+    """Open ORC files; only their footers are read at this point."""
     readers = Readers(max(asked.memory, SMALL))
     opened = [_opened(file, readers) for file in files]
     folders = folder_columns(files, [part.stored for part in opened])

@@ -61,13 +61,7 @@ class ParquetPart:
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open Parquet files; only their footers are read at this point.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read as Parquet.
-    """
+    """Open Parquet files; only their footers are read at this point."""
     footers, frugal = _footers(files), asked.memory < FRUGAL
     most = tuple(one // (FEWER if frugal else 1) for one in asked.batch or MOST_AT_ONCE)
     columns = folder_columns(files, [footer.schema for footer in footers])

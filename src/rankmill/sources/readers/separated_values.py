@@ -50,13 +50,7 @@ Cells = dict[str, list[str]]
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open CSV or TSV files; their first rows tell the columns and the shape.
-
-    Raises
-    ------
-    InputError
-        If the first rows make no table, or the files have different columns.
-    """
+    """Open CSV or TSV files; their first rows tell the columns and the shape."""
     kind, _, shape = str(asked.format).partition("-")
     layouts = [_layout(file, kind, shape, asked) for file in files]
     cells = map(_cells_of, layouts)
@@ -153,24 +147,8 @@ def columns_of(
 ) -> dict[str, FieldColumn]:
     """What the columns hold, by the cells of the first rows.
 
-    Parameters
-    ----------
-    sample
-        The cells of each column.
-    shape : {"", "long", "wide", "pairs", "blanks", "commas", "semicolons", "bars"}
-        How the cells of the item column are to be read; an empty text if they have to tell.
-    asked
-        The role of the input, and the columns of query ids and items that were named.
-    file
-        The name of the file in messages.
-    cell
-        What parts the items of a cell, as in `text_lists.split`; an empty text if the cells have
-        to tell.
-
-    Raises
-    ------
-    InputError
-        If nothing tells whether a cell holds one item or several.
+    `shape` is what the format adds to csv or tsv, and `cell` what parts the items of a cell, as in
+    `text_lists.split`; where they are empty, the cells of the item column have to tell.
     """
     columns = {
         name: FieldColumn(i, _type_of(cells)) for i, (name, cells) in enumerate(sample.items())

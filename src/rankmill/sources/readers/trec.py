@@ -49,13 +49,7 @@ QRELS: Kinds = {
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open runs as predictions, or qrels as labels.
-
-    Raises
-    ------
-    InputError
-        If the first line of a file has another number of fields than expected.
-    """
+    """Open runs as predictions, or qrels as labels."""
     kinds = RUNS if asked.role == "predictions" else QRELS
     layouts = [_layout(read_head(file), kinds, asked) for file in files]
     return open_fields(files, name, layouts, "TREC run" if kinds is RUNS else "TREC qrels")

@@ -50,11 +50,6 @@ def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Sourc
     """The source with a column of the query ids that a key makes.
 
     `held` are the parts that were seen to hold what stands between parts, each with a value.
-
-    Raises
-    ------
-    InputError
-        If a part is no column of ids.
     """
     held = {} if held is None else held
     schemas = {}
@@ -82,13 +77,7 @@ def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Sourc
 
 
 def without_padding(source: Source, item: str, padding: str) -> Source:
-    """The source with nulls in the place of the items that are padding.
-
-    Raises
-    ------
-    UsageError
-        If the source can hold no such item.
-    """
+    """The source with nulls in the place of the items that are padding."""
     if source.lists is not None:
         raise UsageError(
             f"{source.name} holds no padding that could be dropped, as each of its lists has a "

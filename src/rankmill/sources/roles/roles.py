@@ -63,27 +63,20 @@ OTHER_WORDS = {"id", "ids", "timestamp", "ts", "date", "at", "index"}
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of an input.
-
-    A wide input has one row a query, with lists; a long input has one row an item. If ``nan_last``
-    is true, a confidence that is NaN or null counts as minus infinity. If ``in_order`` is true, the
-    items of a query are in the order of its rows, whatever their confidences. If ``unordered`` is
-    true, the lists are ranked by confidence. ``facts`` are columns with a value a query, which
-    are read apart from the items. Items equal to ``padding`` are read as nulls. ``doubt`` names the
-    columns of numbers in labels that could be gains and are not read, and says what to do.
-    """
+    """The columns of an input."""
 
     query: str
     item: str
-    wide: bool
+    wide: bool  # a row has the lists of a query; in a long input it has one item
     score: str | None = None
     rank: str | None = None
     gain: str | None = None
-    nan_last: bool = False
-    in_order: bool = False
-    unordered: bool = False
-    facts: tuple[str, ...] = ()
-    padding: str | None = None
+    nan_last: bool = False  # a confidence that is NaN or null counts as minus infinity
+    in_order: bool = False  # the order of rows is that of items, whatever their confidences
+    unordered: bool = False  # the lists are ranked by confidence
+    facts: tuple[str, ...] = ()  # columns with a value a query, which are read apart from items
+    padding: str | None = None  # items equal to it are read as nulls
+    # The columns of numbers in labels that could be gains and are not read, and what to do.
     doubt: str = field(default="", compare=False)
 
     def mapping(self) -> dict[str, str]:
@@ -101,23 +94,8 @@ def find_columns(
 ) -> Columns:
     """Find the columns of an input and its shape.
 
-    Parameters
-    ----------
-    source, asked
-        The opened input, and what the caller told of it.
-    need_score : bool
-        Whether a metric needs confidences.
-    semantics
-        Decides whether confidences order the predictions, and whether some may be missing.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or ambiguous, or has an unsuitable type, or if predictions may be
-        ordered by a column of numbers whose role is not known; the message lists the existing
-        columns.
-    UsageError
-        If the caller chose a column that an input of this shape cannot use.
+    `need_score` says whether a metric needs confidences. The semantics decide whether confidences
+    order the predictions, and whether some may be missing.
     """
     if source.bare and source.key is None and not any(asked.columns_by_role(None).values()):
         ((name, schema),) = source.schemas.items()
@@ -198,13 +176,7 @@ def among(names: Sequence[str], chosen: Mapping[str, Query]) -> dict[str, Any]:
 
 
 def find_item(source: Source, name: str | None, side: Role) -> str:
-    """The column of the items of a catalogue, which has no queries: `name`, or by usual names.
-
-    Raises
-    ------
-    InputError
-        If there is none, or several could be it.
-    """
+    """The column of the items of a catalogue, which has no queries: `name`, or by usual names."""
     return _find_item(Finder(source, {"item": name}, side), "")
 
 

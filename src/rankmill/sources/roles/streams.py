@@ -56,16 +56,9 @@ def open_batches(
     *,
     checked: bool = False,
 ) -> Source:
-    """Open what gives record batches of some columns, as often as it is asked.
+    """Open what gives record batches of some columns, in their order, as often as it is asked.
 
-    Parameters
-    ----------
-    name, schema, rows
-        As in a `Source`.
-    batches : callable
-        Takes column names; returns the record batches, each with these columns in this order.
-    checked : bool
-        Whether the batches were validated. Otherwise they are, because kernels trust them.
+    Unless batches were `checked` before, they are validated, because kernels trust them.
     """
 
     def pieces(columns: list[str]) -> list[Iterator[Block]]:

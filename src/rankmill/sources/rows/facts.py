@@ -36,15 +36,7 @@ class QueryFacts(NamedTuple):
 
 
 def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
-    """Check that a source has columns of facts; a source of text is returned with their types.
-
-    Raises
-    ------
-    InputError
-        If a column is missing in a file, or holds what cannot be one value a query.
-    UsageError
-        If the source holds lists only.
-    """
+    """Check that a source has columns of facts; a source of text is returned with their types."""
     if source.bare:
         asked = " and ".join(f"{_ROLES[kind]} {name!r}" for name, kind in wanted.items())
         raise UsageError(
@@ -112,13 +104,7 @@ def _joined(source: Source, names: Sequence[str], parts: Sequence[pa.Table]) -> 
 def read_facts(
     source: Source, columns: Columns, names: Sequence[str], workers: Workers
 ) -> QueryFacts:
-    """Read columns of facts; the rows of a query must agree.
-
-    Raises
-    ------
-    InputError
-        If a query has two different values in a column.
-    """
+    """Read columns of facts; the rows of a query must agree."""
 
     def read(batch: Batch) -> tuple[Ids, Any]:
         queries = queries_of(batch, columns)

@@ -106,12 +106,8 @@ def group_lists(parts: list[LongRows], columns: Columns, *, together: bool = Fal
 
     The items of a query are sorted by rank if there are ranks, else by descending confidence if
     there are confidences and the columns do not say that rows are in order. Rows with the same rank
-    or confidence, and rows without either, stay in row order.
-
-    Raises
-    ------
-    ScatteredRowsError
-        If `together` is given and the rows of a query are not adjacent.
+    or confidence, and rows without either, stay in row order. With `together`, rows of a query that
+    are not adjacent raise ScatteredRowsError.
     """
     rows = parts[0] if len(parts) == 1 else join_rows(parts)
     queries, count = rows.queries, len(rows.queries.keys)

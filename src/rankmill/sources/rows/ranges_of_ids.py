@@ -21,10 +21,7 @@ class UnsortedError(Otherwise):
 def rows_within(blocks: Iterator[Block], query: str, low: Any, high: Any) -> Iterator[Batch]:
     """Yield the rows whose ids are at least `low` and below `high`; None means no bound.
 
-    Raises
-    ------
-    UnsortedError
-        If rows with other ids are between these rows.
+    Raise UnsortedError if rows with other ids are between them.
     """
     for batch in map(batch_of, blocks):
         ids = of_batch(partial(_ids, query=query), batch)
@@ -53,9 +50,8 @@ def _ids(batch: Batch, query: str) -> Any:
 
 def _below(ids: Any, bound: Any) -> np.ndarray:
     if kinds.is_integer(ids.type):
-        below: np.ndarray = (
-            numbers_of(ids) < bound
-        )  # the comparison is exact even if the bound does not fit the integer type
+        # This is exact even if the bound does not fit the integer type.
+        below: np.ndarray = numbers_of(ids) < bound
         return below
     import pyarrow.compute as pc
 

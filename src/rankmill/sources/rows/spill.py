@@ -48,11 +48,6 @@ def grouped_lists(
     """Yield the lists of all rows, grouped in memory, or on disk if that needs more than `memory`.
 
     If `memory` is None, there is no limit.
-
-    Raises
-    ------
-    ResourceError
-        If the temporary file cannot be written or read.
     """
     held: list[LongRows] = []
     count = 0

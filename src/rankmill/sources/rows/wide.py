@@ -64,13 +64,7 @@ def numbers_of_lists(
     columns: Columns,
     place: Place,
 ) -> np.ndarray:
-    """The checked numbers of the items of lists; `place` tells where the lists stand.
-
-    Raises
-    ------
-    InputError
-        If the number of a kept item is missing or not valid.
-    """
+    """The checked numbers of the items of lists; `place` tells where the lists stand."""
     numbers, bad = checked_numbers(raw, keep, columns)
     if bad >= 0:
         row = int(np.searchsorted(offsets, bad, side="right")) - 1
