@@ -177,7 +177,7 @@ def _dictionary(array: Any, index_type: Any) -> Any:
 
 def slice_ids(ids: Ids, start: int, end: int) -> Ids:
     """The ids from `start` to `end` (exclusive), as views."""
-    return pick_ids(ids, lambda values: values[start:end])
+    return take_ids(ids, slice(start, end))
 
 
 def _size(ids: Ids) -> int:
@@ -185,16 +185,11 @@ def _size(ids: Ids) -> int:
     return int(ids.ends.sum() - ids.starts.sum())
 
 
-def take_ids(ids: Ids, indices: np.ndarray) -> Ids:
-    """The ids at the indices; the bytes of strings are not copied."""
-    return pick_ids(ids, lambda values: values[indices])
-
-
-def pick_ids(ids: Ids, pick: Callable[[np.ndarray], np.ndarray]) -> Ids:
-    """The ids that `pick` selects from each array of ids; the bytes of strings are not copied."""
+def take_ids(ids: Ids, at: np.ndarray | slice) -> Ids:
+    """The ids at some places; the bytes of strings are not copied."""
     if ids.kind != STRING:
-        return ids._replace(keys=pick(ids.keys))
-    return Ids(pick(ids.keys), pick(ids.starts), pick(ids.ends), ids.data, STRING)
+        return ids._replace(keys=ids.keys[at])
+    return Ids(ids.keys[at], ids.starts[at], ids.ends[at], ids.data, STRING)
 
 
 def in_partitions(ids: Ids, count: int) -> tuple[np.ndarray, list[tuple[int, int]]]:

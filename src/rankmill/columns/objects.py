@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, validity_of
+from rankmill.columns.buffers import arrow_of, floats_of, validity_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.item_buffers import (
     join_arrays,
@@ -24,7 +24,6 @@ from rankmill.columns.item_buffers import (
     join_texts,
 )
 from rankmill.columns.lists import offsets_of, split_lists
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError
 

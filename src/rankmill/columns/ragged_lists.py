@@ -103,13 +103,10 @@ class Ragged:
         return pa.LargeListArray.from_arrays(arrow_of(self._offsets), values)
 
     def __repr__(self) -> str:
-        values = plural(len(self._values), "value")
-        return f"Ragged({plural(len(self), 'list')}, {values} of {_type_name(self)})"
-
-
-def _type_name(lists: Ragged) -> str:
-    values = lists.values
-    return str(values.dtype if isinstance(values, np.ndarray) else values.type)
+        values = self._values
+        kind = values.dtype if isinstance(values, np.ndarray) else values.type
+        count = plural(len(values), "value")
+        return f"Ragged({plural(len(self), 'list')}, {count} of {kind})"
 
 
 def one_chunk(array: Any) -> Any:

@@ -215,7 +215,6 @@ def _bounded(source: Source) -> Source:
     return replace(
         source,
         pieces=read(source.pieces),
-        lists=source.lists and read(source.lists),
         typed=source.typed and derived(source.typed),
         within=source.within and derived(source.within),
     )

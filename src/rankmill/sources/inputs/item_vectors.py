@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from rankmill.columns.buffers import floats_of, is_number_type
 from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, take_ids, to_ids
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SEED, Ids, group_rows
@@ -88,8 +88,7 @@ def _is_numbers(kind: Any, *, lists: bool) -> bool:
     if isinstance(kind, str) or is_list_type(kind) != lists:
         return False
     value = kind.value_type if lists else kind
-    is_kind = (kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_null)
-    return any(one(value) for one in is_kind)
+    return is_number_type(value) or bool(kinds.is_null(value))
 
 
 class ItemVectors(NamedTuple):

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of
+from rankmill.columns.buffers import arrow_of, floats_of
 from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import offsets_of, sort_values
 from rankmill.columns.matrix import Matrix
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.ranked_lists import Lists

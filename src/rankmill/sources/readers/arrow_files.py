@@ -18,7 +18,7 @@ from rankmill.sources.files.formats import compression_of
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.readers.ipc_blocks import MAGIC, Blocks, buffers_of, decompressed, read_blocks
 from rankmill.sources.roles.source import BATCH_BYTES, Batch, Source
-from rankmill.sources.roles.streams import joined, sliced, unknown_sizes
+from rankmill.sources.roles.streams import joined, sliced
 
 STREAM_MAGIC = b"\xff\xff\xff\xff"
 OLD_FEATHER_MAGIC = b"FEA1"
@@ -56,7 +56,6 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
         name=name,
         schemas={part.file.name: whole_schema(part.stored, part.folders) for part in parts},
         rows=None if None in known else sum(filter(None, known)),
-        sizes=unknown_sizes,
         pieces=lambda columns: [piece for part in parts for piece in _pieces(part, columns)],
         format="Arrow IPC",
     )

@@ -13,7 +13,7 @@ from rankmill.sources.files.folders import folder_columns, whole_schema, with_fo
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.readers.orc_process import LimitError, Readers
 from rankmill.sources.roles.source import Batch, Source
-from rankmill.sources.roles.streams import joined, unknown_sizes
+from rankmill.sources.roles.streams import joined
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
         name=name,
         schemas={part.file.name: whole_schema(part.stored, part.folders) for part in parts},
         rows=sum(part.rows for part in parts),
-        sizes=unknown_sizes,
         pieces=lambda columns: [one for part in parts for one in _pieces(part, columns, readers)],
         end=readers.close,
         format="ORC",

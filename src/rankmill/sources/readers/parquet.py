@@ -278,26 +278,16 @@ def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> 
 
 
 def _place(footer: Footer) -> Any:
-    """What pyarrow reads a file from: its path or, in a store, an open object."""
+    """What pyarrow reads a file from: its bytes, or the open file or object."""
     file = footer.file
     if file.filesystem is None and footer.identity[2] <= READ_WHOLE:
         with open(file.path, "rb", buffering=0) as opened:
             return nullcontext(pa.BufferReader(opened.read()))
     if file.filesystem is None:
-        name = os.fsencode(file.path)
-        # pyarrow takes no path that is not UTF-8, which file systems allow.
-        return nullcontext(file.path) if _is_utf8(name) else pa.OSFile(name)
+        return pa.OSFile(os.fsencode(file.path))  # a name need not be UTF-8
     if is_read_by_threads(file.filesystem):
         return nullcontext(footer.opened)
     return open_ranges(file.filesystem, file.path, file.name)
-
-
-def _is_utf8(name: bytes) -> bool:
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _batches(

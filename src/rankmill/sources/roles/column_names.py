@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.types as kinds
 
+from rankmill.columns.buffers import is_number_type
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, spoken
 from rankmill.sources.input_options import Role
@@ -157,8 +158,7 @@ def _is_number(kind: Any, wide: bool) -> bool:
     """Whether a column of this type has a number for each item."""
     if wide != is_list_type(kind):
         return False
-    value = kind.value_type if wide else kind
-    return bool(kinds.is_integer(value) or kinds.is_floating(value) or kinds.is_decimal(value))
+    return is_number_type(kind.value_type if wide else kind)
 
 
 def named_numbers(names: Sequence[str]) -> str:

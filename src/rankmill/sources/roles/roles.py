@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import pyarrow.types as kinds
 
+from rankmill.columns.buffers import is_number_type
 from rankmill.columns.ids import is_id_type, is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
@@ -108,7 +109,7 @@ def _find_in_lists(
     name: str, schema: Any, unordered: bool, asked: InputOptions, need_score: bool, how: Choices
 ) -> Columns:
     """The columns of lists in memory, of which none is warned: each step of a training asks."""
-    source = Source(name, {name: schema}, None, lambda columns: {}, unordered=unordered)
+    source = Source(name, {name: schema}, None, unordered=unordered)
     return _find_columns(source, asked, need_score, how)
 
 
@@ -141,7 +142,7 @@ def likely_ids(
     schema: Any, side: Role, query: Query, item: str | None
 ) -> tuple[tuple[str, ...], str | None]:
     """The columns of query ids and items, as `find_columns` will find them; none if it will not."""
-    source = Source("", {"": schema}, None, lambda columns: {})
+    source = Source("", {"": schema}, None)
     if side not in ITEM_ALIASES:
         query, item = among(schema.names, {"query": query, "item": item}).values()
     key = key_of(query, schema.names)
@@ -331,13 +332,8 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: b
                 f"{source}: column {name!r} for the rank holds {kind}; expected integers: cast it, "
                 f"or {another}; if the rows are in rank order, use --in-order"
             )
-        if role in ("score", "gain") and not (
-            kinds.is_integer(value)
-            or kinds.is_floating(value)
-            or kinds.is_decimal(value)
-            or kinds.is_null(value)
-            or (text and is_text_type(value))
-        ):
+        number = is_number_type(value) or kinds.is_null(value) or (text and is_text_type(value))
+        if role in ("score", "gain") and not number:
             cast = "cast it to double, or " * kinds.is_decimal(value)
             less = "; to do without, say --binary" if role == "gain" else ""
             raise InputError(

@@ -60,7 +60,9 @@ class Source:
     rows: int | None  # in all files; None if that is not known before all rows are read
     # Takes column names; returns for each the number of values and the bytes to read, or 0 for both
     # if they are not known. A list counts as the number of its items.
-    sizes: Callable[[list[str]], dict[str, tuple[int, int]]]
+    sizes: Callable[[list[str]], dict[str, tuple[int, int]]] = lambda columns: dict.fromkeys(
+        columns, (0, 0)
+    )
     # Takes column names; returns an iterator of blocks for each piece, which may have more columns.
     # Pieces can be read independently of each other. A block is a batch, or a function that makes
     # it, if that takes long and can be done by another thread than the one that reads.

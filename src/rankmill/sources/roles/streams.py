@@ -64,7 +64,7 @@ def open_batches(
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
         return [_blocks(batches(columns), name, checked)]
 
-    return Source(name, {name: schema}, rows, unknown_sizes, pieces)
+    return Source(name, {name: schema}, rows, pieces=pieces)
 
 
 def open_stream(
@@ -94,11 +94,6 @@ def batches_of(reader: Any, name: str) -> Iterator[Any]:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"{name} cannot be read to its end: {error}") from None
         yield data
-
-
-def unknown_sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-    """The sizes of columns, as in a `Source`, where they are not known."""
-    return dict.fromkeys(columns, (0, 0))
 
 
 def _blocks(batches: Iterable[Any], name: str, checked: bool) -> Iterator[Block]:

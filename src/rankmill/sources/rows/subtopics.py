@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.buffers import arrow_of, floats_of, numbers_of
 from rankmill.columns.ids import is_text_type, plain
-from rankmill.columns.numbers import floats_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.diversity import SUBTOPICS
 from rankmill.sources.roles.roles import Columns

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.columns.buffers import validity_of
+from rankmill.columns.buffers import floats_of, validity_of
 from rankmill.columns.ids import drop_nulls, id_text, plain, take_ids, to_ids
 from rankmill.columns.lists import drop_values, sort_values, split_lists
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
