@@ -160,8 +160,8 @@ def _same_place(one: str, other: str) -> bool:
 
 def _check_url_is_no_input(url: str, inputs: Sequence[str]) -> None:
     """Raise UsageError if an output in a store is an input, or if the next run would read it."""
+    from rankmill.sources.files.files import matches
     from rankmill.sources.files.formats import format_of_name
-    from rankmill.sources.files.remote import matches
 
     name = shown(url)
     for text in filter(is_url, inputs):
