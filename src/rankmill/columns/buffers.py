@@ -74,6 +74,14 @@ def floats_of(numbers: Any) -> np.ndarray:
     return floats
 
 
+def check_valid(data: Any, name: str) -> None:
+    """Raise InputError unless Arrow data is valid in full, because kernels trust it."""
+    try:
+        data.validate(full=True)
+    except (pa.ArrowInvalid, IndexError) as error:
+        raise InputError(f"{name} breaks the rules of the Arrow format: {error}") from None
+
+
 def is_number_type(kind: Any) -> bool:
     """Whether values of an Arrow type are integers, floats or decimals."""
     return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.buffers import arrow_of, check_valid, numbers_of
 from rankmill.errors import InputError
 from rankmill.kernels.identity import (
     SEED,
@@ -55,10 +55,7 @@ def plain(array: Any, what: str) -> Any:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if kinds.is_dictionary(array.type):
-        try:
-            array.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{what} breaks the rules of the Arrow format: {error}") from None
+        check_valid(array, what)
         words = array.dictionary
         if kinds.is_string(words.type) or kinds.is_binary(words.type):
             # The decoded strings may need more bytes than 32-bit offsets can address.

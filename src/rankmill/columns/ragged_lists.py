@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.buffers import arrow_of, check_valid, numbers_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import split_lists
 from rankmill.columns.tensors import numpy_of
@@ -153,10 +153,7 @@ def checked_arrow(array: Any) -> Any:
     """The Arrow array, validated in full, because kernels trust it; raises InputError."""
     if not isinstance(array, pa.Array):
         raise InputError(f"expected an Arrow array, found {type(array).__name__}")
-    try:
-        array.validate(full=True)
-    except (pa.ArrowInvalid, IndexError) as error:
-        raise InputError(f"an array breaks the rules of the Arrow format: {error}") from None
+    check_valid(array, "an array")
     return array
 
 

@@ -88,19 +88,10 @@ def open_input(
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
-    Parameters
-    ----------
-    role
-        What labels are given as, if not as labels.
-    need_score, semantics
-        As in `find_columns`.
-    memory
-        How many bytes of an input that can be read only once are held in memory, if it has to be
-        read again; the others are held on disk.
-    facts
-        The columns with a value a query that `read_facts` will read, and what each holds.
-    noted
-        Whether the caller shows `Columns.doubt`, which a warning shows otherwise.
+    `role` is what labels are given as, if not as labels, and `facts` are the columns with a value a
+    query that `read_facts` will read. An input that can be read only once, and has to be read
+    again, is held: `memory` bytes of it, and the others on disk. A warning shows `Columns.doubt`,
+    unless the caller does, as `noted` says.
     """
     if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
         return one.data

@@ -236,14 +236,12 @@ def _split(cells: Any, shape: Shape, spot: Spot) -> tuple[np.ndarray, Any, Any]:
         return lengths, items, lambda: map(operator.methodcaller("values"), cells)
     lengths, pairs = join_cells(cells, spot)
     if not set(map(type, pairs)) <= {tuple, list} or not set(map(len, pairs)) <= {2}:
-        bad = next(i for i, one in enumerate(pairs) if not _is_pair(one))
+        bad = next(
+            i for i, one in enumerate(pairs) if not isinstance(one, tuple | list) or len(one) != 2
+        )
         query = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))
         raise InputError(f"{spot(query)} holds {shown(pairs[bad])}; expected (item, number)")
     return lengths, [item for item, _ in pairs], lambda: [[number for _, number in pairs]]
-
-
-def _is_pair(one: Any) -> bool:
-    return isinstance(one, tuple | list) and len(one) == 2
 
 
 def _mapping_of(cell: Any, i: int, spot: Spot) -> Mapping[Any, Any]:

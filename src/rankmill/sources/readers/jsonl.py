@@ -71,14 +71,10 @@ def _sample(file: File) -> tuple[Any, float]:
             density = density or count_lines(block.data) / len(block.data)
             found = _parse(block, None).schema
             schema = pa.unify_schemas([schema, found], promote_options="permissive")
-            if not any(map(_is_open, schema.types)):
+            if not any(kinds.is_null(value_type(kind)) for kind in schema.types):
                 break
     fields = [field.with_type(_as_text(field.type)) for field in schema]
     return pa.schema(fields), density
-
-
-def _is_open(kind: Any) -> bool:
-    return bool(kinds.is_null(value_type(kind)))
 
 
 def _as_text(kind: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankmill.columns.buffers import check_valid
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.place import Place
 from rankmill.errors import InputError
@@ -25,7 +26,7 @@ def open_table(table: Any, name: str) -> Source:
 
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
         needed = table.select(columns)
-        _validate(needed, name)
+        check_valid(needed, name)
         return [_blocks(needed.to_batches(max_chunksize=BATCH_ROWS), name, checked=True)]
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
@@ -106,15 +107,8 @@ def _blocks(batches: Iterable[Any], name: str, checked: bool) -> Iterator[Block]
 
 def validated(data: Any, place: Place) -> Batch:
     """A batch of record batch `data`; raises InputError if it breaks the rules of Arrow."""
-    _validate(data, place.source)
+    check_valid(data, place.source)
     return Batch(data, place)
-
-
-def _validate(data: Any, name: str) -> None:
-    try:
-        data.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{name} breaks the rules of the Arrow format: {error}") from None
 
 
 def sliced(batches: Iterable[Any]) -> Iterator[Any]:
