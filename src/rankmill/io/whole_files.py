@@ -77,18 +77,8 @@ def check_target(path: str | Path) -> None:
         )
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a text in UTF-8, whole or not at all, as `write_files` does."""
-    write_files([(path, text)])
-
-
-def write_table(path: str | Path, table: pa.Table) -> None:
-    """Write a table as its suffix says, whole or not at all, as `write_files` does."""
-    write_files([(path, table)])
-
-
 def write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
-    """Write several texts, tables and bytes, and put them into place only once all are complete.
+    """Write texts, tables and bytes, and put them into place only once all are complete.
 
     Readers of a path see the old content or the new one, never a part of it. On an exception, be it
     KeyboardInterrupt, everything is as it was. A symbolic link is followed and stays; a file that
