@@ -67,11 +67,6 @@ class Footer:
     opened: Any = None
     checked: dict[str, list[list[int]]] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        """The name of the file in messages."""
-        return self.file.name
-
 
 class RowGroup(NamedTuple):
     """A row group: rows of a file that can be read without the other rows."""
@@ -200,7 +195,7 @@ def _leaves(kind: Any) -> int:
 def broken(footer: Footer, what: str) -> InputError:
     """Return the error for a file that contradicts its footer; raise if the file has changed."""
     check_unchanged(footer.file, footer.identity)
-    return InputError(f"{footer.name} is broken: {what}. {REMEDY}")
+    return InputError(f"{footer.file.name} is broken: {what}. {REMEDY}")
 
 
 # ------------------------------------------------------------------ column chunks
@@ -220,8 +215,8 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
         values, size, whole = chunk[VALUES], chunk[COMPRESSED], chunk[UNCOMPRESSED]
         if chunk[ENCRYPTED] > 0:
             raise InputError(
-                f"{footer.name}: column {column!r} is encrypted; expected one that is not: write "
-                "it without encryption"
+                f"{footer.file.name}: column {column!r} is encrypted; expected one that is not: "
+                "write it without encryption"
             )
         bad = (values < rows) if is_list else (values != rows)
         if bad or not 0 <= size <= footer.identity[2] or whole < 0:
@@ -234,8 +229,8 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
         dense = values - rows >= LONGEST_LIST and values > MOST_VALUES_A_BYTE * (1 + whole)
         if is_list and (values > LONGEST_LIST * rows or dense):
             raise InputError(
-                f"{footer.name}: row group {group} holds {values} values of column {column!r} in "
-                f"{rows} lists of {whole} bytes; a list is read whole, and may hold "
+                f"{footer.file.name}: row group {group} holds {values} values of column {column!r} "
+                f"in {rows} lists of {whole} bytes; a list is read whole, and may hold "
                 f"{LONGEST_LIST} values at most: cut the lists at the ranks that count"
             )
     footer.checked[column] = chunks

@@ -35,8 +35,8 @@ def open_matrix(matrix: Matrix, asked: InputOptions) -> Source:
     if asked.role != "predictions":
         return _open_cells(*cells_of(matrix), matrix.shape, asked, name)
     rows, width = matrix.shape
-    kinds = [pa.int64(), pa.large_list(pa.int64()), pa.large_list(pa.float64())]
-    schema = pa.schema(zip(("query", "items", "score"), kinds, strict=True))
+    lists_of = {"items": pa.large_list(pa.int64()), "score": pa.large_list(pa.float64())}
+    schema = pa.schema({"query": pa.int64(), **lists_of})
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
         counts = [rows if column == "query" else rows * width for column in columns]

@@ -91,7 +91,7 @@ def _source(name: str, parts: list[ParquetPart], *, apart: bool = False) -> Sour
     """The source of files; those that may overlap in their ids are read `apart` in ranges."""
     return Source(
         name=name,
-        schemas={part.footer.name: part.schema for part in parts},
+        schemas={part.footer.file.name: part.schema for part in parts},
         rows=sum(part.footer.rows for part in parts),
         sizes=lambda columns: {name: _size(parts, name) for name in columns},
         pieces=lambda columns: [
@@ -239,7 +239,7 @@ def _read_files(some: list[tuple[ParquetPart, list[Group]]], columns: list[str])
 
 
 def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> Iterator[Batch]:
-    path, of_file = part.footer.name, part.footer.file
+    path, of_file = part.footer.file.name, part.footer.file
     stored = [name for name in columns if name not in part.folders]
     row = groups[0].first_row
     try:

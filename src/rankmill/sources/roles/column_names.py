@@ -86,19 +86,16 @@ class Finder:
                 return found[0]
         return None
 
-    def require(self, role: str, aliases: Sequence[str]) -> str:
-        """Like `find`, but raise InputError if there is no such column."""
-        name = self.find(role, aliases)
-        if name is None:
-            # Such as a file of --per-query, which only the gate takes.
-            others = len(self.schema.names) - sum(map(self.holds_fractions, self.schema.names))
-            values = role == "item" and others == 1 < len(self.schema.names)
-            raise self.error(
-                f"no column looks like the {role}"
-                + ", as in per-query values, which are a baseline for 'rankmill gate'" * values,
-                advice("name it:", role, self.side),
-            )
-        return name
+    def missing(self, role: str) -> InputError:
+        """The error for a column that is not found."""
+        # Such as a file of --per-query, which only the gate takes.
+        others = len(self.schema.names) - sum(map(self.holds_fractions, self.schema.names))
+        values = role == "item" and others == 1 < len(self.schema.names)
+        return self.error(
+            f"no column looks like the {role}"
+            + ", as in per-query values, which are a baseline for 'rankmill gate'" * values,
+            advice("name it:", role, self.side),
+        )
 
     def named(self, aliases: Sequence[str]) -> list[str]:
         """The columns whose name is an alias."""

@@ -183,8 +183,10 @@ def find_item(source: Source, name: str | None, side: Role) -> str:
 
 def _find_query(finder: Finder, facts: Collection[str] = ()) -> str:
     """The column of query ids; "id" is one if no other column is, and facts such as "user" too."""
-    apart = replace(finder, taken=(*finder.taken, *facts))
-    return _usual_query(apart) or _usual_query(finder) or finder.require("query", ())
+    for one in (replace(finder, taken=(*finder.taken, *facts)), finder):
+        if (found := _usual_query(one)) is not None:
+            return found
+    raise finder.missing("query")
 
 
 def _usual_query(finder: Finder) -> str | None:
@@ -206,7 +208,9 @@ def _find_item(finder: Finder, query: str) -> str:
     others = [name for name in finder.schema.names if name != query]
     weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
     item = finder.find("item", (*ALIASES["item"], *own), *weak, among=others)
-    return item or finder.require("item", ())
+    if item is None:
+        raise finder.missing("item")
+    return item
 
 
 def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> tuple[str | None, str]:
