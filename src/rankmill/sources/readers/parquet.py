@@ -32,8 +32,8 @@ from rankmill.sources.files.footers import (
     row_groups,
 )
 from rankmill.sources.input_options import FRUGAL, InputOptions
+from rankmill.sources.roles.shares import rows_within
 from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
-from rankmill.sources.rows.ranges_of_ids import rows_within
 from rankmill.threads import Workers
 
 FOOTERS_AT_ONCE = 16
