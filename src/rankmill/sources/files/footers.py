@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import is_list_type
+from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, is_shortage
 from rankmill.io.stores.failures import failure, is_of_store
 from rankmill.io.stores.store_objects import open_ranges
@@ -244,8 +244,7 @@ def row_groups(footer: Footer, file: int, query: str, item: str) -> list[RowGrou
     """
     if not {query, item} <= set(footer.schema.names):
         return []  # the name of a folder gives the ids
-    kind = footer.schema.field(query).type
-    kind = kind.value_type if is_list_type(kind) else kind
+    kind = value_type(footer.schema.field(query).type)
     found = []
     ids, items = chunks_of(footer, query), chunks_of(footer, item)
     for number, (rows, _) in enumerate(footer.groups):

@@ -129,7 +129,11 @@ class Finder:
         return [
             name
             for name in self.schema.names
-            if name not in taken and any(_is_number(kind, wide) for kind in self.kinds_of(name))
+            if name not in taken
+            and any(
+                is_list_type(kind) == wide and is_number_type(value_type(kind))
+                for kind in self.kinds_of(name)
+            )
         ]
 
     def error(self, what: str, todo: str) -> InputError:
@@ -149,13 +153,6 @@ class Finder:
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-
-
-def _is_number(kind: Any, wide: bool) -> bool:
-    """Whether a column of this type has a number for each item."""
-    if wide != is_list_type(kind):
-        return False
-    return is_number_type(kind.value_type if wide else kind)
 
 
 def named_numbers(names: Sequence[str]) -> str:

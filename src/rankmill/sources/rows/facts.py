@@ -137,24 +137,20 @@ def _with_changes(table: pa.Table, first: np.ndarray, last: np.ndarray) -> np.nd
 
 def _one_a_query(name: str, queries: Ids, table: pa.Table, names: list[str]) -> QueryFacts:
     groups, first = np.empty((2, len(queries.keys)), np.int64)
-    count = group_rows(queries, SEED, groups, first)
-    if count == len(queries.keys):
-        return QueryFacts(queries, {one: one_chunk(table.column(one)) for one in names})
-    first = first[:count]
-    for one in names:
-        codes = _codes(table.column(one))
-        other = np.flatnonzero(codes != codes[first][groups])
-        if len(other):
-            place, before = int(other[0]), int(first[groups[other[0]]])
-            values = (repr(table.column(one)[i].as_py()) for i in (before, place))
-            raise InputError(
-                f"{name}: query {id_text(queries, place)} has {' and '.join(values)} in column "
-                f"{one!r}; expected the same value in all rows of a query: fix its rows"
-            )
-    taken = table.take(pa.array(first))
-    return QueryFacts(
-        take_ids(queries, first), {one: one_chunk(taken.column(one)) for one in names}
-    )
+    first = first[: group_rows(queries, SEED, groups, first)]
+    if len(first) < len(groups):
+        for one in names:
+            codes = _codes(table.column(one))
+            other = np.flatnonzero(codes != codes[first][groups])
+            if len(other):
+                place, before = int(other[0]), int(first[groups[other[0]]])
+                values = (repr(table.column(one)[i].as_py()) for i in (before, place))
+                raise InputError(
+                    f"{name}: query {id_text(queries, place)} has {' and '.join(values)} in column "
+                    f"{one!r}; expected the same value in all rows of a query: fix its rows"
+                )
+        queries, table = take_ids(queries, first), table.take(pa.array(first))
+    return QueryFacts(queries, {one: one_chunk(table.column(one)) for one in names})
 
 
 def _codes(column: Any) -> np.ndarray:

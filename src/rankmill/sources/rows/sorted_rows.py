@@ -2,7 +2,6 @@
 
 import bisect
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ def sorted_rows(
     held: list[Any] = []
     size = 0
     runs: list[_Run] = []
-    with closing(Overflow(name, "rows to sort")) as file:
+    with Overflow(name, "rows to sort") as file:
         for block in blocks:
             held.append(block)
             size += block.nbytes
