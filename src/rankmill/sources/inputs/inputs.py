@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -247,12 +248,10 @@ def with_one_id_type(inputs: list[Input]) -> list[Input]:
         return inputs
     for role in ("query", "item"):
         named = [id_columns(one.source, one.columns, role) for one in inputs]
-        for place in range(max(map(len, named))):
-            names = [some[place] if place < len(some) else None for some in named]
-            told = [pair for pair in zip(inputs, names, strict=True) if pair[1] is not None]
+        for names in zip_longest(*named):
             kinds = {
                 kind
-                for one, name in told
+                for one, name in zip(inputs, names, strict=True)
                 if name and not one.source.text_ids
                 for kind in one.types(name)
             }

@@ -76,6 +76,19 @@ class Layout:
         }
         return replace(self, columns=columns)
 
+    def parse(self, block: TextBlock, names: list[str], doubts: Doubts) -> Batch:
+        """Some columns of a block."""
+        read = [(name, self.columns[name]) for name in names]
+        fields = [*dict.fromkeys(one.field for _, one in read)]
+        rows = scan(block, self, fields)
+        count = rows.starts.shape[1]
+        doubts.read(block.file, block.first_line, count, rows.comments)
+        doubt_returns(block, self.delimiter, doubts)
+        arrays = [column_of(rows, fields.index(one.field), name, one, doubts) for name, one in read]
+        if not arrays:  # the folders give all columns
+            names, arrays = [""], [pa.nulls(count)]
+        return Batch(pa.RecordBatch.from_arrays(arrays, names=names), rows.place)
+
 
 class TextRows(NamedTuple):
     """The fields of some rows: the place of each field that is read, int64[columns, rows]."""
@@ -89,15 +102,18 @@ class TextRows(NamedTuple):
     comments: int
 
 
-def open_fields(
+def open_text(
     files: Sequence[File],
     name: str,
-    layouts: Sequence[Layout],
+    layouts: Sequence[Any],
     format: str,
     doubts: Doubts | None = None,
 ) -> Source:
-    """Open files whose rows are fields of text, each with its layout."""
-    doubts = doubts or Doubts()
+    """Open files of text, each with its layout; with `doubts`, ids are text, too.
+
+    A layout is a `Layout`, or has its attributes `schema`, `density`, `delimiter` and `header`, and
+    its methods `typed` and `parse`.
+    """
     folders = folder_columns(files, [layout.schema for layout in layouts])
 
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
@@ -106,7 +122,7 @@ def open_fields(
 
     def typed(types: Mapping[str, Any]) -> Source:
         again = [layout.typed(types) for layout in layouts]
-        return open_fields(files, name, again, format, doubts)
+        return open_text(files, name, again, format, doubts)
 
     schemas = {
         file.name: whole_schema(layout.schema, of_file)
@@ -115,16 +131,20 @@ def open_fields(
     sizes = sizes_of(files, [layout.density for layout in layouts])
     delimiter = chr(layouts[0].delimiter) if layouts[0].delimiter else ""
     source = Source(name, schemas, None, sizes, pieces, format=format, delimiter=delimiter)
-    return replace(source, typed=typed, text_ids=True, doubts=doubts)
+    return replace(source, typed=typed, text_ids=doubts is not None, doubts=doubts)
 
 
 def _read(
-    file: File, layout: Layout, folders: Mapping[str, Any], columns: list[str], doubts: Doubts
+    file: File, layout: Any, folders: Mapping[str, Any], columns: list[str], doubts: Doubts | None
 ) -> Iterator[Block]:
-    names = [name for name in columns if name in layout.columns]
-    cut = cut_rows(layout.delimiter)
-    for block in read_blocks(file, cut, header=layout.header):
-        yield partial(_parse, block, layout, names, folders, columns, doubts)
+    names = [name for name in columns if name not in folders]
+
+    def parse(block: TextBlock) -> Batch:
+        batch: Batch = layout.parse(block, names, doubts)
+        return batch._replace(data=with_folders(batch.data, folders, columns))
+
+    for block in read_blocks(file, cut_rows(layout.delimiter), header=layout.header):
+        yield partial(parse, block)
 
 
 def cut_rows(delimiter: int) -> Any:
@@ -134,27 +154,6 @@ def cut_rows(delimiter: int) -> Any:
         return int(last_row_end(data, delimiter)) if quotes and delimiter else last_line_end(data)
 
     return cut
-
-
-def _parse(
-    block: TextBlock,
-    layout: Layout,
-    names: list[str],
-    folders: Mapping[str, Any],
-    columns: list[str],
-    doubts: Doubts,
-) -> Batch:
-    read = [(name, layout.columns[name]) for name in names]
-    fields = [*dict.fromkeys(one.field for _, one in read)]
-    rows = scan(block, layout, fields)
-    count = rows.starts.shape[1]
-    doubts.read(block.file, block.first_line, count, rows.comments)
-    doubt_returns(block, layout.delimiter, doubts)
-    arrays = [column_of(rows, fields.index(one.field), name, one, doubts) for name, one in read]
-    if not arrays:  # the folders give all columns
-        names, arrays = [""], [pa.nulls(count)]
-    data = pa.RecordBatch.from_arrays(arrays, names=names)
-    return Batch(with_folders(data, folders, columns), rows.place)
 
 
 def scan(block: TextBlock, layout: Layout, fields: list[int]) -> TextRows:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.errors import InputError, UsageError, plural
-from rankmill.sources.files.doubts import LINE_ENDS, PARTED_BY
+from rankmill.sources.files.doubts import LINE_ENDS, PARTED_BY, Doubts
 from rankmill.sources.files.files import File
 from rankmill.sources.files.text_blocks import TextBlock, count_lines, read_head
 from rankmill.sources.files.text_lists import BLANK, BRACKETS, PAIR_ITEMS, PAIR_NUMBERS, SEPARATORS
@@ -20,7 +20,7 @@ from rankmill.sources.readers.fields import (
     FieldColumn,
     Layout,
     cut_rows,
-    open_fields,
+    open_text,
     scan,
 )
 from rankmill.sources.roles.roles import likely_ids
@@ -65,7 +65,7 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
             for file, one in pairs
         ]
     parted = map(PARTED.__getitem__, found)
-    return open_fields(files, name, layouts, ", ".join([kind.upper(), *parted]))
+    return open_text(files, name, layouts, ", ".join([kind.upper(), *parted]), Doubts())
 
 
 def _cells_of(layout: Layout) -> str:

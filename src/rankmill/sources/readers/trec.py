@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from rankmill.errors import InputError, plural
 from rankmill.sources.files.content import COMMENT, RUN
+from rankmill.sources.files.doubts import Doubts
 from rankmill.sources.files.files import File
 from rankmill.sources.files.text_blocks import TextBlock, read_head
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.readers.fields import NUMBER, TEXT, FieldColumn, Layout, open_fields
+from rankmill.sources.readers.fields import NUMBER, TEXT, FieldColumn, Layout, open_text
 from rankmill.sources.roles.source import Source
 
 Kinds = dict[int, tuple[str, dict[str, FieldColumn]]]
@@ -40,7 +41,8 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     """Open runs as predictions, or qrels as labels."""
     kinds = RUNS if asked.role == "predictions" else QRELS
     layouts = [_layout(read_head(file), kinds, asked) for file in files]
-    return open_fields(files, name, layouts, "TREC run" if kinds is RUNS else "TREC qrels")
+    format = "TREC run" if kinds is RUNS else "TREC qrels"
+    return open_text(files, name, layouts, format, Doubts())
 
 
 def _layout(head: TextBlock, kinds: Kinds, asked: InputOptions) -> Layout:
