@@ -46,6 +46,8 @@ class Lines(NamedTuple):
     def parse(self, block: TextBlock, names: list[str], doubts: None) -> Batch:
         """Some columns of a block."""
         fields = [self.schema.field(name) for name in names]
+        if not fields:  # the folders give all columns, of as many rows
+            fields, names = [pa.field("", pa.null())], [""]
         table = _parse(block, pa.schema(fields)).combine_chunks()
         lines = _lines_of(block)
         place = block.place(lines)
