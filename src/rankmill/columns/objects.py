@@ -226,12 +226,7 @@ def cells_of(lists: Any, name: str) -> Any:
 
 
 def join_cells(
-    cells: Any,
-    spot: Spot,
-    limit: int | None = None,
-    *,
-    sets: bool = True,
-    from_pandas: bool = True,
+    cells: Any, spot: Spot, limit: int | None = None, *, sets: bool = True, from_pandas: bool = True
 ) -> tuple[np.ndarray, Any]:
     """The lengths of lists, and all their items one after the other.
 

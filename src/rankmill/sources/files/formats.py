@@ -64,12 +64,7 @@ FORMATS = {
 }
 """Name of a format -> the format."""
 
-COMPRESSIONS = {
-    ".gz": "gzip",
-    ".zst": "zstd",
-    ".bz2": "bz2",
-    ".lz4": "lz4",
-}
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 """Suffix of a compressed file -> the name that Arrow has for the compression."""
 
 # A TSV file may hold TREC's columns without a header, and these suffixes say nothing.

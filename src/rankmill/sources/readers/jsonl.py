@@ -92,8 +92,7 @@ def _parse(block: TextBlock, schema: Any) -> Any:
     """A block as a table; with the columns and types of a schema, or with all that are found."""
     text = block.data.tobytes()
     options = pj.ParseOptions(
-        explicit_schema=schema,
-        unexpected_field_behavior="infer" if schema is None else "ignore",
+        explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "ignore"
     )
     size = pj.ReadOptions(use_threads=False, block_size=max(1, len(block.data)))
     try:

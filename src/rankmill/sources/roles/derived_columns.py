@@ -21,14 +21,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, validity_of
-from rankmill.columns.ids import (
-    drop_nulls,
-    id_type,
-    is_id_type,
-    is_text_type,
-    plain,
-    to_ids,
-)
+from rankmill.columns.ids import drop_nulls, id_type, is_id_type, is_text_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.objects import array_of
 from rankmill.errors import InputError, UsageError

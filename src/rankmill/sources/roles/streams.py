@@ -69,11 +69,7 @@ def open_batches(
 
 
 def open_stream(
-    name: str,
-    schema: Any,
-    begin: Callable[[list[str]], Iterator[Any]],
-    *,
-    checked: bool = False,
+    name: str, schema: Any, begin: Callable[[list[str]], Iterator[Any]], *, checked: bool = False
 ) -> Source:
     """Open what gives record batches only once; `begin` is called with the columns to read."""
 

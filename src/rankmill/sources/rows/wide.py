@@ -56,12 +56,7 @@ def by_score(lists: Lists) -> Lists:
 
 
 def numbers_of_lists(
-    raw: Any,
-    keep: Any,
-    offsets: np.ndarray,
-    queries: Ids,
-    columns: Columns,
-    place: Place,
+    raw: Any, keep: Any, offsets: np.ndarray, queries: Ids, columns: Columns, place: Place
 ) -> np.ndarray:
     """The checked numbers of the items of lists; `place` tells where the lists stand."""
     numbers, bad = checked_numbers(raw, keep, columns)
