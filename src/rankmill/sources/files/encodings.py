@@ -22,12 +22,11 @@ class NulError(InputError):
     """A byte of 0 in what was taken for text: it may be a binary file."""
 
 
-def check_encoding(name: str | None) -> None:
+def check_encoding(name: str) -> None:
     """Raise UsageError if Python has no encoding of text of this name."""
     try:
-        known = name is None or codecs.lookup(name)._is_text_encoding
-        if name is not None:
-            codecs.getincrementaldecoder(name)
+        codecs.getincrementaldecoder(name)
+        known = codecs.lookup(name)._is_text_encoding
     except (LookupError, TypeError, ValueError):
         known = False
     if not known:

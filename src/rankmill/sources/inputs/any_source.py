@@ -198,23 +198,20 @@ def _check_names(file: str, schema: Any) -> None:
 def _bounded(source: Source) -> Source:
     """The source of files, in which every error of reading is one of the data."""
 
-    def read(each: Callable[..., Any]) -> Callable[..., Any]:
-        def opened(*asked: Any) -> list[Iterator[Any]]:
-            with outside(source.name):
-                return [_blocks(piece, source.name) for piece in each(*asked)]
-
-        return opened
+    @outside(source.name)
+    def pieces(columns: list[str]) -> list[Iterator[Any]]:
+        return [_blocks(piece, source.name) for piece in source.pieces(columns)]
 
     def derived(make: Callable[..., Source]) -> Callable[..., Source]:
+        @outside(source.name)
         def made(*asked: Any) -> Source:
-            with outside(source.name):
-                return _bounded(make(*asked))
+            return _bounded(make(*asked))
 
         return made
 
     return replace(
         source,
-        pieces=read(source.pieces),
+        pieces=pieces,
         typed=source.typed and derived(source.typed),
         within=source.within and derived(source.within),
     )
