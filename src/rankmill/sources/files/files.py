@@ -50,10 +50,7 @@ class File:
             yield file
 
     def identity(self) -> tuple[int, int, int, int]:
-        """Numbers that change if the file is replaced by another file or is written to.
-
-        The third is its size in bytes.
-        """
+        """Numbers that change if the file is replaced or written to; the third is its size."""
         if self.filesystem is not None:
             return store_objects.identity(self.filesystem, self.path, self.name)
         found = os.stat(self.path)  # os.stat is twice as fast as Path.stat

@@ -30,16 +30,13 @@ READ_AT_ONCE = 1 << 26
 
 @dataclass(frozen=True)
 class IpcPart:
-    """A file, its schema, and the columns that its folders give.
-
-    `blocks` are the record batches of an IPC file; a stream has None, and is read in order.
-    """
+    """A file, its schema, and the columns that its folders give."""
 
     file: File
     identity: Identity
     stored: Any
     folders: dict[str, Any]
-    blocks: Blocks | None
+    blocks: Blocks | None  # the record batches of a file; a stream has none, and is read in order
     memory: int
 
 

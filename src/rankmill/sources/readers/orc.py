@@ -18,10 +18,7 @@ from rankmill.sources.roles.streams import joined
 
 @dataclass(frozen=True)
 class OrcPart:
-    """A file, its schema, rows and stripes by its footer, and the columns that its folders give.
-
-    `memory` is the most that a stripe may take.
-    """
+    """A file, its schema, rows and stripes by its footer, and the columns that its folders give."""
 
     file: File
     identity: Identity
@@ -29,7 +26,7 @@ class OrcPart:
     rows: int
     stripes: int
     folders: dict[str, Any]
-    memory: int
+    memory: int  # the most that a stripe may take
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:

@@ -28,15 +28,12 @@ _LONGEST_NAME = 60
 
 @dataclass(frozen=True)
 class Finder:
-    """Finds columns of one input by name; the first file decides what the columns are.
-
-    The columns `taken` make the query ids, and are nothing else unless that is told.
-    """
+    """Finds columns of one input by name; the first file decides what the columns are."""
 
     source: Source
     chosen: Mapping[str, str | None]
     side: Role
-    taken: Collection[str] = ()
+    taken: Collection[str] = ()  # they make the query ids, and nothing else unless that is told
 
     @property
     def file(self) -> str:

@@ -33,15 +33,11 @@ class ScatteredRowsError(Otherwise):
 
 @dataclass(frozen=True)
 class LongRows:
-    """Some rows of a long input.
-
-    ``keep`` marks the rows whose item is not null (None: all rows), and ``items`` holds only the
-    items of these rows. The other arrays have one value for every row.
-    """
+    """Some rows of a long input; most arrays have one value for every row."""
 
     queries: Ids
-    items: Ids
-    keep: np.ndarray | None
+    items: Ids  # only those of the rows that are marked in `keep`
+    keep: np.ndarray | None  # the rows whose item is not null; None: all rows
     numbers: np.ndarray | None
     ranks: np.ndarray | None
     source: str
