@@ -36,10 +36,8 @@ def open_fsspec(url: str, name: str, scheme: str) -> tuple[Any, str]:
         raise UsageError(
             f"{name} cannot be opened: {scheme}:// needs the package fsspec: {install('remote')}"
         ) from None
-    options: dict[str, Any] = {}
     try:
-        if scheme in ("http", "https"):
-            options = _web_options(url)
+        options = _web_options(url) if scheme in ("http", "https") else {}
         filesystem, path = url_to_fs(url, **options)
     except ImportError as error:
         raise UsageError(

@@ -165,7 +165,7 @@ def _find_remote(url: str, told: str | None) -> list[File]:
     if info.is_file:
         return [_object(place, info, ())]
     if info.type.name == "Directory":
-        return _files_below(place, place.path, _listed(place, place.path, True), told)
+        return _files_below(place, place.path, told, place.path)
     raise _missing(place, "there is no object")
 
 
@@ -184,16 +184,14 @@ def _find_by_glob(place: Stored, told: str | None) -> list[File]:
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
     base, pattern = "/".join(parts[:fixed]), parts[fixed:]
     found: dict[str, File] = {}
-    infos = _listed(place, base, len(pattern) > 1 or pattern[0] == "**")
-    for info in infos:
+    for info in _listed(place, base, len(pattern) > 1 or pattern[0] == "**"):
         below = _below(info.path, base)
         if not matches(below, pattern):
             continue
         if info.is_file:
             found[info.path] = _object(place, info, below[:-1])
         elif info.type.name == "Directory":
-            inner = _listed(place, info.path, True)
-            found |= {one.path: one for one in _files_below(place, info.path, inner, told, base)}
+            found |= {one.path: one for one in _files_below(place, info.path, told, base)}
     if not found:
         raise _missing(place, "no object matches")
     return [found[path] for path in sorted(found)]
@@ -233,16 +231,13 @@ def _listed(place: Stored, folder: str, recursive: bool) -> list[Any]:
     return found
 
 
-def _files_below(
-    place: Stored, folder: str, infos: list[Any], told: str | None, base: str | None = None
-) -> list[File]:
-    """The files of a folder; folders below `base`, or else below the folder, give columns."""
+def _files_below(place: Stored, folder: str, told: str | None, base: str) -> list[File]:
+    """The files of a folder; the folders below `base` give columns."""
+    infos = _listed(place, folder, True)
     files = {info.path: info for info in infos if info.is_file and _below(info.path, folder)[-1]}
-    name = _name(place, folder)
     found = [(path, _below(path, folder)) for path in sorted(files)]
-    chosen = files_of_one_format(name, found, told)
-    start = folder if base is None else base
-    return [_object(place, files[path], _below(path, start)[:-1]) for path in chosen]
+    chosen = files_of_one_format(_name(place, folder), found, told)
+    return [_object(place, files[path], _below(path, base)[:-1]) for path in chosen]
 
 
 def _below(path: str, folder: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Read what other libraries give as Arrow: frames, queries, datasets and streams."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -166,13 +167,9 @@ def _batches_of(frame: Any, name: str) -> Any:
 
 def _schema_of(empty: Any) -> Any:
     """The Arrow schema of an empty Polars DataFrame, which may have columns of no Arrow type."""
-    kinds = {}
+    kinds = dict.fromkeys(empty.schema, UNREADABLE)
     for column, kind in empty.schema.items():
-        if str(kind) == "Object":
-            kinds[column] = UNREADABLE
-            continue
-        try:
-            kinds[column] = empty.select(column).to_arrow().schema.field(column).type
-        except (pa.ArrowException, TypeError, ValueError):
-            kinds[column] = UNREADABLE
+        with suppress(pa.ArrowException, TypeError, ValueError):
+            if str(kind) != "Object":
+                kinds[column] = empty.select(column).to_arrow().schema.field(column).type
     return pa.schema(kinds)

@@ -57,11 +57,8 @@ def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
 
 
 def _check_type(file: str, name: str, wanted: Kind, found: Any) -> None:
-    if wanted == "number":
-        fits = any(is_kind(found) for is_kind in (kinds.is_integer, kinds.is_floating))
-        fits = fits or kinds.is_null(found)
-    else:
-        fits = not kinds.is_nested(found)
+    numbers = kinds.is_integer(found) or kinds.is_floating(found) or kinds.is_null(found)
+    fits = numbers if wanted == "number" else not kinds.is_nested(found)
     if not fits:
         what = "a number" if wanted == "number" else "a single value"
         raise InputError(
