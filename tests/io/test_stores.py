@@ -23,7 +23,7 @@ import pytest
 import rankmill
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import is_url, local_path, parse, redacted, shown
-from rankmill.io.whole_files import check_target, write_files, write_table, write_text
+from rankmill.io.whole_files import check_target, write_files
 from rankmill.package import install
 from rankmill.sources.files.files import find_files
 from store_server import FAILS_EVERY, Files, Proxy, s3_server, served
@@ -162,7 +162,7 @@ def test_a_store_that_fails_at_times_was_tested(proxy: Proxy) -> None:
     proxy.fails_every = 20
     try:
         rankmill.evaluate("s3://data/labels_days", "s3://data/predictions_days", metrics=["map"])
-        write_text("s3://out/at_times.txt", "text")
+        write_files([("s3://out/at_times.txt", "text")])
     finally:
         proxy.fails_every = FAILS_EVERY
     assert proxy.failed > 0
@@ -237,7 +237,7 @@ def test_file_urls_are_local(folder: Path, tmp_path: Path) -> None:
     labels, predictions = folder / "labels.parquet", folder / "predictions.parquet"
     found = rankmill.evaluate(f"file://{labels}", f"file://{predictions}", metrics=["map"])
     assert found.metrics == rankmill.evaluate(labels, predictions, metrics=["map"]).metrics
-    write_text(f"file://{tmp_path}/a%20b.txt", "text")
+    write_files([(f"file://{tmp_path}/a%20b.txt", "text")])
     assert (tmp_path / "a b.txt").read_text() == "text"
 
 
@@ -392,10 +392,10 @@ def test_python_writes_to_stores_too(proxy: Proxy, objects: Any, tmp_path: Path)
     import fsspec
 
     table = pa.table({"a": [1, 2]})
-    write_table("s3://out/t.parquet", table)
+    write_files([("s3://out/t.parquet", table)])
     assert pq.read_table(pa.BufferReader(objects("out/t.parquet"))).equals(table)
-    write_table("memory://out/t.parquet", table)
-    write_text("memory://out/t.parquet", "anew")
+    write_files([("memory://out/t.parquet", table)])
+    write_files([("memory://out/t.parquet", "anew")])
     assert fsspec.filesystem("memory").find("/out") == ["/out/t.parquet"]
     assert fsspec.filesystem("memory").cat("/out/t.parquet") == b"anew"
 
@@ -438,7 +438,7 @@ def test_two_outputs_are_two_objects(proxy: Proxy, run: Any) -> None:
 def test_who_may_only_write_is_not_refused(proxy: Proxy) -> None:
     check_target("s3://denied/r.json")
     with pytest.raises(UsageError, match="access was denied"):
-        write_text("s3://denied/r.json", "text")
+        write_files([("s3://denied/r.json", "text")])
 
 
 def test_nothing_is_sent_before_all_contents_are_complete(proxy: Proxy, objects: Any) -> None:

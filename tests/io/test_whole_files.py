@@ -17,8 +17,6 @@ from rankmill.io.whole_files import (
     _signals_held,
     check_target,
     write_files,
-    write_table,
-    write_text,
 )
 
 TABLE = pa.table({"user": pa.array([3, 1], pa.uint16()), "map@12": [0.5, 0.25]})
@@ -48,15 +46,15 @@ def mode(path: Path) -> int:
 
 
 def test_text_and_table(tmp_path):
-    write_text(tmp_path / "a.txt", "naïve\n")
-    write_table(tmp_path / "b.parquet", TABLE)
+    write_files([(tmp_path / "a.txt", "naïve\n")])
+    write_files([(tmp_path / "b.parquet", TABLE)])
     assert (tmp_path / "a.txt").read_bytes() == "naïve\n".encode()
     assert pq.read_table(tmp_path / "b.parquet").equals(TABLE)
     assert sorted(os.listdir(tmp_path)) == ["a.txt", "b.parquet"]
 
 
 def test_text_that_utf_8_cannot_hold_is_escaped(tmp_path):
-    write_text(tmp_path / "a", "file \udcff")
+    write_files([(tmp_path / "a", "file \udcff")])
     assert (tmp_path / "a").read_text() == "file \\udcff"
 
 
@@ -107,7 +105,7 @@ def test_several_files_are_written_all_or_none(tmp_path):
 @pytest.mark.usefixtures("umask")
 def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path):
     (tmp_path / "usual").touch()
-    write_text(tmp_path / "a", "x")
+    write_files([(tmp_path / "a", "x")])
     assert mode(tmp_path / "a") == mode(tmp_path / "usual") == 0o640
 
 
@@ -116,7 +114,7 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path):
     target = tmp_path / "a"
     target.touch()
     target.chmod(0o604)
-    write_text(target, "x")
+    write_files([(target, "x")])
     assert mode(target) == 0o604
 
 
@@ -125,7 +123,7 @@ def test_a_link_is_followed_and_stays(tmp_path):
     target, link = tmp_path / "real" / "a", tmp_path / "link"
     link.symlink_to(target)
     for text in ("first", "second"):  # the first time, the target of the link does not exist
-        write_text(link, text)
+        write_files([(link, text)])
         assert link.is_symlink()
         assert target.read_text() == text
     assert os.listdir(tmp_path / "real") == ["a"]
@@ -133,7 +131,7 @@ def test_a_link_is_followed_and_stays(tmp_path):
 
 def test_a_relative_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_text("a", "x")
+    write_files([("a", "x")])
     assert (tmp_path / "a").read_text() == "x"
 
 
@@ -143,7 +141,7 @@ def test_a_pipe_gets_the_content_itself(tmp_path):
     got = []
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
-    write_table(pipe, TABLE)
+    write_files([(pipe, TABLE)])
     reader.join(10)
     assert pq.read_table(pa.BufferReader(got[0])).equals(TABLE)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -157,7 +155,7 @@ def test_a_device_stays_a_device():
 
 def test_a_full_device_is_an_error():
     with pytest.raises(OSError, match=r"No space left on device\nwriting /dev/full"):
-        write_text("/dev/full", "text")
+        write_files([("/dev/full", "text")])
 
 
 @pytest.mark.parametrize("content", ["text" * 1000, pa.table({"x": range(1000)})])
@@ -313,7 +311,7 @@ def test_a_kill_leaves_nothing_where_files_need_no_name(tmp_path, temporary):
 
 
 def test_works_outside_the_main_thread(tmp_path):
-    writer = threading.Thread(target=write_text, args=(tmp_path / "a", "x"))
+    writer = threading.Thread(target=write_files, args=([(tmp_path / "a", "x")],))
     writer.start()
     writer.join(10)
     assert (tmp_path / "a").read_text() == "x"

@@ -425,3 +425,16 @@ def test_a_query_in_two_rows_asks_for_more_columns() -> None:
     with pytest.raises(InputError, match="if several columns make a query, name them all"):
         values(one, one)
     assert values(one, one, query=BOTH)["map"] == 1
+
+
+@pytest.mark.small
+def test_bounds_of_items_are_not_those_of_the_first_part(tmp_path: Path) -> None:
+    """How many items there are at most follows from the bounds of their own column."""
+    path = tmp_path / "l.parquet"
+    pq.write_table(pa.table({"session": [1, 2], "type": ["a", "b"], "item": [5, 900]}), path)
+    labels = open_input(rankmill.Labels(str(path), query=BOTH))
+    ((of_queries,), (of_items,)) = (
+        labels.source.row_groups(name, "item") for name in (labels.columns.query, "item")
+    )
+    assert (of_queries.low, of_queries.high) == (1, 2)
+    assert (of_items.low, of_items.high) == (5, 900)

@@ -77,7 +77,7 @@ def command(
     one = next(iter(found.values()))
     several = len(found) > 1
     if as_table and output is not None:
-        writing.write_table(output, joint_table(found) if several else one.table)
+        writing.write_files([(output, joint_table(found) if several else one.table)])
     else:
         deliver(traces_view(found) if several else one, chosen, output)
     for name, one in found.items():

@@ -97,7 +97,7 @@ def command(
     if output == "-":
         emit(text)
     else:
-        writing.write_text(output, text)
+        writing.write_files([(output, text)])
         day = "" if date is None else f" --date {date}"
         note = f"note: {hint}\n" if hint else ""
         emit(f"{note}wrote {output}; now: rankmill gate {shlex.quote(output)}{day}\n")

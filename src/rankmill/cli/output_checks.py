@@ -160,8 +160,8 @@ def _same_place(one: str, other: str) -> bool:
 
 def _check_url_is_no_input(url: str, inputs: Sequence[str]) -> None:
     """Raise UsageError if an output in a store is an input, or if the next run would read it."""
+    from rankmill.sources.files.files import matches
     from rankmill.sources.files.formats import format_of_name
-    from rankmill.sources.files.remote import matches
 
     name = shown(url)
     for text in filter(is_url, inputs):
@@ -186,8 +186,7 @@ def _open_files(inputs: Sequence[str | list[str]]) -> None:
     What is not among the inputs here is known once it is opened: before anything is written. An
     input that is not there is an error then.
     """
-    from rankmill.sources.files.files import find_files
-    from rankmill.sources.files.spool import is_pipe
+    from rankmill.sources.files.files import find_files, is_pipe
 
     local = [path for path in _flat(inputs) if not is_url(path)]
     for path in filter(is_pipe, local):

@@ -6,12 +6,16 @@ methods of Arrow import it on their first call. A function that needs it imports
 called.
 """
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.errors import InputError
 
 _DTYPES = {
     pa.from_numpy_dtype(dtype): np.dtype(dtype)
@@ -40,6 +44,49 @@ def validity_of(array: Any) -> np.ndarray:
     return numbers_of(array.is_valid().cast(pa.uint8())).view(np.bool_)
 
 
+def floats_of(numbers: Any) -> np.ndarray:
+    """Numbers of any Arrow type as float32 or float64; a null becomes NaN."""
+    kind = numbers.type
+    if kinds.is_decimal(kind):  # through text, because Arrow rounds other casts more than once
+        numbers = numbers.cast(pa.string()).cast(pa.float64())
+        kind = numbers.type
+    if kinds.is_float16(kind):
+        numbers = numbers.cast(pa.float32())
+    if kinds.is_null(kind):
+        return np.full(len(numbers), math.nan)
+    if not is_number_type(kind):
+        raise InputError(f"it holds {kind}; expected numbers")
+    if not kinds.is_integer(kind):
+        return numbers_of(numbers, null=math.nan)
+    integers = numbers_of(numbers, null=0)
+    floats = integers.astype(np.float64)
+    # For 64-bit integers the limit rounds to 2**63 or 2**64, which is beyond the integer type.
+    limit = float(np.iinfo(integers.dtype).max)
+    inexact = (floats >= limit) if limit > 2**53 else np.zeros(len(floats), np.bool_)
+    inexact |= np.where(inexact, 0, floats).astype(integers.dtype) != np.where(inexact, 0, integers)
+    if inexact.any():
+        raise InputError(
+            f"the number {integers[int(inexact.argmax())]} has no float64 of the same value; cast "
+            "the column to double first if rounding does no harm"
+        )
+    if numbers.null_count:
+        floats[~validity_of(numbers)] = math.nan
+    return floats
+
+
+def check_valid(data: Any, name: str) -> None:
+    """Raise InputError unless Arrow data is valid in full, because kernels trust it."""
+    try:
+        data.validate(full=True)
+    except (pa.ArrowInvalid, IndexError) as error:
+        raise InputError(f"{name} breaks the rules of the Arrow format: {error}") from None
+
+
+def is_number_type(kind: Any) -> bool:
+    """Whether values of an Arrow type are integers, floats or decimals."""
+    return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
+
+
 def arrow_of(numbers: np.ndarray) -> Any:
     """A NumPy array as an Arrow array without nulls; numbers in native byte order are a view."""
     if numbers.dtype.kind not in "iuf":
@@ -66,17 +113,17 @@ def _array_of(values: list[Any], kind: Any) -> Any:
     there = np.array([one is not None for one in values], np.bool_)
     buffers = [pa.py_buffer(np.packbits(there, bitorder="little"))]
     children = []
-    if pa.types.is_string(kind):
+    if kinds.is_string(kind):
         parts: list[Any] = [b"" if one is None else one.encode() for one in values]
         buffers += [_offsets(parts), pa.py_buffer(b"".join(parts))]
-    elif pa.types.is_list(kind) or pa.types.is_map(kind):
+    elif kinds.is_list(kind) or kinds.is_map(kind):
         parts = [one or [] for one in values]
         buffers.append(_offsets(parts))
         children = [_array_of([one for part in parts for one in part], kind.field(0).type)]
-    elif pa.types.is_struct(kind):
+    elif kinds.is_struct(kind):
         columns = ([one[i] for one in values] for i in range(kind.num_fields))
         children = [_array_of(of, field.type) for of, field in zip(columns, kind, strict=True)]
-    elif pa.types.is_timestamp(kind):
+    elif kinds.is_timestamp(kind):
         since = [0 if one is None else (one - _EPOCH) // _MICROSECOND for one in values]
         buffers.append(pa.py_buffer(np.array(since, np.int64)))
     else:

@@ -11,16 +11,9 @@ LARGEST_UNIT = 1 << 30
 class Groups:
     """The groups of each item of a catalogue, such as its genres.
 
-    Attributes
-    ----------
-    offsets, codes : int64
-        The groups of each item, ascending, by their place among `names`.
-    names : list of str
-        In order.
-    whole : int
-        How many units each item has.
-    units : int64
-        How many of them each group of an item has.
+    The codes from offsets[i] to offsets[i + 1] are those of item i: its groups, ascending, by their
+    place among `names`, which are in order. An item has `whole` units, of which each of its groups
+    has its `units`; all are int64.
     """
 
     def __init__(self, offsets: np.ndarray, codes: np.ndarray, names: list[str]) -> None:

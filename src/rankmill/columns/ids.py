@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.buffers import arrow_of, check_valid, numbers_of
 from rankmill.errors import InputError
 from rankmill.kernels.identity import (
     SEED,
@@ -35,17 +35,8 @@ _TEXTS = _STRINGS | {
 def to_ids(array: Any, what: str) -> Ids:
     """The ids of an Arrow array without nulls, or of a NumPy array of integers.
 
-    Parameters
-    ----------
-    array : pyarrow.Array or ndarray
-        Integers of any width, strings or bytes of any layout, dictionary-encoded or not.
-    what : str
-        The name of the column in error messages.
-
-    Raises
-    ------
-    InputError
-        If ids cannot have this type, for example if the array holds floats.
+    These are integers of any width, or strings or bytes of any layout, dictionary-encoded or not;
+    anything else is an error, which calls the array `what`.
     """
     array = plain(arrow_of(array) if isinstance(array, np.ndarray) else array, what)
     kind = array.type
@@ -60,20 +51,11 @@ def to_ids(array: Any, what: str) -> Ids:
 
 
 def plain(array: Any, what: str) -> Any:
-    """The array with dictionary and extension types replaced by plain values and plain nulls.
-
-    Raises
-    ------
-    InputError
-        If an index lies outside the dictionary.
-    """
+    """The array with dictionary and extension types replaced by plain values and plain nulls."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if kinds.is_dictionary(array.type):
-        try:
-            array.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{what} breaks the rules of the Arrow format: {error}") from None
+        check_valid(array, what)
         words = array.dictionary
         if kinds.is_string(words.type) or kinds.is_binary(words.type):
             # The decoded strings may need more bytes than 32-bit offsets can address.
@@ -192,7 +174,7 @@ def _dictionary(array: Any, index_type: Any) -> Any:
 
 def slice_ids(ids: Ids, start: int, end: int) -> Ids:
     """The ids from `start` to `end` (exclusive), as views."""
-    return pick_ids(ids, lambda values: values[start:end])
+    return take_ids(ids, slice(start, end))
 
 
 def _size(ids: Ids) -> int:
@@ -200,16 +182,11 @@ def _size(ids: Ids) -> int:
     return int(ids.ends.sum() - ids.starts.sum())
 
 
-def take_ids(ids: Ids, indices: np.ndarray) -> Ids:
-    """The ids at the indices; the bytes of strings are not copied."""
-    return pick_ids(ids, lambda values: values[indices])
-
-
-def pick_ids(ids: Ids, pick: Callable[[np.ndarray], np.ndarray]) -> Ids:
-    """The ids that `pick` selects from each array of ids; the bytes of strings are not copied."""
+def take_ids(ids: Ids, at: np.ndarray | slice) -> Ids:
+    """The ids at some places; the bytes of strings are not copied."""
     if ids.kind != STRING:
-        return ids._replace(keys=pick(ids.keys))
-    return Ids(pick(ids.keys), pick(ids.starts), pick(ids.ends), ids.data, STRING)
+        return ids._replace(keys=ids.keys[at])
+    return Ids(ids.keys[at], ids.starts[at], ids.ends[at], ids.data, STRING)
 
 
 def in_partitions(ids: Ids, count: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
@@ -302,13 +279,7 @@ class IdStore:
         return partial(_copy_strings, ids, before, keys, *out)
 
     def finish(self) -> Ids:
-        """All ids; nothing may be added after this.
-
-        Raises
-        ------
-        InputError
-            If both negative ids and unsigned ids beyond int64 were added.
-        """
+        """All ids; nothing may be added after this."""
         keys = self._keys.finish()
         if STRING in self._kinds:
             offsets = self._offsets.finish()

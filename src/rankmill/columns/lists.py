@@ -39,18 +39,18 @@ def value_type(kind: Any) -> Any:
 
 
 def split_lists(array: Any) -> tuple[np.ndarray, Any]:
-    """The int64 offsets and the Arrow values of any Arrow list array; a null list becomes empty.
-
-    Raises
-    ------
-    InputError
-        If the array holds no lists, or its offsets do not fit its values.
-    """
+    """The int64 offsets and the Arrow values of any Arrow list array; a null list becomes empty."""
     if kinds.is_null(array.type):  # a column that holds only nulls
         return np.zeros(len(array) + 1, np.int64), array[:0]
     if not is_list_type(array.type):
         raise InputError(f"expected lists, found {array.type}")
-    offsets, values = _usual_lists(array) or _any_lists(array)
+    usual = _usual_lists(array)
+    if usual is None:
+        import pyarrow.compute as pc
+
+        # flatten respects slices and leaves out the values under null lists.
+        usual = offsets_of(numbers_of(pc.list_value_length(array), null=0)), array.flatten()
+    offsets, values = usual
     if len(offsets) <= len(array) or first_bad_offset(offsets, len(values)) >= 0:
         raise InputError(
             "an Arrow list column has offsets that do not fit its values: write it again"
@@ -72,13 +72,6 @@ def _usual_lists(array: Any) -> tuple[np.ndarray, Any] | None:
         return raw.astype(np.int64), array.values
     start, end = int(raw[0]), int(raw[-1])
     return raw - np.int64(start), array.values[max(0, start) : max(0, end)]
-
-
-def _any_lists(array: Any) -> tuple[np.ndarray, Any]:
-    import pyarrow.compute as pc
-
-    # flatten respects slices and leaves out the values under null lists.
-    return offsets_of(numbers_of(pc.list_value_length(array), null=0)), array.flatten()
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:

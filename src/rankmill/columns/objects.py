@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, validity_of
+from rankmill.columns.buffers import arrow_of, floats_of, validity_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.item_buffers import (
     join_arrays,
@@ -24,7 +24,6 @@ from rankmill.columns.item_buffers import (
     join_texts,
 )
 from rankmill.columns.lists import offsets_of, split_lists
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError
 
@@ -63,19 +62,10 @@ def is_scalar(value: Any) -> bool:
 def array_of(values: Any, spot: Spot, *, from_pandas: bool = True) -> Any:
     """The Arrow array of Python scalars of one kind; missing values are null.
 
-    Parameters
-    ----------
-    values : list, one-dimensional ndarray or pyarrow.Array
-        Integers, floats, texts, bytes or UUIDs, of Python or NumPy. A UUID becomes its text.
-    spot : callable
-        Takes the place of a value; returns where it stands, for messages.
-    from_pandas : bool
-        Whether NaN is a missing value, as it is among ids; among numbers it may be one of them.
-
-    Raises
-    ------
-    InputError
-        If a value is of another kind, or the values are of several kinds.
+    The values are a list, a one-dimensional array of NumPy or an array of Arrow, of integers,
+    floats, texts, bytes or UUIDs, which become texts. `spot` takes the place of a value, and tells
+    where it stands. With `from_pandas`, NaN is a missing value, as it is among ids; among numbers
+    it may be one of them.
     """
     found = known_array(values, from_pandas=from_pandas)
     return _one_by_one(values, spot) if found is None else found
@@ -236,23 +226,13 @@ def cells_of(lists: Any, name: str) -> Any:
 
 
 def join_cells(
-    cells: Any,
-    spot: Spot,
-    limit: int | None = None,
-    *,
-    sets: bool = True,
-    from_pandas: bool = True,
+    cells: Any, spot: Spot, limit: int | None = None, *, sets: bool = True, from_pandas: bool = True
 ) -> tuple[np.ndarray, Any]:
     """The lengths of lists, and all their items one after the other.
 
     The items are what `array_of` takes. A missing list is empty. A set is a list in any order, if
     `sets` allows it. With a `limit`, which is for lists without sets, only the first items of each
     list are taken.
-
-    Raises
-    ------
-    InputError
-        If a cell is no list.
     """
     if isinstance(cells, np.ndarray) and cells.ndim == 2:
         cells = cells[:, :limit]
@@ -282,13 +262,7 @@ def join_cells(
 
 
 def list_of(value: Any, name: str, *, sets: bool = False) -> list[Any]:
-    """One list of items, or of lists, as a Python list; a missing one is empty.
-
-    Raises
-    ------
-    InputError
-        If the value is no list, or is a set although `sets` does not allow one.
-    """
+    """One list of items, or of lists, as a Python list; a missing one is empty."""
     if type(value) is list:
         return value
     if not sets:

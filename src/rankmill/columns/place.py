@@ -8,30 +8,18 @@ import numpy as np
 class Place(NamedTuple):
     """The source of some rows, and the number of each row in it.
 
-    Attributes
-    ----------
-    source : str
-        The file, or what else holds the rows.
-    first : int
-        The number of the first row; -1 if the rows have no numbers of their own.
-    unit : {"row", "line"}
-        What is numbered: rows from 0, or the lines of a text from 1.
-    lines : int64 array or None
-        The number of each row if they do not follow each other.
-    files : tuple of (int, Place)
-        For rows of several files: where those of each begin, and their place in it. The other
-        fields are those of the first file.
-
     Examples
     --------
     >>> Place("a.parquet", 5).of(2), Place("a.csv", 5, "line").of(2), Place("a.csv").of(2)
     ('row 7', 'line 7', '')
     """
 
-    source: str
-    first: int = -1
-    unit: str = "row"
-    lines: np.ndarray | None = None
+    source: str  # the file, or what else holds the rows
+    first: int = -1  # the number of the first row; -1 if the rows have no numbers of their own
+    unit: str = "row"  # what is numbered: rows or lists from 0, or each "line" of a text from 1
+    lines: np.ndarray | None = None  # the number of each row if they do not follow each other
+    # For rows of several files: where those of each begin, and their place in it. The other fields
+    # are those of the first file.
     files: "tuple[tuple[int, Place], ...]" = ()
 
     def at(self, i: int) -> "Place":

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.buffers import arrow_of, check_valid, numbers_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import split_lists
 from rankmill.columns.tensors import numpy_of
@@ -103,13 +103,10 @@ class Ragged:
         return pa.LargeListArray.from_arrays(arrow_of(self._offsets), values)
 
     def __repr__(self) -> str:
-        values = plural(len(self._values), "value")
-        return f"Ragged({plural(len(self), 'list')}, {values} of {_type_name(self)})"
-
-
-def _type_name(lists: Ragged) -> str:
-    values = lists.values
-    return str(values.dtype if isinstance(values, np.ndarray) else values.type)
+        values = self._values
+        kind = values.dtype if isinstance(values, np.ndarray) else values.type
+        count = plural(len(values), "value")
+        return f"Ragged({plural(len(self), 'list')}, {count} of {kind})"
 
 
 def one_chunk(array: Any) -> Any:
@@ -156,10 +153,7 @@ def checked_arrow(array: Any) -> Any:
     """The Arrow array, validated in full, because kernels trust it; raises InputError."""
     if not isinstance(array, pa.Array):
         raise InputError(f"expected an Arrow array, found {type(array).__name__}")
-    try:
-        array.validate(full=True)
-    except (pa.ArrowInvalid, IndexError) as error:
-        raise InputError(f"an array breaks the rules of the Arrow format: {error}") from None
+    check_valid(array, "an array")
     return array
 
 

@@ -12,37 +12,18 @@ from rankmill.kernels.identity import Ids
 
 @dataclass(frozen=True)
 class Lists:
-    """The lists of some queries.
+    """The lists of some queries."""
 
-    Attributes
-    ----------
-    queries : Ids, n
-        The query id of each list.
-    offsets, items : int64[n + 1], Ids
-        The items of each query, without null items.
-    numbers : float32 or float64, one an item, or None
-        The confidences of predictions or the gains of labels.
-    nulls : int
-        The number of null items that were left out.
-    tied : int
-        The number of items whose confidence or rank is shared, so that file order decides.
-    place : Place
-        Where the lists stand; without numbers unless each row is a list.
-    rows : int
-        The number of input rows that hold these lists.
-    repeats : int
-        The number of items that were dropped because they repeat an earlier item of their list.
-    """
-
-    queries: Ids
-    offsets: np.ndarray
-    items: Ids
+    queries: Ids  # the id of each list
+    offsets: np.ndarray  # int64[n + 1]: the items of each list
+    items: Ids  # without null items
+    # The confidences of predictions or the gains of labels: float32 or float64, one an item.
     numbers: np.ndarray | None
-    nulls: int
-    tied: int
-    place: Place
-    rows: int
-    repeats: int = 0
+    nulls: int  # how many null items were left out
+    tied: int  # how many items share their confidence or rank, so that file order decides
+    place: Place  # where the lists stand; without numbers unless each row is a list
+    rows: int  # how many input rows hold these lists
+    repeats: int = 0  # how many items were dropped, because they repeat one of their list
 
     def slice(self, start: int, end: int) -> "Lists":
         """The lists from `start` to `end` (exclusive), as views, with the counts of all."""

@@ -22,8 +22,8 @@ from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.results import audit
 from rankmill.sources.inputs.inputs import Input, begun, map_lists
 from rankmill.sources.nouns import Catalogue
+from rankmill.sources.roles.shares import UnsortedError
 from rankmill.sources.rows.long import ScatteredRowsError
-from rankmill.sources.rows.ranges_of_ids import UnsortedError
 from rankmill.threads import Workers
 
 Report = Callable[[int], None]

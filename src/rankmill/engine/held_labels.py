@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import floats_of
 from rankmill.columns.ids import id_text
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.job import Job
 from rankmill.errors import InputError

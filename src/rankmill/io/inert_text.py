@@ -53,9 +53,7 @@ def visible(text: str) -> str:
     >>> print(visible("a\x1b[31m\nb"), visible("a\\n"))
     a\x1b[31m\nb a\\n
     """
-    if text.isascii() and text.isprintable() and "\\" not in text:
-        return text
-    return "".join(_escaped(one) if one == "\\" or _unseen(one) else one for one in text)
+    return visible_message(text.replace("\\", r"\\"))
 
 
 def brief(text: str, most: int = LONGEST) -> str:
@@ -80,7 +78,9 @@ def visible_message(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(one) if _unseen(one) else one for one in text)
+    return "".join(
+        one.encode("unicode_escape").decode("ascii") if _unseen(one) else one for one in text
+    )
 
 
 def markdown_text(text: str) -> str:
@@ -115,7 +115,3 @@ def csv_cell(value: object) -> str:
 
 def _unseen(character: str) -> bool:
     return not character.isprintable() or _NO_ROOM.match(character) is not None
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

@@ -24,14 +24,8 @@ class Overflow:
     """Bytes that do not fit into memory, in a temporary file that is made when it is needed.
 
     Whoever makes it closes it, with a `with` block; any thread may add and read. The file has no
-    name if the system allows it, so it disappears however the process ends.
-
-    Parameters
-    ----------
-    name
-        The source whose data it holds.
-    what
-        What is held, for messages.
+    name if the system allows it, so it disappears however the process ends. Messages say `what` is
+    held of the source `name`.
     """
 
     def __init__(self, name: str, what: str) -> None:

@@ -30,9 +30,7 @@ def check_table_name(path: str | Path, more: Sequence[str] = ()) -> None:
 
     `more` are suffixes that are taken, too.
     """
-    if suffix_of(path) in more:
-        return
-    if suffix_of(path) not in _WRITERS:
+    if suffix_of(path) not in (*more, *_WRITERS):
         place = "standard output" if str(path) == "-" else shown(str(path))
         raise UsageError(
             f"cannot write a table to {place}: the suffix sets the format; expected a name that "

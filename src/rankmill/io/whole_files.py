@@ -77,18 +77,8 @@ def check_target(path: str | Path) -> None:
         )
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a text in UTF-8, whole or not at all, as `write_files` does."""
-    write_files([(path, text)])
-
-
-def write_table(path: str | Path, table: pa.Table) -> None:
-    """Write a table as its suffix says, whole or not at all, as `write_files` does."""
-    write_files([(path, table)])
-
-
 def write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
-    """Write several texts, tables and bytes, and put them into place only once all are complete.
+    """Write texts, tables and bytes, and put them into place only once all are complete.
 
     Readers of a path see the old content or the new one, never a part of it. On an exception, be it
     KeyboardInterrupt, everything is as it was. A symbolic link is followed and stays; a file that
@@ -96,13 +86,6 @@ def write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
     complete, before the files are put into place. A target that is no regular file (a pipe,
     /dev/null) is written to itself, when all others are complete. A path whose content is None is a
     folder, which is made if it is missing.
-
-    Raises
-    ------
-    UsageError
-        If a file cannot be made or put into place.
-    OSError
-        If there is no room left on the disk.
     """
     with ExitStack() as made:
         for path in [path for path, content in contents if content is None]:
@@ -138,13 +121,7 @@ def _write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Yield an empty file, which is put into place at the end, or not at all on an exception.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be made, written or put into place.
-    """
+    """Yield an empty file, which is put into place at the end, or not at all on an exception."""
     check_target(path)
     with ExitStack() as stack:
         if _is_written_directly(path):

@@ -6,10 +6,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import validity_of
+from rankmill.columns.buffers import floats_of, validity_of
 from rankmill.columns.ids import drop_nulls, is_text_type, plain, slice_ids, to_ids
 from rankmill.columns.lists import drop_values, split_lists
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.objects import arrow_lists, as_integers
 from rankmill.columns.ragged_lists import Ragged, checked_arrow, one_chunk
 from rankmill.errors import InputError, UsageError, plural, positive

@@ -17,21 +17,11 @@ Role = Literal["labels", "predictions", "train", "items", "features"]
 
 
 class Key(NamedTuple):
-    """The columns that make a query id.
+    """The columns that make a query id."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the column that is made.
-    parts : tuple of str
-        The columns.
-    texts : tuple of str
-        What stands before the first part, between the parts, and behind the last; empty for a
-        tuple.
-    """
-
-    name: str
-    parts: tuple[str, ...]
+    name: str  # of the column that is made
+    parts: tuple[str, ...]  # the columns
+    # What stands before the first part, between the parts, and behind the last; empty for a tuple.
     texts: tuple[str, ...] = ()
 
 
@@ -92,51 +82,23 @@ def column_of(query: Query) -> str | None:
 
 @dataclass(frozen=True)
 class InputOptions:
-    """What the caller told of an input.
+    """What the caller told of an input; most fields are as `Labels` and `Predictions` have them."""
 
-    Attributes
-    ----------
-    role : {"labels", "predictions", "train", "items", "features"}
-        What it is given as; all but predictions are read as labels are.
-    format : str or None
-        The name of a format.
-    columns : tuple of str
-        The names of the columns, if the files have no header.
-    query : str, sequence of str, Key or None
-        The column of query ids, or those that make them.
-    item : str or None
-        The column of items.
-    numbers : str, Ragged or None
-        The column of the confidences of predictions, else of gains; or what is beside a Ragged.
-    rank, in_order, binary, padding
-        As `Predictions` and `Labels` have them.
-    facts : tuple of str
-        More columns of the labels, with a value a query.
-    encoding : str or None
-        The encoding of text; by default UTF-8.
-    memory : int
-        How many bytes may be held of a part of a file, or of what can be read only once.
-    batch : tuple of int or None
-        The most rows, values and bytes of a batch of Parquet files; None for the usual ones.
-    block : int or None
-        How many bytes of text are read at a time; None for the usual number.
-    """
-
-    role: Role = "labels"
+    role: Role = "labels"  # all but predictions are read as labels are
     format: str | None = None
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # their names, if the files have no header
     query: Query = None
     item: str | None = None
-    numbers: Any = None
+    numbers: Any = None  # the column of confidences or gains, or what is beside a Ragged
     rank: str | None = None
     in_order: bool = False
     binary: bool = False
     padding: str | None = None
-    facts: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()  # more columns of the labels, with a value a query
     encoding: str | None = None
-    memory: int = MEMORY
-    batch: tuple[int, int, int] | None = None
-    block: int | None = None
+    memory: int = MEMORY  # the most bytes of a part of a file, or of what can be read only once
+    batch: tuple[int, int, int] | None = None  # the most rows, values and bytes of Parquet's
+    block: int | None = None  # how many bytes of text are read at a time; None: the usual number
 
     @property
     def kind(self) -> str:

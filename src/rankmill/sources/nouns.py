@@ -14,7 +14,7 @@ from rankmill.errors import UsageError
 from rankmill.package import public
 from rankmill.semantics.semantics import noun_text
 from rankmill.sources.input_options import InputOptions, Key, Role, column_names
-from rankmill.sources.roles.prepared_data import Prepared
+from rankmill.sources.roles.source import Prepared
 
 
 class _Noun:

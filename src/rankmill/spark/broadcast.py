@@ -24,8 +24,8 @@ from rankmill.errors import RankmillError
 from rankmill.kernels.identity import MULTIPLIER, STRING, Ids, hash_strings
 from rankmill.matching.lookup import look_up
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.collection import FAN, gathered, mapped
 from rankmill.spark.exchange.layout import Side, arrow_schema, column
 from rankmill.spark.exchange.returned_rows import (

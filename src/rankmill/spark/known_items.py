@@ -18,7 +18,7 @@ from rankmill.metrics.aggregates.list_means import UsualPopularity, usual_popula
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.metrics.records.record import Count, Record, nested
-from rankmill.sources.memory.arrow_table import open_table
+from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.collection import collected
 from rankmill.spark.exchange.layout import TRAIN, Side, arrow_schema, to_arrow
 from rankmill.spark.exchange.returned_rows import Returned

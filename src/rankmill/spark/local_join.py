@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import numbers_of
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.memory.arrow_table import open_table
+from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.layout import QUERY, Side, column
 from rankmill.spark.exchange.spark_request import SparkRequest
 

@@ -19,7 +19,7 @@ from cli_runs import on_a_terminal
 from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.cli import draw
-from rankmill.io.whole_files import write_table
+from rankmill.io.whole_files import write_files
 from rankmill.nightly.gate.gate import gate
 from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.breaches import broken_words, slice_keys
@@ -307,12 +307,12 @@ def test_an_earlier_run_by_query_is_paired(dumps, written):
 def test_an_earlier_run_by_query_in_other_formats(dumps, written, suffix):
     earlier = rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query
     path = written / f"values{suffix}"
-    write_table(path, earlier)
+    write_files([(path, earlier)])
     found = word(dumps, "worse", "map@5 drop <= 20% confidence 0.95", baseline=str(path))
     same = word(dumps, "worse", "map@5 drop <= 20% confidence 0.95", baseline=earlier)
     assert found.baseline["kind"] == "per-query"
     assert [one.to_dict() for one in found.outcomes] == [one.to_dict() for one in same.outcomes]
-    write_table(path, earlier.set_column(1, "map@5", pa.array(np.zeros(QUERIES))))
+    write_files([(path, earlier.set_column(1, "map@5", pa.array(np.zeros(QUERIES))))])
     with pytest.raises(InputError, match="does not match its checksum"):
         word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
 
@@ -320,7 +320,7 @@ def test_an_earlier_run_by_query_in_other_formats(dumps, written, suffix):
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_values_of_queries_as_text_are_no_baseline(dumps, written, suffix):
     path = written / f"values{suffix}"
-    write_table(path, rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query)
+    write_files([(path, rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query)])
     with pytest.raises(UsageError, match=r"does not show how they were counted: .*\.arrow"):
         word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
     with pytest.raises(InputError, match="per-query values, which are a baseline for 'rankmill g"):

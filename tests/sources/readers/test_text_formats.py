@@ -125,6 +125,17 @@ def test_folders_of_text_give_columns(tmp_path: Path) -> None:
     assert result.inputs["predictions"]["columns"]["query"] == "day"
 
 
+@pytest.mark.small
+def test_json_lines_are_sliced_by_their_folders(tmp_path: Path) -> None:
+    """Then only the column of the folders is read, of which a file has none."""
+    for day, line in ((1, '{"query": 1, "items": [5]}'), (2, '{"query": 2, "items": [6]}')):
+        (tmp_path / f"day={day}").mkdir()
+        (tmp_path / f"day={day}" / "l.jsonl").write_text(f"{line}\n\n")
+    found = rankmill.evaluate(str(tmp_path), {1: [5], 2: [5]}, "map@1", by="day")
+    assert found.by is not None
+    assert found.by["value"].to_pylist() == [1.0, 0.0]
+
+
 def test_both_sides_of_text_are_compared_as_text(tmp_path: Path) -> None:
     labels = text.write(tmp_path, "l.csv", b"user,item\n1,0108775015\n2,5\n")
     predictions = text.write(tmp_path, "p.csv", b"user,items\n1,108775015 0108775015\n2,5 05\n")

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankmill.adapters.kaggle.items import comparable, to_column
-from rankmill.columns.buffers import numbers_of, validity_of
+from rankmill.columns.buffers import floats_of, numbers_of, validity_of
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.objects import array_of
 from rankmill.columns.ragged_lists import checked_arrow, one_chunk
 from rankmill.errors import InputError, UsageError

@@ -24,35 +24,16 @@ _PARAMETERS = ("region", "scheme", "endpoint_override")
 
 
 class Stored(NamedTuple):
-    """A place in a store.
+    """A place in a store."""
 
-    Attributes
-    ----------
-    filesystem : pyarrow.fs.FileSystem
-    path : str
-        The path in this file system.
-    name : str
-        The URL in messages and results, without credentials.
-    url : Url
-        Its parts.
-    """
-
-    filesystem: Any
-    path: str
-    name: str
+    filesystem: Any  # of pyarrow
+    path: str  # in this file system
+    name: str  # the URL in messages and results, without credentials
     url: Url
 
 
 def stored(url: str) -> Stored:
-    """Find the file system of a URL and the path in it; only S3 may be asked, for a region.
-
-    Raises
-    ------
-    UsageError
-        If the URL makes no sense, or a package is missing that its scheme needs.
-    InputError
-        If the store cannot be reached.
-    """
+    """Find the file system of a URL and the path in it; only S3 may be asked, for a region."""
     parts, name = parse(url), shown(url)
     if "::" in url or parts.scheme not in _PYARROW:
         from rankmill.io.stores.fsspec_files import open_fsspec

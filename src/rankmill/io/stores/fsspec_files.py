@@ -29,23 +29,15 @@ _VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated"
 
 
 def open_fsspec(url: str, name: str, scheme: str) -> tuple[Any, str]:
-    """The file system of fsspec for a URL, as one of pyarrow, and the path in it.
-
-    Raises
-    ------
-    UsageError
-        If fsspec or the package for this scheme is missing, or if there is no such scheme.
-    """
+    """The file system of fsspec for a URL, as one of pyarrow, and the path in it."""
     try:
         from fsspec.core import url_to_fs
     except ImportError:
         raise UsageError(
             f"{name} cannot be opened: {scheme}:// needs the package fsspec: {install('remote')}"
         ) from None
-    options: dict[str, Any] = {}
     try:
-        if scheme in ("http", "https"):
-            options = _web_options(url)
+        options = _web_options(url) if scheme in ("http", "https") else {}
         filesystem, path = url_to_fs(url, **options)
     except ImportError as error:
         raise UsageError(

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from rankmill.errors import InputError
 from rankmill.io.stores.urls import is_url, shown
-from rankmill.sources.files.files import File, find_files
+from rankmill.sources.files.files import File, find_files, is_pipe
 from rankmill.sources.files.footers import read_footer
-from rankmill.sources.files.spool import is_pipe
 
 REQUESTS = 16
 

@@ -29,13 +29,7 @@ NUMBERS_OF_TREC = {RUN: (3, 4), 4: (3,), 3: (2,)}
 
 
 def format_of(file: File, asked: InputOptions) -> str:
-    """The format of a file, if the caller did not tell it.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be opened, or may be in TREC's format although its columns were named.
-    """
+    """The format of a file, if the caller did not tell it."""
     kind = format_of_name(file.name)
     if kind is not None and kind not in UNSURE:
         return kind

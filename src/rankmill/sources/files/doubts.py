@@ -19,25 +19,14 @@ PARTED_BY = {" ": "blanks", ",": "commas", ";": "semicolons", "|": "bars"}
 
 
 class Doubt(NamedTuple):
-    """Some rows that do not fit, and the first of them.
-
-    Attributes
-    ----------
-    file : str
-    guess : {"line end", "quotes", "separator"}
-        What was taken for granted.
-    line, rows, of : int
-        The first of these rows, how many there are, and how many rows were read.
-    what, todo : str
-        What is wrong with the first one, and what to do.
-    """
+    """Some rows that do not fit, and the first of them."""
 
     file: str
-    guess: str
-    line: int
-    rows: int
-    of: int
-    what: str
+    guess: str  # what was taken for granted: "line end", "quotes" or "separator"
+    line: int  # that of the first of them
+    rows: int  # how many they are
+    of: int  # how many rows were read
+    what: str  # what is wrong with the first one
     todo: str
 
     def __str__(self) -> str:

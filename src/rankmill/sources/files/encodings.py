@@ -22,12 +22,11 @@ class NulError(InputError):
     """A byte of 0 in what was taken for text: it may be a binary file."""
 
 
-def check_encoding(name: str | None) -> None:
+def check_encoding(name: str) -> None:
     """Raise UsageError if Python has no encoding of text of this name."""
     try:
-        known = name is None or codecs.lookup(name)._is_text_encoding
-        if name is not None:
-            codecs.getincrementaldecoder(name)
+        codecs.getincrementaldecoder(name)
+        known = codecs.lookup(name)._is_text_encoding
     except (LookupError, TypeError, ValueError):
         known = False
     if not known:
@@ -38,15 +37,9 @@ def check_encoding(name: str | None) -> None:
 
 
 def check_text(data: np.ndarray, held: np.ndarray, file: str, line: int) -> None:
-    """Raise InputError unless whole lines are text in UTF-8.
+    """Raise InputError unless whole lines are text in UTF-8; `line` is the number of the first one.
 
-    Parameters
-    ----------
-    data : uint8[n]
-    held : bool[KINDS]
-        What `survey` found in the data, or in more than these.
-    file, line
-        The name of the file, and the number of the first line.
+    `held` is what `survey` found in the data, or in more than these.
     """
     if not (held[ZEROS] or held[NON_ASCII]):
         return
@@ -94,15 +87,7 @@ def _spot(text: bytes, place: int, file: str, line: int) -> str:
 
 
 class Recoded:
-    """A stream of text in some encoding as a stream in UTF-8.
-
-    Parameters
-    ----------
-    stream
-        A stream of bytes.
-    encoding, name : str
-        The encoding of its text, and its name in messages.
-    """
+    """A stream of bytes, which are text in some encoding, as a stream in UTF-8."""
 
     def __init__(self, stream: Any, encoding: str, name: str) -> None:
         self._stream, self._name = stream, name

@@ -1,73 +1,58 @@
-"""Find the files that paths, globs and directories stand for, and open them."""
+"""Find the files that paths, URLs, globs, folders and pipes stand for, and open them."""
 
+import fnmatch
 import glob
 import itertools
 import os
+import shutil
+import stat
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote
 
 from rankmill.errors import InputError, UsageError, is_shortage
-from rankmill.io.stores.read_paths import opened
+from rankmill.io.overflow import on_disk, temporary_file
+from rankmill.io.stores import store_objects
+from rankmill.io.stores.failures import reading
+from rankmill.io.stores.filesystems import Stored, bucket_of, stored
+from rankmill.io.stores.read_paths import STANDARD_INPUT, opened
 from rankmill.io.stores.urls import is_url, local_path
 from rankmill.sources.files.formats import files_of_one_format, format_of_name
+
+COPIED_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
 class File:
-    """A file to read.
+    """A file to read."""
 
-    Attributes
-    ----------
-    name : str
-        The name in messages and results.
-    path : str
-        The path on the disk, or in the file system.
-    folders : dict of str to str
-        The columns that the names of its folders give (key=value), as text.
-    filesystem : pyarrow.fs.FileSystem or None
-        The file system of a store; None for the local disk.
-    listed : tuple of int or None
-        The identity that the file had when it was found, if that is known.
-    encoding : str
-        The encoding of its text, if the caller named one; otherwise it is UTF-8.
-    block : int or None
-        How many bytes of its text are read at a time, if the caller told it.
-    """
-
-    name: str
-    path: str
-    folders: dict[str, str] = field(default_factory=dict)
-    filesystem: Any = None
-    listed: tuple[int, int, int, int] | None = None
-    encoding: str = ""
-    block: int | None = None
+    name: str  # in messages and results
+    path: str  # on the disk, or in the file system
+    folders: dict[str, str] = field(default_factory=dict)  # columns by their names, key=value
+    filesystem: Any = None  # of pyarrow, for a store; None for the local disk
+    listed: tuple[int, int, int, int] | None = None  # its identity when it was found, if known
+    encoding: str = ""  # of its text, if the caller named one; otherwise it is UTF-8
+    block: int | None = None  # how many bytes of its text are read at a time, if that is told
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """Open the file for reading bytes."""
         if self.filesystem is not None:
-            from rankmill.io.stores.store_objects import opened
-
-            with opened(self.filesystem, self.path, self.name) as remote:
+            with store_objects.opened(self.filesystem, self.path, self.name) as remote:
                 yield remote
             return
         with open(self.path, "rb") as file:
             yield file
 
     def identity(self) -> tuple[int, int, int, int]:
-        """Numbers that change if the file is replaced by another file or is written to.
-
-        The third is its size in bytes.
-        """
+        """Numbers that change if the file is replaced or written to; the third is its size."""
         if self.filesystem is not None:
-            from rankmill.io.stores.store_objects import identity
-
-            return identity(self.filesystem, self.path, self.name)
+            return store_objects.identity(self.filesystem, self.path, self.name)
         found = os.stat(self.path)  # os.stat is twice as fast as Path.stat
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -92,33 +77,15 @@ def find_files(paths: Sequence[str], told: str | None = None) -> list[File]:
     """The files that paths, globs and directories stand for; directories are sorted by name.
 
     A folder named key=value is a column if it is below the given directory, or below the part of a
-    glob before the first wildcard. Other folder names are ignored.
-
-    Parameters
-    ----------
-    paths
-        At least one.
-    told : str, optional
-        The format of the files in directories; otherwise their names have to tell it.
-
-    Raises
-    ------
-    InputError
-        If a path does not exist or cannot be accessed.
-    UsageError
-        If a path is empty.
+    glob before the first wildcard. Other folder names are ignored. The names of files in
+    directories have to tell their format, unless it is `told`.
     """
     found: list[File] = []
     for path in map(local_path, paths):
         if not path:
             raise UsageError("a path is empty; expected a file, a glob or a folder")
         if is_url(path):
-            from rankmill.sources.files.remote import find_remote
-
-            found += [
-                File(one.name, one.path, columns_of(one.folders), one.filesystem, one.identity)
-                for one in find_remote(path, told)
-            ]
+            found += _find_remote(path, told)
             continue
         try:
             found += _find(path, told)
@@ -152,10 +119,10 @@ def _file(path: str, base: Path) -> File:
 
 @lru_cache(1 << 8)  # thousands of files stand in one folder
 def _columns_between(base: Path, folder: str) -> dict[str, str]:
-    return columns_of(Path(folder).relative_to(base).parts)
+    return _columns_of(Path(folder).relative_to(base).parts)
 
 
-def columns_of(folders: Sequence[str]) -> dict[str, str]:
+def _columns_of(folders: Sequence[str]) -> dict[str, str]:
     """The columns that folders named key=value give."""
     keys = [folder.partition("=") for folder in folders if "=" in folder]
     return {unquote(key): unquote(value) for key, _, value in keys}
@@ -180,3 +147,149 @@ def _files_of_directory(directory: str, told: str | None) -> list[str]:
         ]
     found.sort(key=lambda one: one[1])
     return files_of_one_format(directory, found, told)
+
+
+# ------------------------------------------------------------------ stores
+
+
+def _find_remote(url: str, told: str | None) -> list[File]:
+    """The objects that a URL, a glob or a folder of a store stands for; sorted by name.
+
+    Hidden names are passed over, as on the disk.
+    """
+    place = stored(url)
+    if glob.has_magic(place.path) and not place.url.is_web:
+        return _find_by_glob(place, told)
+    with reading(place.name):
+        info = place.filesystem.get_file_info(place.path)
+    if info.is_file:
+        return [_object(place, info, ())]
+    if info.type.name == "Directory":
+        return _files_below(place, place.path, told, place.path)
+    raise _missing(place, "there is no object")
+
+
+def _missing(place: Stored, kind: str) -> InputError:
+    bucket = bucket_of(place)
+    if bucket and bucket != place.path and not place.url.is_web:
+        with reading(place.name):
+            info = place.filesystem.get_file_info(bucket)
+        if info.type.name == "NotFound":
+            return InputError(f"{place.name} cannot be read: there is no bucket {bucket!r}")
+    return InputError(f"{kind} {place.name}; expected an object, a glob or a folder")
+
+
+def _find_by_glob(place: Stored, told: str | None) -> list[File]:
+    parts = place.path.split("/")
+    fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    base, pattern = "/".join(parts[:fixed]), parts[fixed:]
+    found: dict[str, File] = {}
+    for info in _listed(place, base, len(pattern) > 1 or pattern[0] == "**"):
+        below = _below(info.path, base)
+        if not matches(below, pattern):
+            continue
+        if info.is_file:
+            found[info.path] = _object(place, info, below[:-1])
+        elif info.type.name == "Directory":
+            found |= {one.path: one for one in _files_below(place, info.path, told, base)}
+    if not found:
+        raise _missing(place, "no object matches")
+    return [found[path] for path in sorted(found)]
+
+
+def matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether the parts of a path match those of a glob, as `glob.glob` has it.
+
+    Examples
+    --------
+    >>> matches(["day=1", "a.parquet"], ["*", "*.parquet"])
+    True
+    >>> matches(["x", "y", "a.parquet"], ["**", "*.parquet"]), matches([".a"], ["*"])
+    (True, False)
+    """
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        deeper = bool(parts) and not parts[0].startswith(".") and matches(parts[1:], pattern)
+        return deeper or matches(parts, pattern[1:])
+    return (
+        bool(parts)
+        and fnmatch.fnmatchcase(parts[0], pattern[0])
+        and (pattern[0].startswith(".") or not parts[0].startswith("."))
+        and matches(parts[1:], pattern[1:])
+    )
+
+
+def _listed(place: Stored, folder: str, recursive: bool) -> list[Any]:
+    """What a folder of a store holds; nothing if there is no such folder."""
+    from pyarrow.fs import FileSelector
+
+    with reading(place.name):
+        found: list[Any] = place.filesystem.get_file_info(
+            FileSelector(folder, allow_not_found=True, recursive=recursive)
+        )
+    return found
+
+
+def _files_below(place: Stored, folder: str, told: str | None, base: str) -> list[File]:
+    """The files of a folder; the folders below `base` give columns."""
+    infos = _listed(place, folder, True)
+    files = {info.path: info for info in infos if info.is_file and _below(info.path, folder)[-1]}
+    found = [(path, _below(path, folder)) for path in sorted(files)]
+    chosen = files_of_one_format(_name(place, folder), found, told)
+    return [_object(place, files[path], _below(path, base)[:-1]) for path in chosen]
+
+
+def _below(path: str, folder: str) -> list[str]:
+    return path.strip("/")[len(folder.strip("/")) :].strip("/").split("/")
+
+
+def _name(place: Stored, path: str) -> str:
+    """The URL of another path of the same store."""
+    root = place.name[: len(place.name) - len(place.url.path)]
+    own, other = place.path.strip("/"), path.strip("/")
+    # What the file system puts before the path of the URL, such as the name of the bucket.
+    before = own[: len(own) - len(place.url.path.strip("/"))]
+    below = other.removeprefix(before).lstrip("/")
+    return f"{root}{below}" if root.endswith("/") else f"{root}/{below}"
+
+
+def _object(place: Stored, info: Any, folders: Sequence[str]) -> File:
+    name = place.name if info.path == place.path else _name(place, info.path)
+    listed = None if info.size is None or info.mtime_ns is None else store_objects.identity_of(info)
+    return File(name, info.path, _columns_of(folders), place.filesystem, listed)
+
+
+# ------------------------------------------------------------------ pipes
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path stands for standard input or for a pipe, which can be read only once."""
+    return path == STANDARD_INPUT or (os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode))
+
+
+def spool(path: str) -> tuple[File, IO[bytes]]:
+    """Copy standard input or a pipe to a temporary file; the caller closes it.
+
+    A file can be read in any order, several times, and by several threads. The temporary file has
+    no name if the system allows it, so it disappears however the process ends.
+    """
+    name = "standard input" if path == STANDARD_INPUT else path
+    if path == STANDARD_INPUT and sys.stdin.isatty():
+        raise UsageError("standard input is a terminal; expected a file or a pipe: ... | rankmill")
+    opened(path)
+    file = temporary_file(name)
+    try:
+        with on_disk(name):
+            if path == STANDARD_INPUT:
+                shutil.copyfileobj(sys.stdin.buffer, file, COPIED_AT_ONCE)
+            else:
+                with open(path, "rb") as pipe:
+                    shutil.copyfileobj(pipe, file, COPIED_AT_ONCE)
+            file.flush()
+    except BaseException:
+        file.close()
+        raise
+    # This path opens the file anew, with a position of its own.
+    anew = f"/proc/self/fd/{file.name}" if isinstance(file.name, int) else str(file.name)
+    return File(name, anew), file

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import is_list_type
+from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, is_shortage
 from rankmill.io.stores.failures import failure, is_of_store
 from rankmill.io.stores.store_objects import open_ranges
@@ -51,74 +51,34 @@ REMOTE_TAIL, LOCAL_TAIL = 1 << 16, 1 << 13
 
 @dataclass(frozen=True)
 class Footer:
-    """The content of a file's footer.
-
-    Attributes
-    ----------
-    file : File
-    identity : tuple of int
-        The identity of the file before the footer was read.
-    metadata
-        The footer as pyarrow needs it to read rows; None if pyarrow parses it then.
-    schema
-        The same object for all files of a source whose footers say it in the same bytes.
-    rows : int
-        The number of rows in the file.
-    groups : list of list of int
-        The number of rows and the uncompressed bytes of each row group. The numbers of rows are not
-        negative, and their sum is `rows`.
-    chunks : int64[row groups, leaf columns, CHUNK_FIELDS]
-        The output of `parse_footer`. It is not checked; `chunks_of` checks one column.
-    raw : uint8[n]
-        The bytes of the footer.
-    opened : pyarrow.NativeFile or None
-        The open object of a store, as each opening asks the store for its size; None on the disk.
-    checked : dict
-        What `chunks_of` returned before.
-    """
+    """The content of a file's footer."""
 
     file: File
-    identity: tuple[int, int, int, int]
-    metadata: Any
-    schema: Any
+    identity: tuple[int, int, int, int]  # of the file before the footer was read
+    metadata: Any  # the footer as pyarrow needs it to read rows; None if pyarrow parses it then
+    schema: Any  # one object for all files of a source whose footers say it in the same bytes
     rows: int
-    groups: list[list[int]]
+    groups: list[list[int]]  # of each row group, the rows, which add up, and uncompressed bytes
+    # What `parse_footer` found: int64[row groups, leaf columns, CHUNK_FIELDS]. It is not checked;
+    # `chunks_of` checks one column, and keeps it in `checked`.
     chunks: np.ndarray
-    raw: np.ndarray
+    raw: np.ndarray  # the bytes of the footer
+    # The open object of a store, as each opening asks the store for its size; None on the disk.
     opened: Any = None
     checked: dict[str, list[list[int]]] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        """The name of the file in messages."""
-        return self.file.name
-
 
 class RowGroup(NamedTuple):
-    """A row group: rows of a file that can be read without the other rows.
+    """A row group: rows of a file that can be read without the other rows."""
 
-    Attributes
-    ----------
-    file, number : int
-        The index of the file in its source, and the index of the row group in the file.
-    rows, values : int
-        The number of rows and the number of items, including null items and empty lists.
-    query_bytes, item_bytes : int
-        The compressed size of the two columns in the file.
-    item_whole : int
-        The size of the items without compression.
-    low, high : int or bytes
-        The bounds of the query ids according to the footer, both inclusive.
-    """
-
-    file: int
-    number: int
+    file: int  # its place in the source
+    number: int  # of the row group in the file
     rows: int
-    values: int
-    query_bytes: int
+    values: int  # the items, including null items and empty lists
+    query_bytes: int  # compressed, as in the file
     item_bytes: int
-    item_whole: int
-    low: Any
+    item_whole: int  # without compression
+    low: Any  # the bounds of the query ids by the footer, both inclusive: integers or bytes
     high: Any
 
 
@@ -127,11 +87,6 @@ def read_footer(file: File, known: dict[bytes, tuple[Any, int]] | None = None) -
 
     `known` are the schemas, and their numbers of leaf columns, of the footers read before, by all
     bytes that say them. pyarrow parses a footer with other ones only, which takes most of the time.
-
-    Raises
-    ------
-    InputError
-        If the file is not a complete Parquet file, or its row groups contradict its number of rows.
     """
     path, metadata = file.name, None
     known = {} if known is None else known
@@ -240,23 +195,14 @@ def _leaves(kind: Any) -> int:
 def broken(footer: Footer, what: str) -> InputError:
     """Return the error for a file that contradicts its footer; raise if the file has changed."""
     check_unchanged(footer.file, footer.identity)
-    return InputError(f"{footer.name} is broken: {what}. {REMEDY}")
+    return InputError(f"{footer.file.name} is broken: {what}. {REMEDY}")
 
 
 # ------------------------------------------------------------------ column chunks
 
 
 def chunks_of(footer: Footer, column: str) -> list[list[int]]:
-    """The checked fields of a stored column: those of its column chunk in each row group.
-
-    Raises
-    ------
-    InputError
-        If the column is encrypted, if the fields are impossible, or if the lists are too long to
-        read. Lists are too long if a row group has more than LONGEST_LIST items a list on average,
-        or if it could hold one list of that length and has more than MOST_VALUES_A_BYTE values a
-        byte.
-    """
+    """The checked fields of a stored column: those of its column chunk in each row group."""
     if column in footer.checked:
         return footer.checked[column]
     place = footer.schema.get_field_index(column)
@@ -269,8 +215,8 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
         values, size, whole = chunk[VALUES], chunk[COMPRESSED], chunk[UNCOMPRESSED]
         if chunk[ENCRYPTED] > 0:
             raise InputError(
-                f"{footer.name}: column {column!r} is encrypted; expected one that is not: write "
-                "it without encryption"
+                f"{footer.file.name}: column {column!r} is encrypted; expected one that is not: "
+                "write it without encryption"
             )
         bad = (values < rows) if is_list else (values != rows)
         if bad or not 0 <= size <= footer.identity[2] or whole < 0:
@@ -279,11 +225,12 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
                 f"its footer says that row group {group} holds {rows} rows, and {values} values of "
                 f"column {column!r} in {size} bytes, which cannot be",
             )
+        # One list of that length may be among them.
         dense = values - rows >= LONGEST_LIST and values > MOST_VALUES_A_BYTE * (1 + whole)
         if is_list and (values > LONGEST_LIST * rows or dense):
             raise InputError(
-                f"{footer.name}: row group {group} holds {values} values of column {column!r} in "
-                f"{rows} lists of {whole} bytes; a list is read whole, and may hold "
+                f"{footer.file.name}: row group {group} holds {values} values of column {column!r} "
+                f"in {rows} lists of {whole} bytes; a list is read whole, and may hold "
                 f"{LONGEST_LIST} values at most: cut the lists at the ranks that count"
             )
     footer.checked[column] = chunks
@@ -297,8 +244,7 @@ def row_groups(footer: Footer, file: int, query: str, item: str) -> list[RowGrou
     """
     if not {query, item} <= set(footer.schema.names):
         return []  # the name of a folder gives the ids
-    kind = footer.schema.field(query).type
-    kind = kind.value_type if is_list_type(kind) else kind
+    kind = value_type(footer.schema.field(query).type)
     found = []
     ids, items = chunks_of(footer, query), chunks_of(footer, item)
     for number, (rows, _) in enumerate(footer.groups):

@@ -8,24 +8,12 @@ from rankmill.errors import InputError, UsageError
 
 
 class Format(NamedTuple):
-    """A format of files.
+    """A format of files."""
 
-    Attributes
-    ----------
-    module : str
-        The module of `rankmill.sources` whose `open_files` opens files of this format.
-    suffixes : tuple of str
-        The suffixes of names that stand for this format, in lower case.
-    meaning : str
-        What the files hold, in a line.
-    files : str
-        The format whose suffixes this one shares; an empty text if it has its own.
-    """
-
-    module: str
-    suffixes: tuple[str, ...]
-    meaning: str
-    files: str = ""
+    module: str  # of `rankmill.sources`, whose `open_files` opens files of this format
+    suffixes: tuple[str, ...]  # of the names of such files, in lower case
+    meaning: str  # what the files hold, in a line
+    files: str = ""  # the format whose suffixes this one shares; empty if it has its own
 
 
 # What the name of a format adds to csv or tsv -> what the files hold.
@@ -76,12 +64,7 @@ FORMATS = {
 }
 """Name of a format -> the format."""
 
-COMPRESSIONS = {
-    ".gz": "gzip",
-    ".zst": "zstd",
-    ".bz2": "bz2",
-    ".lz4": "lz4",
-}
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 """Suffix of a compressed file -> the name that Arrow has for the compression."""
 
 # A TSV file may hold TREC's columns without a header, and these suffixes say nothing.
@@ -146,18 +129,7 @@ def files_of_one_format(
 ) -> list[str]:
     """The files of a directory that have the format `told`, or else the one format that they have.
 
-    Parameters
-    ----------
-    directory
-        Its name in messages.
-    found
-        The path of each file in it, and the parts of this path below the directory. Those that are
-        hidden are passed over.
-
-    Raises
-    ------
-    InputError
-        If there is none, or if there are several formats and none is told.
+    `found` are the path of each file, and its parts below the directory: hidden ones do not count.
     """
     by_format: dict[str, list[str]] = {}
     for path, parts in found:

@@ -68,26 +68,14 @@ class TextBlock(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """The texts of a column, each at a place of `data`: one a row, or those in the rows' lists.
+    """The texts of a column: one a row, or those in the rows' lists."""
 
-    Attributes
-    ----------
-    name : str
-        The column.
-    place : Place
-        Where the rows stand.
-    data, starts, ends : ndarray
-        Bytes, and where each text starts and ends in them.
-    offsets : int64[rows + 1] or None
-        The texts of each row's list.
-    """
-
-    name: str
-    place: Place
+    name: str  # the column
+    place: Place  # where the rows stand
     data: np.ndarray
-    starts: np.ndarray
+    starts: np.ndarray  # where each text starts and ends in the data
     ends: np.ndarray
-    offsets: np.ndarray | None = None
+    offsets: np.ndarray | None = None  # int64[rows + 1]: the texts of each row's list
 
     def shown(self, i: int) -> str:
         """Text i for a message."""
@@ -117,12 +105,6 @@ def read_blocks(
     `cut` takes some bytes and whether there is a quote among them; it returns where the last row
     ends, or 0. By default a line is a row. The first `header` bytes, which end in a line end, are
     passed over.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or decompressed, changes meanwhile, is not text in UTF-8, or has
-        a row that is too long.
     """
     identity = file.identity()
     size = size or file.block or BLOCK_BYTES

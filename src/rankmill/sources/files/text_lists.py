@@ -23,13 +23,7 @@ SINGLE = (str, int, float, type(None))
 
 
 def split(texts: Texts, cell: str) -> Texts:
-    """The items of the lists in cells.
-
-    Raises
-    ------
-    InputError
-        If a cell holds no such list.
-    """
+    """The items of the lists in cells."""
     data, starts, ends = texts.data, texts.starts, texts.ends
     offsets = np.empty(len(starts) + 1, np.int64)
     if cell == BRACKETS:

@@ -17,35 +17,16 @@ from rankmill.columns.tensors import is_sparse, numpy_of
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
 from rankmill.sources.files.content import format_of
-from rankmill.sources.files.files import File, find_files
+from rankmill.sources.files.files import File, find_files, is_pipe, spool
 from rankmill.sources.files.formats import FORMATS
-from rankmill.sources.files.spool import is_pipe, spool
 from rankmill.sources.input_options import InputOptions, Role
-from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.memory.ragged_source import open_ragged
-from rankmill.sources.roles.prepared_data import Prepared
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import Prepared, Source
+from rankmill.sources.roles.streams import open_table
 
 
 def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) -> Source:
-    """Open labels or predictions of any kind.
-
-    Parameters
-    ----------
-    value : object
-        The input, of a kind of `_KINDS` or `_OBJECTS`.
-    asked : InputOptions
-        The role of the input, and what the caller told of it.
-    may_be_empty : bool
-        Whether an input without rows is accepted.
-
-    Raises
-    ------
-    InputError
-        If the input cannot be opened, or has no rows although it must have some.
-    UsageError
-        If inputs of this type are not supported.
-    """
+    """Open labels or predictions of any kind in `_KINDS` or `_OBJECTS`."""
     if isinstance(value, Source):  # opened before, as on the driver of a cluster
         return value
     if type(value) is dict:  # which is of no other kind
@@ -217,24 +198,20 @@ def _check_names(file: str, schema: Any) -> None:
 def _bounded(source: Source) -> Source:
     """The source of files, in which every error of reading is one of the data."""
 
-    def read(each: Callable[..., Any]) -> Callable[..., Any]:
-        def opened(*asked: Any) -> list[Iterator[Any]]:
-            with outside(source.name):
-                return [_blocks(piece, source.name) for piece in each(*asked)]
-
-        return opened
+    @outside(source.name)
+    def pieces(columns: list[str]) -> list[Iterator[Any]]:
+        return [_blocks(piece, source.name) for piece in source.pieces(columns)]
 
     def derived(make: Callable[..., Source]) -> Callable[..., Source]:
+        @outside(source.name)
         def made(*asked: Any) -> Source:
-            with outside(source.name):
-                return _bounded(make(*asked))
+            return _bounded(make(*asked))
 
         return made
 
     return replace(
         source,
-        pieces=read(source.pieces),
-        lists=source.lists and read(source.lists),
+        pieces=pieces,
         typed=source.typed and derived(source.typed),
         within=source.within and derived(source.within),
     )

@@ -29,11 +29,6 @@ def open_items(
 
     `group` names the column of their groups, with a value or a list of values a row; `padding` is
     an item that is none.
-
-    Raises
-    ------
-    InputError, UsageError
-        If it cannot be opened, no column looks like the items, or there is no column of groups.
     """
     source = _open(value, item)
     try:
@@ -118,9 +113,8 @@ def read_items(items: Input, workers: Workers) -> CatalogueItems:
         found = workers.read(items.source.lists(columns), lambda one: (one.items, None, one.rows))
     else:
         found = read_batches(read, items.source, named, workers)
-    parts: list[tuple[Ids, Any, int]] = []
     with closing(found) as blocks:
-        parts += blocks
+        parts: list[tuple[Ids, Any, int]] = list(blocks)
     every = join_ids([ids for ids, _, _ in parts])
     if not len(every.keys):
         raise InputError(f"{items.source.name} holds no items in column {name!r}; expected some")

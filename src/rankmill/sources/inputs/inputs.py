@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -88,30 +89,10 @@ def open_input(
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
-    Parameters
-    ----------
-    one
-        The labels or predictions.
-    role
-        What labels are given as, if not as labels.
-    need_score
-        Whether a metric needs confidences.
-    semantics
-        Decides whether confidences order the predictions, and whether some may be missing.
-    may_be_empty
-        Whether an input without rows is accepted.
-    memory
-        How many bytes of an input that can be read only once are held in memory, if it has to be
-        read again; the others are held on disk.
-    facts
-        The columns with a value a query that `read_facts` will read, and what each holds.
-    noted
-        Whether the caller shows `Columns.doubt`, which a warning shows otherwise.
-
-    Raises
-    ------
-    InputError, UsageError
-        If the input cannot be opened, or its columns cannot be found.
+    `role` is what labels are given as, if not as labels, and `facts` are the columns with a value a
+    query that `read_facts` will read. An input that can be read only once, and has to be read
+    again, is held: `memory` bytes of it, and the others on disk. A warning shows `Columns.doubt`,
+    unless the caller does, as `noted` says.
     """
     if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
         return one.data
@@ -267,12 +248,10 @@ def with_one_id_type(inputs: list[Input]) -> list[Input]:
         return inputs
     for role in ("query", "item"):
         named = [id_columns(one.source, one.columns, role) for one in inputs]
-        for place in range(max(map(len, named))):
-            names = [some[place] if place < len(some) else None for some in named]
-            told = [pair for pair in zip(inputs, names, strict=True) if pair[1] is not None]
+        for names in zip_longest(*named):
             kinds = {
                 kind
-                for one, name in told
+                for one, name in zip(inputs, names, strict=True)
                 if name and not one.source.text_ids
                 for kind in one.types(name)
             }

@@ -1,15 +1,16 @@
 """Reading the features of items: a row an item, with its vector as a list or in several columns."""
 
 from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from rankmill.columns.buffers import floats_of, is_number_type
 from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, take_ids, to_ids
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SEED, Ids, group_rows
@@ -26,11 +27,6 @@ def open_features(value: Any, item: str | None, group: str | None = None) -> Inp
 
     The vector is the only column with lists of numbers. Without one, all other columns are numbers.
     The column `group` is that of the groups of items, and no part of a vector.
-
-    Raises
-    ------
-    InputError, UsageError
-        If it cannot be opened, or no columns look like the items and their vectors.
     """
     source = open_source(value, InputOptions("features", item=item), may_be_empty=False)
     try:
@@ -93,8 +89,7 @@ def _is_numbers(kind: Any, *, lists: bool) -> bool:
     if isinstance(kind, str) or is_list_type(kind) != lists:
         return False
     value = kind.value_type if lists else kind
-    is_kind = (kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_null)
-    return any(one(value) for one in is_kind)
+    return is_number_type(value) or bool(kinds.is_null(value))
 
 
 class ItemVectors(NamedTuple):
@@ -106,36 +101,22 @@ class ItemVectors(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Some items with the vector of each, and the rows of their batch where these stand."""
+    """The items of a batch that have a vector, the rows where they stand, and the total of rows."""
 
     items: Ids
     vectors: np.ndarray
     rows: np.ndarray
     place: Place
+    total: int
 
 
 def read_features(features: Input, workers: Workers) -> ItemVectors:
-    """Read the vectors of items. An item without a vector, or with one of zeros, is left out.
-
-    Raises
-    ------
-    InputError
-        If an item is in two rows, vectors differ in length, or a number is not finite.
-    """
+    """Read the vectors of items. An item without a vector, or with one of zeros, is left out."""
     source, columns = features.source, features.columns
-    total = 0
-    parts: list[_Part] = []
-    with closing(
-        read_batches(
-            lambda batch: (_read(batch, columns), batch.data.num_rows),
-            source,
-            [columns.item, *columns.facts],
-            workers,
-        )
-    ) as batches:
-        for part, rows in batches:
-            total += rows
-            parts += [part] if len(part.rows) else []
+    read, names = partial(_read, columns=columns), [columns.item, *columns.facts]
+    with closing(read_batches(read, source, names, workers)) as batches:
+        found = list(batches)
+    parts = [part for part in found if len(part.rows)]
     if not parts:
         raise InputError(f"{source.name} holds no vectors in {_named(columns)}; expected some")
     size = parts[0].vectors.shape[1]
@@ -149,7 +130,7 @@ def read_features(features: Input, workers: Workers) -> ItemVectors:
         raise InputError(f"{source.name}: all vectors are zeros; expected one with a direction")
     if not there.all():
         items, vectors = join_ids([take_ids(items, np.flatnonzero(there))]), vectors[there]
-    return ItemVectors(items, vectors, total)
+    return ItemVectors(items, vectors, sum(part.total for part in found))
 
 
 def _named(columns: Columns) -> str:
@@ -158,7 +139,6 @@ def _named(columns: Columns) -> str:
 
 
 def _read(batch: Batch, columns: Columns) -> _Part:
-    """Return the items of a batch that have a vector."""
     what = f"{batch.source}: column {columns.item!r}"
     items = plain(batch.data.column(columns.item), what)
     known = np.asarray(items.is_valid())
@@ -179,7 +159,8 @@ def _read(batch: Batch, columns: Columns) -> _Part:
             "expected a finite number: leave out the row if the item has no vector"
         )
     ids = to_ids(drop_nulls(items), what)
-    return _Part(join_ids([take_ids(ids, np.cumsum(known)[rows] - 1)]), vectors, rows, batch.place)
+    of_rows = join_ids([take_ids(ids, np.cumsum(known)[rows] - 1)])
+    return _Part(of_rows, vectors, rows, batch.place, batch.data.num_rows)
 
 
 def _of_lists(batch: Batch, name: str, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -79,16 +79,9 @@ def type_of_values(values: Any) -> Any:
 
 
 def column_of(cells: Sequence[Any], declared: Any, spot: Spot, *, sets: bool) -> Any:
-    """The Arrow array of some cells of a column; with `declared` its type as found before.
+    """The Arrow array of some cells of a column, of which `type_of_cells` told the declared type.
 
-    Parameters
-    ----------
-    cells, declared
-        Some cells of the column, and what `type_of_cells` said of all.
-    spot : callable
-        Takes the place of a cell; returns where it stands.
-    sets : bool
-        Whether a list may be a set, which has no order.
+    `spot` says where a cell stands. A list may be a set, which has no order, if `sets` allows it.
     """
     if not is_list_type(declared):
         array = array_of(cells, spot)

@@ -12,7 +12,6 @@ from rankmill.columns.objects import as_integers
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.input_options import Role
-from rankmill.sources.memory.arrow_table import size_of
 from rankmill.sources.memory.cells import (
     UNREADABLE,
     column_of,
@@ -21,7 +20,7 @@ from rankmill.sources.memory.cells import (
     type_of_cells,
 )
 from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
-from rankmill.sources.roles.streams import joined, validated
+from rankmill.sources.roles.streams import joined, size_of, validated
 
 
 def open_pandas(value: Any, role: Role) -> Source:

@@ -18,13 +18,7 @@ from rankmill.sources.roles.source import Source
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open a file that holds one JSON object; it is read whole, and held in memory.
-
-    Raises
-    ------
-    InputError
-        If there are several files, or the file holds no JSON object.
-    """
+    """Open a file that holds one JSON object; it is read whole, and held in memory."""
     if len(files) > 1:
         raise InputError(
             f"{name}: a JSON object by query is one file, but there are {len(files)}; give one, or "

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of
+from rankmill.columns.buffers import arrow_of, floats_of
 from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import offsets_of, sort_values
 from rankmill.columns.matrix import Matrix
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.ranked_lists import Lists
@@ -36,8 +35,8 @@ def open_matrix(matrix: Matrix, asked: InputOptions) -> Source:
     if asked.role != "predictions":
         return _open_cells(*cells_of(matrix), matrix.shape, asked, name)
     rows, width = matrix.shape
-    kinds = [pa.int64(), pa.large_list(pa.int64()), pa.large_list(pa.float64())]
-    schema = pa.schema(zip(("query", "items", "score"), kinds, strict=True))
+    lists_of = {"items": pa.large_list(pa.int64()), "score": pa.large_list(pa.float64())}
+    schema = pa.schema({"query": pa.int64(), **lists_of})
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
         counts = [rows if column == "query" else rows * width for column in columns]

@@ -1,6 +1,7 @@
 """Read what other libraries give as Arrow: frames, queries, datasets and streams."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,9 @@ import pyarrow as pa
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError
 from rankmill.sources.input_options import Role
-from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.memory.cells import UNREADABLE
 from rankmill.sources.roles.source import BATCH_ROWS, Source
-from rankmill.sources.roles.streams import batches_of, open_batches, open_once, open_stream
+from rankmill.sources.roles.streams import batches_of, open_batches, open_stream, open_table
 
 
 def open_arrays(value: Any, role: Role) -> Source:
@@ -33,12 +33,20 @@ def open_reader(value: Any, role: Role) -> Source:
     """Open what exports an Arrow stream, of which nothing tells that it does so twice."""
     name = f"the {type(value).__name__} of {role}"
     try:
-        return open_once(name, pa.RecordBatchReader.from_stream(value))
+        reader = pa.RecordBatchReader.from_stream(value)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
             f"{name} is not a stream of record batches: {error}; expected a table, with a column "
             "of query ids in addition to that of items"
         ) from None
+    return open_stream(name, reader.schema, lambda columns: _selected(reader, columns, name))
+
+
+def _selected(reader: Any, columns: list[str], name: str) -> Iterator[Any]:
+    # To select costs as much as all else that is done with a small batch.
+    whole = columns == reader.schema.names
+    for data in batches_of(reader, name):
+        yield data if whole else data.select(columns)
 
 
 def open_polars(frame: Any, role: Role) -> Source:
@@ -127,8 +135,7 @@ def open_scanner(scanner: Any, role: Role) -> Source:
     name = f"the scanner of {role}"
 
     def begin(columns: list[str]) -> Iterator[Any]:
-        for data in batches_of(scanner.to_reader(), name):
-            yield data.select(columns)
+        yield from _selected(scanner.to_reader(), columns, name)
 
     return open_stream(name, scanner.projected_schema, begin)
 
@@ -160,13 +167,9 @@ def _batches_of(frame: Any, name: str) -> Any:
 
 def _schema_of(empty: Any) -> Any:
     """The Arrow schema of an empty Polars DataFrame, which may have columns of no Arrow type."""
-    kinds = {}
+    kinds = dict.fromkeys(empty.schema, UNREADABLE)
     for column, kind in empty.schema.items():
-        if str(kind) == "Object":
-            kinds[column] = UNREADABLE
-            continue
-        try:
-            kinds[column] = empty.select(column).to_arrow().schema.field(column).type
-        except (pa.ArrowException, TypeError, ValueError):
-            kinds[column] = UNREADABLE
+        with suppress(pa.ArrowException, TypeError, ValueError):
+            if str(kind) != "Object":
+                kinds[column] = empty.select(column).to_arrow().schema.field(column).type
     return pa.schema(kinds)

@@ -54,13 +54,7 @@ VECTORS = "{item: vector}, or a matrix whose row i is item i"
 
 
 def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) -> Source:
-    """Open a mapping of query ids to items, to pairs of items and numbers, or to a mapping of both.
-
-    Raises
-    ------
-    InputError, UsageError
-        If the mapping is none of these.
-    """
+    """Open a mapping of query ids to items, to items with numbers, or to mappings of both."""
     name = name or f"the dict of {role}"
     keys = list(value)
     queries = as_integers(array_of(keys, lambda i: f"{name}: key {i}"))
@@ -82,13 +76,7 @@ def open_ranx(value: Any, role: Role) -> Source:
 
 
 def open_positional(value: Any, role: Role) -> Source:
-    """Open lists whose places are the query ids, such as a list of lists or a matrix.
-
-    Raises
-    ------
-    InputError, UsageError
-        If the value holds anything else than lists.
-    """
+    """Open lists whose places are the query ids, such as a list of lists or a matrix."""
     name = f"the {type(value).__name__} of {role}"
     if role == "labels" and isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         value = value.reshape(len(value), -1) if value.ndim == 1 else value  # a class a query
@@ -248,14 +236,12 @@ def _split(cells: Any, shape: Shape, spot: Spot) -> tuple[np.ndarray, Any, Any]:
         return lengths, items, lambda: map(operator.methodcaller("values"), cells)
     lengths, pairs = join_cells(cells, spot)
     if not set(map(type, pairs)) <= {tuple, list} or not set(map(len, pairs)) <= {2}:
-        bad = next(i for i, one in enumerate(pairs) if not _is_pair(one))
+        bad = next(
+            i for i, one in enumerate(pairs) if not isinstance(one, tuple | list) or len(one) != 2
+        )
         query = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))
         raise InputError(f"{spot(query)} holds {shown(pairs[bad])}; expected (item, number)")
     return lengths, [item for item, _ in pairs], lambda: [[number for _, number in pairs]]
-
-
-def _is_pair(one: Any) -> bool:
-    return isinstance(one, tuple | list) and len(one) == 2
 
 
 def _mapping_of(cell: Any, i: int, spot: Spot) -> Mapping[Any, Any]:
@@ -281,11 +267,6 @@ def open_rows(rows: Iterable[Any], role: Role) -> Source:
     """Open named tuples or dicts, one a query and item, such as those of ir_measures or MTEB.
 
     A list can be read again; what gives each tuple only once is kept where it has to be.
-
-    Raises
-    ------
-    UsageError
-        If the rows are neither.
     """
     name = f"the {type(rows).__name__} of {role}"
     listed = isinstance(rows, Sequence)

@@ -19,13 +19,7 @@ from rankmill.sources.rows.wide import by_score, numbers_of_lists
 
 
 def open_ragged(items: Ragged, asked: InputOptions, name: str | None = None) -> Source:
-    """Open Ragged items, with optional Ragged numbers for these items, as a source.
-
-    Raises
-    ------
-    InputError
-        If the numbers are not a Ragged with the same offsets as the items.
-    """
+    """Open Ragged items, with optional Ragged numbers for these items, as a source."""
     numbers, number_column = asked.numbers, asked.kind
     name = name or f"the Ragged of {asked.role}"
     sides = {"items": items}
@@ -71,10 +65,7 @@ def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
 def _block(
     items: Ragged, numbers: Ragged | None, columns: Columns, name: str, start: int, end: int
 ) -> Iterator[Lists]:
-    """Yield the one block of a piece: lists `start` to `end`.
-
-    This is a generator because then the thread that takes the block does the work.
-    """
+    """Yield the one block of a piece; a generator, as then the thread that takes it does it."""
     queries = to_ids(np.arange(start, end), name)
     first, last = items.offsets[start], items.offsets[end]
     offsets = items.offsets[start : end + 1] - first

@@ -18,7 +18,7 @@ from rankmill.sources.files.formats import compression_of
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.readers.ipc_blocks import MAGIC, Blocks, buffers_of, decompressed, read_blocks
 from rankmill.sources.roles.source import BATCH_BYTES, Batch, Source
-from rankmill.sources.roles.streams import joined, sliced, unknown_sizes
+from rankmill.sources.roles.streams import joined, sliced
 
 STREAM_MAGIC = b"\xff\xff\xff\xff"
 OLD_FEATHER_MAGIC = b"FEA1"
@@ -30,27 +30,18 @@ READ_AT_ONCE = 1 << 26
 
 @dataclass(frozen=True)
 class IpcPart:
-    """A file, its schema, and the columns that its folders give.
-
-    `blocks` are the record batches of an IPC file; a stream has None, and is read in order.
-    """
+    """A file, its schema, and the columns that its folders give."""
 
     file: File
     identity: Identity
     stored: Any
     folders: dict[str, Any]
-    blocks: Blocks | None
+    blocks: Blocks | None  # the record batches of a file; a stream has none, and is read in order
     memory: int
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open Arrow IPC files and streams; only metadata are read at this point.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read as Arrow IPC.
-    """
+    """Open Arrow IPC files and streams; only metadata are read at this point."""
     opened = [_opened(file) for file in files]
     folders = folder_columns(files, [stored for _, stored, _ in opened])
     parts = [
@@ -62,7 +53,6 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
         name=name,
         schemas={part.file.name: whole_schema(part.stored, part.folders) for part in parts},
         rows=None if None in known else sum(filter(None, known)),
-        sizes=unknown_sizes,
         pieces=lambda columns: [piece for part in parts for piece in _pieces(part, columns)],
         format="Arrow IPC",
     )

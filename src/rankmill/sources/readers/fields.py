@@ -40,54 +40,27 @@ TEXT, NUMBER = pa.large_string(), pa.float64()
 
 
 class FieldColumn(NamedTuple):
-    """A column of rows of fields.
+    """A column of rows of fields."""
 
-    Attributes
-    ----------
-    field : int
-        The field that holds it, counted from 0.
-    type : pyarrow.DataType
-        The type of a value; in a list, of an item.
-    cell : str
-        What parts the items of a list, as in `text_lists.split`; an empty text if a cell holds one
-        value.
-    guarded : bool
-        Whether what may part items is not expected within a value. In a value that is no list it is
-        an error, because no value among the first rows had it; in the items of a list, the lists
-        are counted.
-    """
-
-    field: int
-    type: Any
-    cell: str = ""
+    field: int  # that holds it, counted from 0
+    type: Any  # of a value; in a list, of an item
+    cell: str = ""  # what parts the items of a list, as in `text_lists.split`; empty for one value
+    # Whether what may part items is not expected within a value. In a value that is no list it is
+    # an error, because no value among the first rows had it; in the items of a list, the lists are
+    # counted.
     guarded: bool = False
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the rows of a file are to be read.
-
-    Attributes
-    ----------
-    columns : dict of str to FieldColumn
-    fields : int
-        The number of fields of a row.
-    delimiter : int
-        The byte between fields; 0 if runs of blanks part them.
-    header : int
-        The number of bytes before the first row.
-    density : float
-        The number of rows a byte, as the first rows have it.
-    more : bool
-        Whether rows may have more fields, which are not read.
-    """
+    """How the rows of a file are to be read."""
 
     columns: dict[str, FieldColumn]
-    fields: int
-    delimiter: int = 0
-    header: int = 0
-    density: float = 0.0
-    more: bool = False
+    fields: int  # how many a row has
+    delimiter: int = 0  # the byte between fields; 0 if runs of blanks part them
+    header: int = 0  # how many bytes are before the first row
+    density: float = 0.0  # the rows a byte, as the first rows have it
+    more: bool = False  # whether rows may have more fields, which are not read
 
     @property
     def schema(self) -> Any:
@@ -103,6 +76,19 @@ class Layout:
         }
         return replace(self, columns=columns)
 
+    def parse(self, block: TextBlock, names: list[str], doubts: Doubts) -> Batch:
+        """Some columns of a block."""
+        read = [(name, self.columns[name]) for name in names]
+        fields = [*dict.fromkeys(one.field for _, one in read)]
+        rows = scan(block, self, fields)
+        count = rows.starts.shape[1]
+        doubts.read(block.file, block.first_line, count, rows.comments)
+        doubt_returns(block, self.delimiter, doubts)
+        arrays = [column_of(rows, fields.index(one.field), name, one, doubts) for name, one in read]
+        if not arrays:  # the folders give all columns
+            names, arrays = [""], [pa.nulls(count)]
+        return Batch(pa.RecordBatch.from_arrays(arrays, names=names), rows.place)
+
 
 class TextRows(NamedTuple):
     """The fields of some rows: the place of each field that is read, int64[columns, rows]."""
@@ -116,15 +102,18 @@ class TextRows(NamedTuple):
     comments: int
 
 
-def open_fields(
+def open_text(
     files: Sequence[File],
     name: str,
-    layouts: Sequence[Layout],
+    layouts: Sequence[Any],
     format: str,
     doubts: Doubts | None = None,
 ) -> Source:
-    """Open files whose rows are fields of text, each with its layout."""
-    doubts = doubts or Doubts()
+    """Open files of text, each with its layout; with `doubts`, ids are text, too.
+
+    A layout is a `Layout`, or has its attributes `schema`, `density`, `delimiter` and `header`, and
+    its methods `typed` and `parse`.
+    """
     folders = folder_columns(files, [layout.schema for layout in layouts])
 
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
@@ -133,7 +122,7 @@ def open_fields(
 
     def typed(types: Mapping[str, Any]) -> Source:
         again = [layout.typed(types) for layout in layouts]
-        return open_fields(files, name, again, format, doubts)
+        return open_text(files, name, again, format, doubts)
 
     schemas = {
         file.name: whole_schema(layout.schema, of_file)
@@ -142,16 +131,20 @@ def open_fields(
     sizes = sizes_of(files, [layout.density for layout in layouts])
     delimiter = chr(layouts[0].delimiter) if layouts[0].delimiter else ""
     source = Source(name, schemas, None, sizes, pieces, format=format, delimiter=delimiter)
-    return replace(source, typed=typed, text_ids=True, doubts=doubts)
+    return replace(source, typed=typed, text_ids=doubts is not None, doubts=doubts)
 
 
 def _read(
-    file: File, layout: Layout, folders: Mapping[str, Any], columns: list[str], doubts: Doubts
+    file: File, layout: Any, folders: Mapping[str, Any], columns: list[str], doubts: Doubts | None
 ) -> Iterator[Block]:
-    names = [name for name in columns if name in layout.columns]
-    cut = cut_rows(layout.delimiter)
-    for block in read_blocks(file, cut, header=layout.header):
-        yield partial(_parse, block, layout, names, folders, columns, doubts)
+    names = [name for name in columns if name not in folders]
+
+    def parse(block: TextBlock) -> Batch:
+        batch: Batch = layout.parse(block, names, doubts)
+        return batch._replace(data=with_folders(batch.data, folders, columns))
+
+    for block in read_blocks(file, cut_rows(layout.delimiter), header=layout.header):
+        yield partial(parse, block)
 
 
 def cut_rows(delimiter: int) -> Any:
@@ -163,35 +156,8 @@ def cut_rows(delimiter: int) -> Any:
     return cut
 
 
-def _parse(
-    block: TextBlock,
-    layout: Layout,
-    names: list[str],
-    folders: Mapping[str, Any],
-    columns: list[str],
-    doubts: Doubts,
-) -> Batch:
-    read = [(name, layout.columns[name]) for name in names]
-    fields = [*dict.fromkeys(one.field for _, one in read)]
-    rows = scan(block, layout, fields)
-    count = rows.starts.shape[1]
-    doubts.read(block.file, block.first_line, count, rows.comments)
-    doubt_returns(block, layout.delimiter, doubts)
-    arrays = [column_of(rows, fields.index(one.field), name, one, doubts) for name, one in read]
-    if not arrays:  # the folders give all columns
-        names, arrays = [""], [pa.nulls(count)]
-    data = pa.RecordBatch.from_arrays(arrays, names=names)
-    return Batch(with_folders(data, folders, columns), rows.place)
-
-
 def scan(block: TextBlock, layout: Layout, fields: list[int]) -> TextRows:
-    """Find some fields of all rows of a block.
-
-    Raises
-    ------
-    InputError
-        If a row has another number of fields, or its quotes are wrong.
-    """
+    """Find some fields of all rows of a block."""
     wanted = np.full(layout.fields, -1)
     wanted[fields] = np.arange(len(fields))
     # A row has a delimiter or a line end behind each field, which bounds the rows of many fields.
@@ -228,13 +194,7 @@ def _what(code: int, found: int, layout: Layout, cut: bool) -> str:
 
 
 def column_of(rows: TextRows, place: int, name: str, column: FieldColumn, doubts: Doubts) -> Any:
-    """The Arrow array of a column; `place` is its number among the fields that were found.
-
-    Raises
-    ------
-    InputError
-        If a text is not a number where a number is expected.
-    """
+    """The Arrow array of a column; `place` is its number among the fields that were found."""
     texts = Texts(name, rows.place, rows.data, rows.starts[place], rows.ends[place])
     if rows.indented[place]:
         doubt_quotes(texts, doubts)

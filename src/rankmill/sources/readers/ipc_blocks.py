@@ -35,13 +35,7 @@ class Blocks(NamedTuple):
 
 
 def read_blocks(file: Any) -> Blocks:
-    """Read the blocks of an open IPC file.
-
-    Raises
-    ------
-    ValueError
-        If the footer makes no sense, or does not account for all bytes of the file.
-    """
+    """Read the blocks of an IPC file; raise ValueError unless its footer tells of all bytes."""
     try:
         return _read(file)
     except (struct.error, IndexError):
@@ -129,14 +123,8 @@ def buffers_of(kind: Any) -> int | None:
 def decompressed(message: bytes, wanted: set[int] | None, at: Callable[[int, int], bytes]) -> int:
     """The bytes that buffers of a record batch take without their compression; 0 if it has none.
 
-    Parameters
-    ----------
-    message
-        The metadata of the record batch.
-    wanted
-        The numbers of the buffers; None stands for all.
-    at
-        Gives some bytes of the body: their place and number.
+    `message` are its metadata, and `wanted` the numbers of the buffers, None for all. `at` gives
+    bytes of the body, by their place and number.
     """
     begin = 8 if _number("<I", message, 0) == CONTINUED else 0
     root = begin + _number("<I", message, begin)

@@ -3,11 +3,9 @@
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,74 +15,64 @@ import pyarrow.types as kinds
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.columns.objects import shown
 from rankmill.sources.files.files import File
-from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.files.footers import first_line
-from rankmill.sources.files.text_blocks import TextBlock, count_lines, read_blocks, sizes_of
+from rankmill.sources.files.text_blocks import TextBlock, count_lines, read_blocks
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.roles.source import Batch, Block, Source
+from rankmill.sources.readers.fields import open_text
+from rankmill.sources.roles.source import Batch, Source
 
 # So many blocks are read at most to learn the types of columns that begin with empty lists.
 MOST_SAMPLED = 16
 
 
+class Lines(NamedTuple):
+    """How a file of JSON Lines is to be read."""
+
+    schema: Any
+    density: float  # the lines a byte, as the first ones have it
+    delimiter: int = 0
+    header: int = 0
+
+    def typed(self, types: Mapping[str, Any]) -> Self:
+        """The same with other types of values for some columns."""
+        schema = self.schema
+        for name, kind in types.items():
+            place = schema.get_field_index(name)
+            if place >= 0:
+                is_list = is_list_type(schema.field(place).type)
+                schema = schema.set(place, pa.field(name, pa.list_(kind) if is_list else kind))
+        return self._replace(schema=schema)
+
+    def parse(self, block: TextBlock, names: list[str], doubts: None) -> Batch:
+        """Some columns of a block."""
+        fields = [self.schema.field(name) for name in names]
+        if not fields:  # the folders give all columns, of as many rows
+            fields, names = [pa.field("", pa.null())], [""]
+        table = _parse(block, pa.schema(fields)).combine_chunks()
+        lines = _lines_of(block)
+        place = block.place(lines)
+        if table.num_rows != len(lines):  # several objects on a line
+            place = place._replace(first=-1, lines=None)
+        arrays = [table.column(name).combine_chunks() for name in names]
+        return Batch(pa.RecordBatch.from_arrays(arrays, names=names), place)
+
+
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open files of JSON Lines; the first lines tell the columns and their types.
-
-    Raises
-    ------
-    InputError
-        If the first lines are no objects, or a column of them has several types.
-    """
-    sampled = [_sample(file) for file in files]
-    schemas, densities = [one for one, _ in sampled], [one for _, one in sampled]
-    return _source(files, name, schemas, densities)
+    """Open files of JSON Lines; the first lines tell the columns and their types."""
+    return open_text(files, name, [_sample(file) for file in files], "JSON Lines")
 
 
-def _source(
-    files: Sequence[File], name: str, schemas: Sequence[Any], densities: Sequence[float]
-) -> Source:
-    folders = folder_columns(files, schemas)
-
-    def pieces(columns: list[str]) -> list[Iterator[Block]]:
-        return [_read(*one, columns) for one in zip(files, schemas, folders, strict=True)]
-
-    def typed(types: Mapping[str, Any]) -> Source:
-        return _source(files, name, [_typed(schema, types) for schema in schemas], densities)
-
-    whole = {
-        file.name: whole_schema(schema, of_file)
-        for file, schema, of_file in zip(files, schemas, folders, strict=True)
-    }
-    source = Source(name, whole, None, sizes_of(files, densities), pieces, format="JSON Lines")
-    return replace(source, typed=typed)
-
-
-def _typed(schema: Any, types: Mapping[str, Any]) -> Any:
-    """The schema with other types of values for some columns."""
-    for name, kind in types.items():
-        place = schema.get_field_index(name)
-        if place >= 0:
-            is_list = is_list_type(schema.field(place).type)
-            schema = schema.set(place, pa.field(name, pa.list_(kind) if is_list else kind))
-    return schema
-
-
-def _sample(file: File) -> tuple[Any, float]:
-    """The schema of the first lines, and the number of lines a byte."""
+def _sample(file: File) -> Lines:
     schema, density = pa.schema([]), 0.0
     with closing(read_blocks(file)) as blocks:  # type: ignore[type-var]
         for block in itertools.islice(blocks, MOST_SAMPLED):
             density = density or count_lines(block.data) / len(block.data)
             found = _parse(block, None).schema
             schema = pa.unify_schemas([schema, found], promote_options="permissive")
-            if not any(map(_is_open, schema.types)):
+            if not any(kinds.is_null(value_type(kind)) for kind in schema.types):
                 break
     fields = [field.with_type(_as_text(field.type)) for field in schema]
-    return pa.schema(fields), density
-
-
-def _is_open(kind: Any) -> bool:
-    return bool(kinds.is_null(value_type(kind)))
+    return Lines(pa.schema(fields), density)
 
 
 def _as_text(kind: Any) -> Any:
@@ -92,27 +80,6 @@ def _as_text(kind: Any) -> Any:
     if is_list_type(kind):
         return pa.list_(_as_text(kind.value_type))
     return pa.string() if kinds.is_temporal(kind) else kind
-
-
-def _read(
-    file: File, schema: Any, folders: Mapping[str, Any], columns: list[str]
-) -> Iterator[Block]:
-    names = [name for name in columns if name in schema.names]
-    wanted = pa.schema([schema.field(name) for name in names])
-    for block in read_blocks(file):
-        yield partial(_batch, block, wanted, folders, columns)
-
-
-def _batch(block: TextBlock, schema: Any, folders: Mapping[str, Any], columns: list[str]) -> Batch:
-    table = _parse(block, schema).combine_chunks()
-    lines = _lines_of(block)
-    place = block.place(lines)
-    if table.num_rows != len(lines):  # several objects on a line
-        place = place._replace(first=-1, lines=None)
-    data = pa.RecordBatch.from_arrays(
-        [table.column(name).combine_chunks() for name in schema.names], names=schema.names
-    )
-    return Batch(with_folders(data, folders, columns), place)
 
 
 def _lines_of(block: TextBlock) -> np.ndarray:
@@ -125,8 +92,7 @@ def _parse(block: TextBlock, schema: Any) -> Any:
     """A block as a table; with the columns and types of a schema, or with all that are found."""
     text = block.data.tobytes()
     options = pj.ParseOptions(
-        explicit_schema=schema,
-        unexpected_field_behavior="infer" if schema is None else "ignore",
+        explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "ignore"
     )
     size = pj.ReadOptions(use_threads=False, block_size=max(1, len(block.data)))
     try:

@@ -13,15 +13,12 @@ from rankmill.sources.files.folders import folder_columns, whole_schema, with_fo
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.readers.orc_process import LimitError, Readers
 from rankmill.sources.roles.source import Batch, Source
-from rankmill.sources.roles.streams import joined, unknown_sizes
+from rankmill.sources.roles.streams import joined
 
 
 @dataclass(frozen=True)
 class OrcPart:
-    """A file, its schema, rows and stripes by its footer, and the columns that its folders give.
-
-    `memory` is the most that a stripe may take.
-    """
+    """A file, its schema, rows and stripes by its footer, and the columns that its folders give."""
 
     file: File
     identity: Identity
@@ -29,17 +26,11 @@ class OrcPart:
     rows: int
     stripes: int
     folders: dict[str, Any]
-    memory: int
+    memory: int  # the most that a stripe may take
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open ORC files; only their footers are read at this point.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read as ORC.
-    """
+    """Open ORC files; only their footers are read at this point."""
     readers = Readers(max(asked.memory, SMALL))
     opened = [_opened(file, readers) for file in files]
     folders = folder_columns(files, [part.stored for part in opened])
@@ -51,7 +42,6 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
         name=name,
         schemas={part.file.name: whole_schema(part.stored, part.folders) for part in parts},
         rows=sum(part.rows for part in parts),
-        sizes=unknown_sizes,
         pieces=lambda columns: [one for part in parts for one in _pieces(part, columns, readers)],
         end=readers.close,
         format="ORC",

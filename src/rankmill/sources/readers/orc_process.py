@@ -37,10 +37,7 @@ class LimitError(Exception):
 class Readers:
     """The processes that read the files of a source: one for each thread that reads at once.
 
-    Attributes
-    ----------
-    close : callable
-        Ends them; so does the end of this object.
+    `close` ends them; so does the end of this object.
     """
 
     def __init__(self, memory: int) -> None:

@@ -32,8 +32,8 @@ from rankmill.sources.files.footers import (
     row_groups,
 )
 from rankmill.sources.input_options import FRUGAL, InputOptions
+from rankmill.sources.roles.shares import rows_within
 from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
-from rankmill.sources.rows.ranges_of_ids import rows_within
 from rankmill.threads import Workers
 
 FOOTERS_AT_ONCE = 16
@@ -61,13 +61,7 @@ class ParquetPart:
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open Parquet files; only their footers are read at this point.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read as Parquet.
-    """
+    """Open Parquet files; only their footers are read at this point."""
     footers, frugal = _footers(files), asked.memory < FRUGAL
     most = tuple(one // (FEWER if frugal else 1) for one in asked.batch or MOST_AT_ONCE)
     columns = folder_columns(files, [footer.schema for footer in footers])
@@ -97,7 +91,7 @@ def _source(name: str, parts: list[ParquetPart], *, apart: bool = False) -> Sour
     """The source of files; those that may overlap in their ids are read `apart` in ranges."""
     return Source(
         name=name,
-        schemas={part.footer.name: part.schema for part in parts},
+        schemas={part.footer.file.name: part.schema for part in parts},
         rows=sum(part.footer.rows for part in parts),
         sizes=lambda columns: {name: _size(parts, name) for name in columns},
         pieces=lambda columns: [
@@ -245,7 +239,7 @@ def _read_files(some: list[tuple[ParquetPart, list[Group]]], columns: list[str])
 
 
 def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> Iterator[Batch]:
-    path, of_file = part.footer.name, part.footer.file
+    path, of_file = part.footer.file.name, part.footer.file
     stored = [name for name in columns if name not in part.folders]
     row = groups[0].first_row
     try:
@@ -284,26 +278,16 @@ def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> 
 
 
 def _place(footer: Footer) -> Any:
-    """What pyarrow reads a file from: its path or, in a store, an open object."""
+    """What pyarrow reads a file from: its bytes, or the open file or object."""
     file = footer.file
     if file.filesystem is None and footer.identity[2] <= READ_WHOLE:
         with open(file.path, "rb", buffering=0) as opened:
             return nullcontext(pa.BufferReader(opened.read()))
     if file.filesystem is None:
-        name = os.fsencode(file.path)
-        # pyarrow takes no path that is not UTF-8, which file systems allow.
-        return nullcontext(file.path) if _is_utf8(name) else pa.OSFile(name)
+        return pa.OSFile(os.fsencode(file.path))  # a name need not be UTF-8
     if is_read_by_threads(file.filesystem):
         return nullcontext(footer.opened)
     return open_ranges(file.filesystem, file.path, file.name)
-
-
-def _is_utf8(name: bytes) -> bool:
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _batches(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.errors import InputError, UsageError, plural
-from rankmill.sources.files.doubts import LINE_ENDS, PARTED_BY
+from rankmill.sources.files.doubts import LINE_ENDS, PARTED_BY, Doubts
 from rankmill.sources.files.files import File
 from rankmill.sources.files.text_blocks import TextBlock, count_lines, read_head
 from rankmill.sources.files.text_lists import BLANK, BRACKETS, PAIR_ITEMS, PAIR_NUMBERS, SEPARATORS
@@ -20,7 +20,7 @@ from rankmill.sources.readers.fields import (
     FieldColumn,
     Layout,
     cut_rows,
-    open_fields,
+    open_text,
     scan,
 )
 from rankmill.sources.roles.roles import likely_ids
@@ -50,13 +50,7 @@ Cells = dict[str, list[str]]
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open CSV or TSV files; their first rows tell the columns and the shape.
-
-    Raises
-    ------
-    InputError
-        If the first rows make no table, or the files have different columns.
-    """
+    """Open CSV or TSV files; their first rows tell the columns and the shape."""
     kind, _, shape = str(asked.format).partition("-")
     layouts = [_layout(file, kind, shape, asked) for file in files]
     cells = map(_cells_of, layouts)
@@ -71,7 +65,7 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
             for file, one in pairs
         ]
     parted = map(PARTED.__getitem__, found)
-    return open_fields(files, name, layouts, ", ".join([kind.upper(), *parted]))
+    return open_text(files, name, layouts, ", ".join([kind.upper(), *parted]), Doubts())
 
 
 def _cells_of(layout: Layout) -> str:
@@ -153,24 +147,8 @@ def columns_of(
 ) -> dict[str, FieldColumn]:
     """What the columns hold, by the cells of the first rows.
 
-    Parameters
-    ----------
-    sample
-        The cells of each column.
-    shape : {"", "long", "wide", "pairs", "blanks", "commas", "semicolons", "bars"}
-        How the cells of the item column are to be read; an empty text if they have to tell.
-    asked
-        The role of the input, and the columns of query ids and items that were named.
-    file
-        The name of the file in messages.
-    cell
-        What parts the items of a cell, as in `text_lists.split`; an empty text if the cells have
-        to tell.
-
-    Raises
-    ------
-    InputError
-        If nothing tells whether a cell holds one item or several.
+    `shape` is what the format adds to csv or tsv, and `cell` what parts the items of a cell, as in
+    `text_lists.split`; where they are empty, the cells of the item column have to tell.
     """
     columns = {
         name: FieldColumn(i, _type_of(cells)) for i, (name, cells) in enumerate(sample.items())

@@ -4,13 +4,21 @@ from collections.abc import Sequence
 
 from rankmill.errors import InputError, plural
 from rankmill.sources.files.content import COMMENT, RUN
+from rankmill.sources.files.doubts import Doubts
 from rankmill.sources.files.files import File
 from rankmill.sources.files.text_blocks import TextBlock, read_head
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.readers.fields import NUMBER, TEXT, FieldColumn, Layout, open_fields
+from rankmill.sources.readers.fields import NUMBER, TEXT, FieldColumn, Layout, open_text
 from rankmill.sources.roles.source import Source
 
 Kinds = dict[int, tuple[str, dict[str, FieldColumn]]]
+
+
+def _columns(**fields: int) -> dict[str, FieldColumn]:
+    """The columns that are read, by their fields."""
+    numbers = ("score", "relevance")
+    return {name: FieldColumn(i, NUMBER if name in numbers else TEXT) for name, i in fields.items()}
+
 
 # The number of fields of a line -> the fields, and the columns that are read. The rank of a run is
 # not among them, because trec_eval ranks by the scores.
@@ -18,52 +26,26 @@ TAG = "tag"
 RUNS: Kinds = {
     RUN: (
         "query, Q0, document, rank, score, tag",
-        {
-            "query_id": FieldColumn(0, TEXT),
-            "doc_id": FieldColumn(2, TEXT),
-            "score": FieldColumn(4, NUMBER),
-            TAG: FieldColumn(5, TEXT),
-        },
+        _columns(query_id=0, doc_id=2, score=4, **{TAG: 5}),
     )
 }
 # The second field of qrels, which holds subtopics in those of diversity, and is read if asked for.
 ITERATION = "iteration"
 QRELS: Kinds = {
-    4: (
-        "query, iteration, document, relevance",
-        {
-            "query_id": FieldColumn(0, TEXT),
-            "doc_id": FieldColumn(2, TEXT),
-            "relevance": FieldColumn(3, NUMBER),
-        },
-    ),
-    3: (
-        "query, document, relevance",
-        {
-            "query_id": FieldColumn(0, TEXT),
-            "doc_id": FieldColumn(1, TEXT),
-            "relevance": FieldColumn(2, NUMBER),
-        },
-    ),
+    4: ("query, iteration, document, relevance", _columns(query_id=0, doc_id=2, relevance=3)),
+    3: ("query, document, relevance", _columns(query_id=0, doc_id=1, relevance=2)),
 }
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
-    """Open runs as predictions, or qrels as labels.
-
-    Raises
-    ------
-    InputError
-        If the first line of a file has another number of fields than expected.
-    """
+    """Open runs as predictions, or qrels as labels."""
     kinds = RUNS if asked.role == "predictions" else QRELS
     layouts = [_layout(read_head(file), kinds, asked) for file in files]
-    return open_fields(files, name, layouts, "TREC run" if kinds is RUNS else "TREC qrels")
+    format = "TREC run" if kinds is RUNS else "TREC qrels"
+    return open_text(files, name, layouts, format, Doubts())
 
 
-def _layout(
-    head: TextBlock, kinds: dict[int, tuple[str, dict[str, FieldColumn]]], asked: InputOptions
-) -> Layout:
+def _layout(head: TextBlock, kinds: Kinds, asked: InputOptions) -> Layout:
     line, count = _first_row(head)
     if count == 0:  # an empty file
         count = next(iter(kinds))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.types as kinds
 
+from rankmill.columns.buffers import is_number_type
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, spoken
 from rankmill.sources.input_options import Role
@@ -27,15 +28,12 @@ _LONGEST_NAME = 60
 
 @dataclass(frozen=True)
 class Finder:
-    """Finds columns of one input by name; the first file decides what the columns are.
-
-    The columns `taken` make the query ids, and are nothing else unless that is told.
-    """
+    """Finds columns of one input by name; the first file decides what the columns are."""
 
     source: Source
     chosen: Mapping[str, str | None]
     side: Role
-    taken: Collection[str] = ()
+    taken: Collection[str] = ()  # they make the query ids, and nothing else unless that is told
 
     @property
     def file(self) -> str:
@@ -85,19 +83,16 @@ class Finder:
                 return found[0]
         return None
 
-    def require(self, role: str, aliases: Sequence[str]) -> str:
-        """Like `find`, but raise InputError if there is no such column."""
-        name = self.find(role, aliases)
-        if name is None:
-            # Such as a file of --per-query, which only the gate takes.
-            others = len(self.schema.names) - sum(map(self.holds_fractions, self.schema.names))
-            values = role == "item" and others == 1 < len(self.schema.names)
-            raise self.error(
-                f"no column looks like the {role}"
-                + ", as in per-query values, which are a baseline for 'rankmill gate'" * values,
-                advice("name it:", role, self.side),
-            )
-        return name
+    def missing(self, role: str) -> InputError:
+        """The error for a column that is not found."""
+        # Such as a file of --per-query, which only the gate takes.
+        others = len(self.schema.names) - sum(map(self.holds_fractions, self.schema.names))
+        values = role == "item" and others == 1 < len(self.schema.names)
+        return self.error(
+            f"no column looks like the {role}"
+            + ", as in per-query values, which are a baseline for 'rankmill gate'" * values,
+            advice("name it:", role, self.side),
+        )
 
     def named(self, aliases: Sequence[str]) -> list[str]:
         """The columns whose name is an alias."""
@@ -131,7 +126,11 @@ class Finder:
         return [
             name
             for name in self.schema.names
-            if name not in taken and any(_is_number(kind, wide) for kind in self.kinds_of(name))
+            if name not in taken
+            and any(
+                is_list_type(kind) == wide and is_number_type(value_type(kind))
+                for kind in self.kinds_of(name)
+            )
         ]
 
     def error(self, what: str, todo: str) -> InputError:
@@ -151,14 +150,6 @@ class Finder:
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-
-
-def _is_number(kind: Any, wide: bool) -> bool:
-    """Whether a column of this type has a number for each item."""
-    if wide != is_list_type(kind):
-        return False
-    value = kind.value_type if wide else kind
-    return bool(kinds.is_integer(value) or kinds.is_floating(value) or kinds.is_decimal(value))
 
 
 def named_numbers(names: Sequence[str]) -> str:

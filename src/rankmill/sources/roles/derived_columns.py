@@ -21,14 +21,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, validity_of
-from rankmill.columns.ids import (
-    drop_nulls,
-    id_type,
-    is_id_type,
-    is_text_type,
-    plain,
-    to_ids,
-)
+from rankmill.columns.ids import drop_nulls, id_type, is_id_type, is_text_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.objects import array_of
 from rankmill.errors import InputError, UsageError
@@ -50,11 +43,6 @@ def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Sourc
     """The source with a column of the query ids that a key makes.
 
     `held` are the parts that were seen to hold what stands between parts, each with a value.
-
-    Raises
-    ------
-    InputError
-        If a part is no column of ids.
     """
     held = {} if held is None else held
     schemas = {}
@@ -73,36 +61,16 @@ def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Sourc
                     "integers or strings with --query or --label-query on the command line, "
                     "Labels(query=...) or Predictions(query=...) in Python"
                 )
-            if is_text_type(found) and not _is_utf8(found):
-                kind = BYTES
+            kind = BYTES if id_type(found) == BYTES else kind
         schemas[file] = schema.append(pa.field(key.name, kind))
     make = partial(_joined, key=key, held=held)
     made = _with(source, key.name, key.parts, make, lambda one: keyed(one, key, held))
-    made = replace(made, schemas=schemas, key=key, row_groups=lambda query, item: [])
-    if key.texts:
-        return made
-    # A range of ids of the first part has whole queries.
-    first = key.parts[0]
-
-    def within(groups: list[RowGroup], query: str, low: Any, high: Any) -> Source:
-        assert source.within is not None
-        return keyed(source.within(groups, first, low, high), key)
-
-    return replace(
-        made,
-        row_groups=lambda query, item: source.row_groups(first, item),
-        within=source.within and within,
-    )
+    made = replace(made, schemas=schemas, key=key)
+    return replace(made, row_groups=lambda query, item: []) if key.texts else made
 
 
 def without_padding(source: Source, item: str, padding: str) -> Source:
-    """The source with nulls in the place of the items that are padding.
-
-    Raises
-    ------
-    UsageError
-        If the source can hold no such item.
-    """
+    """The source with nulls in the place of the items that are padding."""
     if source.lists is not None:
         raise UsageError(
             f"{source.name} holds no padding that could be dropped, as each of its lists has a "
@@ -148,7 +116,9 @@ def _with(
 
     def pieces(columns: list[str]) -> Sequence[Iterator[Block]]:
         found = source.pieces(read(columns))
-        return [_made(one, name, make) for one in found] if name in columns else found
+        if name not in columns:
+            return found
+        return [(partial(_batch, block, name, make) for block in one) for one in found]
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
         found = source.sizes(read(columns))
@@ -166,23 +136,23 @@ def _with(
         assert source.kept is not None
         return again(source.kept(memory, columns and read(columns)))
 
-    def within(*groups: Any) -> Source:
+    def bounded(query: str) -> str:
+        """The column whose bounds tell where a query is: a range of its first part has it whole."""
+        return parts[0] if query == name else query
+
+    def within(groups: list[RowGroup], query: str, low: Any, high: Any) -> Source:
         assert source.within is not None
-        return again(source.within(*groups))
+        return again(source.within(groups, bounded(query), low, high))
 
     return replace(
         source,
         sizes=sizes,
         pieces=pieces,
+        row_groups=lambda query, item: source.row_groups(bounded(query), item),
         typed=source.typed and typed,
         kept=source.kept and kept,
         within=source.within and within,
     )
-
-
-def _made(blocks: Iterator[Block], name: str, make: Callable[[Batch], Any]) -> Iterator[Block]:
-    for block in blocks:
-        yield partial(_batch, block, name, make)
 
 
 def _batch(block: Block, name: str, make: Callable[[Batch], Any]) -> Batch:
@@ -200,7 +170,7 @@ def _joined(batch: Batch, key: Key, held: dict[str, str]) -> Any:
     for name in key.parts:
         column = plain(batch.data.column(name), f"{batch.source}: column {name!r}")
         if is_text_type(column.type):
-            kind = kind if _is_utf8(column.type) else BYTES
+            kind = BYTES if id_type(column.type) == BYTES else kind
             column = column.cast(BYTES)
             if not key.texts:
                 for one in (b"\\", b","):
@@ -243,17 +213,9 @@ def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str,
 
 
 def padding_notes(lists: int) -> list[str]:
-    """Return a note if so many lists end in what usually is padding."""
+    """A note if so many lists end in what usually is padding."""
     what = f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other"
     return [f"{what}: if it is padding, say {SAY_PADDING}"] if lists else []
-
-
-def _is_utf8(kind: Any) -> bool:
-    """Whether a type of texts is one of strings, and not of bytes."""
-    if kinds.is_dictionary(kind):
-        kind = kind.value_type
-    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
 
 def _unpadded(batch: Batch, item: str, padding: str) -> Any:

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import pyarrow.types as kinds
 
+from rankmill.columns.buffers import is_number_type
 from rankmill.columns.ids import is_id_type, is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
@@ -63,27 +64,20 @@ OTHER_WORDS = {"id", "ids", "timestamp", "ts", "date", "at", "index"}
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of an input.
-
-    A wide input has one row a query, with lists; a long input has one row an item. If ``nan_last``
-    is true, a confidence that is NaN or null counts as minus infinity. If ``in_order`` is true, the
-    items of a query are in the order of its rows, whatever their confidences. If ``unordered`` is
-    true, the lists are ranked by confidence. ``facts`` are columns with a value a query, which
-    are read apart from the items. Items equal to ``padding`` are read as nulls. ``doubt`` names the
-    columns of numbers in labels that could be gains and are not read, and says what to do.
-    """
+    """The columns of an input."""
 
     query: str
     item: str
-    wide: bool
+    wide: bool  # a row has the lists of a query; in a long input it has one item
     score: str | None = None
     rank: str | None = None
     gain: str | None = None
-    nan_last: bool = False
-    in_order: bool = False
-    unordered: bool = False
-    facts: tuple[str, ...] = ()
-    padding: str | None = None
+    nan_last: bool = False  # a confidence that is NaN or null counts as minus infinity
+    in_order: bool = False  # the order of rows is that of items, whatever their confidences
+    unordered: bool = False  # the lists are ranked by confidence
+    facts: tuple[str, ...] = ()  # columns with a value a query, which are read apart from items
+    padding: str | None = None  # items equal to it are read as nulls
+    # The columns of numbers in labels that could be gains and are not read, and what to do.
     doubt: str = field(default="", compare=False)
 
     def mapping(self) -> dict[str, str]:
@@ -101,23 +95,8 @@ def find_columns(
 ) -> Columns:
     """Find the columns of an input and its shape.
 
-    Parameters
-    ----------
-    source, asked
-        The opened input, and what the caller told of it.
-    need_score : bool
-        Whether a metric needs confidences.
-    semantics
-        Decides whether confidences order the predictions, and whether some may be missing.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or ambiguous, or has an unsuitable type, or if predictions may be
-        ordered by a column of numbers whose role is not known; the message lists the existing
-        columns.
-    UsageError
-        If the caller chose a column that an input of this shape cannot use.
+    `need_score` says whether a metric needs confidences. The semantics decide whether confidences
+    order the predictions, and whether some may be missing.
     """
     if source.bare and source.key is None and not any(asked.columns_by_role(None).values()):
         ((name, schema),) = source.schemas.items()
@@ -130,7 +109,7 @@ def _find_in_lists(
     name: str, schema: Any, unordered: bool, asked: InputOptions, need_score: bool, how: Choices
 ) -> Columns:
     """The columns of lists in memory, of which none is warned: each step of a training asks."""
-    source = Source(name, {name: schema}, None, lambda columns: {}, unordered=unordered)
+    source = Source(name, {name: schema}, None, unordered=unordered)
     return _find_columns(source, asked, need_score, how)
 
 
@@ -163,7 +142,7 @@ def likely_ids(
     schema: Any, side: Role, query: Query, item: str | None
 ) -> tuple[tuple[str, ...], str | None]:
     """The columns of query ids and items, as `find_columns` will find them; none if it will not."""
-    source = Source("", {"": schema}, None, lambda columns: {})
+    source = Source("", {"": schema}, None)
     if side not in ITEM_ALIASES:
         query, item = among(schema.names, {"query": query, "item": item}).values()
     key = key_of(query, schema.names)
@@ -198,20 +177,16 @@ def among(names: Sequence[str], chosen: Mapping[str, Query]) -> dict[str, Any]:
 
 
 def find_item(source: Source, name: str | None, side: Role) -> str:
-    """The column of the items of a catalogue, which has no queries: `name`, or by usual names.
-
-    Raises
-    ------
-    InputError
-        If there is none, or several could be it.
-    """
+    """The column of the items of a catalogue, which has no queries: `name`, or by usual names."""
     return _find_item(Finder(source, {"item": name}, side), "")
 
 
 def _find_query(finder: Finder, facts: Collection[str] = ()) -> str:
     """The column of query ids; "id" is one if no other column is, and facts such as "user" too."""
-    apart = replace(finder, taken=(*finder.taken, *facts))
-    return _usual_query(apart) or _usual_query(finder) or finder.require("query", ())
+    for one in (replace(finder, taken=(*finder.taken, *facts)), finder):
+        if (found := _usual_query(one)) is not None:
+            return found
+    raise finder.missing("query")
 
 
 def _usual_query(finder: Finder) -> str | None:
@@ -233,7 +208,9 @@ def _find_item(finder: Finder, query: str) -> str:
     others = [name for name in finder.schema.names if name != query]
     weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
     item = finder.find("item", (*ALIASES["item"], *own), *weak, among=others)
-    return item or finder.require("item", ())
+    if item is None:
+        raise finder.missing("item")
+    return item
 
 
 def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> tuple[str | None, str]:
@@ -359,13 +336,8 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: b
                 f"{source}: column {name!r} for the rank holds {kind}; expected integers: cast it, "
                 f"or {another}; if the rows are in rank order, use --in-order"
             )
-        if role in ("score", "gain") and not (
-            kinds.is_integer(value)
-            or kinds.is_floating(value)
-            or kinds.is_decimal(value)
-            or kinds.is_null(value)
-            or (text and is_text_type(value))
-        ):
+        number = is_number_type(value) or kinds.is_null(value) or (text and is_text_type(value))
+        if role in ("score", "gain") and not number:
             cast = "cast it to double, or " * kinds.is_decimal(value)
             less = "; to do without, say --binary" if role == "gain" else ""
             raise InputError(

@@ -1,4 +1,4 @@
-"""A share of the queries of a source, by a hash of their ids, and a sample of all of them."""
+"""Some of the queries of a source: a share by a hash of their ids, a sample, or a range of ids."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,16 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, validity_of
+from rankmill.columns.buffers import arrow_of, numbers_of, validity_of
 from rankmill.columns.checksum import SEEDS, hash_ids
 from rankmill.columns.ids import drop_nulls, id_type, is_id_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.ranked_lists import Lists
-from rankmill.errors import UsageError
-from rankmill.sources.roles.source import Batch, Block, Source, batch_of
+from rankmill.errors import Otherwise, UsageError
+from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
 
 # Two inputs that share one in fifty queries have none in common in such samples once in 170 times.
 SAMPLED = 256
+
+
+class UnsortedError(Otherwise):
+    """An input is not sorted by query id, although the bounds in its footers allow it."""
 
 
 class Share(NamedTuple):
@@ -68,9 +72,9 @@ def divided(source: Source, query: str, share: Share | None, sample: Sample) -> 
         if not source.positional:  # else each part begins with place 0 again
             sample.add(hashes)
 
-    def of_batch(block: Block) -> Batch:
+    def of_block(block: Block) -> Batch:
         batch = batch_of(block)
-        column = plain(batch.data.column(query), f"{batch.source}: column {query!r}")
+        column = _ids(batch, query)
         if not is_id_type(column.type):
             return batch  # the code that reads the ids raises the error
         there = validity_of(column)
@@ -92,7 +96,7 @@ def divided(source: Source, query: str, share: Share | None, sample: Sample) -> 
 
     def pieces(columns: list[str]) -> Sequence[Iterator[Block]]:
         names = list(dict.fromkeys([*columns, query]))
-        return [(partial(of_batch, one) for one in piece) for piece in source.pieces(names)]
+        return [(partial(of_block, one) for one in piece) for piece in source.pieces(names)]
 
     changed: dict[str, Any] = {"pieces": pieces}
     if source.lists is not None:
@@ -127,12 +131,55 @@ def _rows(batch: Batch, rows: np.ndarray) -> Batch:
 
 def _without_views(column: Any) -> Any:
     """Return a column with plain texts, as Arrow cannot take from views."""
-    if not (
-        kinds.is_string_view(value_type(column.type))
-        or kinds.is_binary_view(value_type(column.type))
-    ):
+    value = value_type(column.type)
+    if not (kinds.is_string_view(value) or kinds.is_binary_view(value)):
         return column
     if not is_list_type(column.type):
         return column.cast(id_type(column.type))
     offsets, values = split_lists(column)
     return pa.LargeListArray.from_arrays(arrow_of(offsets), values.cast(id_type(values.type)))
+
+
+# ------------------------------------------------------------------ ranges
+
+
+def rows_within(blocks: Iterator[Block], query: str, low: Any, high: Any) -> Iterator[Batch]:
+    """Yield the rows whose ids are at least `low` and below `high`; None means no bound.
+
+    Raise UnsortedError if rows with other ids are between them.
+    """
+    for batch in map(batch_of, blocks):
+        ids = of_batch(partial(_ids, query=query), batch)
+        if ids.null_count:  # the code that reads the ids raises the error
+            yield batch
+            continue
+        inside = np.ones(len(ids), np.bool_)
+        if low is not None:
+            inside &= ~_below(ids, low)
+        if high is not None:
+            inside &= _below(ids, high)
+        rows = np.flatnonzero(inside)
+        if len(rows) == len(ids):
+            yield batch
+        elif len(rows):
+            first, last = int(rows[0]), int(rows[-1])
+            if last - first >= len(rows):
+                raise UnsortedError
+            data = batch.data.slice(first, len(rows))
+            yield Batch(data, batch.place.onwards(first))
+
+
+def _ids(batch: Batch, query: str) -> Any:
+    return plain(batch.data.column(query), f"{batch.source}: column {query!r}")
+
+
+def _below(ids: Any, bound: Any) -> np.ndarray:
+    if kinds.is_integer(ids.type):
+        # This is exact even if the bound does not fit the integer type.
+        below: np.ndarray = numbers_of(ids) < bound
+        return below
+    import pyarrow.compute as pc
+
+    # Strings are compared as bytes, as in the footer, whatever their Arrow type is.
+    less = pc.less(ids.cast(pa.large_binary()), pa.scalar(bound, pa.large_binary()))
+    return numbers_of(less.cast(pa.uint8())).view(np.bool_)

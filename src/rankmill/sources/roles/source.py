@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
 from rankmill.threads import Workers
@@ -52,90 +53,50 @@ Block = Batch | Callable[[], Batch]
 
 @dataclass(frozen=True)
 class Source:
-    """An opened input.
+    """An opened input."""
 
-    Attributes
-    ----------
-    name : str
-        The name in messages and results.
-    schemas : mapping of str to pyarrow.Schema
-        The schema of each file.
-    rows : int or None
-        The total number of rows; None if it is not known before all rows are read.
-    sizes : callable
-        Takes column names; returns for each column the number of values and the bytes to read. A
-        list counts as the number of its items. Both are 0 if they are not known.
-    pieces : callable
-        Takes column names; returns an iterator of blocks for each piece, which may have more
-        columns. Pieces can be read independently of each other. A block is a batch, or a function
-        that makes the batch, if that takes long and can be done by another thread than the one
-        that reads.
-    lists : callable or None
-        Takes the columns; returns an iterator of lists for each piece. Only a source that holds
-        lists instead of rows has it, and such a source has no `pieces`.
-    row_groups : callable
-        Takes the query column and the item column; returns the row groups with the bounds of their
-        query ids, or an empty list if the bounds are not known.
-    within : callable
-        Takes some row groups, the query column, and two ids; returns a source of the rows of these
-        row groups whose query id is at least the first id and below the second. None means that
-        the range has no bound on that side.
-    typed : callable or None
-        Takes Arrow types by column; returns the source with these types of values. Only a source of
-        text has it, because the first rows of a text do not tell whether a column has fractions.
-    kept : callable or None
-        Takes a number of bytes and column names (None: all); returns the source in a form that can
-        be read several times. What was read is held in memory up to that size, and beyond it in a
-        temporary file. Only a source that can be read once has it.
-    end : callable or None
-        Ends what the source holds open; `close` calls it.
-    best : callable or None
-        Takes a number of predictions and the order of equal ones, as semantics name it; returns the
-        source with no more of each list than its first ones are made of. Only a matrix has it.
-    width : int or None
-        The number of items, whose ids are 0 to width - 1; None if they may be others.
-    text_ids : bool
-        Whether ids are text that may stand for integers: the other side decides whether they do.
-    positional : bool
-        Whether the query ids are the places of the lists, 0 to n - 1.
-    bare : bool
-        Whether it holds lists and their ids only, and no columns of its own.
-    unordered : bool
-        Whether the lists of predictions stand in no order of their own, and are ranked by score.
-    format : str
-        The format of the files; an empty text for objects in memory.
-    delimiter : str
-        What delimits the fields of a row; an empty text if it is no delimited text.
-    doubts : Doubts or None
-        The rows read so far that do not fit how they are read; only text has them.
-    key : Key or None
-        How the query ids are made, if it is of several columns; then a column holds them.
-    made : dict or None
-        What was made of it, for all calls that read it; only prepared labels keep it.
-    """
-
-    name: str
-    schemas: Mapping[str, Any]
-    rows: int | None
-    sizes: Callable[[list[str]], dict[str, tuple[int, int]]]
+    name: str  # in messages and results
+    schemas: Mapping[str, Any]  # the Arrow schema of each file
+    rows: int | None  # in all files; None if that is not known before all rows are read
+    # Takes column names; returns for each the number of values and the bytes to read, or 0 for both
+    # if they are not known. A list counts as the number of its items.
+    sizes: Callable[[list[str]], dict[str, tuple[int, int]]] = lambda columns: dict.fromkeys(
+        columns, (0, 0)
+    )
+    # Takes column names; returns an iterator of blocks for each piece, which may have more columns.
+    # Pieces can be read independently of each other. A block is a batch, or a function that makes
+    # it, if that takes long and can be done by another thread than the one that reads.
     pieces: Callable[[list[str]], Sequence[Iterator[Block]]] = lambda columns: []
+    # Takes the `Columns`; returns an iterator of lists for each piece. Only a source that holds
+    # lists instead of rows has it, and such a source has no `pieces`.
     lists: Callable[[Any], list[Iterator[Lists]]] | None = None
+    # Takes the query column and the item column; returns the row groups with the bounds of their
+    # query ids, or an empty list if the bounds are not known.
     row_groups: Callable[[str, str], list[RowGroup]] = lambda query, item: []
+    # Takes some row groups, the query column, and two ids; returns a source of the rows of these
+    # row groups whose query id is at least the first id and below the second; None is no bound.
     within: Callable[[list[RowGroup], str, Any, Any], Self] | None = None
+    # Takes Arrow types by column; returns the source with these types of values. Only a source of
+    # text has it, because the first rows of a text do not tell whether a column has fractions.
     typed: Callable[[Mapping[str, Any]], Self] | None = None
+    # Takes a number of bytes and column names (None: all); returns the source in a form that can be
+    # read several times: held in memory up to that size, and beyond it in a temporary file. Only a
+    # source that can be read once has it.
     kept: Callable[[int, list[str] | None], Self] | None = None
-    end: Callable[[], None] | None = None
+    end: Callable[[], None] | None = None  # ends what the source holds open
+    # Takes a number of predictions and the order of equal ones, as semantics name it; returns the
+    # source with no more of each list than its first ones are made of. Only a matrix has it.
     best: Callable[[int, str], Self] | None = None
-    width: int | None = None
-    text_ids: bool = False
-    positional: bool = False
-    bare: bool = False
-    unordered: bool = False
-    format: str = ""
-    delimiter: str = ""
-    doubts: Doubts | None = None
-    key: Key | None = None
-    made: dict[Any, Any] | None = None
+    width: int | None = None  # the number of items, if their ids are the places 0 to width - 1
+    text_ids: bool = False  # ids are text, which the other side may say to stand for integers
+    positional: bool = False  # the query ids are the places of the lists
+    bare: bool = False  # there are lists and their ids only, and no columns of its own
+    unordered: bool = False  # lists of predictions have no order of their own: scores rank them
+    format: str = ""  # of the files; empty for objects in memory
+    delimiter: str = ""  # of the fields of a row; empty if it is no delimited text
+    doubts: Doubts | None = None  # the rows of text so far that do not fit how they are read
+    key: Key | None = None  # how the query ids are made, if a column of several holds them
+    made: dict[Any, Any] | None = None  # what was made of prepared labels, for all their readers
 
     def with_types(self, types: Mapping[str, Any]) -> Self:
         """The source of text with these types of values, which ends the same as this one."""
@@ -159,6 +120,39 @@ class Source:
             self.end()
 
 
+class Prepared:
+    """Data of labels that many calls read, such as those of each epoch of a training.
+
+    They are opened once, and kept with what was made of them; threads may share it. What has to be
+    closed is opened for each call, which closes it.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        self._made: dict[Any, Any] = {}
+        self._source: Source | None = None
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type, tuple[Any]]:
+        return Prepared, (self.data,)  # another process opens them itself
+
+    def opened(self, begin: Callable[[Any], Source]) -> Source:
+        """Return the source; UsageError if it can be read only once."""
+        with self._lock:
+            if self._source is not None:
+                return self._source
+            source = replace(begin(self.data), made=self._made)
+            if source.kept is not None:
+                source.close()
+                raise UsageError(
+                    f"{source.name} can be read only once, and prepare() keeps labels for many "
+                    "calls: read it into a table first"
+                )
+            if source.end is None:
+                self._source = source
+            return source
+
+
 def batch_of(block: Block) -> Batch:
     """The batch that a block is or makes."""
     return block if isinstance(block, Batch) else block()
@@ -180,10 +174,7 @@ def read_batches(
 ) -> Generator[Value, None, None]:
     """Yield work(batch) for all batches of a source, in order. The caller closes the generator.
 
-    Raises
-    ------
-    InputError
-        At the end, if too many rows of text do not fit how they were read.
+    At the end it is an error if too many rows of text do not fit how they were read.
     """
     yield from workers.read(source.pieces(columns), partial(of_batch, work))
     if source.doubts is not None:

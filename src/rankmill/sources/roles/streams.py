@@ -1,4 +1,4 @@
-"""Read streams of Arrow record batches."""
+"""Read tables and streams of Arrow record batches."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator
@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankmill.columns.buffers import check_valid
+from rankmill.columns.lists import is_list_type
 from rankmill.columns.place import Place
 from rankmill.errors import InputError
 from rankmill.io.overflow import Overflow
@@ -19,6 +21,34 @@ SMALL_ROWS = 1 << 13
 FEW_BYTES = BATCH_BYTES // SMALL_ROWS
 
 
+def open_table(table: Any, name: str) -> Source:
+    """Open a pyarrow.Table; the columns that are read are validated, because kernels trust them."""
+
+    def pieces(columns: list[str]) -> list[Iterator[Block]]:
+        needed = table.select(columns)
+        check_valid(needed, name)
+        return [_blocks(needed.to_batches(max_chunksize=BATCH_ROWS), name, checked=True)]
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        return {column: size_of(table.column(column)) for column in columns}
+
+    return Source(name, {name: table.schema}, table.num_rows, sizes, pieces)
+
+
+def size_of(column: Any) -> tuple[int, int]:
+    """The number of values of an Arrow column, those in lists if it holds lists, and its bytes."""
+    try:
+        size = column.nbytes
+    except pa.ArrowTypeError:  # before pyarrow 21, views have no range of bytes
+        size = column.get_total_buffer_size()
+    if not is_list_type(column.type):
+        return len(column), size
+    import pyarrow.compute as pc
+
+    # Wrong offsets are found when the rows are read.
+    return max(0, pc.sum(pc.list_value_length(column)).as_py() or 0), size
+
+
 def open_batches(
     name: str,
     schema: Any,
@@ -27,42 +57,19 @@ def open_batches(
     *,
     checked: bool = False,
 ) -> Source:
-    """Open what gives record batches of some columns, as often as it is asked.
+    """Open what gives record batches of some columns, in their order, as often as it is asked.
 
-    Parameters
-    ----------
-    name, schema, rows
-        As in a `Source`.
-    batches : callable
-        Takes column names; returns the record batches, each with these columns in this order.
-    checked : bool
-        Whether the batches were validated. Otherwise they are, because kernels trust them.
+    Unless batches were `checked` before, they are validated, because kernels trust them.
     """
 
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
         return [_blocks(batches(columns), name, checked)]
 
-    return Source(name, {name: schema}, rows, unknown_sizes, pieces)
-
-
-def open_once(name: str, reader: Any) -> Source:
-    """Open a stream of record batches that can be read only once, a pyarrow.RecordBatchReader."""
-
-    def of_reader(columns: list[str]) -> Iterator[Any]:
-        batches = batches_of(reader, name)
-        # To select costs as much as all else that is done with a small batch.
-        whole = columns == reader.schema.names
-        return batches if whole else (data.select(columns) for data in batches)
-
-    return open_stream(name, reader.schema, of_reader)
+    return Source(name, {name: schema}, rows, pieces=pieces)
 
 
 def open_stream(
-    name: str,
-    schema: Any,
-    begin: Callable[[list[str]], Iterator[Any]],
-    *,
-    checked: bool = False,
+    name: str, schema: Any, begin: Callable[[list[str]], Iterator[Any]], *, checked: bool = False
 ) -> Source:
     """Open what gives record batches only once; `begin` is called with the columns to read."""
 
@@ -86,11 +93,6 @@ def batches_of(reader: Any, name: str) -> Iterator[Any]:
         yield data
 
 
-def unknown_sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-    """The sizes of columns, as in a `Source`, where they are not known."""
-    return dict.fromkeys(columns, (0, 0))
-
-
 def _blocks(batches: Iterable[Any], name: str, checked: bool) -> Iterator[Block]:
     first = 0
     for data in joined(sliced(batches)):
@@ -101,10 +103,7 @@ def _blocks(batches: Iterable[Any], name: str, checked: bool) -> Iterator[Block]
 
 def validated(data: Any, place: Place) -> Batch:
     """A batch of record batch `data`; raises InputError if it breaks the rules of Arrow."""
-    try:
-        data.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{place.source} breaks the rules of the Arrow format: {error}") from None
+    check_valid(data, place.source)
     return Batch(data, place)
 
 

@@ -36,15 +36,7 @@ class QueryFacts(NamedTuple):
 
 
 def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
-    """Check that a source has columns of facts; a source of text is returned with their types.
-
-    Raises
-    ------
-    InputError
-        If a column is missing in a file, or holds what cannot be one value a query.
-    UsageError
-        If the source holds lists only.
-    """
+    """Check that a source has columns of facts; a source of text is returned with their types."""
     if source.bare:
         asked = " and ".join(f"{_ROLES[kind]} {name!r}" for name, kind in wanted.items())
         raise UsageError(
@@ -65,11 +57,8 @@ def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
 
 
 def _check_type(file: str, name: str, wanted: Kind, found: Any) -> None:
-    if wanted == "number":
-        fits = any(is_kind(found) for is_kind in (kinds.is_integer, kinds.is_floating))
-        fits = fits or kinds.is_null(found)
-    else:
-        fits = not kinds.is_nested(found)
+    numbers = kinds.is_integer(found) or kinds.is_floating(found) or kinds.is_null(found)
+    fits = numbers if wanted == "number" else not kinds.is_nested(found)
     if not fits:
         what = "a number" if wanted == "number" else "a single value"
         raise InputError(
@@ -112,13 +101,7 @@ def _joined(source: Source, names: Sequence[str], parts: Sequence[pa.Table]) -> 
 def read_facts(
     source: Source, columns: Columns, names: Sequence[str], workers: Workers
 ) -> QueryFacts:
-    """Read columns of facts; the rows of a query must agree.
-
-    Raises
-    ------
-    InputError
-        If a query has two different values in a column.
-    """
+    """Read columns of facts; the rows of a query must agree."""
 
     def read(batch: Batch) -> tuple[Ids, Any]:
         queries = queries_of(batch, columns)
@@ -151,24 +134,20 @@ def _with_changes(table: pa.Table, first: np.ndarray, last: np.ndarray) -> np.nd
 
 def _one_a_query(name: str, queries: Ids, table: pa.Table, names: list[str]) -> QueryFacts:
     groups, first = np.empty((2, len(queries.keys)), np.int64)
-    count = group_rows(queries, SEED, groups, first)
-    if count == len(queries.keys):
-        return QueryFacts(queries, {one: one_chunk(table.column(one)) for one in names})
-    first = first[:count]
-    for one in names:
-        codes = _codes(table.column(one))
-        other = np.flatnonzero(codes != codes[first][groups])
-        if len(other):
-            place, before = int(other[0]), int(first[groups[other[0]]])
-            values = (repr(table.column(one)[i].as_py()) for i in (before, place))
-            raise InputError(
-                f"{name}: query {id_text(queries, place)} has {' and '.join(values)} in column "
-                f"{one!r}; expected the same value in all rows of a query: fix its rows"
-            )
-    taken = table.take(pa.array(first))
-    return QueryFacts(
-        take_ids(queries, first), {one: one_chunk(taken.column(one)) for one in names}
-    )
+    first = first[: group_rows(queries, SEED, groups, first)]
+    if len(first) < len(groups):
+        for one in names:
+            codes = _codes(table.column(one))
+            other = np.flatnonzero(codes != codes[first][groups])
+            if len(other):
+                place, before = int(other[0]), int(first[groups[other[0]]])
+                values = (repr(table.column(one)[i].as_py()) for i in (before, place))
+                raise InputError(
+                    f"{name}: query {id_text(queries, place)} has {' and '.join(values)} in column "
+                    f"{one!r}; expected the same value in all rows of a query: fix its rows"
+                )
+        queries, table = take_ids(queries, first), table.take(pa.array(first))
+    return QueryFacts(queries, {one: one_chunk(table.column(one)) for one in names})
 
 
 def _codes(column: Any) -> np.ndarray:

@@ -33,15 +33,11 @@ class ScatteredRowsError(Otherwise):
 
 @dataclass(frozen=True)
 class LongRows:
-    """Some rows of a long input.
-
-    ``keep`` marks the rows whose item is not null (None: all rows), and ``items`` holds only the
-    items of these rows. The other arrays have one value for every row.
-    """
+    """Some rows of a long input; most arrays have one value for every row."""
 
     queries: Ids
-    items: Ids
-    keep: np.ndarray | None
+    items: Ids  # only those of the rows that are marked in `keep`
+    keep: np.ndarray | None  # the rows whose item is not null; None: all rows
     numbers: np.ndarray | None
     ranks: np.ndarray | None
     source: str
@@ -106,12 +102,8 @@ def group_lists(parts: list[LongRows], columns: Columns, *, together: bool = Fal
 
     The items of a query are sorted by rank if there are ranks, else by descending confidence if
     there are confidences and the columns do not say that rows are in order. Rows with the same rank
-    or confidence, and rows without either, stay in row order.
-
-    Raises
-    ------
-    ScatteredRowsError
-        If `together` is given and the rows of a query are not adjacent.
+    or confidence, and rows without either, stay in row order. With `together`, rows of a query that
+    are not adjacent raise ScatteredRowsError.
     """
     rows = parts[0] if len(parts) == 1 else join_rows(parts)
     queries, count = rows.queries, len(rows.queries.keys)

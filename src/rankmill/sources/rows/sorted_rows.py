@@ -2,7 +2,6 @@
 
 import bisect
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -27,26 +26,13 @@ def sorted_rows(
 ) -> Generator[Any, None, None]:
     """Yield rows as tables by ascending query id, their first column: an integer or binary.
 
-    Parameters
-    ----------
-    blocks
-        Record batches of the schema, whose columns are of types that Arrow can sort and take.
-    schema, name
-        The schema of the rows, and the name of their source.
-    memory
-        The limit in bytes of the rows in memory.
-
-    Raises
-    ------
-    RepeatedRowError
-        If a query comes twice.
-    ResourceError
-        If the temporary file cannot be written or read.
+    The blocks are record batches of the schema, whose columns are of types that Arrow can sort and
+    take. Rows in memory take `memory` bytes at most. A query that comes twice is an error.
     """
     held: list[Any] = []
     size = 0
     runs: list[_Run] = []
-    with closing(Overflow(name, "rows to sort")) as file:
+    with Overflow(name, "rows to sort") as file:
         for block in blocks:
             held.append(block)
             size += block.nbytes

@@ -48,11 +48,6 @@ def grouped_lists(
     """Yield the lists of all rows, grouped in memory, or on disk if that needs more than `memory`.
 
     If `memory` is None, there is no limit.
-
-    Raises
-    ------
-    ResourceError
-        If the temporary file cannot be written or read.
     """
     held: list[LongRows] = []
     count = 0
@@ -91,7 +86,7 @@ def _spilled_lists(
         count = min(count, -(-source.rows * a_row // memory))
     places: list[list[_Packed]] = [[] for _ in range(count)]
     schemas: dict[Any, Any] = {}  # many record batches share a few schemas
-    with closing(Overflow(source.name, "rows whose queries are scattered")) as file:
+    with Overflow(source.name, "rows whose queries are scattered") as file:
         # Named by their roles, because a column may have several.
         roles: dict[str, Any] = {role: role for role in columns.mapping()}
         columns = replace(columns, **roles)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.buffers import arrow_of, floats_of, numbers_of
 from rankmill.columns.ids import is_text_type, plain
-from rankmill.columns.numbers import floats_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.diversity import SUBTOPICS
 from rankmill.sources.roles.roles import Columns
@@ -24,17 +23,7 @@ MOST_LABELS = 1 << 21
 def with_subtopics(source: Source, columns: Columns, subtopic: str) -> tuple[Source, Columns]:
     """Return labels with a row an item, whose gains `rankmill.kernels.diversity` understands.
 
-    Parameters
-    ----------
-    source, columns
-        A row for each query, item and subtopic; with gains, those above 0 are relevant.
-    subtopic : str
-        The column of subtopics: integers or strings.
-
-    Raises
-    ------
-    InputError, UsageError
-        If the labels are lists, or their subtopics no ids, or a query has too many of either.
+    The source has a row for each query, item and subtopic; with gains, those above 0 are relevant.
     """
     if columns.wide:
         raise UsageError(

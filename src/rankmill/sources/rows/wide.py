@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.columns.buffers import validity_of
+from rankmill.columns.buffers import floats_of, validity_of
 from rankmill.columns.ids import drop_nulls, id_text, plain, take_ids, to_ids
 from rankmill.columns.lists import drop_values, sort_values, split_lists
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
@@ -57,20 +56,9 @@ def by_score(lists: Lists) -> Lists:
 
 
 def numbers_of_lists(
-    raw: Any,
-    keep: Any,
-    offsets: np.ndarray,
-    queries: Ids,
-    columns: Columns,
-    place: Place,
+    raw: Any, keep: Any, offsets: np.ndarray, queries: Ids, columns: Columns, place: Place
 ) -> np.ndarray:
-    """The checked numbers of the items of lists; `place` tells where the lists stand.
-
-    Raises
-    ------
-    InputError
-        If the number of a kept item is missing or not valid.
-    """
+    """The checked numbers of the items of lists; `place` tells where the lists stand."""
     numbers, bad = checked_numbers(raw, keep, columns)
     if bad >= 0:
         row = int(np.searchsorted(offsets, bad, side="right")) - 1

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from rankmill.errors import UsageError
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.streams import open_table
 
 # The column that tells which side a row is of: 0 for labels, and from 1 on for each system.
 SIDE = "side"

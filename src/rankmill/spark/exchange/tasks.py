@@ -19,8 +19,8 @@ from rankmill.engine.parts import part_states
 from rankmill.errors import RankmillError
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.memory.arrow_table import open_table
 from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.roles.streams import open_table
 from rankmill.sources.rows.subtopics import with_subtopics
 from rankmill.spark.exchange.layout import SIDE, TRAIN, Side
 from rankmill.spark.exchange.returned_rows import Returned

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import floats_of
 from rankmill.columns.ids import id_value, ids_to_arrow, join_ids, take_ids, to_ids
-from rankmill.columns.numbers import floats_of
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids

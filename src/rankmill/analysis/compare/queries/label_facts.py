@@ -7,7 +7,7 @@ import numpy as np
 
 from rankmill.analysis.compare.queries.page_metrics import Aside, Bin, PageNumbers
 from rankmill.analysis.statistics.covariate import Covariate
-from rankmill.columns.numbers import floats_of
+from rankmill.columns.buffers import floats_of
 from rankmill.engine.cuts import Cuts, is_file, read_classes, read_table
 from rankmill.engine.evaluate import ScoredSystem
 from rankmill.engine.held_labels import at_rows, read_label_facts
