@@ -7,13 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rankmill.errors import UsageError
-from rankmill.metrics.base import (
-    MICRO,
-    Better,
-    Metric,
-    MetricSpec,
-    Parameter,
-)
+from rankmill.metrics.base import MICRO, Better, Metric, MetricSpec, Parameter
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.families import (
     browsing_models,
@@ -21,10 +15,8 @@ from rankmill.metrics.families import (
     confidence,
     diversity,
     gain,
-    graded_gains,
     judgements,
     overlap,
-    pooled_metrics,
     precision,
     ranks,
     wholelist,
@@ -91,8 +83,8 @@ def own_metrics() -> list[MetricSpec]:
 
 
 for _family in (
-    *(precision, ranks, wholelist, gain, graded_gains, browsing_models, overlap, judgements),
-    *(pooled_metrics, confidence, diversity, catalogue_metrics),
+    *(precision, ranks, wholelist, gain, browsing_models, overlap, judgements, confidence),
+    *(diversity, catalogue_metrics),
 ):
     for _spec in _family.METRICS:
         register(_spec)
