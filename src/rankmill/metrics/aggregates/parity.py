@@ -20,7 +20,7 @@ from rankmill.metrics.aggregate import (
     Totals,
     Value,
 )
-from rankmill.metrics.needs import GroupLabels, GroupRows, Repeats, groups_of
+from rankmill.metrics.needs import GroupLabels, GroupRows, Repeats, given
 from rankmill.metrics.records import state_rows as rows
 from rankmill.metrics.records.record import Counts, Fixed, FixedCounts, kind, same
 from rankmill.threads import Workers
@@ -79,7 +79,7 @@ class Parity(Aggregate):
         """Return what groups get of no list."""
         if asked.catalogue is None:  # as where rows are given a type before any is read
             return cls((), 1, np.zeros((0, DIGITS), np.int64), np.zeros(0, np.int64))
-        groups = groups_of(asked.catalogue)
+        groups = given(given(asked.catalogue).groups)
         base = np.zeros(len(groups.names), np.int64)
         if GroupLabels not in cls.needs:
             each = np.repeat(groups.units, np.diff(groups.offsets))
@@ -91,7 +91,7 @@ class Parity(Aggregate):
         offsets, k = scored.lists.offsets, asked.metric.limit
         ranks = int(min(k, np.diff(offsets).max(initial=0)))
         sums = np.zeros_like(self.sums)
-        groups = groups_of(asked.catalogue)
+        groups = given(given(asked.catalogue).groups)
         of_items = scored.needs[GroupRows], scored.needs[Repeats], k, worths(ranks), *groups.arrays
         if self.of_hits:
             hits = scored.hits

@@ -11,7 +11,7 @@ from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.aggregate import AggregateSettings, Closing, ListWalk, Needs, ScoredBlock
 from rankmill.metrics.aggregates.list_means import of_rows
 from rankmill.metrics.aggregates.micro import MicroAverage
-from rankmill.metrics.needs import LabelRows, TrainingRows, training_of
+from rankmill.metrics.needs import LabelRows, TrainingRows, given
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,9 @@ class ScoredPrecision(MicroAverage):
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         """Return the aggregate of no list."""
-        worths = training_of(asked.catalogue).inverse_propensities(*asked.metric.arguments)
+        worths = given(given(asked.catalogue).training).inverse_propensities(
+            *asked.metric.arguments
+        )
         every = asked.semantics.unpredicted == "zero"
         return cls(limit=asked.metric.limit, worths=worths, every=every)
 
@@ -86,7 +88,7 @@ class ScoredPrecision(MicroAverage):
         cls, scored: ScoredBlock, k: int, catalogue: KnownItems, a: float, b: float
     ) -> ListWalk:
         """Return how many queries had each item, its 1 / propensity, and what a hit is worth."""
-        training, rows = training_of(catalogue), scored.needs[TrainingRows]
+        training, rows = given(catalogue.training), scored.needs[TrainingRows]
         one = cls(limit=k, worths=training.inverse_propensities(a, b))
         hit = np.zeros(len(rows), np.bool_)
         hit[scored.hits.ranks - 1] = True

@@ -281,7 +281,7 @@ METRICS = (
         range="0 and up",
         better="lower",
         source="Steck, Calibrated Recommendations, RecSys 2018",
-        aggregate="aggregates.group_means.Miscalibration",
+        aggregate="aggregates.distances.Miscalibration",
     ),
     shown(
         name="ild",
@@ -291,7 +291,7 @@ METRICS = (
         source="Ziegler et al., Improving Recommendation Lists through Topic Diversification, "
         "WWW 2005",
         aliases=("intra_list_diversity",),
-        aggregate="aggregates.group_means.Diversity",
+        aggregate="aggregates.distances.Diversity",
     ),
     shown(
         name="epd",
@@ -300,7 +300,7 @@ METRICS = (
         "groups as for ild",
         source=VARGAS,
         aliases=("expected_profile_distance", "history_distance"),
-        aggregate="aggregates.group_means.ProfileDistance",
+        aggregate="aggregates.distances.ProfileDistance",
     ),
     shown(
         name="ild_cosine",
@@ -309,7 +309,7 @@ METRICS = (
         range="0 to 2",
         source="Ziegler et al., WWW 2005, with the cosine of Smyth and McClave, Similarity vs. "
         "Diversity, ICCBR 2001",
-        aggregate="aggregates.feature_means.CosineDiversity",
+        aggregate="aggregates.distances.CosineDiversity",
     ),
     shown(
         name="epd_cosine",
@@ -319,6 +319,6 @@ METRICS = (
         range="0 to 2",
         source=VARGAS,
         aliases=("history_distance_cosine",),
-        aggregate="aggregates.feature_means.CosineProfileDistance",
+        aggregate="aggregates.distances.CosineProfileDistance",
     ),
 )
