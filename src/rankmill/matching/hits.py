@@ -22,32 +22,22 @@ from rankmill.matching.label_lists import NO_GAINS, LabelLists
 
 
 class Hits(NamedTuple):
-    """The ranks at which each query's list was right, and all else that a metric needs.
+    """The ranks at which each query's list was right, and all else that a metric needs."""
 
-    Attributes
-    ----------
-    offsets, ranks : int64[n + 1], int64[h]
-        Query q was right at ``ranks[offsets[q]:offsets[q + 1]]``, ascending, counted from 1.
-    gains : float64[h]
-    label_counts, prediction_counts : int64[n]
-        R and n of each query.
-    label_offsets, label_gains : int64[n + 1], float64
-        The gains of each query's labels, descending; no gains, and any offsets, where all are 1.
-    discounts : float64
-        ``log2(rank + 1)`` at index rank.
-    repeats : int
-        Predictions that repeat an earlier one of their list.
-    """
-
+    # Int64[n + 1], int64[h]: Query q was right at ``ranks[offsets[q]:offsets[q + 1]]``, ascending,
+    # counted from 1.
     offsets: np.ndarray
     ranks: np.ndarray
-    gains: np.ndarray
+    gains: np.ndarray  # float64[h]
+    # int64[n]: R and n of each query.
     label_counts: np.ndarray
     prediction_counts: np.ndarray
+    # Int64[n + 1], float64: The gains of each query's labels, descending; no gains, and any
+    # offsets, where all are 1.
     label_offsets: np.ndarray
     label_gains: np.ndarray
-    discounts: np.ndarray
-    repeats: int
+    discounts: np.ndarray  # float64: ``log2(rank + 1)`` at index rank
+    repeats: int  # predictions that repeat an earlier one of their list
 
     def take(self, rows: np.ndarray) -> "Hits":
         """Return the hits of some queries; repeats are those of all."""
@@ -279,21 +269,11 @@ def as_powers(hits: Hits) -> Hits:
 
 
 class Patterns(NamedTuple):
-    """Hits of queries that differ from each other, each standing for all that look the same.
+    """Hits of queries that differ from each other, each standing for all that look the same."""
 
-    Attributes
-    ----------
-    hits : Hits
-        One query a pattern.
-    counts : int64
-        The number of queries of each pattern.
-    of_query : int64[n]
-        The pattern of each query that was grouped.
-    """
-
-    hits: Hits
-    counts: np.ndarray
-    of_query: np.ndarray
+    hits: Hits  # one query a pattern
+    counts: np.ndarray  # int64: the number of queries of each pattern
+    of_query: np.ndarray  # int64[n]: the pattern of each query that was grouped
 
 
 def group_hits(hits: Hits) -> Patterns:

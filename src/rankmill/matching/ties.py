@@ -9,23 +9,15 @@ from rankmill.matching.hits import Hits
 
 
 class Runs(NamedTuple):
-    """The runs of equal confidence that hold a hit, by rank within each query.
+    """The runs of equal confidence that hold a hit, by rank within each query."""
 
-    Attributes
-    ----------
-    offsets : int64[n + 1]
-        Query q has the runs from ``offsets[q]`` to ``offsets[q + 1]``.
-    before, sizes, hits : int64
-        For each run the number of predictions before it, of its predictions, and of its hits.
-    gains : float64
-        For each run the sum of the gains of its hits.
-    """
-
+    # Int64[n + 1]: Query q has the runs from ``offsets[q]`` to ``offsets[q + 1]``.
     offsets: np.ndarray
+    # int64: for each run the number of predictions before it, of its predictions, and of its hits.
     before: np.ndarray
     sizes: np.ndarray
     hits: np.ndarray
-    gains: np.ndarray
+    gains: np.ndarray  # float64: for each run the sum of the gains of its hits
 
 
 def runs_of(hits: Hits, offsets: np.ndarray, confidences: np.ndarray) -> Runs:

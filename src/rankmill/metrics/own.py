@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -178,40 +179,23 @@ def _arguments(name: str, plain: Any) -> tuple[tuple[str, ...], tuple[Parameter,
     return names, tuple(parameters)
 
 
+@dataclass(eq=False)
 class OwnKernel:
-    """The kernel that calls somebody's function.
+    """The kernel that calls somebody's function."""
 
-    Parameters
-    ----------
-    name : str
-        Of the metric.
-    function : callable
-    taken : tuple of str
-        What it takes.
-    parameters : tuple of Parameter
-    bounds : (low, high)
-        Of its values.
-    better : {"higher", "lower", "neither"}
-        With neither, it is called for lists without predictions, too.
-    compile : bool
-    """
+    name: str  # of the metric
+    function: Callable[..., Any]
+    taken: tuple[str, ...]  # what it takes
+    parameters: tuple[Parameter, ...]
+    bounds: tuple[float, float]  # of its values
+    better: Better
+    compile: bool
 
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        taken: tuple[str, ...],
-        parameters: tuple[Parameter, ...],
-        bounds: tuple[float, float],
-        better: Better,
-        compile: bool,
-    ) -> None:
-        self.name, self.function, self.taken = name, function, taken
-        self.parameters, self.bounds, self.better = parameters, bounds, better
-        self.empty, self.compile = better == "neither", compile
+    def __post_init__(self) -> None:
+        self.empty = self.better == "neither"  # then it is called without predictions, too
         self.plain_seconds: list[float] = []
         self._loop: Callable[..., None] | None = None
-        plain = getattr(function, "py_func", function)
+        plain = getattr(self.function, "py_func", self.function)
         self.home = plain.__module__, plain.__qualname__
         # Read at once: the file may be another one later.
         self._source = source_of(plain)

@@ -50,27 +50,15 @@ TREC_OPTIONS = (
 
 @dataclass(frozen=True)
 class Preset:
-    """The semantics of another evaluator.
+    """The semantics of another evaluator."""
 
-    Attributes
-    ----------
-    semantics : Choices
-        The choices that make rankmill count as that evaluator does.
-    metrics : dict of str to str
-        Metric of rankmill (with @k if it has a cutoff) -> its name in that evaluator. The values of
-        these metrics are equal, except for the differences that `note` describes.
-    source : str
-        The code or the page that was read or run to find the semantics.
-    note : str
-        The differences that the fields of `Choices` cannot express, and other remarks.
-    skipped : tuple of str
-        Names in that evaluator's lists of measures that are no number of a query.
-    """
-
-    semantics: Choices
+    semantics: Choices  # the choices that make rankmill count as that evaluator does
+    # Metric of rankmill (with @k if it has a cutoff) -> its name in that evaluator. The values of
+    # these metrics are equal, except for the differences that `note` describes.
     metrics: dict[str, str]
-    source: str
-    note: str = ""
+    source: str  # the code or the page that was read or run to find the semantics
+    note: str = ""  # the differences that the fields of `Choices` cannot express, and other remarks
+    # Names in that evaluator's lists of measures that are no number of a query.
     skipped: tuple[str, ...] = ()
 
     @property

@@ -34,15 +34,6 @@ class Distribution(Aggregate):
     The counts are integers, so merging is exact, associative and commutative. The arrays need 16
     bytes for each distinct value, of which there are at most as many as queries.
 
-    Attributes
-    ----------
-    summary : str
-        What the value is, such as "gm": see `rankmill.metrics.summary`.
-    values, counts : ndarray of float64 and int64
-        The distinct values other than 0, ascending, and how many queries have each.
-    count : int
-        The number of all queries, once an input is closed.
-
     Examples
     --------
     >>> some = Distribution("median", np.array([0.5, 1.0]), np.array([2, 1]), count=5)
@@ -50,10 +41,12 @@ class Distribution(Aggregate):
     (0.5, 0.2)
     """
 
+    # What the value is, such as "gm": see `rankmill.metrics.summary`.
     summary: Annotated[str, same(lambda row, name: read_summary(state_rows.text(row, name), name))]
+    # The distinct values other than 0, ascending, and how many queries have each.
     values: Annotated[np.ndarray, same(_floats)]
     counts: Annotated[np.ndarray, same(lambda row, name: state_rows.counts(row, name, least=1))]
-    count: Count = 0
+    count: Count = 0  # the number of all queries, once an input is closed
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:

@@ -31,16 +31,11 @@ PARTS = {HEAD: "head", MIDDLE: "middle", TAIL: "tail"}
 
 @dataclass(frozen=True)
 class ListMean(Aggregate):
-    """The mean over all lists with a prediction and a value, also those of queries without a label.
-
-    Attributes
-    ----------
-    lists, total, squares : int
-        The sums of the `Mean` of their values.
-    """
+    """The mean over lists with a prediction and a value, also those of queries without a label."""
 
     needs: ClassVar[Needs] = (TrainingRows, Repeats)
 
+    # The sums of the `Mean` of their values.
     lists: Count = 0
     total: Sum = 0
     squares: Sum = 0
@@ -216,15 +211,10 @@ class UsualPopularity(Need):
 
 @dataclass(frozen=True)
 class PopularityLift(_Popularity):
-    """How much more popular items are than those that queries had in training.
-
-    Attributes
-    ----------
-    before : float
-        The mean over the queries of training of the mean popularity of their items.
-    """
+    """How much more popular items are than those that queries had in training."""
 
     needs: ClassVar[Needs] = (*_Popularity.needs, UsualPopularity)
+    # The mean over the queries of training of the mean popularity of their items.
     before: Annotated[float, same(rows.number)] = 0.0
 
     @classmethod
@@ -245,17 +235,12 @@ class PopularityLift(_Popularity):
 
 @dataclass(frozen=True)
 class GroupShare(Aggregate):
-    """The share of all places that items of one group of popularity take.
-
-    Attributes
-    ----------
-    places, every : int
-        How many items of the group stand within the cutoff, and how many of all.
-    """
+    """The share of all places that items of one group of popularity take."""
 
     needs: ClassVar[Needs] = (TrainingRows, Repeats)
     group: ClassVar[int] = HEAD
 
+    # How many items of the group stand within the cutoff, and how many of all.
     places: Count = 0
     every: Count = 0
 

@@ -29,15 +29,6 @@ class MicroAverage(Aggregate):
     They are in units of 2**-1074, and of 2**-2148 for squares. With weights, each query counts its
     weight times.
 
-    Attributes
-    ----------
-    queries : int
-        The number of queries, which with weights are those with one above 0.
-    counted, divisors : int
-        The sum of what queries count, such as hits, and of what that is divided by.
-    counted_squares, divisor_squares, both_squares : int
-        The sums of the squares of these, and of the two of a query together.
-
     Examples
     --------
     >>> import numpy as np
@@ -46,9 +37,11 @@ class MicroAverage(Aggregate):
     (0.375, 0.301364)
     """
 
-    queries: Count = 0
+    queries: Count = 0  # the number of queries, which with weights are those with one above 0
+    # The sum of what queries count, such as hits, and of what that is divided by.
     counted: Sum = 0
     divisors: Sum = 0
+    # The sums of the squares of these, and of the two of a query together.
     counted_squares: Sum = 0
     divisor_squares: Sum = 0
     both_squares: Sum = 0

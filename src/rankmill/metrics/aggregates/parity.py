@@ -45,34 +45,20 @@ def _read_sums(row: rows.Row, name: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Parity(Aggregate):
-    """What each group gets, over the number of its items or labels: the least over the largest.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The groups.
-    whole : int
-        What an item is in units, of which each of its groups has a part.
-    sums : int64[groups, 4]
-        How many places, or hits, each group has, in units; and what they are worth by their ranks:
-        in units, their 2**-29 and their 2**-58, the last two below 2**29.
-    base : int64[groups]
-        How many items, or labels, each group has, in units.
-    title : str
-        What a group gets.
-    of_hits, by_rank : bool
-        Whether only hits count, and whether a place counts 1 / log2(rank + 1), and not 1.
-    """
+    """What each group gets, over the number of its items or labels: the least over the largest."""
 
     needs: ClassVar[Needs] = (GroupRows, Repeats)
-    title: ClassVar[str]
+    title: ClassVar[str]  # what a group gets
+    # Whether only hits count, and whether a place counts 1 / log2(rank + 1), and not 1.
     of_hits: ClassVar[bool] = False
     by_rank: ClassVar[bool] = True
 
     names: Annotated[tuple[str, ...], same(lambda row, name: tuple(rows.texts(row, name)), list)]
-    whole: Fixed
+    whole: Fixed  # what an item is in units, of which each of its groups has a part
+    # int64[groups, 4]: how many places, or hits, each group has, in units; and what they are worth
+    # by their ranks: in units, their 2**-29 and their 2**-58, the last two below 2**29.
     sums: Annotated[np.ndarray, kind(_sum, _read_sums, np.ravel)]
-    base: FixedCounts
+    base: FixedCounts  # how many items, or labels, each group has, in units
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:

@@ -16,18 +16,13 @@ from rankmill.metrics.needs import LabelRows, TrainingRows, given
 
 @dataclass(frozen=True, eq=False)
 class ScoredPrecision(MicroAverage):
-    """What hits are worth, over what the labels that are worth most come to.
-
-    Attributes
-    ----------
-    limit, worths, every
-        The cutoff, what each item is worth (the last one is any other item), and whether queries
-        without predictions count.
-    """
+    """What hits are worth, over what the labels that are worth most come to."""
 
     needs: ClassVar[Needs] = (TrainingRows, LabelRows)
     by_rank: ClassVar[bool] = False
 
+    # The cutoff, what each item is worth (the last one is any other item), and whether queries
+    # without predictions count.
     limit: int = 0
     worths: np.ndarray = field(default_factory=lambda: np.zeros(1))
     every: bool = False

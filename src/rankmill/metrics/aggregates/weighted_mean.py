@@ -38,15 +38,6 @@ class WeightedMean(Aggregate):
 
     The sums are integers, so merging is associative and commutative, as for `Mean`.
 
-    Attributes
-    ----------
-    positive : int
-        The number of queries with a weight above 0; only these count.
-    w, ww : int
-        The sum of weights in units of 2**-1074, and of their squares in units of 2**-2148.
-    wv, wwv, wwvv : int
-        The sums of products, in units of 2**-2148, 2**-3222 and 2**-4296.
-
     Examples
     --------
     >>> import numpy as np
@@ -56,9 +47,11 @@ class WeightedMean(Aggregate):
     (0.4375, 2.4615384615384617)
     """
 
-    positive: Count = 0
+    positive: Count = 0  # the number of queries with a weight above 0; only these count
+    # The sum of weights in units of 2**-1074, and of their squares in units of 2**-2148.
     w: SignedSum = 0
     ww: SignedSum = 0
+    # The sums of products, in units of 2**-2148, 2**-3222 and 2**-4296.
     wv: SignedSum = 0
     wwv: SignedSum = 0
     wwvv: SignedSum = 0

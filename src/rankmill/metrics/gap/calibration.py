@@ -32,12 +32,7 @@ EPSILON = 2.0**-52
 
 @dataclass(frozen=True)
 class Moments(Aggregate):
-    """The exact sums of the confidences of all predictions and of the correct ones.
-
-    Attributes
-    ----------
-    every, correct : Mean
-    """
+    """The exact sums of the confidences of all predictions and of the correct ones."""
 
     needs: ClassVar[Needs] = (Confidences,)
     # Whether confidences have to be probabilities, or just finite.
@@ -162,12 +157,6 @@ class Reliability(Aggregate):
 
     Bin b, from 0, holds the confidences above b / bins and up to (b + 1) / bins; the first holds 0,
     too.
-
-    Attributes
-    ----------
-    predictions, correct : ndarray of int64
-    totals : ndarray of int
-        The sum of the confidences of each bin, in units of 2**-1074.
     """
 
     needs: ClassVar[Needs] = (Confidences,)
@@ -175,6 +164,7 @@ class Reliability(Aggregate):
 
     predictions: Counts
     correct: Counts
+    # The sum of the confidences of each bin, in units of 2**-1074.
     totals: Annotated[np.ndarray, kind(operator.add, _sums, lambda sums: [str(n) for n in sums])]
 
     @classmethod

@@ -21,21 +21,13 @@ from rankmill.threads import Workers
 
 
 class Points(NamedTuple):
-    """What a threshold at each confidence of correct predictions lets in, the highest first.
-
-    Attributes
-    ----------
-    threshold : ndarray of float
-    correct, predictions : ndarray of int64
-        How many correct predictions, and how many in all, have at least this confidence.
-    above : ndarray of int64
-        How many predictions have more than this confidence.
-    """
+    """What a threshold at each confidence of correct predictions lets in, the highest first."""
 
     threshold: np.ndarray
+    # int64: how many correct predictions, and how many in all, have at least this confidence.
     correct: np.ndarray
     predictions: np.ndarray
-    above: np.ndarray
+    above: np.ndarray  # int64: how many predictions have more than this confidence
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,37 +49,27 @@ def _from_row(row: state_rows.Row, prefix: str, name: str) -> tuple[Distinct]:
 
 @dataclass(frozen=True, eq=False)
 class Gap(Aggregate):
-    """The first pass: the confidences of the correct predictions, and all others while they fit.
-
-    Attributes
-    ----------
-    parts : tuple of Distinct or ndarray
-        Confidences of correct predictions, each part in the order found or already counted.
-    seen : Seen
-        A summary of all predictions, which the second pass must see again.
-    kept : tuple or None
-        The confidences of all predictions, or the predictions themselves (`Pooled`). None once they
-        leave too little of ``room`` bytes to count them; then they are read a second time.
-        ``kept_bytes`` is the size of what is kept now.
-    keep_rows : str
-        The option that needs the predictions themselves; empty if none does.
-    file : RunsFile or None
-        Where confidences of correct predictions go that take more than a share of the room; None
-        if they stay in memory. ``runs`` are those in it, ``bytes_of_parts`` the size of the others.
-    """
+    """The first pass: the confidences of the correct predictions, and all others while they fit."""
 
     passes = 2
     streamed: ClassVar[bool] = True  # whether its value needs no confidence in memory
     needs: ClassVar[Needs] = (Confidences,)
 
+    # Confidences of correct predictions, each part in the order found or already counted.
     parts: Annotated[tuple[Any, ...], Kind(operator.add, _in_row, _from_row)] = ()
+    # A summary of all predictions, which the second pass must see again.
     seen: Annotated[Seen, Kind(Seen.merge, lambda _, seen: seen.to_row(), state_rows.seen)] = (
         NOTHING
     )
+    # The confidences of all predictions, or `PooledPredictions`. None once they leave too little of
+    # ``room`` bytes to count them; then they are read a second time. ``kept_bytes`` is the size of
+    # what is kept now.
     kept: tuple[Any, ...] | None = None
     kept_bytes: int = 0
     room: int = 0
-    keep_rows: str = ""
+    keep_rows: str = ""  # the option that needs the predictions themselves; empty if none does
+    # Where confidences of correct predictions go that take more than a share of the room; None if
+    # they stay in memory. ``runs`` are those in it, ``bytes_of_parts`` the size of the others.
     file: RunsFile | None = None
     runs: tuple[SortedRun, ...] = ()
     bytes_of_parts: int = 0

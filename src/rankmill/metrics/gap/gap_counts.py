@@ -31,23 +31,15 @@ class GapValue(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """The counts of the second pass: all confidences among the distinct correct ones of the first.
+    """The counts of the second pass: all confidences among the distinct correct ones."""
 
-    Attributes
-    ----------
-    at, above : ndarray of int64
-        For each distinct correct confidence, the number of confidences that equal it, and the
-        number between it and the next higher one.
-    seen : Seen
-        A summary of all confidences that were counted.
-    state : str
-        The fingerprint of the `State` with the correct confidences, and of the metric. It is empty
-        if the counts stay within the evaluation that made them.
-    """
-
+    # int64: for each distinct correct confidence, the number of confidences that equal it, and the
+    # number between it and the next higher one.
     at: np.ndarray
     above: np.ndarray
-    seen: Seen = NOTHING
+    seen: Seen = NOTHING  # a summary of all confidences that were counted
+    # The fingerprint of the `State` with the correct confidences, and of the metric. It is empty if
+    # the counts stay within the evaluation that made them.
     state: str = ""
 
     def merge(self, other: Self) -> Self:

@@ -24,14 +24,6 @@ ROOM = 1 << 16
 class ItemCounts:
     """Counts of items, in one column or several, in parts that may have items in common.
 
-    Attributes
-    ----------
-    columns : int
-    parts : tuple of (Ids, int64[n, columns])
-        The distinct items of each part, and their counts.
-    spilled : tuple of SpilledCounts
-        More parts, which are in a temporary file. Then none stays in memory.
-
     Examples
     --------
     >>> ids = to_ids(np.array([7, 9]), "items")
@@ -41,7 +33,9 @@ class ItemCounts:
     """
 
     columns: int
+    # The distinct items of each part, and their counts, int64[n, columns].
     parts: tuple[tuple[Ids, np.ndarray], ...] = ()
+    # More parts, which are in a temporary file. Then none stays in memory.
     spilled: tuple[SpilledCounts, ...] = ()
 
     def with_counts(self, items: Ids, counts: np.ndarray) -> Self:

@@ -44,18 +44,10 @@ def spilled(file: Overflow, items: Ids, counts: np.ndarray) -> SpilledCounts:
 
 @dataclass(eq=False)
 class Room:
-    """The bytes that the tables of several threads take together, and a file for what is more.
+    """The bytes that the tables of several threads take together, and a file for what is more."""
 
-    Attributes
-    ----------
-    most : int
-        How many they may take, if there is a file.
-    file : Overflow or None
-        Without one, they may take any number.
-    """
-
-    most: int = 0
-    file: Overflow | None = None
+    most: int = 0  # how many they may take, if there is a file
+    file: Overflow | None = None  # without one, they may take any number
     taken: int = 0
     lock: Any = field(default_factory=Lock)
 
