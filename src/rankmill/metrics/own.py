@@ -179,7 +179,7 @@ def _arguments(name: str, plain: Any) -> tuple[tuple[str, ...], tuple[Parameter,
     return names, tuple(parameters)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class OwnKernel:
     """The kernel that calls somebody's function."""
 
