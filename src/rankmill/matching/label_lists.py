@@ -49,12 +49,8 @@ def clean_labels(
 
     Of a repeated label the largest gain counts. Where `repeats` is "count", offsets and gains are
     also kept as they were with them. With `judged`, the lists with all gains are kept beside them.
-    Also returns how many of each were dropped.
-
-    Raises
-    ------
-    InputError
-        If there is a repeat and `repeats` is "error"; `queries` name the lists then.
+    Also returns how many of each were dropped. InputError if there is a repeat and `repeats` is
+    "error"; `queries` name the lists then.
     """
     labels = LabelLists(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
     nonpositive = len(labels.gains) - count_true(labels.gains > 0)
@@ -98,10 +94,8 @@ def _distinct(labels: LabelLists, repeats: str, queries: Ids | None) -> tuple[La
 def with_worths(labels: LabelLists, gain_function: str) -> LabelLists:
     """The labels with what their gains are worth, see `rankmill.matching.gains`.
 
-    Raises
-    ------
-    InputError
-        If a gain is too large, as sums and squares of gains must stay finite, or is not in a map.
+    InputError if a gain is too large, as sums and squares of gains must stay finite, or is not in a
+    map.
     """
     largest = labels.gains.max(initial=0)
     limit = math.log2(LARGEST_GAIN) if gain_function == "exp" else LARGEST_GAIN

@@ -24,13 +24,8 @@ def changes_lists(semantics: Choices) -> bool:
 def arrange(lists: Lists, semantics: Choices) -> Lists:
     """Return the lists of predictions in the order of the semantics, without repeats if so asked.
 
-    Lists without confidences keep their order.
-
-    Raises
-    ------
-    InputError
-        If a prediction repeats an earlier one, and the semantics make this an error or do not say
-        in which order equal confidences come.
+    Lists without confidences keep their order. InputError if a prediction repeats an earlier one,
+    and the semantics make this an error or do not say in which order equal confidences come.
     """
     by_confidence = semantics.order != "given" and lists.numbers is not None
     if by_confidence:

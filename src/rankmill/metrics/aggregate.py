@@ -268,10 +268,7 @@ WEIGHTED = dict.fromkeys(
 def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
     """Return the class that adds up the values of a metric; `weight` names the weights of queries.
 
-    Raises
-    ------
-    UsageError
-        If the metric cannot be weighted.
+    UsageError if the metric cannot be weighted.
     """
     place = "aggregates.distribution.Distribution" if metric.summary else metric.spec.aggregate
     if metric.summary == MICRO:

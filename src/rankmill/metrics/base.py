@@ -70,10 +70,7 @@ class Parameter:
     def read(self, text: str, metric: str) -> float:
         """The number that a text is; `metric` is the name that it stands in.
 
-        Raises
-        ------
-        UsageError
-            If it is none, or out of bounds.
+        UsageError if it is none, or out of bounds.
         """
         try:
             known = {word.lower(): number for word, number in self.words}

@@ -217,10 +217,7 @@ class OwnKernel:
     def __call__(self, hits: Any, k: int, *more: Any) -> None:
         """Write the value of each query to the last argument.
 
-        Raises
-        ------
-        OwnMetricError
-            If the function fails, or a value is not as promised.
+        OwnMetricError if the function fails, or a value is not as promised.
         """
         *given, out = more
         at = np.zeros(1, np.int64)

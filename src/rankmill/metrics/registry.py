@@ -44,10 +44,7 @@ _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTA
 def register(spec: MetricSpec) -> None:
     """Add a metric: the only way in, for the families here and for metrics of somebody's own.
 
-    Raises
-    ------
-    UsageError
-        If there is another metric of its name.
+    UsageError if there is another metric of its name.
     """
     if spec.home and not is_same_place(spec):
         small = spec.name.lower()
@@ -216,10 +213,7 @@ def _parse_at(
 def spec_named(text: str) -> MetricSpec:
     """The row of a name, with or without parameters and a cutoff.
 
-    Raises
-    ------
-    UsageError
-        If there is no such metric; the message has the nearest.
+    UsageError if there is no such metric; the message has the nearest.
     """
     return _spec_of(_name_in(text), text)[0]
 
@@ -296,12 +290,8 @@ def parse_under(
 
     It is what the evaluator has among its measures and is no metric, such as num_q, and of the
     default metrics, which nobody typed, those that mean something else there. But something is
-    always left. `semantics` are as given.
-
-    Raises
-    ------
-    UsageError
-        As `parse`, and for a name that means something else in the library of the preset.
+    always left. `semantics` are as given. UsageError as `parse`, and for a name that means
+    something else in the library of the preset.
     """
     names, named = split_names(texts), preset_named(semantics)
     known = PRESETS[named].skipped if named else ()

@@ -30,10 +30,7 @@ SUMMARISED = {
 def read_summary(text: str, metric: str) -> str:
     """Return a summary in canonical form, "" for the mean; `metric` is the name it stands in.
 
-    Raises
-    ------
-    UsageError
-        If there is no such summary.
+    UsageError if there is no such summary.
 
     Examples
     --------

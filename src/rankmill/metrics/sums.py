@@ -42,10 +42,7 @@ class Term(NamedTuple):
 def read_sums(texts: str | Iterable[str], rel: float | None = None) -> dict[str, list[Term]]:
     """Return the terms of each sum by its name; `rel` is as in `parse`.
 
-    Raises
-    ------
-    UsageError
-        If a text is no sum, or two sums have the same name.
+    UsageError if a text is no sum, or two sums have the same name.
 
     Examples
     --------

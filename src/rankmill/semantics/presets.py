@@ -351,10 +351,7 @@ PRESETS: dict[str, Preset] = {
 def preset(name: str) -> Preset:
     """The preset with the given name.
 
-    Raises
-    ------
-    UsageError
-        If the name is unknown; the message lists all presets.
+    UsageError if the name is unknown; the message lists all presets.
     """
     if not isinstance(name, str) or name not in PRESETS:
         meant = _meant(name)

@@ -231,10 +231,7 @@ def confidences_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the confidences of the predictions that count, and of the correct ones among them.
 
-    Raises
-    ------
-    InputError
-        If one is not finite, or no probability where it has to be one.
+    InputError if one is not finite, or no probability where it has to be one.
     """
     lists, limit = scored.lists, asked.metric.limit
     every = first_confidences(lists.offsets, lists.confidences, limit)

@@ -167,10 +167,7 @@ class Gap(Aggregate):
     def difference(self, among: Among) -> str:
         """Say how counts of the second pass differ from this; kernels trust checked counts.
 
-        Raises
-        ------
-        UsageError
-            If the counts cannot come from a second pass.
+        UsageError if the counts cannot come from a second pass.
         """
         self.from_row(self.to_row())
         among.from_row(among.to_row())

@@ -45,10 +45,7 @@ class Among:
     def merge(self, other: Self) -> Self:
         """Return the counts of the confidences of both.
 
-        Raises
-        ------
-        UsageError
-            If they were counted among different states.
+        UsageError if they were counted among different states.
         """
         if self.state != other.state or len(self.at) != len(other.at):
             raise UsageError(
@@ -68,10 +65,7 @@ class Among:
     def from_row(cls, row: state_rows.Row) -> Self:
         """Return the counts from a row that `to_row` made.
 
-        Raises
-        ------
-        UsageError
-            If the row has another format version, or is not one of such counts.
+        UsageError if the row has another format version, or is not one of such counts.
         """
         state_rows.check_format(row)
         state_rows.check_seal(row, names=("format", "state", "at", "above", *Seen._fields))

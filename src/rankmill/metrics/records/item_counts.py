@@ -126,10 +126,7 @@ class ItemCounts:
     def from_row(cls, row: state_rows.Row, prefix: str, columns: int) -> Self:
         """Return the counts from a row that `to_row` made.
 
-        Raises
-        ------
-        UsageError
-            If the row is not one of counts of items.
+        UsageError if the row is not one of counts of items.
         """
         kind = state_rows.count(row, f"{prefix}kind")
         counts = state_rows.counts(row, f"{prefix}counts", least=0)

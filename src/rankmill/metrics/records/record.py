@@ -109,10 +109,7 @@ class Record:
     def from_row(cls, row: state_rows.Row, prefix: str = "") -> Self:
         """Return the record from the fields that `to_row` made, each named with the prefix.
 
-        Raises
-        ------
-        UsageError
-            If they are not those of such a record.
+        UsageError if they are not those of such a record.
         """
         found = cls(**{name: kind.read(row, prefix, name) for name, kind in _kinds(cls).items()})
         found.check(row, prefix)
