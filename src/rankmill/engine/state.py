@@ -34,8 +34,7 @@ from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, digest
 from rankmill.metrics.registry import parse_all
 from rankmill.metrics.spellings import spellings
-from rankmill.metrics.sums import read_sums
-from rankmill.metrics.term_products import TermProducts
+from rankmill.metrics.sums import TermProducts, read_sums
 from rankmill.results import audit
 from rankmill.results.audit import PADDED
 from rankmill.results.result import Result

@@ -262,7 +262,7 @@ OF_GROUPS = ".groups"
 # The class that adds the same up where queries have weights.
 WEIGHTED = dict.fromkeys(
     ("aggregates.mean.Mean", "aggregates.mean.SignedMean"), "aggregates.weighted_mean.WeightedMean"
-) | {"aggregates.micro.MicroAverage": "aggregates.micro.MicroAverage"}
+) | {"aggregates.mean.MicroAverage": "aggregates.mean.MicroAverage"}
 
 
 def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
@@ -272,7 +272,7 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
     """
     place = "aggregates.distribution.Distribution" if metric.summary else metric.spec.aggregate
     if metric.summary == MICRO:
-        place = "aggregates.micro.MicroAverage"
+        place = "aggregates.mean.MicroAverage"
     if weight is not None:
         if place not in WEIGHTED:
             raise UsageError(

@@ -28,9 +28,8 @@ from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.needs import Repeats
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.item_counter import ItemCounter, bytes_of_counter
-from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.records.item_counts import PARTITIONS, ItemCounts, Room
 from rankmill.metrics.records.record import Count, Fixed, nested, same
-from rankmill.metrics.records.spilled_counts import PARTITIONS, Room
 
 
 @dataclass(eq=False)

@@ -21,9 +21,9 @@ from rankmill.metrics.families import (
     ranks,
     wholelist,
 )
-from rankmill.metrics.name_parameters import given_text, read_parameters
 from rankmill.metrics.packages import load_packages
 from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
+from rankmill.metrics.spellings import given_text, read_parameters
 from rankmill.metrics.summary import SUMMARISED, read_summary
 from rankmill.metrics.texts import DEFINED, LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.semantics.choices import DEFAULT, Choices

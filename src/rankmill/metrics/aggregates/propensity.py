@@ -10,7 +10,7 @@ from rankmill.kernels import listed as kernels
 from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.aggregate import AggregateSettings, Closing, ListWalk, Needs, ScoredBlock
 from rankmill.metrics.aggregates.list_means import of_rows
-from rankmill.metrics.aggregates.micro import MicroAverage
+from rankmill.metrics.aggregates.mean import MicroAverage
 from rankmill.metrics.needs import LabelRows, TrainingRows, given
 
 

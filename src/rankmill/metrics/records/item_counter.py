@@ -7,8 +7,7 @@ import numpy as np
 from rankmill.columns.ids import NO_DATA, NO_PLACES, join_ids, take_ids
 from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids, build_table
 from rankmill.kernels.lists import pack_strings
-from rankmill.metrics.records.item_counts import ItemCounts
-from rankmill.metrics.records.spilled_counts import Room, SpilledCounts, spilled
+from rankmill.metrics.records.item_counts import ItemCounts, Room, SpilledCounts, spilled
 
 # Integers are counted in a table of all numbers between the lowest and the highest if these are at
 # most so many, or this many times as many as all integers that were counted.
