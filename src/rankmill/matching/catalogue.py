@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -23,32 +24,20 @@ from rankmill.matching.lookup import look_up
 HEAD, MIDDLE, TAIL = 0, 1, 2
 
 
+@dataclass(eq=False, repr=False)
 class Training:
-    """The items that queries had in training, each once a query.
+    """The items that queries had in training, each once a query."""
 
-    Attributes
-    ----------
-    index : LabelIndex
-        The items of each query; `of_part` tells those of some queries.
-    items : Ids
-        The distinct items.
-    users : int64
-        How many queries had each item.
-    queries : int
-        How many queries had an item.
-    usual : float or None
-        The mean popularity of what a query had, as a mean over all queries, where these are not all
-        in the index.
-    """
-
-    index: LabelIndex
+    items: Ids  # the distinct ones
+    users: np.ndarray  # int64: how many queries had each item
+    queries: int  # how many had an item
+    index: LabelIndex = field(init=False)  # the items of each query, as `of_part` tells
+    # The mean popularity of what a query had, as a mean over all queries, where these are not all
+    # in the index.
     usual: float | None = None
 
-    def __init__(self, items: Ids, users: np.ndarray, queries: int) -> None:
-        self.items = items
-        self.users = users
-        self.queries = queries
-        self._lookup = look_up(items)[0]
+    def __post_init__(self) -> None:
+        self._lookup = look_up(self.items)[0]
         self._rows: np.ndarray | None = None
         self._labels: tuple[LabelIndex, np.ndarray] | None = None
 
@@ -156,29 +145,19 @@ class Training:
         return seen
 
 
+@dataclass(eq=False, repr=False)
 class KnownItems:
-    """Distinct items, and training, groups and features of items if there are any.
+    """Distinct items, and training, groups and features of items if there are any."""
 
-    ``described`` says of each input what was read. ``text`` is what to call it, where what queries
-    had in training is not all here.
-    """
+    items: Ids
+    training: Training | None = None
+    described: dict[str, dict[str, object]] = field(default_factory=dict)  # what inputs were read
+    groups: Groups | None = None
+    features: Features | None = None
+    text: str | None = None  # what to call it, where not all of the training is here
 
-    def __init__(
-        self,
-        items: Ids,
-        training: Training | None = None,
-        described: dict[str, dict[str, object]] | None = None,
-        groups: Groups | None = None,
-        features: Features | None = None,
-        text: str | None = None,
-    ) -> None:
-        self.items = items
-        self.training = training
-        self.groups = groups
-        self.features = features
-        self.described = described or {}
-        self._text = text
-        self._lookup = look_up(items)[0]
+    def __post_init__(self) -> None:
+        self._lookup = look_up(self.items)[0]
 
     def __len__(self) -> int:
         return len(self.items.keys)
@@ -191,8 +170,8 @@ class KnownItems:
 
     def __str__(self) -> str:
         """What only equal catalogues have in common, in a line: counts, and a hash of all."""
-        if self._text is not None:
-            return self._text
+        if self.text is not None:
+            return self.text
         told = plural(len(self), "item")
         if self.groups is not None:
             told += f" in {len(self.groups.names):,} groups"

@@ -16,16 +16,8 @@ FINEST = 52
 class Features:
     """The vectors of items, scaled to length 1.
 
-    They are integers, so that their sums do not depend on the order. The sum of the vectors of all
-    items still fits into int64.
-
-    Attributes
-    ----------
-    items : Ids
-        The distinct items, none of which has a vector of zeros.
-    units : int64[n, numbers]
-        Their vectors, in units of 1 / `scale`.
-    scale : float
+    They are integers, ``units`` of 1 / ``scale``, so that their sums do not depend on the order. The
+    sum of the vectors of all items still fits into int64. No vector is of zeros.
     """
 
     def __init__(self, items: Ids, vectors: np.ndarray) -> None:

@@ -77,22 +77,10 @@ def match(
     most = prediction_counts if repeats_count else np.minimum(prediction_counts, ends - starts)
     room = int(most.sum())
     hit_offsets = np.empty_like(offsets)
-    ranks = np.empty(room, np.int64)
-    found = np.empty(room, np.int64)
-    count, repeats = match_lists(
-        starts,
-        ends,
-        labels.items,
-        offsets,
-        items,
-        limit,
-        repeats_count,
-        needs_repeats,
-        SEED,
-        hit_offsets,
-        ranks,
-        found,
-    )
+    ranks, found = np.empty(room, np.int64), np.empty(room, np.int64)
+    how = limit, repeats_count, needs_repeats, SEED
+    out = hit_offsets, ranks, found
+    count, repeats = match_lists(starts, ends, labels.items, offsets, items, *how, *out)
     gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
     return _with_labels(
         labels, rows, spans, (hit_offsets, ranks[:count], gains), prediction_counts, repeats
@@ -122,15 +110,8 @@ def _with_labels(
         every = np.arange(len(rows))  # what `rows` point to is far apart, and was read before
         label_gains = take_values(starts, label_gains, every, label_offsets)
     longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
-    return Hits(
-        *hits,
-        label_counts=label_counts,
-        prediction_counts=prediction_counts,
-        label_offsets=label_offsets,
-        label_gains=label_gains,
-        discounts=discounts(longest),
-        repeats=repeats,
-    )
+    every = label_offsets, label_gains, discounts(longest), repeats
+    return Hits(*hits, label_counts, prediction_counts, *every)
 
 
 def _spans(offsets: np.ndarray, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -308,21 +289,21 @@ def join_patterns(parts: Sequence[Patterns]) -> Patterns:
         return parts[0]
     every = [part.hits for part in parts]
     graded = len(every[0].label_gains) > 0
+    fields = zip(*every, strict=True)
+    offsets, *arrays, label_offsets, label_gains, tables, _ = fields
     joined = Hits(
-        offsets=offsets_of(np.concatenate([lengths_of(one.offsets) for one in every])),
-        ranks=np.concatenate([one.ranks for one in every]),
-        gains=np.concatenate([one.gains for one in every]),
-        label_counts=np.concatenate([one.label_counts for one in every]),
-        prediction_counts=np.concatenate([one.prediction_counts for one in every]),
-        label_offsets=every[0].label_offsets,
-        label_gains=np.concatenate([one.label_gains for one in every]),
-        discounts=max((one.discounts for one in every), key=len),
+        _joined_offsets(offsets),
+        *map(np.concatenate, arrays),
+        label_offsets=_joined_offsets(label_offsets) if graded else label_offsets[0],
+        label_gains=np.concatenate(label_gains),
+        discounts=max(tables, key=len),
         repeats=0,
     )
-    if graded:
-        lengths = np.concatenate([lengths_of(one.label_offsets) for one in every])
-        joined = joined._replace(label_offsets=offsets_of(lengths))
     return group_counted(joined, np.concatenate([part.counts for part in parts]))
+
+
+def _joined_offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return offsets_of(np.concatenate([lengths_of(one) for one in parts]))
 
 
 def group_counted(hits: Hits, counts: np.ndarray) -> Patterns:

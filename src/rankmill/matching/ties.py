@@ -24,21 +24,10 @@ def runs_of(hits: Hits, offsets: np.ndarray, confidences: np.ndarray) -> Runs:
     """Return the runs of lists sorted by falling confidence; `hits` must have hits of all ranks."""
     room = len(hits.ranks)
     run_offsets = np.empty_like(offsets)
-    before, sizes, counts = (np.empty(room, np.int64) for _ in range(3))
-    gains = np.empty(room)
-    count = count_runs(
-        offsets,
-        confidences,
-        hits.offsets,
-        hits.ranks,
-        hits.gains,
-        run_offsets,
-        before,
-        sizes,
-        counts,
-        gains,
-    )
-    return Runs(run_offsets, before[:count], sizes[:count], counts[:count], gains[:count])
+    out = *(np.empty(room, np.int64) for _ in range(3)), np.empty(room)
+    of_hits = hits.offsets, hits.ranks, hits.gains
+    count = count_runs(offsets, confidences, *of_hits, run_offsets, *out)
+    return Runs(run_offsets, *(one[:count] for one in out))
 
 
 def with_hits_at_ends(

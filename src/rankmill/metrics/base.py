@@ -119,15 +119,11 @@ GAIN = Parameter("gain", "a gain of g is worth 2**g - 1", words=(("exp", 1.0),))
 
 
 class Divisor(NamedTuple):
-    """What a metric divides what it counts by.
+    """What a metric divides what it counts by, for each query.
 
-    Attributes
-    ----------
-    of : str or callable
-        The divisor of each query: a quantity of `rankmill.metrics.quantities`, or what a function
-        makes of the hits.
-    meaning : str
-        What it is, for `explain`; braces stand for what is chosen in the fields of the metric.
+    It is a quantity of `rankmill.metrics.quantities`, or a function of the hits where it depends on
+    the semantics. Braces in the meaning, for `explain`, stand for what is chosen in the fields of
+    the metric.
     """
 
     of: str | Callable[[Hits, Metric, Choices], np.ndarray]

@@ -89,10 +89,8 @@ class _Direct:
 
     def __init__(self, columns: int, room: Room) -> None:
         self._room = room
-        self._lowest = 0
+        self._lowest = self._seen = 0
         self._counts = np.zeros((0, columns), np.int64)
-        self._kind = SIGNED
-        self._seen = 0
 
     def add(self, offsets: np.ndarray, items: Ids, *how: np.ndarray) -> bool:
         """Add lists; return whether their items lie close enough together for that."""
@@ -164,19 +162,10 @@ class _Hashed:
             self._make_room(int(offsets[place + 1] - offsets[place]))
             before = self._count
             new = np.empty(len(self._keys) - before, np.int64)
+            texts = self._ends[:-1], self._ends[1:], self._data
             table = self._slots, self._keys, self._counts, new
-            place, self._count = count_hashed(
-                place,
-                offsets,
-                items,
-                *how,
-                SEED,
-                self._ends[:-1],
-                self._ends[1:],
-                self._data,
-                before,
-                table,
-            )
+            counted = count_hashed(place, offsets, items, *how, SEED, *texts, before, table)
+            place, self._count = counted
             if items.kind == STRING:
                 self._copy_strings(take_ids(items, new[: self._count - before]), before)
 
