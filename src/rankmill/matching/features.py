@@ -16,8 +16,8 @@ FINEST = 52
 class Features:
     """The vectors of items, scaled to length 1.
 
-    They are integers, ``units`` of 1 / ``scale``, so that their sums do not depend on the order. The
-    sum of the vectors of all items still fits into int64. No vector is of zeros.
+    They are integers, ``units`` of 1 / ``scale``, so that sums do not depend on the order. The sum
+    of the vectors of all items still fits into int64. No vector is of zeros.
     """
 
     def __init__(self, items: Ids, vectors: np.ndarray) -> None:

@@ -17,15 +17,14 @@ LIBRARIES = (
 )
 _NAMES = {
     "ir_measures": names_table(
-        "map: AP, AP@k; first_hit: RR, RR@k; precision: P@k; recall: R@k; hit: Success@k; "
-        "rprec: Rprec; ndcg: nDCG, nDCG@k; num_ret: NumRet; num_rel: NumRel; "
-        "num_rel_ret: NumRelRet; set_p: SetP; set_f: SetF; set_map: SetAP; "
-        "set_relative_p: SetRelP; iprec: IPrec@x; rbp: RBP(p=p); err: ERR@k; bpm: BPM@k; "
-        "inst: INST; insq: INSQ; judged: Judged@k; bpref: Bpref; infap: infAP; "
-        "alpha_ndcg: alpha_nDCG@k; err_ia: ERR_IA@k; subtopic_recall: StRecall@k; "
+        "map: AP, AP@k; first_hit: RR, RR@k; precision: P@k; recall: R@k; hit: Success@k; rprec: "
+        "Rprec; ndcg: nDCG, nDCG@k; num_ret: NumRet; num_rel: NumRel; num_rel_ret: NumRelRet; "
+        "set_p: SetP; set_f: SetF; set_map: SetAP; set_relative_p: SetRelP; iprec: IPrec@x; rbp: "
+        "RBP(p=p); err: ERR@k; bpm: BPM@k; inst: INST; insq: INSQ; judged: Judged@k; bpref: Bpref; "
+        "infap: infAP; alpha_ndcg: alpha_nDCG@k; err_ia: ERR_IA@k; subtopic_recall: StRecall@k; "
         "alpha_dcg: alpha_DCG@k; nerr_ia: nERR_IA@k; nrbp: NRBP; nnrbp: nNRBP; p_ia: P_IA@k; "
-        "map_ia: AP_IA; compat: Compat; sdcg: SDCG(max_rel=g)@k; nerr8: NERR8(max_rel=g)@k; "
-        "nerr9: NERR9(max_rel=g)@k; nerr10: NERR10(max_rel=g); nerr11: NERR11(max_rel=g)"
+        "map_ia: AP_IA; compat: Compat; sdcg: SDCG(max_rel=g)@k; nerr8: NERR8(max_rel=g)@k; nerr9: "
+        "NERR9(max_rel=g)@k; nerr10: NERR10(max_rel=g); nerr11: NERR11(max_rel=g)"
     ),
     "ranx": names_table("bpref: bpref; rbp: rbp.p"),
     "rectools": names_table(

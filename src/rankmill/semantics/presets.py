@@ -237,10 +237,9 @@ PRESETS: dict[str, Preset] = {
             recall_divisor="min_k_labels",
         ),
         names_table(
-            "map: AveragePrecision; map@k: AveragePrecision(k); first_hit: RecipRank; "
-            "first_hit@k: RecipRank(k); precision@k: Precision(k); recall: Recall; "
-            "recall@k: Recall(k); hit: Hit; hit@k: Hit(k); ndcg_jk: NDCG; ndcg_jk@k: NDCG(k); "
-            "dcg_jk: DCG; dcg_jk@k: DCG(k)"
+            "map: AveragePrecision; map@k: AveragePrecision(k); first_hit: RecipRank; first_hit@k: "
+            "RecipRank(k); precision@k: Precision(k); recall: Recall; recall@k: Recall(k); hit: "
+            "Hit; hit@k: Hit(k); ndcg_jk: NDCG; ndcg_jk@k: NDCG(k); dcg_jk: DCG; dcg_jk@k: DCG(k)"
         ),
         "lenskit 2025.8.1, run",
         "A query without a list has no value there, with an empty list 0; it scores 0 here. Its "

@@ -48,9 +48,8 @@ METRICS = (
     row(
         name="rbp_resid",
         kernel="unjudged_residual",
-        definition="the weight (1 - p) p^(rank - 1) of all predictions that are unjudged or have "
-        "a gain below 0, and of all ranks after the list; 0 if all predictions are "
-        "judged",
+        definition="the weight (1 - p) p^(rank - 1) of all predictions that are unjudged or have a "
+        "gain below 0, and of all ranks after the list; 0 if all predictions are judged",
         better="lower",
         source="Soboroff, trec_eval 10",
         cutoff="none",
@@ -87,8 +86,7 @@ METRICS = (
         name="inst",
         kernel="adaptive_inverse_squares",
         definition="mean of gain / max over the first 1,000 ranks; after rank i the weight is "
-        "multiplied by ((i + t + s - 1) / (i + t + s))^2, where s is t without the "
-        "gains so far",
+        "multiplied by ((i + t + s - 1) / (i + t + s))^2, where s is t without the gains so far",
         source="Moffat, Bailey, Scholer and Thomas, INST: An Adaptive Metric for Information "
         "Retrieval Evaluation, ADCS 2015, as cwl_eval computes it",
         cutoff="none",

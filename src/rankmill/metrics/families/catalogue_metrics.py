@@ -149,9 +149,8 @@ METRICS = (
     ),
     shown(
         name="aplt",
-        definition="mean over the lists of the share of the items within k in the long tail: "
-        "less popular in training than the items that together have the share head of "
-        "all interactions",
+        definition="mean over the lists of the share of the items within k in the long tail: less "
+        "popular in training than the items that together have the share head of all interactions",
         better="neither",
         source=f"{ABDOLLAHPOURI}; Elliot: APLT",
         parameters=(HEAD,),

@@ -40,9 +40,8 @@ METRICS = (
     row(
         name="err_ia",
         kernel="novelty_cascade",
-        definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the "
-        "item's subtopics / rank, divided by the same sum for k items that each cover "
-        "all subtopics",
+        definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the item's "
+        "subtopics / rank, divided by the same sum for k items that each cover all subtopics",
         source=CHAPELLE,
         divisor=Divisor("largest_novelty_cascade", LARGEST),
         cutoff="required",

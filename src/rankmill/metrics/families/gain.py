@@ -144,9 +144,8 @@ METRICS = (
     row(
         name="q_measure",
         kernel="blended_ratios",
-        definition="sum over the hits within k of (hits so far + beta gains so far) / (rank + "
-        "beta gains of the ideal list so far), divided by min(k, R), or by R without "
-        "a cutoff",
+        definition="sum over the hits within k of (hits so far + beta gains so far) / (rank + beta "
+        "gains of the ideal list so far), divided by min(k, R), or by R without a cutoff",
         source=SAKAI,
         divisor=Divisor("count_labels_within", "min(k, R)"),
         parameters=(BETA,),
@@ -156,8 +155,7 @@ METRICS = (
         name="g",
         kernel="discounted_by_lost_gain",
         definition="sum of gain / log2(2 + cost of all ranks so far - gains so far), divided by "
-        "gains of all labels; the cost of a rank is the gain of the ideal list there, "
-        "at least 1",
+        "gains of all labels; the cost of a rank is the gain of the ideal list there, at least 1",
         source="Buckley, trec_eval 9: G",
         divisor=Divisor("sum_label_gains", "the sum of the gains of all labels"),
         cutoff="none",

@@ -24,8 +24,7 @@ METRICS = (
         name="bpref",
         kernel="bpref",
         definition="sum over the relevant predictions of 1 - min(judged nonrelevant above, R) / "
-        "min(R, N), divided by R; N labels have a gain of 0 or more and are not "
-        "relevant",
+        "min(R, N), divided by R; N labels have a gain of 0 or more and are not relevant",
         source="Buckley and Voorhees, Retrieval Evaluation with Incomplete Information, SIGIR "
         "2004, as trec_eval 9 computes it",
         divisor=Divisor("count_relevant", "R, the number of relevant items"),
