@@ -95,21 +95,24 @@ class Training:
         popular ones. Items of one popularity are in one group: in the head if more popular ones
         have less than 20 %, else in the tail if less popular ones have.
         """
-        values, places, times = np.unique(self.users, return_inverse=True, return_counts=True)
-        each = values * times
+        each, places = self._by_popularity()
         below = each.cumsum() - each
         above = self.interactions - below - each
         tail = np.where(5 * below < self.interactions, TAIL, MIDDLE)
         found: np.ndarray = np.where(5 * above < self.interactions, HEAD, tail)[places]
         return found.astype(np.int64)
 
+    def _by_popularity(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the interactions with items of each popularity, ascending, and whose it is."""
+        values, places, times = np.unique(self.users, return_inverse=True, return_counts=True)
+        return values * times, places
+
     def long_tail(self, head: float) -> np.ndarray:
         """1 of each item that is less popular than items that have `head` of interactions, else 0.
 
         Items of one popularity are on one side.
         """
-        values, places, times = np.unique(self.users, return_inverse=True, return_counts=True)
-        each = values * times
+        each, places = self._by_popularity()
         above = self.interactions - each.cumsum()
         found: np.ndarray = (above >= head * self.interactions)[places]
         return found.astype(np.float64)
@@ -180,13 +183,11 @@ class KnownItems:
             told += f", {plural(one.interactions, 'interaction')} of {plural(one.queries, 'query')}"
         if self.features is not None:
             told += f", {self.features}"
-        return f"{told} ({self._digest()})"
-
-    def _digest(self) -> str:
-        """Return a hash of all items, groups, interactions and vectors, whatever their order."""
-        return "".join(f"{sum(self._checksums(seed)) % 2**64:016x}" for seed in SEEDS)
+        hashes = (f"{sum(self._checksums(seed)) % 2**64:016x}" for seed in SEEDS)
+        return f"{told} ({''.join(hashes)})"
 
     def _checksums(self, seed: np.uint64) -> Iterator[int]:
+        """Yield numbers of all items, groups, interactions and vectors, whatever their order."""
         yield sum_ids(self.items, seed)
         if self.groups is not None:
             names = to_ids(pa.array(self.groups.names, pa.large_string()), "groups")

@@ -148,16 +148,21 @@ def match_judged(
     return _with_labels(labels, rows, spans, hits, *counts), judged
 
 
+def with_gains(hits: Hits) -> Hits:
+    """The hits with the gains of all labels, also where these are all 1."""
+    if len(hits.label_gains):
+        return hits
+    offsets = offsets_of(hits.label_counts)
+    return hits._replace(label_offsets=offsets, label_gains=np.ones(int(offsets[-1])))
+
+
 def of_least_gain(hits: Hits, least: float) -> Hits:
     """The hits and labels that have at least this gain."""
-    if len(hits.label_gains):
-        kept, kept_labels = hits.gains >= least, hits.label_gains >= least
-        label_offsets = drop_values(hits.label_offsets, kept_labels)
-    elif least <= 1:  # all gains are 1
+    if not len(hits.label_gains) and least <= 1:  # all gains are 1
         return hits
-    else:
-        kept, kept_labels = np.zeros(len(hits.ranks), np.bool_), np.zeros(0, np.bool_)
-        label_offsets = np.zeros(len(hits.offsets), np.int64)
+    hits = with_gains(hits)
+    kept, kept_labels = hits.gains >= least, hits.label_gains >= least
+    label_offsets = drop_values(hits.label_offsets, kept_labels)
     return hits._replace(
         offsets=drop_values(hits.offsets, kept),
         ranks=hits.ranks[kept],
@@ -200,11 +205,11 @@ def among_judged(hits: Hits) -> Hits:
 
 def of_relevant(hits: Hits, least: float) -> Hits:
     """All hits, but those of queries without a label of at least this gain."""
-    if len(hits.label_gains):
-        above = np.append(0, np.cumsum(hits.label_gains >= least))
-        has = np.diff(above[hits.label_offsets]) > 0
-    else:  # all gains are 1
-        has = np.full(len(hits.label_counts), least <= 1)
+    if not len(hits.label_gains) and least <= 1:  # all gains are 1
+        return hits
+    told = with_gains(hits)
+    above = np.append(0, np.cumsum(told.label_gains >= least))
+    has = np.diff(above[told.label_offsets]) > 0
     if has.all():
         return hits
     kept = np.repeat(has, np.diff(hits.offsets))
@@ -225,15 +230,9 @@ def as_relevant(hits: Hits, least: float) -> Hits:
 
 def as_levels(hits: Hits, least: float) -> Hits:
     """Judged hits and labels with gain 1 if they have at least `least`, -1 below 0, else 0."""
-    if not len(hits.label_gains):  # all gains are 1
-        if least <= 1:
-            return hits
-        offsets = np.append(0, np.cumsum(hits.label_counts))
-        return hits._replace(
-            gains=np.zeros(len(hits.gains)),
-            label_offsets=offsets,
-            label_gains=np.zeros(int(offsets[-1])),
-        )
+    if not len(hits.label_gains) and least <= 1:  # all gains are 1
+        return hits
+    hits = with_gains(hits)
     gains, label_gains = (
         np.where(one >= least, 1.0, np.where(one < 0, -1.0, 0.0))
         for one in (hits.gains, hits.label_gains)

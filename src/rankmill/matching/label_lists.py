@@ -70,9 +70,7 @@ def clean_labels(
 def _distinct(labels: LabelLists, repeats: str, queries: Ids | None) -> tuple[LabelLists, int]:
     """The lists by falling gain and without repeats, and how many of these there were."""
     if len(labels.gains):
-        order = np.arange(len(labels.gains))
-        sort_lists(labels.offsets, -labels.gains, order)
-        labels = LabelLists(labels.offsets, take_ids(labels.items, order), labels.gains[order])
+        labels = _by_gain(labels)
     repeat = np.empty(len(labels.items.keys), np.bool_)
     repeated = mark_repeats(labels.offsets, labels.items, SEED, repeat)
     before = labels
@@ -109,11 +107,11 @@ def with_worths(labels: LabelLists, gain_function: str) -> LabelLists:
     gains, all_gains = (worth(one, gain_function) for one in (labels.gains, labels.all_gains))
     judged = labels.judged and with_worths(labels.judged, gain_function)
     found = labels._replace(gains=gains, all_gains=all_gains, judged=judged)
-    return found if keeps_order(gain_function) or not len(gains) else _sorted_anew(found)
+    return found if keeps_order(gain_function) or not len(gains) else _by_gain(found)
 
 
-def _sorted_anew(labels: LabelLists) -> LabelLists:
-    """The labels by falling gain, after a map that does not keep their order."""
+def _by_gain(labels: LabelLists) -> LabelLists:
+    """The labels by falling gain."""
     order = np.arange(len(labels.gains))
     sort_lists(labels.offsets, -labels.gains, order)
     every = np.arange(len(labels.all_gains))

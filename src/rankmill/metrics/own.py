@@ -280,14 +280,13 @@ class OwnKernel:
         self, hits: Any, k: int, given: list[Any], at: np.ndarray, out: np.ndarray
     ) -> list[Any]:
         from rankmill.kernels.jit import read_only
+        from rankmill.matching.hits import with_gains
 
         if self.taken[0] == "hits":
             return [read_only(_within(hits, k)), k, *given, out]
-        label_offsets, label_gains = hits.label_offsets, hits.label_gains
-        if "label_gains" in self.taken and not len(label_gains):
-            label_offsets = np.append(0, np.cumsum(hits.label_counts))
-            label_gains = np.ones(label_offsets[-1])
-        lists = hits.label_counts, hits.prediction_counts, label_offsets, label_gains
+        if "label_gains" in self.taken:
+            hits = with_gains(hits)
+        lists = hits.label_counts, hits.prediction_counts, hits.label_offsets, hits.label_gains
         arrays = hits.offsets, hits.ranks, hits.gains, *lists, hits.discounts
         return [*map(read_only, arrays), k, self.empty, *given, at, out]
 

@@ -23,8 +23,7 @@ from rankmill.metrics.families import (
 )
 from rankmill.metrics.packages import load_packages
 from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
-from rankmill.metrics.spellings import given_text, read_parameters
-from rankmill.metrics.summary import SUMMARISED, read_summary
+from rankmill.metrics.spellings import SUMMARISED, given_text, read_parameters, read_summary
 from rankmill.metrics.texts import DEFINED, LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.metric_names import number_text

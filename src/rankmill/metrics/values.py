@@ -14,7 +14,6 @@ from rankmill.matching.hits import (
 )
 from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.base import GAIN, REL, Metric
-from rankmill.metrics.no_value import settle_empty
 from rankmill.metrics.quantities import counted, divided_by
 from rankmill.semantics.choices import DEFAULT, Choices
 
@@ -58,8 +57,11 @@ class Matched:
         if spec.divisor is not None:
             divisor = self.divisors(metric)
             counts = np.asarray(counts / np.where(divisor > 0, divisor, 1))
-        if spec.counts_empty:
-            settle_empty(counts, self.hits(metric), metric)
+        hits = self.hits(metric)
+        if spec.counts_empty and spec.better != "neither":
+            counts[hits.prediction_counts == 0] = spec.worst
+        if spec.counts_empty and spec.without_labels == "refused":
+            counts[hits.label_counts == 0] = np.nan
         return counts
 
     def divisors(self, metric: Metric) -> np.ndarray:

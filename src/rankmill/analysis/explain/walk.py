@@ -30,7 +30,7 @@ from rankmill.metrics.base import NO_CUTOFF, Columns, Metric
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.quantities import divided_by
 from rankmill.metrics.registry import REGISTRY, parse
-from rankmill.metrics.summary import SUMMARISED
+from rankmill.metrics.spellings import SUMMARISED
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.sources.inputs.inputs import Input
 

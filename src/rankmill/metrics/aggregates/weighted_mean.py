@@ -107,16 +107,14 @@ class WeightedMean(Aggregate):
 
     def check(self, row: state_rows.Row, prefix: str) -> None:
         """Raise UsageError if no queries have these sums."""
-        if not self._possible():
+        n, w, ww, wv, wwv, wwvv = astuple(self)
+        possible = min(w, ww, wwvv) >= 0 and ww <= w * w <= n * ww
+        # As far as the result depends on it.
+        possible &= wv * wv <= n * wwvv and wwv * wwv <= ww * wwvv and self._scatter >= 0
+        if not possible:
             raise state_rows.damaged(
                 f"{prefix}w, ww, wv, wwv, wwvv are not sums of the same queries"
             )
-
-    def _possible(self) -> bool:
-        """Whether numbers exist that have these sums, as far as the result depends on it."""
-        n, w, ww, wv, wwv, wwvv = astuple(self)
-        signs = min(w, ww, wwvv) >= 0 and ww <= w * w <= n * ww
-        return signs and wv * wv <= n * wwvv and wwv * wwv <= ww * wwvv and self._scatter >= 0
 
     @property
     def mean(self) -> float | None:
