@@ -138,7 +138,8 @@ class MicroAverage(Aggregate):
     Examples
     --------
     >>> import numpy as np
-    >>> one = MicroAverage.of(np.array([1.0, 2.0, 0.0]), np.array([2.0, 2.0, 4.0]))
+    >>> sums = MicroAverage.of(np.array([1.0, 2.0, 0.0]), np.array([2.0, 2.0, 4.0]))
+    >>> one = replace(sums, queries=3)
     >>> one.value, round(one.standard_error, 6)
     (0.375, 0.301364)
     """
@@ -156,24 +157,17 @@ class MicroAverage(Aggregate):
         """Return the sums with a block; `close` sets the number of queries."""
         assert scored.values is not None
         assert scored.divisors is not None
-        return self.merge(self._sums(scored.values, scored.divisors, scored.counts, scored.weights))
+        return self.merge(self.of(scored.values, scored.divisors, scored.counts, scored.weights))
 
     @classmethod
     def of(
-        cls, counted: np.ndarray, divisors: np.ndarray, weights: np.ndarray | None = None
-    ) -> Self:
-        """Return the micro-average of some queries."""
-        queries = len(counted) if weights is None else int(np.count_nonzero(weights))
-        return replace(cls._sums(counted, divisors, None, weights), queries=queries)
-
-    @classmethod
-    def _sums(
         cls,
         counted: np.ndarray,
         divisors: np.ndarray,
-        counts: np.ndarray | None,
-        weights: np.ndarray | None,
+        counts: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
     ) -> Self:
+        """Return the sums of some queries, whose number `close` sets."""
         if weights is not None:
             counted, divisors = counted * weights, divisors * weights
         one, other, both = (

@@ -46,7 +46,7 @@ class ScoredPrecision(MicroAverage):
         depth = int(hits.ranks.max(initial=0))
         kernels.sum_hits(*of_hits, *self._how(depth), counted)
         scale = self._scale(labels[1] - labels[0])
-        return self.merge(self._sums(counted / scale, divisors / scale, None, None))
+        return self.merge(self.of(counted / scale, divisors / scale))
 
     def close(self, closing: Closing) -> Self:
         """Return the sums with the divisors of queries without predictions, if these count."""
@@ -55,7 +55,7 @@ class ScoredPrecision(MicroAverage):
             return closed
         starts, ends, rows = closing.needs[LabelRows]
         divisors = self._best(starts, ends, rows) / self._scale(ends - starts)
-        whole = self._sums(np.zeros(len(divisors)), divisors, None, None)
+        whole = self.of(np.zeros(len(divisors)), divisors)
         unseen = whole.divisor_squares - self.divisor_squares
         return replace(
             closed,
