@@ -110,8 +110,8 @@ def _with_labels(
         every = np.arange(len(rows))  # what `rows` point to is far apart, and was read before
         label_gains = take_values(starts, label_gains, every, label_offsets)
     longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
-    every = label_offsets, label_gains, discounts(longest), repeats
-    return Hits(*hits, label_counts, prediction_counts, *every)
+    of_labels = label_offsets, label_gains, discounts(longest)
+    return Hits(*hits, label_counts, prediction_counts, *of_labels, repeats)
 
 
 def _spans(offsets: np.ndarray, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -288,16 +288,10 @@ def join_patterns(parts: Sequence[Patterns]) -> Patterns:
         return parts[0]
     every = [part.hits for part in parts]
     graded = len(every[0].label_gains) > 0
-    fields = zip(*every, strict=True)
-    offsets, *arrays, label_offsets, label_gains, tables, _ = fields
-    joined = Hits(
-        _joined_offsets(offsets),
-        *map(np.concatenate, arrays),
-        label_offsets=_joined_offsets(label_offsets) if graded else label_offsets[0],
-        label_gains=np.concatenate(label_gains),
-        discounts=max(tables, key=len),
-        repeats=0,
-    )
+    offsets, *arrays, label_offsets, label_gains, tables, _ = zip(*every, strict=True)
+    ends = _joined_offsets(label_offsets) if graded else label_offsets[0]
+    of_labels = ends, np.concatenate(label_gains), max(tables, key=len)
+    joined = Hits._make([_joined_offsets(offsets), *map(np.concatenate, arrays), *of_labels, 0])
     return group_counted(joined, np.concatenate([part.counts for part in parts]))
 
 
