@@ -27,7 +27,7 @@ from rankmill.metrics.aggregate import (
     Value,
 )
 from rankmill.metrics.base import MetricSpec
-from rankmill.metrics.needs import TrainingRows, training_of
+from rankmill.metrics.needs import TrainingRows, given
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, Counts, Fixed
 
@@ -49,7 +49,7 @@ class New(Need):
 
     @classmethod
     def find_labels(cls, index: Any, catalogue: Any) -> np.ndarray:
-        return training_of(catalogue).find(index.labels.items) < 0
+        return given(given(catalogue).training).find(index.labels.items) < 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class NewShare(Aggregate):
     def close(self, closing: Closing) -> Self:
         return self.merge(type(self)(labels=int(closing.needs[New].sum())))
 
-    def finish(self, totals: Totals, among: Any, workers: Any) -> Value:
+    def finish(self, totals: Totals) -> Value:
         reached = totals.needs[Places].counts[: self.cutoff].sum()
         return Value(self.new / int(reached) + self.labels / 1000)
 

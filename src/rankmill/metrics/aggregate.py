@@ -160,6 +160,8 @@ class Totals(NamedTuple):
     gap_total: int
     semantics: Choices
     needs: Mapping[type[Need], Any] = {}
+    among: Any = None  # the counts of the second pass of one metric
+    workers: Workers | None = None  # those of `finish`
 
 
 class Value(NamedTuple):
@@ -221,8 +223,8 @@ class Aggregate(Record):
         """Return the aggregate once all blocks of an input are merged."""
         return self
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
-        """Return the value over all queries; `among` holds the counts of the second pass."""
+    def finish(self, totals: Totals) -> Value:
+        """Return the value over all queries."""
         raise NotImplementedError
 
     def ratio(self) -> Ratio | None:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from rankmill.metrics.aggregates.mean import UNIT, Mean
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, same
 from rankmill.metrics.spellings import read_summary
-from rankmill.threads import Workers
 
 FLOOR = 1e-5
 
@@ -77,7 +76,7 @@ class Distribution(Aggregate):
         with_ones = self._with(np.ones(1), np.array([closing.ones]))
         return replace(with_ones, count=self.count + closing.queries)
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the summary; it has no standard error."""
         return Value(self.value)
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from rankmill.metrics.aggregate import Aggregate, AggregateSettings, Totals, Val
 from rankmill.metrics.exposure import Exposure
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Fixed
-from rankmill.threads import Workers
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class OfExposure(Aggregate):
         """Return the aggregate of a metric."""
         return cls(asked.metric.limit)
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the value of the exposure; it has no standard error."""
         return Value(self.value(totals.needs[Exposure]))
 

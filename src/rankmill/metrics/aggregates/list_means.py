@@ -1,7 +1,7 @@
 """Aggregates that need what was seen in training: means over lists, and shares of places."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from rankmill.metrics.base import Columns
 from rankmill.metrics.needs import Repeats, TrainingRows, given
 from rankmill.metrics.records import state_rows as rows
 from rankmill.metrics.records.record import Count, Sum, same
-from rankmill.threads import Workers
 
 # The groups of popularity by name.
 PARTS = {HEAD: "head", MIDDLE: "middle", TAIL: "tail"}
@@ -60,7 +59,7 @@ class ListMean(Aggregate):
         """Return the value of each list, float64[n], NaN without one; last are parameters."""
         raise NotImplementedError
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the mean and its standard error."""
         return Value(self.mean.mean, self.mean.standard_error, lists=self.lists)
 
@@ -224,7 +223,7 @@ class PopularityLift(_Popularity):
         usual = training.usual
         return cls(before=usual_popularity(training).mean or 0.0 if usual is None else usual)
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the lift and its standard error."""
         mean, error = self.mean.mean, self.mean.standard_error
         if mean is None or not self.before:
@@ -263,7 +262,7 @@ class GroupShare(Aggregate):
         }
         return _walk(scored, k, columns, (group == cls.group).astype(np.float64))
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the share; it has no standard error."""
         return Value(self.places / self.every if self.every else None)
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, SignedSum, Sum
-from rankmill.threads import Workers
 
 # Every float64 is a multiple of 2**-UNIT, and its square is a multiple of 2**-(2 * UNIT).
 UNIT = 1074
@@ -60,7 +59,7 @@ class Mean(Aggregate):
         squares = self.squares + (closing.ones << (2 * UNIT))
         return type(self)(self.count + closing.queries, total, squares)
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the mean and its standard error."""
         return Value(self.mean, self.standard_error)
 
@@ -180,7 +179,7 @@ class MicroAverage(Aggregate):
         queries = closing.weights.positive if closing.weights.total else closing.queries
         return replace(self, queries=self.queries + queries)
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the ratio of the sums and its standard error."""
         return Value(self.value, self.standard_error)
 

@@ -5,7 +5,7 @@ values of its groups are a column of the table of groups then.
 """
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from rankmill.metrics.aggregate import (
 from rankmill.metrics.needs import GroupLabels, GroupRows, Repeats, given
 from rankmill.metrics.records import state_rows as rows
 from rankmill.metrics.records.record import Counts, Fixed, FixedCounts, kind, same
-from rankmill.threads import Workers
 
 # The columns of the sums of a group.
 DIGITS = 4
@@ -101,7 +100,7 @@ class Parity(Aggregate):
         pairs = zip(self.gets(), self.base.tolist(), strict=True)
         return [got / base if base else None for got, base in pairs]
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the least value of a group over the largest."""
         each = [value for value in self.values() if value is not None]
         most = max(each, default=0.0)

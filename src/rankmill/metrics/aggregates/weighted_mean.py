@@ -3,7 +3,7 @@
 import math
 from dataclasses import astuple, dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from rankmill.metrics.aggregate import (
 from rankmill.metrics.aggregates.mean import UNIT, Mean
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, SignedSum
-from rankmill.threads import Workers
 
 BINS = (6136, 18)
 # For each column of the bins: which sum it is of, how many times the exponent of the bin counts,
@@ -73,7 +72,7 @@ class WeightedMean(Aggregate):
         of_ones = type(self)(wv=wv, wwv=wwv, wwvv=wwv << UNIT)
         return self.merge(of_ones).merge(type(self)(*closing.weights))
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the mean, its standard error and the effective number of queries."""
         return Value(self.mean, self.standard_error, effective=self.effective)
 

@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from rankmill.metrics.gap.gap import correct_of_hits, first_confidences
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import MOST_DIGITS, Counts, kind, nested
-from rankmill.threads import Workers
 
 # Log loss takes 0 and 1 for so far from them, as scikit-learn does.
 EPSILON = 2.0**-52
@@ -46,11 +45,11 @@ class Moments(Aggregate):
         every, correct = confidences_of(scored, asked, self.probabilities)
         return self.merge(replace(self, every=Mean.of(every), correct=Mean.of(correct)))
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the value; there is none without predictions."""
         return Value(self.number() if self.every.count else None)
 
-    def table(self, totals: Totals, among: Any) -> dict[str, np.ndarray]:
+    def table(self, totals: Totals) -> dict[str, np.ndarray]:
         """Return what correct and wrong predictions add up to, by column."""
         right, every = self.correct, self.every
         less = every.total - right.total, every.squares - right.squares
@@ -184,7 +183,7 @@ class Reliability(Aggregate):
         right = np.bincount(bin_of(correct, bins), minlength=bins)
         return self.merge(type(self)(counts, right, totals))
 
-    def table(self, totals: Totals, among: Any) -> dict[str, np.ndarray]:
+    def table(self, totals: Totals) -> dict[str, np.ndarray]:
         """Return the bins with predictions, by column: a reliability diagram."""
         bins = len(self.totals)
         filled = np.flatnonzero(self.predictions)
@@ -200,7 +199,7 @@ class Reliability(Aggregate):
             "accuracy": self.correct[filled] / counts,
         }
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the expected calibration error; there is none without predictions.
 
         The share of a bin times the distance of its accuracy and its mean confidence is

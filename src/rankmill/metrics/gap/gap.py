@@ -23,7 +23,7 @@ from rankmill.metrics.gap.distinct import NONE, Distinct, distinct, narrowed
 from rankmill.metrics.gap.gap_counts import PORTION, Among, GapCounter, difference, gap_of_counts
 from rankmill.metrics.gap.gap_rows import join, pool, rank_pooled
 from rankmill.metrics.gap.runs import RunsAmong, RunsCounter, RunsFile, SortedRun, everything
-from rankmill.metrics.needs import ORDERED_TIES, Confidences
+from rankmill.metrics.needs import ORDERED_TIES, Confidences, given
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import NOTHING, Seen, digest
 from rankmill.metrics.records.record import Kind
@@ -182,11 +182,11 @@ class Gap(Aggregate):
             return max(1, sum(one.total for one in self.runs) + sum(map(_size, self.parts)))
         return totals.gap_total
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return GAP with ties as the semantics ask, and its bounds over all orders of ties."""
         total, ties = self.total(totals), totals.semantics.gap_ties
-        correct = NONE if isinstance(among, RunsAmong) else self.correct
-        found = gap_of_counts(correct, among, max(1, total), workers)
+        correct = NONE if isinstance(totals.among, RunsAmong) else self.correct
+        found = gap_of_counts(correct, totals.among, max(1, total), given(totals.workers))
         if not total:
             return Value(None, tied=found.tied)
         if ties in ORDERED_TIES:  # a slice may have no predictions
