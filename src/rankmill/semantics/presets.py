@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rankmill.errors import UsageError
 from rankmill.semantics.choices import Choices
@@ -51,32 +51,26 @@ class Preset:
         return self.source.partition(",")[0]
 
 
+OF_TREC_EVAL = Choices(
+    ap_divisor="labels",
+    repeated_predictions="error",
+    repeated_labels="error",
+    order="item_descending_float32",
+    unpredicted="skip",
+    no_relevant="scored",
+)
+
 PRESETS: dict[str, Preset] = {
     "default": Preset(Choices(), {}, "rankmill"),
     "trec_eval": Preset(
-        Choices(
-            ap_divisor="labels",
-            repeated_predictions="error",
-            repeated_labels="error",
-            order="item_descending_float32",
-            unpredicted="skip",
-            no_relevant="scored",
-        ),
+        OF_TREC_EVAL,
         TREC_EVAL,
         "trec_eval 9.0.8, run, also by way of pytrec-eval-terrier 0.5.11",
         f"It holds scores as float32, and 10 as double. {TREC_OPTIONS}",
         skipped=TREC_SKIPPED,
     ),
     "trec_eval-10": Preset(
-        Choices(
-            ap_divisor="labels",
-            repeated_predictions="error",
-            repeated_labels="error",
-            order="item_descending",
-            unpredicted="skip",
-            no_relevant="scored",
-            recall_rounding="nearest",
-        ),
+        replace(OF_TREC_EVAL, order="item_descending", recall_rounding="nearest"),
         TREC_EVAL | {"dcg": "dcg", "unj@k": "unj_k", "rbp_resid": "rbp_resid", "graded_rbp": "rbp"},
         "trec_eval 10.0-rc3, run",
         "Without -c it stops at a query of the qrels that the run does not have, which is left out "

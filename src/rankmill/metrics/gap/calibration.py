@@ -11,6 +11,7 @@ import numpy as np
 from rankmill.columns.elementary import log2
 from rankmill.columns.ids import id_text
 from rankmill.errors import InputError
+from rankmill.matching.order import ranks_of
 from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
@@ -236,11 +237,8 @@ def confidences_of(
     every = first_confidences(lists.offsets, lists.confidences, limit)
     low, high = (0, 1) if probabilities else (-np.finfo(np.float64).max, np.finfo(np.float64).max)
     if len(every) and not (low <= every.min() and every.max() <= high):
-        ranks = np.arange(len(lists.confidences)) - np.repeat(
-            lists.offsets[:-1], np.diff(lists.offsets)
-        )
         bad = (lists.confidences < low) | (lists.confidences > high)
-        place = int((bad & (ranks < limit)).argmax())
+        place = int((bad & (ranks_of(lists.offsets) <= limit)).argmax())
         row = int(np.searchsorted(lists.offsets, place, side="right")) - 1
         wanted = "one from 0 to 1, a probability" if probabilities else "a finite one"
         raise InputError(

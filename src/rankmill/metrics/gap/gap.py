@@ -11,6 +11,7 @@ import numpy as np
 from rankmill.errors import InputError
 from rankmill.kernels.gap import correct_confidences
 from rankmill.matching.hits import Hits
+from rankmill.matching.order import ranks_of
 from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
@@ -211,10 +212,8 @@ def _size(part: Any) -> int:
 
 def first_confidences(offsets: np.ndarray, confidence: np.ndarray, limit: int) -> np.ndarray:
     """Return the confidences of the first `limit` predictions of each list."""
-    lengths = np.diff(offsets)
-    if limit < lengths.max(initial=0):
-        ranks = np.arange(len(confidence)) - np.repeat(offsets[:-1], lengths)
-        confidence = confidence[ranks < limit]
+    if limit < np.diff(offsets).max(initial=0):
+        confidence = confidence[ranks_of(offsets) <= limit]
     return confidence
 
 

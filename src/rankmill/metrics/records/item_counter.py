@@ -66,12 +66,13 @@ class ItemCounter:
     def counts(self) -> ItemCounts:
         """Return all counts; nothing may be added after this."""
         found = ItemCounts(len(self.cutoffs) + (self._more is not None))
-        for one in (self._direct, self._hashed):
+        tables = [self._hashed, self._direct]
+        del self._hashed, self._direct
+        while tables:  # each is freed before the next one is read
             if self._room.crowded:
-                self._spill(*one.counts())
+                self._spill(*tables.pop().counts())
             else:
-                found = found.with_counts(*self._widened(*one.counts()))
-            one.clear()
+                found = found.with_counts(*self._widened(*tables.pop().counts()))
         return found.merge(ItemCounts(found.columns, spilled=tuple(self._spilled)))
 
     def _widened(self, items: Ids, counts: np.ndarray) -> tuple[Ids, np.ndarray]:
@@ -131,10 +132,6 @@ class _Direct:
         there = np.flatnonzero(self._counts.any(axis=1))
         keys = (there + self._lowest).view(np.uint64)
         return Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, SIGNED), self._counts[there]
-
-    def clear(self) -> None:
-        """Free the table."""
-        self._counts = self._counts[:0].copy()
 
 
 class _Hashed:
@@ -212,7 +209,3 @@ class _Hashed:
     def counts(self) -> tuple[Ids, np.ndarray]:
         """Return the items that were found, and their counts."""
         return join_ids([self._ids]), self._counts[: self._count]
-
-    def clear(self) -> None:
-        """Free the table."""
-        self.__init__(self._columns, self._room, self._spill)  # type: ignore[misc]
