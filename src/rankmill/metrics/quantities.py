@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -224,6 +225,18 @@ def _ranks(hits: Hits) -> np.ndarray:
     return np.arange(float(len(hits.discounts)))
 
 
+def _ended(kernel: str, *constants: Any) -> Quantity:
+    """What a kernel counts that takes some constants after the parameters."""
+    return lambda count, hits, k, *given: count(kernel, hits, k, *given, *constants)
+
+
+def _novelty(kernel: str, weights: Quantity, discounts: Quantity) -> Quantity:
+    """What subtopics are worth that lose alpha with each item, by weights and discounts."""
+    return lambda count, hits, k, alpha, *beta: count(
+        kernel, hits, k, alpha, weights(hits, *beta), discounts(hits)
+    )
+
+
 QUANTITIES: dict[str, Quantity] = {
     "cutoff": lambda count, hits, k: k,
     "eleven": lambda count, hits, k: 11,
@@ -272,8 +285,8 @@ QUANTITIES: dict[str, Quantity] = {
     "count_without_gain": lambda count, hits, k: _how_many(hits, hits.gains == 0),
     "bpref": lambda count, hits, k: count("sum_preferences", hits, k, relevant_labels(hits)),
     # The pairs whose larger gain stands first, less none or all of the others, over both.
-    "judged_in_order": lambda count, hits, k: count("pairs_by_gain", hits, k, 0),
-    "rank_correlation": lambda count, hits, k: count("pairs_by_gain", hits, k, 1),
+    "judged_in_order": _ended("pairs_by_gain", 0),
+    "rank_correlation": _ended("pairs_by_gain", 1),
     # Of gains.
     "sum_label_gains": lambda count, hits, k, *_: count(
         "sum_weights", _best_list(hits), NO_CUTOFF, 0.0, _ones(hits)
@@ -300,8 +313,8 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "inverse_squares": _inverse_squares,
     # Of those who go on less after a gain.
-    "stopped_by_gain": lambda count, hits, k, most: count("mean_gain", hits, k, most, BY_GAIN, 0.0),
-    "stopped_by_rank": lambda count, hits, k, most: count("mean_gain", hits, k, most, BY_RANK, 0.0),
+    "stopped_by_gain": _ended("mean_gain", BY_GAIN, 0.0),
+    "stopped_by_rank": _ended("mean_gain", BY_RANK, 0.0),
     "stopped_by_patience": lambda count, hits, k, p, most: count(
         "mean_gain", hits, k, most, BY_PATIENCE, p
     ),
@@ -309,47 +322,25 @@ QUANTITIES: dict[str, Quantity] = {
         "mean_gain", hits, k, most, BY_WANT, t
     ),
     # Blended ratios where one stops.
-    "blended_ratios": lambda count, hits, k, beta: count("stopped_ratio", hits, k, beta, 1.0, EACH),
-    "ratio_at_first": lambda count, hits, k, beta: count(
-        "stopped_ratio", hits, k, beta, 1.0, FIRST
-    ),
-    "ratio_at_best": lambda count, hits, k, beta: count("stopped_ratio", hits, k, beta, 1.0, BEST),
-    "ratios_up_to_best": lambda count, hits, k, beta: count(
-        "stopped_ratio", hits, k, beta, 1.0, UP_TO_BEST
-    ),
+    "blended_ratios": _ended("stopped_ratio", 1.0, EACH),
+    "ratio_at_first": _ended("stopped_ratio", 1.0, FIRST),
+    "ratio_at_best": _ended("stopped_ratio", 1.0, BEST),
+    "ratios_up_to_best": _ended("stopped_ratio", 1.0, UP_TO_BEST),
     "ratios_by_gamma": lambda count, hits, k, gamma, beta: count(
         "stopped_ratio", hits, k, beta, gamma, EACH
     ),
-    "ratios_by_gain": lambda count, hits, k, beta: count(
-        "stopped_ratio", hits, k, beta, 1.0, BY_WORTH
-    ),
+    "ratios_by_gain": _ended("stopped_ratio", 1.0, BY_WORTH),
     # Of subtopics: of the list, and of the best list.
-    "novelty_discounted": lambda count, hits, k, alpha: count(
-        "sum_worths", hits, k, alpha, _ones(hits), hits.discounts
-    ),
-    "ideal_novelty_discounted": lambda count, hits, k, alpha: count(
-        "sum_best_worths", hits, k, alpha, _ones(hits), hits.discounts
-    ),
-    "novelty_cascade": lambda count, hits, k, alpha: count(
-        "sum_worths", hits, k, alpha, _ones(hits), _ranks(hits)
-    ),
-    "ideal_novelty_cascade": lambda count, hits, k, alpha: count(
-        "sum_best_worths", hits, k, alpha, _ones(hits), _ranks(hits)
-    ),
-    "novelty_biased": lambda count, hits, k, alpha, beta: count(
-        "sum_worths", hits, k, alpha, _falling(hits, beta), _ones(hits)
-    ),
-    "ideal_novelty_biased": lambda count, hits, k, alpha, beta: count(
-        "sum_best_worths", hits, k, alpha, _falling(hits, beta), _ones(hits)
-    ),
+    "novelty_discounted": _novelty("sum_worths", _ones, attrgetter("discounts")),
+    "ideal_novelty_discounted": _novelty("sum_best_worths", _ones, attrgetter("discounts")),
+    "novelty_cascade": _novelty("sum_worths", _ones, _ranks),
+    "ideal_novelty_cascade": _novelty("sum_best_worths", _ones, _ranks),
+    "novelty_biased": _novelty("sum_worths", _falling, _ones),
+    "ideal_novelty_biased": _novelty("sum_best_worths", _falling, _ones),
     "places_of_subtopics": lambda count, hits, k: count("count_all_subtopics", hits, k) * k,
     # The sums of a list whose every item is relevant to all subtopics of the query.
-    "largest_novelty_discounted": lambda count, hits, k, alpha: count(
-        "largest_novelty", hits, k, alpha, True
-    ),
-    "largest_novelty_cascade": lambda count, hits, k, alpha: count(
-        "largest_novelty", hits, k, alpha, False
-    ),
+    "largest_novelty_discounted": _ended("largest_novelty", True),
+    "largest_novelty_cascade": _ended("largest_novelty", False),
     "endless_novelty_biased": lambda count, hits, k, alpha, beta: (
         count("count_all_subtopics", hits, k) / (1 - (1 - alpha) * beta)
     ),
