@@ -210,7 +210,7 @@ def test_a_plan_counts_what_it_holds_and_an_error_what_it_lacks() -> None:
     assert planned["memory"] - bare["memory"] == 30_000_000 + 7
     assert planned["counts"] == {"items": 30, "most": None, "bytes": 1_000_000}
     assert "score" not in planned["predictions"]["columns"]
-    for given, message in (
+    for beside, message in (
         ({}, "^new@2 needs to know what queries had in training"),
         (
             {"train": TRAIN},
@@ -218,6 +218,6 @@ def test_a_plan_counts_what_it_holds_and_an_error_what_it_lacks() -> None:
         ),
     ):
         with pytest.raises(rankmill.UsageError, match=message):
-            rankmill.evaluate(*of, "map,new@2", catalogue=rankmill.Catalogue(**given))
+            rankmill.evaluate(*of, "map,new@2", catalogue=rankmill.Catalogue(**beside))
     with pytest.raises(rankmill.UsageError, match=r"leave out this metric, or"):
         rankmill.plan(rankmill.Labels(of[0], weight="w"), of[1], "new@2", catalogue=CATALOGUE)
