@@ -66,7 +66,7 @@ class ItemCounter:
     def counts(self) -> ItemCounts:
         """Return all counts; nothing may be added after this."""
         found = ItemCounts(len(self.cutoffs) + (self._more is not None))
-        tables = [self._hashed, self._direct]
+        tables: list[_Direct | _Hashed] = [self._hashed, self._direct]
         del self._hashed, self._direct
         while tables:  # each is freed before the next one is read
             if self._room.crowded:
