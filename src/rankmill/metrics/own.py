@@ -248,15 +248,7 @@ class OwnKernel:
         """The first query for which the function of a block fails alone; -1 if it does for none."""
         assert self._loop is not None
         for row in range(len(hits.label_counts)):
-            start, end = hits.offsets[row : row + 2]
-            alone = hits._replace(
-                offsets=np.array([0, end - start]),
-                ranks=hits.ranks[start:end],
-                gains=hits.gains[start:end],
-                label_counts=hits.label_counts[row : row + 1],
-                prediction_counts=hits.prediction_counts[row : row + 1],
-                label_offsets=hits.label_offsets[row : row + 2],
-            )
+            alone = hits.take(np.array([row]))
             try:
                 self._loop(*self._arguments(alone, k, given, np.zeros(1, np.int64), np.empty(1)))
             except Exception:

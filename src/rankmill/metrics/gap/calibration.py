@@ -55,17 +55,13 @@ class Moments(Aggregate):
         right, every = self.correct, self.every
         less = every.total - right.total, every.squares - right.squares
         kinds = [right, Mean(every.count - right.count, *less)]
-        variances = [one.count * one.squares - one.total**2 for one in kinds]
+        each = [(one.count * one.squares - one.total**2, max(1, one.count)) for one in kinds]
+        deviations = [math.sqrt(found / (count**2 << (2 * UNIT))) for found, count in each]
         return {
             "correct": np.array([right.count, 0]),
             "predictions": np.array([one.count for one in kinds]),
             "mean": np.array([one.mean or 0.0 for one in kinds]),
-            "deviation": np.array(
-                [
-                    math.sqrt(variance / (max(1, one.count) ** 2 << (2 * UNIT)))
-                    for one, variance in zip(kinds, variances, strict=True)
-                ]
-            ),
+            "deviation": np.array(deviations),
         }
 
     def number(self) -> float | None:
