@@ -21,7 +21,7 @@ from rankmill.metrics.aggregate import (
     Value,
 )
 from rankmill.metrics.gap.distinct import NONE, Distinct, distinct, narrowed
-from rankmill.metrics.gap.gap_counts import PORTION, Among, GapCounter, difference, gap_of_counts
+from rankmill.metrics.gap.gap_counts import PORTION, Among, GapCounter, gap_of_counts
 from rankmill.metrics.gap.gap_rows import join, pool, rank_pooled
 from rankmill.metrics.gap.runs import RunsAmong, RunsCounter, RunsFile, SortedRun, everything
 from rankmill.metrics.needs import ORDERED_TIES, Confidences, given
@@ -172,7 +172,17 @@ class Gap(Aggregate):
         """
         self.from_row(self.to_row())
         among.from_row(among.to_row())
-        return difference(self.correct, self.seen, among)
+        correct, first, second = self.correct, self.seen, among.seen
+        if len(among.at) != len(correct.values):
+            return "the second pass counted among another state, of other confidences"
+        if first.predictions != second.predictions:
+            return (
+                f"the first pass saw {first.predictions:,} predictions and the second "
+                f"{second.predictions:,}"
+            )
+        if first != second or (among.at < correct.counts).any():
+            return f"both passes saw {first.predictions:,} predictions, but of other confidences"
+        return ""
 
     def total(self, totals: Totals) -> int:
         """Return the divisor of gap; 0 means that gap has no value.

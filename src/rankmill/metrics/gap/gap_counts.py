@@ -136,21 +136,6 @@ class GapCounter:
         list(self._workers.map(count, _ranges(len(values))))
 
 
-def difference(correct: Distinct, seen: Seen, among: Among) -> str:
-    """Say how the second pass differs from the first; empty if both saw the same predictions."""
-    first, second = seen, among.seen
-    if len(among.at) != len(correct.values):
-        return "the second pass counted among another state, of other confidences"
-    if first.predictions != second.predictions:
-        return (
-            f"the first pass saw {first.predictions:,} predictions and the second "
-            f"{second.predictions:,}"
-        )
-    if first != second or (among.at < correct.counts).any():
-        return f"both passes saw {first.predictions:,} predictions, but of other confidences"
-    return ""
-
-
 def gap_of_counts(
     correct: Distinct, among: Among | RunsAmong, total: int, workers: Workers
 ) -> GapValue:
