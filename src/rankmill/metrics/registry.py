@@ -45,7 +45,8 @@ def register(spec: MetricSpec) -> None:
 
     UsageError if there is another metric of its name.
     """
-    if spec.home and not is_same_place(spec):
+    same = REGISTRY.get(spec.name)  # a function that was changed and run again, as in a notebook
+    if spec.home and not (same and same.home == spec.home):
         small = spec.name.lower()
         there = _BY_NAME.get(small) or _BY_CUT_NAME.get(small.rpartition("_")[0])
         if there or small in (*SETS, *SUMMARISED, *EVERYWHERE, *_BY_CUT_NAME):
@@ -65,12 +66,6 @@ def registered() -> int:
     A function that was changed and run again is registered a second time.
     """
     return _registered
-
-
-def is_same_place(spec: MetricSpec) -> bool:
-    """Whether this is a function that was changed and run again, as a cell of a notebook is."""
-    there = REGISTRY.get(spec.name)
-    return there is not None and there.home == spec.home
 
 
 def own_metrics() -> list[MetricSpec]:

@@ -119,11 +119,9 @@ class Record:
         """Raise UsageError if fields, each right by itself, cannot stand in one row."""
 
 
-def _kinds_of(record: Any) -> dict[str, Kind]:
+@cache
+def _kinds(record: Any) -> dict[str, Kind]:
+    """Return the kinds of the fields of a record that merge, in their order."""
     hints = get_type_hints(record, include_extras=True)
     found = ((name, getattr(hints[name], "__metadata__", ())) for name in record.__match_args__)
     return {name: notes[0] for name, notes in found if notes}
-
-
-# The kinds of the fields of a record that merge, in their order.
-_kinds: Callable[[Any], dict[str, Kind]] = cache(_kinds_of)
