@@ -17,7 +17,7 @@ from conftest import tells
 import rankmill
 from cuts import cut
 from rankmill import InputError, Labels, Predictions, Result, Results, UsageError
-from rankmill.metrics.aggregates.micro import MicroAverage
+from rankmill.metrics.aggregates.mean import MicroAverage
 from rankmill.metrics.registry import parse
 from rankmill.metrics.sums import read_sums
 from rankmill.parts import State, evaluate_part

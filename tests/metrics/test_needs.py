@@ -27,7 +27,7 @@ from rankmill.metrics.aggregate import (
     Value,
 )
 from rankmill.metrics.base import MetricSpec
-from rankmill.metrics.needs import TrainingRows, training_of
+from rankmill.metrics.needs import TrainingRows, given
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, Counts, Fixed
 
@@ -49,7 +49,7 @@ class New(Need):
 
     @classmethod
     def find_labels(cls, index: Any, catalogue: Any) -> np.ndarray:
-        return training_of(catalogue).find(index.labels.items) < 0
+        return given(given(catalogue).training).find(index.labels.items) < 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class NewShare(Aggregate):
     def close(self, closing: Closing) -> Self:
         return self.merge(type(self)(labels=int(closing.needs[New].sum())))
 
-    def finish(self, totals: Totals, among: Any, workers: Any) -> Value:
+    def finish(self, totals: Totals) -> Value:
         reached = totals.needs[Places].counts[: self.cutoff].sum()
         return Value(self.new / int(reached) + self.labels / 1000)
 
@@ -210,7 +210,7 @@ def test_a_plan_counts_what_it_holds_and_an_error_what_it_lacks() -> None:
     assert planned["memory"] - bare["memory"] == 30_000_000 + 7
     assert planned["counts"] == {"items": 30, "most": None, "bytes": 1_000_000}
     assert "score" not in planned["predictions"]["columns"]
-    for given, message in (
+    for beside, message in (
         ({}, "^new@2 needs to know what queries had in training"),
         (
             {"train": TRAIN},
@@ -218,6 +218,6 @@ def test_a_plan_counts_what_it_holds_and_an_error_what_it_lacks() -> None:
         ),
     ):
         with pytest.raises(rankmill.UsageError, match=message):
-            rankmill.evaluate(*of, "map,new@2", catalogue=rankmill.Catalogue(**given))
+            rankmill.evaluate(*of, "map,new@2", catalogue=rankmill.Catalogue(**beside))
     with pytest.raises(rankmill.UsageError, match=r"leave out this metric, or"):
         rankmill.plan(rankmill.Labels(of[0], weight="w"), of[1], "new@2", catalogue=CATALOGUE)

@@ -14,7 +14,7 @@ from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.hits import match
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
-from rankmill.matching.scope_filter import ranks_of
+from rankmill.matching.order import ranks_of
 from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.metrics.texts import OF_BASELINE

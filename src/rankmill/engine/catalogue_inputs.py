@@ -11,8 +11,7 @@ from rankmill.engine.held_labels import read_labels
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import Ids
-from rankmill.matching.catalogue import KnownItems, Training
-from rankmill.matching.features import Features
+from rankmill.matching.catalogue import Features, KnownItems, Training
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.records.item_counter import ItemCounter

@@ -28,14 +28,13 @@ from rankmill.matching.hits import (
     without_gains,
 )
 from rankmill.matching.index import NO_COUNTS, LabelIndex
-from rankmill.matching.order import arrange
-from rankmill.matching.scope_filter import within
+from rankmill.matching.order import arrange, within
 from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
 from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.no_value import no_value, skipping
 from rankmill.metrics.own import OwnMetricError
-from rankmill.metrics.term_products import TermProducts
+from rankmill.metrics.sums import TermProducts
 from rankmill.metrics.values import Matched
 from rankmill.results.audit import PADDED
 from rankmill.sources.roles.derived_columns import padded_tails

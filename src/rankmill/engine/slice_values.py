@@ -11,8 +11,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.metrics.aggregate import Ratio
 from rankmill.metrics.aggregate import Value as Finished
 from rankmill.metrics.records.state_rows import Row, damaged, field, text
-from rankmill.metrics.sums import Term
-from rankmill.metrics.term_products import TermProducts
+from rankmill.metrics.sums import Term, TermProducts
 from rankmill.results.slices import UNKNOWN, MetricOfSlice, WeightedSum, weighted_sum
 
 Values = Mapping[str, Finished]

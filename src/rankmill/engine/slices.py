@@ -13,7 +13,7 @@ from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
 from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
 from rankmill.metrics.base import MICRO
-from rankmill.metrics.term_products import TermProducts
+from rankmill.metrics.sums import TermProducts
 from rankmill.results.slices import UNKNOWN
 
 # What is known of queries only once the predictions of the first system are read.

@@ -34,8 +34,7 @@ from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, digest
 from rankmill.metrics.registry import parse_all
 from rankmill.metrics.spellings import spellings
-from rankmill.metrics.sums import read_sums
-from rankmill.metrics.term_products import TermProducts
+from rankmill.metrics.sums import TermProducts, read_sums
 from rankmill.results import audit
 from rankmill.results.audit import PADDED
 from rankmill.results.result import Result
@@ -204,9 +203,9 @@ class State:
 
     def values(self, among: Mapping[str, Among], workers: Workers) -> dict[str, Value]:
         """Return the value of each metric, but of those that lack counts."""
-        totals = self.totals
+        totals = self.totals._replace(workers=workers)
         return {
-            name: self.aggregates[name].finish(totals, among.get(name), workers)
+            name: self.aggregates[name].finish(totals._replace(among=among.get(name)))
             for name in self.names
             if name in among or self.aggregates[name].passes == 1
         }
@@ -272,7 +271,7 @@ class State:
         """Return what makes the curve of a metric; it does not hold all the predictions."""
         small = self.small()
         one: Any = small.aggregates[name]
-        return partial(one.table, small.totals, among)
+        return partial(one.table, small.totals._replace(among=among))
 
     @staticmethod
     def read_counts(row: Mapping[str, Any]) -> Among:

@@ -15,7 +15,7 @@ from rankmill.io.table_files import suffix_of
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.term_products import TermProducts
+from rankmill.metrics.sums import TermProducts
 from rankmill.sources.files.file_errors import blamed, native
 from rankmill.sources.files.files import File, find_files
 from rankmill.sources.nouns import Labels

@@ -37,7 +37,7 @@ from rankmill.metrics.aggregate import Aggregate, Closing, TwoPasses, WeightSums
 from rankmill.metrics.aggregates.weighted_mean import sum_weights
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.no_value import no_value, skipping
-from rankmill.metrics.term_products import TermProducts
+from rankmill.metrics.sums import TermProducts
 from rankmill.results import audit
 
 # The divisors of gap that semantics choose among.

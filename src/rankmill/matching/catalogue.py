@@ -1,54 +1,46 @@
-"""The catalogue: the items that can be shown; and training: which query had which item before."""
+"""The catalogue: the items that can be shown, which query had which in training, and vectors."""
 
 import math
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.checksum import SEEDS, sum_ids, sum_pairs
+from rankmill.columns.checksum import PIECE, SEEDS, hash_ids, mix, sum_ids, sum_pairs, sum_rows
 from rankmill.columns.elementary import exp2, log2
 from rankmill.columns.groups import Groups
 from rankmill.columns.ids import to_ids
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import plural
 from rankmill.kernels.identity import Ids
-from rankmill.matching.features import Features
+from rankmill.kernels.vectors import scale_vectors
 from rankmill.matching.hits import match
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.lookup import look_up
 
 HEAD, MIDDLE, TAIL = 0, 1, 2
+# The numbers of a vector of length 1 are integers in units of 2**-shift, as many as a float64 has
+# if there are few items.
+FINEST = 52
 
 
+@dataclass(eq=False, repr=False)
 class Training:
-    """The items that queries had in training, each once a query.
+    """The items that queries had in training, each once a query."""
 
-    Attributes
-    ----------
-    index : LabelIndex
-        The items of each query; `of_part` tells those of some queries.
-    items : Ids
-        The distinct items.
-    users : int64
-        How many queries had each item.
-    queries : int
-        How many queries had an item.
-    usual : float or None
-        The mean popularity of what a query had, as a mean over all queries, where these are not all
-        in the index.
-    """
-
-    index: LabelIndex
+    items: Ids  # the distinct ones
+    users: np.ndarray  # int64: how many queries had each item
+    queries: int  # how many had an item
+    index: LabelIndex = field(init=False)  # the items of each query, as `of_part` tells
+    # The mean popularity of what a query had, as a mean over all queries, where these are not all
+    # in the index.
     usual: float | None = None
 
-    def __init__(self, items: Ids, users: np.ndarray, queries: int) -> None:
-        self.items = items
-        self.users = users
-        self.queries = queries
-        self._lookup = look_up(items)[0]
+    def __post_init__(self) -> None:
+        self._lookup = look_up(self.items)[0]
         self._rows: np.ndarray | None = None
         self._labels: tuple[LabelIndex, np.ndarray] | None = None
 
@@ -106,21 +98,24 @@ class Training:
         popular ones. Items of one popularity are in one group: in the head if more popular ones
         have less than 20 %, else in the tail if less popular ones have.
         """
-        values, places, times = np.unique(self.users, return_inverse=True, return_counts=True)
-        each = values * times
+        each, places = self._by_popularity()
         below = each.cumsum() - each
         above = self.interactions - below - each
         tail = np.where(5 * below < self.interactions, TAIL, MIDDLE)
         found: np.ndarray = np.where(5 * above < self.interactions, HEAD, tail)[places]
         return found.astype(np.int64)
 
+    def _by_popularity(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the interactions with items of each popularity, ascending, and whose it is."""
+        values, places, times = np.unique(self.users, return_inverse=True, return_counts=True)
+        return values * times, places
+
     def long_tail(self, head: float) -> np.ndarray:
         """1 of each item that is less popular than items that have `head` of interactions, else 0.
 
         Items of one popularity are on one side.
         """
-        values, places, times = np.unique(self.users, return_inverse=True, return_counts=True)
-        each = values * times
+        each, places = self._by_popularity()
         above = self.interactions - each.cumsum()
         found: np.ndarray = (above >= head * self.interactions)[places]
         return found.astype(np.float64)
@@ -156,29 +151,60 @@ class Training:
         return seen
 
 
-class KnownItems:
-    """Distinct items, and training, groups and features of items if there are any.
+class Features:
+    """The vectors of items, scaled to length 1.
 
-    ``described`` says of each input what was read. ``text`` is what to call it, where what queries
-    had in training is not all here.
+    They are integers, ``units`` of 1 / ``scale``, so that sums do not depend on the order. The sum
+    of the vectors of all items still fits into int64. No vector is of zeros.
     """
 
-    def __init__(
-        self,
-        items: Ids,
-        training: Training | None = None,
-        described: dict[str, dict[str, object]] | None = None,
-        groups: Groups | None = None,
-        features: Features | None = None,
-        text: str | None = None,
-    ) -> None:
+    def __init__(self, items: Ids, vectors: np.ndarray) -> None:
         self.items = items
-        self.training = training
-        self.groups = groups
-        self.features = features
-        self.described = described or {}
-        self._text = text
+        self.scale = 2.0 ** min(FINEST, 62 - len(vectors).bit_length())
+        self.units: np.ndarray = np.empty(vectors.shape, np.int64)
+        scale_vectors(vectors, self.scale, self.units)
         self._lookup = look_up(items)[0]
+        self._had: np.ndarray | None = None
+
+    def __str__(self) -> str:
+        """How many vectors there are, of how many numbers."""
+        return f"{len(self.units):,} vectors of {self.units.shape[1]:,} numbers"
+
+    def checksum(self, seed: np.uint64) -> int:
+        """Return a number that only equal features have in common, whatever the order of items."""
+        each = np.arange(1, self.units.shape[1] + 1, dtype=np.uint64) * seed
+        mix(each)
+        rows = np.empty(len(self.units), np.uint64)
+        step = max(1, PIECE // max(1, len(each)))
+        for start in range(0, len(rows), step):
+            some = self.units[start : start + step].view(np.uint64) * each
+            rows[start : start + step] = some.sum(axis=1, dtype=np.uint64)
+        return sum_rows(hash_ids(self.items, seed), rows)
+
+    def find(self, items: Ids) -> np.ndarray:
+        """Return the row of each item as int64; -1 for one without a vector."""
+        return self._lookup.find(items)
+
+    def had(self, history: LabelIndex) -> np.ndarray:
+        """Return the row of each item that a query had; -1 for those without a vector."""
+        if self._had is None:
+            self._had = self.find(history.labels.items)
+        return self._had
+
+
+@dataclass(eq=False, repr=False)
+class KnownItems:
+    """Distinct items, and training, groups and features of items if there are any."""
+
+    items: Ids
+    training: Training | None = None
+    described: dict[str, dict[str, object]] = field(default_factory=dict)  # what inputs were read
+    groups: Groups | None = None
+    features: Features | None = None
+    text: str | None = None  # what to call it, where not all of the training is here
+
+    def __post_init__(self) -> None:
+        self._lookup = look_up(self.items)[0]
 
     def __len__(self) -> int:
         return len(self.items.keys)
@@ -191,8 +217,8 @@ class KnownItems:
 
     def __str__(self) -> str:
         """What only equal catalogues have in common, in a line: counts, and a hash of all."""
-        if self._text is not None:
-            return self._text
+        if self.text is not None:
+            return self.text
         told = plural(len(self), "item")
         if self.groups is not None:
             told += f" in {len(self.groups.names):,} groups"
@@ -201,13 +227,11 @@ class KnownItems:
             told += f", {plural(one.interactions, 'interaction')} of {plural(one.queries, 'query')}"
         if self.features is not None:
             told += f", {self.features}"
-        return f"{told} ({self._digest()})"
-
-    def _digest(self) -> str:
-        """Return a hash of all items, groups, interactions and vectors, whatever their order."""
-        return "".join(f"{sum(self._checksums(seed)) % 2**64:016x}" for seed in SEEDS)
+        hashes = (f"{sum(self._checksums(seed)) % 2**64:016x}" for seed in SEEDS)
+        return f"{told} ({''.join(hashes)})"
 
     def _checksums(self, seed: np.uint64) -> Iterator[int]:
+        """Yield numbers of all items, groups, interactions and vectors, whatever their order."""
         yield sum_ids(self.items, seed)
         if self.groups is not None:
             names = to_ids(pa.array(self.groups.names, pa.large_string()), "groups")

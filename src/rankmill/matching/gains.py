@@ -13,12 +13,7 @@ LARGEST_GAIN = 1e100
 
 
 def canonical_gain_function(text: str) -> str:
-    """Return "linear", "exp", or a map in canonical form.
-
-    Raises
-    ------
-    UsageError
-        If it is none of these.
+    """Return "linear", "exp", or a map in canonical form; UsageError if it is none of these.
 
     Examples
     --------
@@ -38,10 +33,7 @@ def _text(number: float) -> str:
 def gain_map(text: str) -> Mapping[float, float]:
     """What each gain is worth, by rising gain; empty for "linear" and "exp".
 
-    Raises
-    ------
-    UsageError
-        If the text is no map.
+    UsageError if the text is no map.
     """
     if text in ("linear", "exp"):
         return {}
@@ -67,10 +59,7 @@ def gain_map(text: str) -> Mapping[float, float]:
 def worth(gains: np.ndarray, gain_function: str) -> np.ndarray:
     """What gains are worth; of those below 0, which judged items may have, the sign is kept.
 
-    Raises
-    ------
-    InputError
-        If a map does not name a gain above 0.
+    InputError if a map does not name a gain above 0.
     """
     if gain_function == "linear":
         return gains
@@ -97,10 +86,7 @@ def keeps_order(gain_function: str) -> bool:
 def least_gain(rel: float, gain_function: str) -> float:
     """What a least gain is worth: no gain below it is worth as much.
 
-    Raises
-    ------
-    UsageError
-        If a gain below it is worth as much, as a map may have it.
+    UsageError if a gain below it is worth as much, as a map may have it.
     """
     if gain_function == "linear":
         return rel

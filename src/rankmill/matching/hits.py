@@ -22,32 +22,22 @@ from rankmill.matching.label_lists import NO_GAINS, LabelLists
 
 
 class Hits(NamedTuple):
-    """The ranks at which each query's list was right, and all else that a metric needs.
+    """The ranks at which each query's list was right, and all else that a metric needs."""
 
-    Attributes
-    ----------
-    offsets, ranks : int64[n + 1], int64[h]
-        Query q was right at ``ranks[offsets[q]:offsets[q + 1]]``, ascending, counted from 1.
-    gains : float64[h]
-    label_counts, prediction_counts : int64[n]
-        R and n of each query.
-    label_offsets, label_gains : int64[n + 1], float64
-        The gains of each query's labels, descending; no gains, and any offsets, where all are 1.
-    discounts : float64
-        ``log2(rank + 1)`` at index rank.
-    repeats : int
-        Predictions that repeat an earlier one of their list.
-    """
-
+    # Int64[n + 1], int64[h]: Query q was right at ``ranks[offsets[q]:offsets[q + 1]]``, ascending,
+    # counted from 1.
     offsets: np.ndarray
     ranks: np.ndarray
-    gains: np.ndarray
+    gains: np.ndarray  # float64[h]
+    # int64[n]: R and n of each query.
     label_counts: np.ndarray
     prediction_counts: np.ndarray
+    # Int64[n + 1], float64: The gains of each query's labels, descending; no gains, and any
+    # offsets, where all are 1.
     label_offsets: np.ndarray
     label_gains: np.ndarray
-    discounts: np.ndarray
-    repeats: int
+    discounts: np.ndarray  # float64: ``log2(rank + 1)`` at index rank
+    repeats: int  # predictions that repeat an earlier one of their list
 
     def take(self, rows: np.ndarray) -> "Hits":
         """Return the hits of some queries; repeats are those of all."""
@@ -87,22 +77,10 @@ def match(
     most = prediction_counts if repeats_count else np.minimum(prediction_counts, ends - starts)
     room = int(most.sum())
     hit_offsets = np.empty_like(offsets)
-    ranks = np.empty(room, np.int64)
-    found = np.empty(room, np.int64)
-    count, repeats = match_lists(
-        starts,
-        ends,
-        labels.items,
-        offsets,
-        items,
-        limit,
-        repeats_count,
-        needs_repeats,
-        SEED,
-        hit_offsets,
-        ranks,
-        found,
-    )
+    ranks, found = np.empty(room, np.int64), np.empty(room, np.int64)
+    how = limit, repeats_count, needs_repeats, SEED
+    out = hit_offsets, ranks, found
+    count, repeats = match_lists(starts, ends, labels.items, offsets, items, *how, *out)
     gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
     return _with_labels(
         labels, rows, spans, (hit_offsets, ranks[:count], gains), prediction_counts, repeats
@@ -132,15 +110,8 @@ def _with_labels(
         every = np.arange(len(rows))  # what `rows` point to is far apart, and was read before
         label_gains = take_values(starts, label_gains, every, label_offsets)
     longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
-    return Hits(
-        *hits,
-        label_counts=label_counts,
-        prediction_counts=prediction_counts,
-        label_offsets=label_offsets,
-        label_gains=label_gains,
-        discounts=discounts(longest),
-        repeats=repeats,
-    )
+    of_labels = label_offsets, label_gains, discounts(longest)
+    return Hits(*hits, label_counts, prediction_counts, *of_labels, repeats)
 
 
 def _spans(offsets: np.ndarray, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -177,16 +148,21 @@ def match_judged(
     return _with_labels(labels, rows, spans, hits, *counts), judged
 
 
+def with_gains(hits: Hits) -> Hits:
+    """The hits with the gains of all labels, also where these are all 1."""
+    if len(hits.label_gains):
+        return hits
+    offsets = offsets_of(hits.label_counts)
+    return hits._replace(label_offsets=offsets, label_gains=np.ones(int(offsets[-1])))
+
+
 def of_least_gain(hits: Hits, least: float) -> Hits:
     """The hits and labels that have at least this gain."""
-    if len(hits.label_gains):
-        kept, kept_labels = hits.gains >= least, hits.label_gains >= least
-        label_offsets = drop_values(hits.label_offsets, kept_labels)
-    elif least <= 1:  # all gains are 1
+    if not len(hits.label_gains) and least <= 1:  # all gains are 1
         return hits
-    else:
-        kept, kept_labels = np.zeros(len(hits.ranks), np.bool_), np.zeros(0, np.bool_)
-        label_offsets = np.zeros(len(hits.offsets), np.int64)
+    hits = with_gains(hits)
+    kept, kept_labels = hits.gains >= least, hits.label_gains >= least
+    label_offsets = drop_values(hits.label_offsets, kept_labels)
     return hits._replace(
         offsets=drop_values(hits.offsets, kept),
         ranks=hits.ranks[kept],
@@ -229,11 +205,11 @@ def among_judged(hits: Hits) -> Hits:
 
 def of_relevant(hits: Hits, least: float) -> Hits:
     """All hits, but those of queries without a label of at least this gain."""
-    if len(hits.label_gains):
-        above = np.append(0, np.cumsum(hits.label_gains >= least))
-        has = np.diff(above[hits.label_offsets]) > 0
-    else:  # all gains are 1
-        has = np.full(len(hits.label_counts), least <= 1)
+    if not len(hits.label_gains) and least <= 1:  # all gains are 1
+        return hits
+    told = with_gains(hits)
+    above = np.append(0, np.cumsum(told.label_gains >= least))
+    has = np.diff(above[told.label_offsets]) > 0
     if has.all():
         return hits
     kept = np.repeat(has, np.diff(hits.offsets))
@@ -254,15 +230,9 @@ def as_relevant(hits: Hits, least: float) -> Hits:
 
 def as_levels(hits: Hits, least: float) -> Hits:
     """Judged hits and labels with gain 1 if they have at least `least`, -1 below 0, else 0."""
-    if not len(hits.label_gains):  # all gains are 1
-        if least <= 1:
-            return hits
-        offsets = np.append(0, np.cumsum(hits.label_counts))
-        return hits._replace(
-            gains=np.zeros(len(hits.gains)),
-            label_offsets=offsets,
-            label_gains=np.zeros(int(offsets[-1])),
-        )
+    if not len(hits.label_gains) and least <= 1:  # all gains are 1
+        return hits
+    hits = with_gains(hits)
     gains, label_gains = (
         np.where(one >= least, 1.0, np.where(one < 0, -1.0, 0.0))
         for one in (hits.gains, hits.label_gains)
@@ -279,21 +249,11 @@ def as_powers(hits: Hits) -> Hits:
 
 
 class Patterns(NamedTuple):
-    """Hits of queries that differ from each other, each standing for all that look the same.
+    """Hits of queries that differ from each other, each standing for all that look the same."""
 
-    Attributes
-    ----------
-    hits : Hits
-        One query a pattern.
-    counts : int64
-        The number of queries of each pattern.
-    of_query : int64[n]
-        The pattern of each query that was grouped.
-    """
-
-    hits: Hits
-    counts: np.ndarray
-    of_query: np.ndarray
+    hits: Hits  # one query a pattern
+    counts: np.ndarray  # int64: the number of queries of each pattern
+    of_query: np.ndarray  # int64[n]: the pattern of each query that was grouped
 
 
 def group_hits(hits: Hits) -> Patterns:
@@ -328,21 +288,15 @@ def join_patterns(parts: Sequence[Patterns]) -> Patterns:
         return parts[0]
     every = [part.hits for part in parts]
     graded = len(every[0].label_gains) > 0
-    joined = Hits(
-        offsets=offsets_of(np.concatenate([lengths_of(one.offsets) for one in every])),
-        ranks=np.concatenate([one.ranks for one in every]),
-        gains=np.concatenate([one.gains for one in every]),
-        label_counts=np.concatenate([one.label_counts for one in every]),
-        prediction_counts=np.concatenate([one.prediction_counts for one in every]),
-        label_offsets=every[0].label_offsets,
-        label_gains=np.concatenate([one.label_gains for one in every]),
-        discounts=max((one.discounts for one in every), key=len),
-        repeats=0,
-    )
-    if graded:
-        lengths = np.concatenate([lengths_of(one.label_offsets) for one in every])
-        joined = joined._replace(label_offsets=offsets_of(lengths))
+    offsets, *arrays, label_offsets, label_gains, tables, _ = zip(*every, strict=True)
+    ends = _joined_offsets(label_offsets) if graded else label_offsets[0]
+    of_labels = ends, np.concatenate(label_gains), max(tables, key=len)
+    joined = Hits._make([_joined_offsets(offsets), *map(np.concatenate, arrays), *of_labels, 0])
     return group_counted(joined, np.concatenate([part.counts for part in parts]))
+
+
+def _joined_offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return offsets_of(np.concatenate([lengths_of(one) for one in parts]))
 
 
 def group_counted(hits: Hits, counts: np.ndarray) -> Patterns:

@@ -38,12 +38,7 @@ class LabelIndex:
     among them.
 
     Ascending ids are searched outwards from the last match. A hash table is used if the ids do not
-    ascend, or if predictions come in another order.
-
-    Raises
-    ------
-    RepeatedQueryError
-        If a query id occurs twice.
+    ascend, or if predictions come in another order. RepeatedQueryError if a query id occurs twice.
     """
 
     def __init__(
@@ -140,10 +135,7 @@ class LabelStore:
     def finish(self, counts: Mapping[str, int] = NO_COUNTS) -> LabelIndex:
         """Return the index of all lists; these counts are added to its audit.
 
-        Raises
-        ------
-        InputError
-            If a query has two rows.
+        InputError if a query has two rows.
         """
         self._settle()
         self._audit.update(counts)

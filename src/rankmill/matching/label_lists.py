@@ -49,12 +49,8 @@ def clean_labels(
 
     Of a repeated label the largest gain counts. Where `repeats` is "count", offsets and gains are
     also kept as they were with them. With `judged`, the lists with all gains are kept beside them.
-    Also returns how many of each were dropped.
-
-    Raises
-    ------
-    InputError
-        If there is a repeat and `repeats` is "error"; `queries` name the lists then.
+    Also returns how many of each were dropped. InputError if there is a repeat and `repeats` is
+    "error"; `queries` name the lists then.
     """
     labels = LabelLists(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
     nonpositive = len(labels.gains) - count_true(labels.gains > 0)
@@ -74,9 +70,7 @@ def clean_labels(
 def _distinct(labels: LabelLists, repeats: str, queries: Ids | None) -> tuple[LabelLists, int]:
     """The lists by falling gain and without repeats, and how many of these there were."""
     if len(labels.gains):
-        order = np.arange(len(labels.gains))
-        sort_lists(labels.offsets, -labels.gains, order)
-        labels = LabelLists(labels.offsets, take_ids(labels.items, order), labels.gains[order])
+        labels = _by_gain(labels)
     repeat = np.empty(len(labels.items.keys), np.bool_)
     repeated = mark_repeats(labels.offsets, labels.items, SEED, repeat)
     before = labels
@@ -98,10 +92,8 @@ def _distinct(labels: LabelLists, repeats: str, queries: Ids | None) -> tuple[La
 def with_worths(labels: LabelLists, gain_function: str) -> LabelLists:
     """The labels with what their gains are worth, see `rankmill.matching.gains`.
 
-    Raises
-    ------
-    InputError
-        If a gain is too large, as sums and squares of gains must stay finite, or is not in a map.
+    InputError if a gain is too large, as sums and squares of gains must stay finite, or is not in a
+    map.
     """
     largest = labels.gains.max(initial=0)
     limit = math.log2(LARGEST_GAIN) if gain_function == "exp" else LARGEST_GAIN
@@ -115,11 +107,11 @@ def with_worths(labels: LabelLists, gain_function: str) -> LabelLists:
     gains, all_gains = (worth(one, gain_function) for one in (labels.gains, labels.all_gains))
     judged = labels.judged and with_worths(labels.judged, gain_function)
     found = labels._replace(gains=gains, all_gains=all_gains, judged=judged)
-    return found if keeps_order(gain_function) or not len(gains) else _sorted_anew(found)
+    return found if keeps_order(gain_function) or not len(gains) else _by_gain(found)
 
 
-def _sorted_anew(labels: LabelLists) -> LabelLists:
-    """The labels by falling gain, after a map that does not keep their order."""
+def _by_gain(labels: LabelLists) -> LabelLists:
+    """The labels by falling gain."""
     order = np.arange(len(labels.gains))
     sort_lists(labels.offsets, -labels.gains, order)
     every = np.arange(len(labels.all_gains))

@@ -53,7 +53,8 @@ def look_up(ids: Ids, *, ascending: bool = False) -> tuple[Lookup, int]:
         lowest, highest = map(int, ends)
         if highest - lowest < WIDEST * len(keys):
             return _directly(ids, lowest, highest, ascending)
-    slots = np.full(_capacity(len(keys)), -1, row_type(len(keys)))
+    # A power of two of slots, two to four times as many as ids.
+    slots = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, row_type(len(keys)))
     return Lookup(ids, np.uint64(0), NO_WORDS, NO_ROWS, slots), build_table(ids, SEED, slots)
 
 
@@ -66,11 +67,6 @@ def _directly(ids: Ids, lowest: int, highest: int, ascending: bool) -> tuple[Loo
         by_rank = np.empty(len(ids.keys), row_type(len(ids.keys)))
         rows_by_rank(ids.keys, start, words, by_rank)
     return Lookup(ids, start, words, by_rank, NO_ROWS), repeated
-
-
-def _capacity(count: int) -> int:
-    """Return the number of slots for `count` ids: a power of two, two to four times as many."""
-    return 1 << max(4, (2 * count).bit_length())
 
 
 def row_type(count: int) -> type[np.signedinteger]:

@@ -1,4 +1,4 @@
-"""Putting lists of predictions in order and removing repeats, as the semantics ask."""
+"""Putting lists of predictions in order, removing repeats, and what is out of scope."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,10 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import mark_repeats
+from rankmill.matching.hits import match
+from rankmill.matching.label_lists import LabelLists
 from rankmill.semantics.choices import Choices
+from rankmill.semantics.scope import Scope
 
 
 def changes_lists(semantics: Choices) -> bool:
@@ -24,13 +27,8 @@ def changes_lists(semantics: Choices) -> bool:
 def arrange(lists: Lists, semantics: Choices) -> Lists:
     """Return the lists of predictions in the order of the semantics, without repeats if so asked.
 
-    Lists without confidences keep their order.
-
-    Raises
-    ------
-    InputError
-        If a prediction repeats an earlier one, and the semantics make this an error or do not say
-        in which order equal confidences come.
+    Lists without confidences keep their order. InputError if a prediction repeats an earlier one,
+    and the semantics make this an error or do not say in which order equal confidences come.
     """
     by_confidence = semantics.order != "given" and lists.numbers is not None
     if by_confidence:
@@ -103,3 +101,36 @@ def _repeated(lists: Lists, place: int, semantics: Choices) -> InputError:
         "--semantics repeated_predictions=drop, or --semantics repeated_predictions=each to count "
         "every repeat"
     )
+
+
+def within(
+    lists: Lists, labels: LabelLists, rows: np.ndarray, scope: Scope
+) -> tuple[Lists, dict[str, int]]:
+    """The lists with only the predictions in a scope, and the audit of those that were dropped.
+
+    As in trec_eval, the lists are cut at the depth before unjudged predictions are dropped.
+    """
+    first = lists if scope.depth is None else lists.keep(ranks_of(lists.offsets) <= scope.depth)
+    left = only_judged(first, labels, rows) if scope.judged_only else first
+    counts = [len(one.items.keys) for one in (lists, first, left)]
+    return left, {
+        "items_beyond_depth": counts[0] - counts[1],
+        "unjudged_items": counts[1] - counts[2],
+    }
+
+
+def only_judged(lists: Lists, labels: LabelLists, rows: np.ndarray) -> Lists:
+    """The lists without the items that are not judged; list q belongs to the labels at rows[q]."""
+    judged = labels if labels.judged is None else labels.judged
+    every = len(lists.items.keys)
+    found = match(judged, lists.offsets, lists.items, every, rows=rows, repeats_count=True)
+    places = np.repeat(lists.offsets[:-1], np.diff(found.offsets)) + found.ranks - 1
+    keep = np.zeros(every, np.bool_)
+    keep[places[found.gains >= 0]] = True
+    return lists.keep(keep)
+
+
+def ranks_of(offsets: np.ndarray) -> np.ndarray:
+    """The rank of each item in its list, from 1."""
+    ranks: np.ndarray = np.arange(1, offsets[-1] + 1) - np.repeat(offsets[:-1], np.diff(offsets))
+    return ranks

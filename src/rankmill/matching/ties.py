@@ -9,44 +9,25 @@ from rankmill.matching.hits import Hits
 
 
 class Runs(NamedTuple):
-    """The runs of equal confidence that hold a hit, by rank within each query.
+    """The runs of equal confidence that hold a hit, by rank within each query."""
 
-    Attributes
-    ----------
-    offsets : int64[n + 1]
-        Query q has the runs from ``offsets[q]`` to ``offsets[q + 1]``.
-    before, sizes, hits : int64
-        For each run the number of predictions before it, of its predictions, and of its hits.
-    gains : float64
-        For each run the sum of the gains of its hits.
-    """
-
+    # Int64[n + 1]: Query q has the runs from ``offsets[q]`` to ``offsets[q + 1]``.
     offsets: np.ndarray
+    # int64: for each run the number of predictions before it, of its predictions, and of its hits.
     before: np.ndarray
     sizes: np.ndarray
     hits: np.ndarray
-    gains: np.ndarray
+    gains: np.ndarray  # float64: for each run the sum of the gains of its hits
 
 
 def runs_of(hits: Hits, offsets: np.ndarray, confidences: np.ndarray) -> Runs:
     """Return the runs of lists sorted by falling confidence; `hits` must have hits of all ranks."""
     room = len(hits.ranks)
     run_offsets = np.empty_like(offsets)
-    before, sizes, counts = (np.empty(room, np.int64) for _ in range(3))
-    gains = np.empty(room)
-    count = count_runs(
-        offsets,
-        confidences,
-        hits.offsets,
-        hits.ranks,
-        hits.gains,
-        run_offsets,
-        before,
-        sizes,
-        counts,
-        gains,
-    )
-    return Runs(run_offsets, before[:count], sizes[:count], counts[:count], gains[:count])
+    out = *(np.empty(room, np.int64) for _ in range(3)), np.empty(room)
+    of_hits = hits.offsets, hits.ranks, hits.gains
+    count = count_runs(offsets, confidences, *of_hits, run_offsets, *out)
+    return Runs(run_offsets, *(one[:count] for one in out))
 
 
 def with_hits_at_ends(

@@ -37,35 +37,20 @@ from rankmill.threads import Workers
 
 
 class AggregateSettings(NamedTuple):
-    """A metric, and the settings of its aggregate.
-
-    Attributes
-    ----------
-    metric, semantics
-    memory : int
-        The bytes that an aggregate may keep to avoid a second pass.
-    keep_rows : str
-        The option that needs every prediction with its ids; empty if none does.
-    checksum : bool
-        Whether to make a checksum, because another process may run the second pass.
-    catalogue : KnownItems or None
-        The items that can be shown, and what queries had in training, if they were given and read.
-    beside : bool
-        Whether they were given.
-    users : tuple of Metric
-        The metrics that need it, if it is a need, of which `metric` is the first.
-    file : Overflow or None
-        Where that goes which needs more than `memory`; None if all stays in memory.
-    """
+    """A metric, and the settings of its aggregate."""
 
     metric: Metric
     semantics: Choices
-    memory: int = 0
-    keep_rows: str = ""
+    memory: int = 0  # the bytes that an aggregate may keep to avoid a second pass
+    keep_rows: str = ""  # the option that needs every prediction with its ids; empty if none does
+    # Whether to make a checksum, because another process may run the second pass.
     checksum: bool = False
+    # The items that can be shown, and what queries had in training, if they were given and read.
     catalogue: KnownItems | None = None
-    beside: bool = False
+    beside: bool = False  # whether they were given
+    # The metrics that need it, if it is a need, of which `metric` is the first.
     users: tuple[Metric, ...] = ()
+    # Where that goes which needs more than `memory`; None if all stays in memory.
     file: Overflow | None = None
 
 
@@ -120,38 +105,23 @@ Needs = tuple[type[Need], ...]
 
 
 class ScoredBlock(NamedTuple):
-    """A scored block of queries: its lists in counting order, its hits, and a metric's values.
-
-    Attributes
-    ----------
-    lists, hits, order
-    found : Hits
-        The hits before `order` moved those of equal confidence.
-    predicted : ndarray of bool
-        Which queries had predictions, before any was dropped.
-    values, counts : ndarray or None
-        The distinct values of the metric, and how many queries have each; None without values.
-    divisors : ndarray or None
-        For a micro-average, what each of the values, which are not divided yet, is divided by.
-    weights : ndarray or None
-        The weight of each query; None without weights. With weights, `values` holds the value of
-        each query and `counts` is None.
-    needs : dict
-        What the needs of the job are for this block.
-    known, rows : LabelIndex, ndarray of int64
-        The labels, and the row of each query among them, or -1.
-    """
+    """A scored block of queries: its lists in counting order, its hits, and a metric's values."""
 
     lists: Lists
     hits: Hits
     order: str
-    found: Hits
-    predicted: np.ndarray
+    found: Hits  # the hits before `order` moved those of equal confidence
+    predicted: np.ndarray  # bool: which queries had predictions, before any was dropped
+    # The distinct values of the metric, and how many queries have each; None without values.
     values: np.ndarray | None = None
     counts: np.ndarray | None = None
+    # For a micro-average, what each of the values, which are not divided yet, is divided by.
     divisors: np.ndarray | None = None
+    # The weight of each query; None without weights. With weights, `values` holds the value of each
+    # query and `counts` is None.
     weights: np.ndarray | None = None
-    needs: Mapping[type[Need], Any] = {}
+    needs: Mapping[type[Need], Any] = {}  # what the needs of the job are for this block
+    # The labels, and the row of each query among them, or -1.
     known: LabelIndex | None = None
     rows: np.ndarray | None = None
 
@@ -168,26 +138,16 @@ class WeightSums(NamedTuple):
 
 
 class Closing(NamedTuple):
-    """Which queries of an input count, once all its blocks are merged.
+    """Which queries of an input count, once all its blocks are merged."""
 
-    Attributes
-    ----------
-    queries, ones : int
-        How many queries count, and how many of them score 1 without a label.
-    weights, weights_of_ones : WeightSums
-        The weights of both; all 0 without weights.
-    known : LabelIndex or None
-        The labels of the input.
-    needs : dict
-        What the needs of the job are for its labels.
-    """
-
+    # How many queries count, and how many of them score 1 without a label.
     queries: int
     ones: int
+    # The weights of both; all 0 without weights.
     weights: WeightSums = WeightSums()
     weights_of_ones: WeightSums = WeightSums()
-    known: LabelIndex | None = None
-    needs: Mapping[type[Need], Any] = {}
+    known: LabelIndex | None = None  # the labels of the input
+    needs: Mapping[type[Need], Any] = {}  # what the needs of the job are for its labels
 
 
 class Totals(NamedTuple):
@@ -200,6 +160,8 @@ class Totals(NamedTuple):
     gap_total: int
     semantics: Choices
     needs: Mapping[type[Need], Any] = {}
+    among: Any = None  # the counts of the second pass of one metric
+    workers: Workers | None = None  # those of `finish`
 
 
 class Value(NamedTuple):
@@ -231,24 +193,13 @@ class Ratio(NamedTuple):
 
 
 class ListWalk(NamedTuple):
-    """How the value of one list comes about, for `explain`.
+    """How the value of one list comes about, for `explain`."""
 
-    Attributes
-    ----------
-    columns : dict of str to ndarray
-        A row each of the first items of the list; "term" is what each adds to the sum.
-    divisor : float, optional
-        What the sum is divided by.
-    meaning : str
-        What the divisor is.
-    of_items : bool
-        Whether rows are items; else they are what the first column tells.
-    """
-
+    # A row each of the first items of the list; "term" is what each adds to the sum.
     columns: Columns
-    divisor: float | None = None
-    meaning: str = ""
-    of_items: bool = True
+    divisor: float | None = None  # what the sum is divided by
+    meaning: str = ""  # what the divisor is
+    of_items: bool = True  # whether rows are items; else they are what the first column tells
 
 
 class Aggregate(Record):
@@ -272,8 +223,8 @@ class Aggregate(Record):
         """Return the aggregate once all blocks of an input are merged."""
         return self
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
-        """Return the value over all queries; `among` holds the counts of the second pass."""
+    def finish(self, totals: Totals) -> Value:
+        """Return the value over all queries."""
         raise NotImplementedError
 
     def ratio(self) -> Ratio | None:
@@ -313,20 +264,17 @@ OF_GROUPS = ".groups"
 # The class that adds the same up where queries have weights.
 WEIGHTED = dict.fromkeys(
     ("aggregates.mean.Mean", "aggregates.mean.SignedMean"), "aggregates.weighted_mean.WeightedMean"
-) | {"aggregates.micro.MicroAverage": "aggregates.micro.MicroAverage"}
+) | {"aggregates.mean.MicroAverage": "aggregates.mean.MicroAverage"}
 
 
 def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
     """Return the class that adds up the values of a metric; `weight` names the weights of queries.
 
-    Raises
-    ------
-    UsageError
-        If the metric cannot be weighted.
+    UsageError if the metric cannot be weighted.
     """
     place = "aggregates.distribution.Distribution" if metric.summary else metric.spec.aggregate
     if metric.summary == MICRO:
-        place = "aggregates.micro.MicroAverage"
+        place = "aggregates.mean.MicroAverage"
     if weight is not None:
         if place not in WEIGHTED:
             raise UsageError(

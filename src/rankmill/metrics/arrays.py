@@ -334,11 +334,8 @@ def values_of(
     def score(start: int, end: int) -> np.ndarray:
         first, last = label_offsets[start], label_offsets[end]
         given = label_offsets[start : end + 1] - first
-        cleaned, _ = clean_labels(
-            given,
-            slice_ids(label_ids, first, last),
-            None if gains is None else gains[first:last],
-        )
+        some_gains = None if gains is None else gains[first:last]
+        cleaned, _ = clean_labels(given, slice_ids(label_ids, first, last), some_gains)
         inner = offsets[start : end + 1]
         block = slice_ids(ids, inner[0], inner[-1])
         worths = with_worths(cleaned, gain_function)

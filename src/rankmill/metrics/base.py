@@ -70,10 +70,7 @@ class Parameter:
     def read(self, text: str, metric: str) -> float:
         """The number that a text is; `metric` is the name that it stands in.
 
-        Raises
-        ------
-        UsageError
-            If it is none, or out of bounds.
+        UsageError if it is none, or out of bounds.
         """
         try:
             known = {word.lower(): number for word, number in self.words}
@@ -92,6 +89,16 @@ class Parameter:
         words = {of: word for word, of in self.words}
         return words[number] if words else number_text(number)
 
+
+# The quantities whose expected value over all orders of equal confidences is known: by a kernel of
+# this name in `rankmill.kernels.expected`, from one, or because any order gives the same.
+EXPECTED = {
+    *("any_hit", "count_hits", "count_hits_for", "count_hits_of_labels", "count_labels"),
+    *("count_misses", "count_predictions", "count_without_gain", "enough_predictions"),
+    *("hits_beyond_chance", "precision_at_multiple", "square_hits", "utility", "bpref", "dcg"),
+    *("first_hit", "first_rank", "pairs_in_order", "rank_biased", "rank_biased_residual"),
+    *("sum_precisions", "weighted_pairs"),
+}
 
 # Applied to the hits before a kernel sees them. In units of the gain given, whatever the gain
 # function makes of it.
@@ -112,15 +119,11 @@ GAIN = Parameter("gain", "a gain of g is worth 2**g - 1", words=(("exp", 1.0),))
 
 
 class Divisor(NamedTuple):
-    """What a metric divides what it counts by.
+    """What a metric divides what it counts by, for each query.
 
-    Attributes
-    ----------
-    of : str or callable
-        The divisor of each query: a quantity of `rankmill.metrics.quantities`, or what a function
-        makes of the hits.
-    meaning : str
-        What it is, for `explain`; braces stand for what is chosen in the fields of the metric.
+    It is a quantity of `rankmill.metrics.quantities`, or a function of the hits where it depends on
+    the semantics. Braces in the meaning, for `explain`, stand for what is chosen in the fields of
+    the metric.
     """
 
     of: str | Callable[[Hits, Metric, Choices], np.ndarray]
@@ -141,8 +144,8 @@ class MetricSpec:
         and the array to write to. None for a metric over all predictions in one list.
     expected : str or None
         Its twin in ``rankmill.kernels.expected``, which is called with the runs of equal
-        confidence before all that; or the kernel itself where it counts the same in any order.
-        Without one, the metric is refused where their order is open.
+        confidence before all that; by default the kernel itself if it is one of `EXPECTED`.
+        With None, the metric is refused where their order is open.
     divisor : Divisor, optional
         What that is divided by.
     fields : tuple of str
@@ -198,7 +201,7 @@ class MetricSpec:
     definition: str
     range: str
     source: str
-    expected: str | None = None
+    expected: str | None = ""
     divisor: Divisor | None = None
     fields: tuple[str, ...] = ()
     chosen: Callable[[Choices], tuple[float, ...]] | None = None
@@ -219,6 +222,11 @@ class MetricSpec:
     better: Better = "higher"
     aggregate: str = "aggregates.mean.Mean"
     jackknife: str = ""
+
+    def __post_init__(self) -> None:
+        if self.expected == "":
+            found = self.kernel if self.kernel in EXPECTED else None
+            object.__setattr__(self, "expected", found)
 
     @property
     def example(self) -> str:

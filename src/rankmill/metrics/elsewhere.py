@@ -7,7 +7,7 @@ from rankmill.metrics.base import Metric
 from rankmill.metrics.libraries import COMPUTED, REFUSED
 from rankmill.metrics.registry import REGISTRY, parse_all
 from rankmill.semantics.choices import DEFAULT, Choices
-from rankmill.semantics.presets import PRESETS
+from rankmill.semantics.presets import PRESETS, names_table
 
 # The libraries of the table of names. Those with a preset have the metrics of the preset, whose
 # values are equal, and those below, which they define alike.
@@ -16,65 +16,34 @@ LIBRARIES = (
     *("torchmetrics", "recommenders"),
 )
 _NAMES = {
-    "ir_measures": {
-        "map": "AP, AP@k",
-        "first_hit": "RR, RR@k",
-        "precision": "P@k",
-        "recall": "R@k",
-        "hit": "Success@k",
-        "rprec": "Rprec",
-        "ndcg": "nDCG, nDCG@k",
-        "num_ret": "NumRet",
-        "num_rel": "NumRel",
-        "num_rel_ret": "NumRelRet",
-        "set_p": "SetP",
-        "set_f": "SetF",
-        "set_map": "SetAP",
-        "set_relative_p": "SetRelP",
-        "iprec": "IPrec@x",
-        "rbp": "RBP(p=p)",
-        "err": "ERR@k",
-        "bpm": "BPM@k",
-        "inst": "INST",
-        "insq": "INSQ",
-        "judged": "Judged@k",
-        "bpref": "Bpref",
-        "infap": "infAP",
-        "alpha_ndcg": "alpha_nDCG@k",
-        "err_ia": "ERR_IA@k",
-        "subtopic_recall": "StRecall@k",
-        **{"alpha_dcg": "alpha_DCG@k", "nerr_ia": "nERR_IA@k", "nrbp": "NRBP", "nnrbp": "nNRBP"},
-        **{"p_ia": "P_IA@k", "map_ia": "AP_IA", "compat": "Compat", "sdcg": "SDCG(max_rel=g)@k"},
-        **{f"nerr{n}": f"NERR{n}(max_rel=g)@k" for n in (8, 9)},
-        **{f"nerr{n}": f"NERR{n}(max_rel=g)" for n in (10, 11)},
-    },
-    "ranx": {"bpref": "bpref", "rbp": "rbp.p"},
-    "rectools": {
-        "coverage": "CatalogCoverage(k, normalize=True)",
-        "user_coverage": "CoveredUsers",
-        "popularity": "AvgRecPopularity(k)",
-        "novelty": "MeanInvUserFreq(k)",
-        "serendipity": "Serendipity(k)",
-        "fbeta": "F1Beta(k, beta=b)",
-        "mcc": "MCC(k=k)",
-    },
+    "ir_measures": names_table(
+        "map: AP, AP@k; first_hit: RR, RR@k; precision: P@k; recall: R@k; hit: Success@k; rprec: "
+        "Rprec; ndcg: nDCG, nDCG@k; num_ret: NumRet; num_rel: NumRel; num_rel_ret: NumRelRet; "
+        "set_p: SetP; set_f: SetF; set_map: SetAP; set_relative_p: SetRelP; iprec: IPrec@x; rbp: "
+        "RBP(p=p); err: ERR@k; bpm: BPM@k; inst: INST; insq: INSQ; judged: Judged@k; bpref: Bpref; "
+        "infap: infAP; alpha_ndcg: alpha_nDCG@k; err_ia: ERR_IA@k; subtopic_recall: StRecall@k; "
+        "alpha_dcg: alpha_DCG@k; nerr_ia: nERR_IA@k; nrbp: NRBP; nnrbp: nNRBP; p_ia: P_IA@k; "
+        "map_ia: AP_IA; compat: Compat; sdcg: SDCG(max_rel=g)@k; nerr8: NERR8(max_rel=g)@k; nerr9: "
+        "NERR9(max_rel=g)@k; nerr10: NERR10(max_rel=g); nerr11: NERR11(max_rel=g)"
+    ),
+    "ranx": names_table("bpref: bpref; rbp: rbp.p"),
+    "rectools": names_table(
+        "coverage: CatalogCoverage(k, normalize=True); user_coverage: CoveredUsers; "
+        "popularity: AvgRecPopularity(k); novelty: MeanInvUserFreq(k); "
+        "serendipity: Serendipity(k); fbeta: F1Beta(k, beta=b); mcc: MCC(k=k)"
+    ),
     "replay": {"coverage": "Coverage(k)"},
-    "sklearn": {
-        "lrap": "label_ranking_average_precision_score",
-        "auc": "roc_auc_score",
-        "auprc": "auc(precision_recall_curve)",
-        "auprc_step": "average_precision_score",
-        "brier": "brier_score_loss",
-        "log_loss": "log_loss",
-    },
-    "torchmetrics": {
-        "recall_at_precision": "BinaryRecallAtFixedPrecision(x)",
-        "precision_at_recall": "BinaryPrecisionAtFixedRecall(x)",
-        "ece": "BinaryCalibrationError(bins)",
-        "fallout": "RetrievalFallOut(top_k=k)",
-        "pair_accuracy": "RetrievalAUROC(top_k=k)",
-    },
-    "recommenders": {"coverage": "catalog_coverage", "entropy": "distributional_coverage"},
+    "sklearn": names_table(
+        "lrap: label_ranking_average_precision_score; auc: roc_auc_score; "
+        "auprc: auc(precision_recall_curve); auprc_step: average_precision_score; "
+        "brier: brier_score_loss; log_loss: log_loss"
+    ),
+    "torchmetrics": names_table(
+        "recall_at_precision: BinaryRecallAtFixedPrecision(x); "
+        "precision_at_recall: BinaryPrecisionAtFixedRecall(x); ece: BinaryCalibrationError(bins); "
+        "fallout: RetrievalFallOut(top_k=k); pair_accuracy: RetrievalAUROC(top_k=k)"
+    ),
+    "recommenders": names_table("coverage: catalog_coverage; entropy: distributional_coverage"),
 }
 _CUT = re.compile(r"[@(]k\b")
 

@@ -28,9 +28,8 @@ from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.needs import Repeats
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.item_counter import ItemCounter, bytes_of_counter
-from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.records.item_counts import PARTITIONS, ItemCounts, Room
 from rankmill.metrics.records.record import Count, Fixed, nested, same
-from rankmill.metrics.records.spilled_counts import PARTITIONS, Room
 
 
 @dataclass(eq=False)
@@ -39,23 +38,15 @@ class ExposureCounters:
 
     Tables that last are quicker than counts of each block that are merged, and hold each item once
     a thread.
-
-    Attributes
-    ----------
-    cutoffs : tuple of int
-        Those of all metrics, ascending.
-    hits, labels : bool
-        Whether the metrics need the items that were hit, and those that are labels.
-    catalogue : KnownItems or None
-        The items that can be shown; None if these are all that are labels or predictions.
-    room : Room
-        The bytes that the tables may take. What is more goes to a temporary file.
     """
 
-    cutoffs: tuple[int, ...]
+    cutoffs: tuple[int, ...]  # those of all metrics, ascending
+    # Whether the metrics need the items that were hit, and those that are labels.
     hits: bool = False
     labels: bool = False
+    # The items that can be shown; None if these are all that are labels or predictions.
     catalogue: KnownItems | None = None
+    # The bytes that the tables may take. What is more goes to a temporary file.
     room: Room = field(default_factory=Room)
     all: list["_Counter"] = field(default_factory=list)
     free: deque["_Counter"] = field(default_factory=deque)
@@ -161,35 +152,22 @@ class Exposure(Aggregate, Need):
     """In how many lists each item stands. An item counts once a list, at its first rank.
 
     All lists of predictions count, also those of queries without a label.
-
-    Attributes
-    ----------
-    cutoffs : tuple of int
-        Ascending; the counts have a column for each, of the ranks above the cutoff before.
-    lists : int
-        How many lists have a prediction.
-    size : int
-        How many items the catalogue has; 0 if it is all labels and predictions.
-    shown : ItemCounts
-        The counts of predictions, and a last column that is above 0 if the catalogue has the item.
-    hit : ItemCounts
-        The counts of hits, if they are wanted.
-    labels : ItemCounts
-        How often each item is a label, in one column, if that is wanted.
-    counters : frozenset of ExposureCounters
-        What blocks are still added to, on all threads. `close` has all that they counted.
     """
 
     needs: ClassVar[Needs] = (Repeats,)
     name = "exposure"
     grows = True
 
+    # Ascending; the counts have a column for each, of the ranks above the cutoff before.
     cutoffs: Annotated[tuple[int, ...], same(_cutoffs, lambda some: np.array(some, np.int64))]
-    lists: Count
-    size: Fixed
+    lists: Count  # how many lists have a prediction
+    size: Fixed  # how many items the catalogue has; 0 if it is all labels and predictions
+    # The counts of predictions, and a last column that is above 0 if the catalogue has the item.
     shown: Annotated[ItemCounts, nested(ItemCounts)]
-    hit: Annotated[ItemCounts, nested(ItemCounts)]
+    hit: Annotated[ItemCounts, nested(ItemCounts)]  # the counts of hits, if they are wanted
+    # How often each item is a label, in one column, if that is wanted.
     labels: Annotated[ItemCounts, nested(ItemCounts)]
+    # What blocks are still added to, on all threads. `close` has all that they counted.
     counters: frozenset[ExposureCounters] = frozenset()
 
     @classmethod

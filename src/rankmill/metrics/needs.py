@@ -1,16 +1,15 @@
 """What metrics need beside lists and hits: see `rankmill.metrics.aggregate`."""
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 
-from rankmill.columns.groups import Groups
 from rankmill.columns.lists import take_spans
 from rankmill.kernels import grouped as kernels
 from rankmill.kernels.identity import SEED
 from rankmill.kernels.matching import mark_repeats
-from rankmill.matching.catalogue import KnownItems, Training
-from rankmill.matching.features import Features
+from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.aggregate import AggregateSettings, Need, ScoredBlock, Sizes
 from rankmill.metrics.base import Metric
@@ -21,26 +20,13 @@ from rankmill.semantics.scope import Scope
 # The choices for the ties of gap that need every prediction with its ids; for others counts do.
 ORDERED_TIES = ("given", "ids")
 
-
-def training_of(catalogue: KnownItems | None) -> Training:
-    """Return what queries had in training, which the job has checked to be there."""
-    assert catalogue is not None
-    assert catalogue.training is not None
-    return catalogue.training
+Given = TypeVar("Given")
 
 
-def groups_of(catalogue: KnownItems | None) -> Groups:
-    """Return the groups of items, which the job has checked to be there."""
-    assert catalogue is not None
-    assert catalogue.groups is not None
-    return catalogue.groups
-
-
-def features_of(catalogue: KnownItems | None) -> Features:
-    """Return the vectors of items, which the job has checked to be there."""
-    assert catalogue is not None
-    assert catalogue.features is not None
-    return catalogue.features
+def given(what: Given | None) -> Given:
+    """Return what the job has checked to be there, such as a part of a catalogue."""
+    assert what is not None
+    return what
 
 
 class Confidences(Need):
@@ -97,7 +83,7 @@ class TrainingRows(Need):
     @classmethod
     def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:
         """Return the rows."""
-        return training_of(catalogue).find(scored.lists.items)
+        return given(given(catalogue).training).find(scored.lists.items)
 
 
 class LabelRows(Need):
@@ -108,16 +94,16 @@ class LabelRows(Need):
     @classmethod
     def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> tuple[np.ndarray, ...]:
         """Return starts, ends and rows for the queries of a block."""
-        assert scored.known is not None
-        assert scored.rows is not None
-        spans = take_spans(scored.known.labels.offsets, scored.rows)
-        return *spans, training_of(catalogue).label_rows(scored.known)
+        known = given(scored.known)
+        spans = take_spans(known.labels.offsets, given(scored.rows))
+        return *spans, given(given(catalogue).training).label_rows(known)
 
     @classmethod
     def find_labels(cls, index: LabelIndex, catalogue: KnownItems | None) -> tuple[np.ndarray, ...]:
         """Return the same for all queries with labels."""
         offsets = index.labels.offsets
-        return offsets[:-1], offsets[1:], training_of(catalogue).label_rows(index)
+        rows = given(given(catalogue).training).label_rows(index)
+        return offsets[:-1], offsets[1:], rows
 
 
 class GroupRows(Need):
@@ -132,8 +118,7 @@ class GroupRows(Need):
     @classmethod
     def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:
         """Return the rows."""
-        assert catalogue is not None
-        return catalogue.find(scored.lists.items)
+        return given(catalogue).find(scored.lists.items)
 
 
 class FeatureRows(Need):
@@ -148,7 +133,7 @@ class FeatureRows(Need):
     @classmethod
     def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:
         """Return the rows."""
-        return features_of(catalogue).find(scored.lists.items)
+        return given(given(catalogue).features).find(scored.lists.items)
 
 
 class GroupLabels(Need):
@@ -159,8 +144,7 @@ class GroupLabels(Need):
     @classmethod
     def find_labels(cls, index: LabelIndex, catalogue: KnownItems | None) -> np.ndarray:
         """Return the counts."""
-        assert catalogue is not None
-        groups = groups_of(catalogue)
+        groups, rows = given(given(catalogue).groups), given(catalogue).find(index.labels.items)
         counts = np.zeros(len(groups.names), np.int64)
-        kernels.count_shares(catalogue.find(index.labels.items), *groups.arrays, counts)
+        kernels.count_shares(rows, *groups.arrays, counts)
         return counts

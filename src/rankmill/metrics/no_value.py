@@ -1,18 +1,8 @@
 """Where metrics have no value: under some orders of ties, without predictions or labels."""
 
-from __future__ import annotations
-
-import math
-from typing import TYPE_CHECKING
-
-import numpy as np
-
 from rankmill.errors import InputError
 from rankmill.metrics.base import Metric
 from rankmill.semantics.choices import Choices
-
-if TYPE_CHECKING:
-    from rankmill.matching.hits import Hits
 
 
 def one_order(metric: Metric, semantics: Choices) -> str:
@@ -23,15 +13,6 @@ def one_order(metric: Metric, semantics: Choices) -> str:
             "such as item_descending"
         )
     return ""
-
-
-def settle_empty(values: np.ndarray, hits: Hits, metric: Metric) -> None:
-    """Set the values of queries without predictions or labels; NaN where there is none."""
-    spec = metric.spec
-    if spec.better != "neither":
-        values[hits.prediction_counts == 0] = spec.worst
-    if spec.without_labels == "refused":
-        values[hits.label_counts == 0] = math.nan
 
 
 def no_value(metric: Metric, source: str, query: str, lacks: str, todo: str) -> InputError:

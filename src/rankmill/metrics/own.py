@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -178,40 +179,23 @@ def _arguments(name: str, plain: Any) -> tuple[tuple[str, ...], tuple[Parameter,
     return names, tuple(parameters)
 
 
+@dataclass(eq=False, repr=False)
 class OwnKernel:
-    """The kernel that calls somebody's function.
+    """The kernel that calls somebody's function."""
 
-    Parameters
-    ----------
-    name : str
-        Of the metric.
-    function : callable
-    taken : tuple of str
-        What it takes.
-    parameters : tuple of Parameter
-    bounds : (low, high)
-        Of its values.
-    better : {"higher", "lower", "neither"}
-        With neither, it is called for lists without predictions, too.
-    compile : bool
-    """
+    name: str  # of the metric
+    function: Callable[..., Any]
+    taken: tuple[str, ...]  # what it takes
+    parameters: tuple[Parameter, ...]
+    bounds: tuple[float, float]  # of its values
+    better: Better
+    compile: bool
 
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        taken: tuple[str, ...],
-        parameters: tuple[Parameter, ...],
-        bounds: tuple[float, float],
-        better: Better,
-        compile: bool,
-    ) -> None:
-        self.name, self.function, self.taken = name, function, taken
-        self.parameters, self.bounds, self.better = parameters, bounds, better
-        self.empty, self.compile = better == "neither", compile
+    def __post_init__(self) -> None:
+        self.empty = self.better == "neither"  # then it is called without predictions, too
         self.plain_seconds: list[float] = []
         self._loop: Callable[..., None] | None = None
-        plain = getattr(function, "py_func", function)
+        plain = getattr(self.function, "py_func", self.function)
         self.home = plain.__module__, plain.__qualname__
         # Read at once: the file may be another one later.
         self._source = source_of(plain)
@@ -233,10 +217,7 @@ class OwnKernel:
     def __call__(self, hits: Any, k: int, *more: Any) -> None:
         """Write the value of each query to the last argument.
 
-        Raises
-        ------
-        OwnMetricError
-            If the function fails, or a value is not as promised.
+        OwnMetricError if the function fails, or a value is not as promised.
         """
         *given, out = more
         at = np.zeros(1, np.int64)
@@ -267,15 +248,7 @@ class OwnKernel:
         """The first query for which the function of a block fails alone; -1 if it does for none."""
         assert self._loop is not None
         for row in range(len(hits.label_counts)):
-            start, end = hits.offsets[row : row + 2]
-            alone = hits._replace(
-                offsets=np.array([0, end - start]),
-                ranks=hits.ranks[start:end],
-                gains=hits.gains[start:end],
-                label_counts=hits.label_counts[row : row + 1],
-                prediction_counts=hits.prediction_counts[row : row + 1],
-                label_offsets=hits.label_offsets[row : row + 2],
-            )
+            alone = hits.take(np.array([row]))
             try:
                 self._loop(*self._arguments(alone, k, given, np.zeros(1, np.int64), np.empty(1)))
             except Exception:
@@ -299,14 +272,13 @@ class OwnKernel:
         self, hits: Any, k: int, given: list[Any], at: np.ndarray, out: np.ndarray
     ) -> list[Any]:
         from rankmill.kernels.jit import read_only
+        from rankmill.matching.hits import with_gains
 
         if self.taken[0] == "hits":
             return [read_only(_within(hits, k)), k, *given, out]
-        label_offsets, label_gains = hits.label_offsets, hits.label_gains
-        if "label_gains" in self.taken and not len(label_gains):
-            label_offsets = np.append(0, np.cumsum(hits.label_counts))
-            label_gains = np.ones(label_offsets[-1])
-        lists = hits.label_counts, hits.prediction_counts, label_offsets, label_gains
+        if "label_gains" in self.taken:
+            hits = with_gains(hits)
+        lists = hits.label_counts, hits.prediction_counts, hits.label_offsets, hits.label_gains
         arrays = hits.offsets, hits.ranks, hits.gains, *lists, hits.discounts
         return [*map(read_only, arrays), k, self.empty, *given, at, out]
 

@@ -12,10 +12,7 @@ from rankmill.errors import UsageError
 def load_packages() -> None:
     """Import what packages have under the entry points ``rankmill.metrics``, once.
 
-    Raises
-    ------
-    UsageError
-        If one of them fails; the message names it.
+    UsageError if one of them fails; the message names it.
     """
     from importlib.metadata import entry_points  # a twentieth of the time to start
 
@@ -30,14 +27,9 @@ def load_packages() -> None:
 
 
 def load_file(path: str) -> None:
-    """Run a file of Python that defines metrics, once.
+    """Run a file of Python that defines metrics, once; UsageError if it cannot be read or fails.
 
     Its module is not among those imported: what it holds travels to the workers of Spark whole.
-
-    Raises
-    ------
-    UsageError
-        If it cannot be read or fails.
     """
     path = os.path.realpath(path)
     if path in _loaded:

@@ -8,13 +8,16 @@ no twin.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankmill.columns.elementary import discounts
 from rankmill.kernels.utilities import (
     BEST,
     BY_GAIN,
@@ -110,6 +113,19 @@ def _weighted_pairs(count: Quantity, hits: Hits, k: int, by: int) -> np.ndarray:
     return np.where(pairs > 0, (found if by else found + misses) * share, 0.0)
 
 
+def _list_weights(count: Quantity, hits: Hits, k: int, by: int) -> np.ndarray:
+    """The weight of a list; 0 without a pair."""
+    found, every = count("count_hits", hits, k), np.minimum(k, hits.prediction_counts)
+    return np.where((found > 0) & (found < every), found if by else every, 0)
+
+
+def _spread_of_chance(count: Quantity, hits: Hits, k: int, items: int) -> np.ndarray:
+    """The root of k (N - k) R (N - R) for N items."""
+    shown, labels = float(min(k, items)), hits.label_counts.astype(np.float64)
+    roots = np.sqrt(shown * (items - shown)) * np.sqrt(labels * np.maximum(items - labels, 0))
+    return np.asarray(roots)
+
+
 def _how_many(hits: Hits, which: np.ndarray) -> np.ndarray:
     """How many of the hits of each query are such."""
     return np.diff(np.append(0, np.cumsum(which))[hits.offsets])
@@ -193,6 +209,12 @@ def _inverse_squares(count: Quantity, hits: Hits, k: int, t: float, most: float)
     return np.asarray(total / np.cumsum(weights)[-1])
 
 
+@cache
+def _dcg_of_all_hits(k: int) -> float:
+    """The dcg of k hits of gain 1."""
+    return math.fsum(1 / discounts(k)[1:])
+
+
 def _ones(hits: Hits) -> np.ndarray:
     """1 for each rank that may be, from 0."""
     return np.ones(len(hits.discounts))
@@ -203,7 +225,21 @@ def _ranks(hits: Hits) -> np.ndarray:
     return np.arange(float(len(hits.discounts)))
 
 
+def _ended(kernel: str, *constants: Any) -> Quantity:
+    """What a kernel counts that takes some constants after the parameters."""
+    return lambda count, hits, k, *given: count(kernel, hits, k, *given, *constants)
+
+
+def _novelty(kernel: str, weights: Quantity, discounts: Quantity) -> Quantity:
+    """What subtopics are worth that lose alpha with each item, by weights and discounts."""
+    return lambda count, hits, k, alpha, *beta: count(
+        kernel, hits, k, alpha, weights(hits, *beta), discounts(hits)
+    )
+
+
 QUANTITIES: dict[str, Quantity] = {
+    "cutoff": lambda count, hits, k: k,
+    "eleven": lambda count, hits, k: 11,
     # Of numbers of hits, labels and predictions.
     "count_labels": lambda count, hits, k: hits.label_counts,
     "count_labels_within": lambda count, hits, k, *_: np.minimum(k, hits.label_counts),
@@ -216,15 +252,30 @@ QUANTITIES: dict[str, Quantity] = {
     "count_misses": lambda count, hits, k: (
         np.minimum(k, hits.prediction_counts) - count("count_hits", hits, k)
     ),
+    "count_all_misses": lambda count, hits, k: (
+        hits.prediction_counts - count("count_hits", hits, NO_CUTOFF)
+    ),
     "count_hits_for": lambda count, hits, k, beta: count("count_hits", hits, k),
     "count_hits_of_labels": lambda count, hits, k: count(
         "count_hits_within", hits, k, hits.label_counts
     ),
     "precision_at_multiple": _precision_at_multiple,
+    "labels_and_predictions": lambda count, hits, k, beta: (
+        (beta**2 * hits.label_counts + hits.prediction_counts) / (1 + beta**2)
+    ),
+    "labels_or_predictions": lambda count, hits, k: np.minimum(
+        hits.label_counts, hits.prediction_counts
+    ),
+    "labels_times_predictions": lambda count, hits, k: hits.label_counts * hits.prediction_counts,
     "square_hits": lambda count, hits, k: count("count_hits", hits, k) ** 2,
     "utility": _utility,
     "hits_beyond_chance": _hits_beyond_chance,
+    "spread_of_chance": _spread_of_chance,
+    "count_pairs": lambda count, hits, k: (
+        count("count_hits", hits, k) * count("count_misses", hits, k)
+    ),
     "weighted_pairs": _weighted_pairs,
+    "list_weights": _list_weights,
     # Of judged items, whose gains are below 0 if they are only pooled.
     "count_unjudged": lambda count, hits, k: (
         np.minimum(k, hits.prediction_counts)
@@ -234,8 +285,8 @@ QUANTITIES: dict[str, Quantity] = {
     "count_without_gain": lambda count, hits, k: _how_many(hits, hits.gains == 0),
     "bpref": lambda count, hits, k: count("sum_preferences", hits, k, relevant_labels(hits)),
     # The pairs whose larger gain stands first, less none or all of the others, over both.
-    "judged_in_order": lambda count, hits, k: count("pairs_by_gain", hits, k, 0),
-    "rank_correlation": lambda count, hits, k: count("pairs_by_gain", hits, k, 1),
+    "judged_in_order": _ended("pairs_by_gain", 0),
+    "rank_correlation": _ended("pairs_by_gain", 1),
     # Of gains.
     "sum_label_gains": lambda count, hits, k, *_: count(
         "sum_weights", _best_list(hits), NO_CUTOFF, 0.0, _ones(hits)
@@ -243,6 +294,7 @@ QUANTITIES: dict[str, Quantity] = {
     "capped_dcg": lambda count, hits, k, most: count("dcg", _capped(hits, most), k),
     "late_dcg": lambda count, hits, k: count("dcg", _discounted_late(hits), k),
     "ideal_late_dcg": lambda count, hits, k: count("ideal_dcg", _discounted_late(hits), k),
+    "dcg_of_all_hits": lambda count, hits, k, *_: _dcg_of_all_hits(k),
     "discounted_by_misses": lambda count, hits, k: count("dcg", _without_hits_above(hits), k),
     "ideal_cascade": lambda count, hits, k, most: count("cascade", _best_list(hits), k, most),
     # Of those who go on with a chance of p: the weight of a rank is (1 - p) p**(rank - 1).
@@ -261,8 +313,8 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "inverse_squares": _inverse_squares,
     # Of those who go on less after a gain.
-    "stopped_by_gain": lambda count, hits, k, most: count("mean_gain", hits, k, most, BY_GAIN, 0.0),
-    "stopped_by_rank": lambda count, hits, k, most: count("mean_gain", hits, k, most, BY_RANK, 0.0),
+    "stopped_by_gain": _ended("mean_gain", BY_GAIN, 0.0),
+    "stopped_by_rank": _ended("mean_gain", BY_RANK, 0.0),
     "stopped_by_patience": lambda count, hits, k, p, most: count(
         "mean_gain", hits, k, most, BY_PATIENCE, p
     ),
@@ -270,45 +322,27 @@ QUANTITIES: dict[str, Quantity] = {
         "mean_gain", hits, k, most, BY_WANT, t
     ),
     # Blended ratios where one stops.
-    "blended_ratios": lambda count, hits, k, beta: count("stopped_ratio", hits, k, beta, 1.0, EACH),
-    "ratio_at_first": lambda count, hits, k, beta: count(
-        "stopped_ratio", hits, k, beta, 1.0, FIRST
-    ),
-    "ratio_at_best": lambda count, hits, k, beta: count("stopped_ratio", hits, k, beta, 1.0, BEST),
-    "ratios_up_to_best": lambda count, hits, k, beta: count(
-        "stopped_ratio", hits, k, beta, 1.0, UP_TO_BEST
-    ),
+    "blended_ratios": _ended("stopped_ratio", 1.0, EACH),
+    "ratio_at_first": _ended("stopped_ratio", 1.0, FIRST),
+    "ratio_at_best": _ended("stopped_ratio", 1.0, BEST),
+    "ratios_up_to_best": _ended("stopped_ratio", 1.0, UP_TO_BEST),
     "ratios_by_gamma": lambda count, hits, k, gamma, beta: count(
         "stopped_ratio", hits, k, beta, gamma, EACH
     ),
-    "ratios_by_gain": lambda count, hits, k, beta: count(
-        "stopped_ratio", hits, k, beta, 1.0, BY_WORTH
-    ),
+    "ratios_by_gain": _ended("stopped_ratio", 1.0, BY_WORTH),
     # Of subtopics: of the list, and of the best list.
-    "novelty_discounted": lambda count, hits, k, alpha: count(
-        "sum_worths", hits, k, alpha, _ones(hits), hits.discounts
-    ),
-    "ideal_novelty_discounted": lambda count, hits, k, alpha: count(
-        "sum_best_worths", hits, k, alpha, _ones(hits), hits.discounts
-    ),
-    "novelty_cascade": lambda count, hits, k, alpha: count(
-        "sum_worths", hits, k, alpha, _ones(hits), _ranks(hits)
-    ),
-    "ideal_novelty_cascade": lambda count, hits, k, alpha: count(
-        "sum_best_worths", hits, k, alpha, _ones(hits), _ranks(hits)
-    ),
-    "novelty_biased": lambda count, hits, k, alpha, beta: count(
-        "sum_worths", hits, k, alpha, _falling(hits, beta), _ones(hits)
-    ),
-    "ideal_novelty_biased": lambda count, hits, k, alpha, beta: count(
-        "sum_best_worths", hits, k, alpha, _falling(hits, beta), _ones(hits)
-    ),
+    "novelty_discounted": _novelty("sum_worths", _ones, attrgetter("discounts")),
+    "ideal_novelty_discounted": _novelty("sum_best_worths", _ones, attrgetter("discounts")),
+    "novelty_cascade": _novelty("sum_worths", _ones, _ranks),
+    "ideal_novelty_cascade": _novelty("sum_best_worths", _ones, _ranks),
+    "novelty_biased": _novelty("sum_worths", _falling, _ones),
+    "ideal_novelty_biased": _novelty("sum_best_worths", _falling, _ones),
+    "places_of_subtopics": lambda count, hits, k: count("count_all_subtopics", hits, k) * k,
     # The sums of a list whose every item is relevant to all subtopics of the query.
-    "largest_novelty_discounted": lambda count, hits, k, alpha: count(
-        "largest_novelty", hits, k, alpha, True
-    ),
-    "largest_novelty_cascade": lambda count, hits, k, alpha: count(
-        "largest_novelty", hits, k, alpha, False
+    "largest_novelty_discounted": _ended("largest_novelty", True),
+    "largest_novelty_cascade": _ended("largest_novelty", False),
+    "endless_novelty_biased": lambda count, hits, k, alpha, beta: (
+        count("count_all_subtopics", hits, k) / (1 - (1 - alpha) * beta)
     ),
 }
 """What is no kernel, by name: a formula each."""

@@ -7,13 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rankmill.errors import UsageError
-from rankmill.metrics.base import (
-    MICRO,
-    Better,
-    Metric,
-    MetricSpec,
-    Parameter,
-)
+from rankmill.metrics.base import MICRO, Better, Metric, MetricSpec, Parameter
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.families import (
     browsing_models,
@@ -21,18 +15,15 @@ from rankmill.metrics.families import (
     confidence,
     diversity,
     gain,
-    graded_gains,
     judgements,
     overlap,
-    pooled_metrics,
     precision,
     ranks,
     wholelist,
 )
-from rankmill.metrics.name_parameters import given_text, read_parameters
 from rankmill.metrics.packages import load_packages
 from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
-from rankmill.metrics.summary import SUMMARISED, read_summary
+from rankmill.metrics.spellings import SUMMARISED, given_text, read_parameters, read_summary
 from rankmill.metrics.texts import DEFINED, LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.metric_names import number_text
@@ -52,12 +43,10 @@ _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTA
 def register(spec: MetricSpec) -> None:
     """Add a metric: the only way in, for the families here and for metrics of somebody's own.
 
-    Raises
-    ------
-    UsageError
-        If there is another metric of its name.
+    UsageError if there is another metric of its name.
     """
-    if spec.home and not is_same_place(spec):
+    same = REGISTRY.get(spec.name)  # a function that was changed and run again, as in a notebook
+    if spec.home and not (same and same.home == spec.home):
         small = spec.name.lower()
         there = _BY_NAME.get(small) or _BY_CUT_NAME.get(small.rpartition("_")[0])
         if there or small in (*SETS, *SUMMARISED, *EVERYWHERE, *_BY_CUT_NAME):
@@ -79,20 +68,14 @@ def registered() -> int:
     return _registered
 
 
-def is_same_place(spec: MetricSpec) -> bool:
-    """Whether this is a function that was changed and run again, as a cell of a notebook is."""
-    there = REGISTRY.get(spec.name)
-    return there is not None and there.home == spec.home
-
-
 def own_metrics() -> list[MetricSpec]:
     """The metrics that are somebody's own."""
     return [spec for spec in REGISTRY.values() if spec.home]
 
 
 for _family in (
-    *(precision, ranks, wholelist, gain, graded_gains, browsing_models, overlap, judgements),
-    *(pooled_metrics, confidence, diversity, catalogue_metrics),
+    *(precision, ranks, wholelist, gain, browsing_models, overlap, judgements, confidence),
+    *(diversity, catalogue_metrics),
 ):
     for _spec in _family.METRICS:
         register(_spec)
@@ -224,10 +207,7 @@ def _parse_at(
 def spec_named(text: str) -> MetricSpec:
     """The row of a name, with or without parameters and a cutoff.
 
-    Raises
-    ------
-    UsageError
-        If there is no such metric; the message has the nearest.
+    UsageError if there is no such metric; the message has the nearest.
     """
     return _spec_of(_name_in(text), text)[0]
 
@@ -304,12 +284,8 @@ def parse_under(
 
     It is what the evaluator has among its measures and is no metric, such as num_q, and of the
     default metrics, which nobody typed, those that mean something else there. But something is
-    always left. `semantics` are as given.
-
-    Raises
-    ------
-    UsageError
-        As `parse`, and for a name that means something else in the library of the preset.
+    always left. `semantics` are as given. UsageError as `parse`, and for a name that means
+    something else in the library of the preset.
     """
     names, named = split_names(texts), preset_named(semantics)
     known = PRESETS[named].skipped if named else ()

@@ -72,12 +72,8 @@ def split_names(texts: str | Iterable[str]) -> list[str]:
 
     A text may hold several names between commas. A bare number is another cutoff of the metric
     before it, ``map@1..100`` are 100 metrics, the name of a set is all its metrics, and
-    ``@metrics.txt`` all those of a file.
-
-    Raises
-    ------
-    UsageError
-        If nothing is asked for, a number is no cutoff of anything, or a file cannot be read.
+    ``@metrics.txt`` all those of a file. UsageError if nothing is asked for, a number is no cutoff
+    of anything, or a file cannot be read.
 
     Examples
     --------

@@ -14,23 +14,19 @@ from rankmill.matching.hits import (
 )
 from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.base import GAIN, REL, Metric
-from rankmill.metrics.no_value import settle_empty
 from rankmill.metrics.quantities import counted, divided_by
 from rankmill.semantics.choices import DEFAULT, Choices
+
+# What several metrics may ask for: by rel, gains, and whether unjudged items are dropped.
+Asked = tuple[float | None, str, bool]
 
 
 class Matched:
     """Lists that were matched with labels, or with all judged items, and what metrics make of them.
 
-    Parameters
-    ----------
-    hits : Hits
-    semantics : Choices
-    gain_function : str
-        The one that gains were made with; ``rel`` is in units of the gains before.
-    ties : (offsets, confidences), optional
-        Of the lists. With them, values are expected ones over all orders of equal confidences;
-        `hits` must hold those of all ranks then.
+    `rel` of a metric is in units of the gains before the gain function. With `ties`, the offsets
+    and confidences of the lists, values are expected ones over all orders of equal confidences;
+    `hits` must hold those of all ranks then.
     """
 
     def __init__(
@@ -40,13 +36,10 @@ class Matched:
         gain_function: str = "linear",
         ties: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        self._hits = hits
-        self._semantics = semantics
-        self._gain_function = gain_function
-        self._ties = ties
-        # Several metrics may ask for the same: by rel, and by whether judged items are needed.
-        self._derived: dict[tuple[float | None, str, bool], Hits] = {}
-        self._runs: dict[tuple[float | None, str, bool], Runs] = {}
+        self._hits, self._semantics = hits, semantics
+        self._gain_function, self._ties = gain_function, ties
+        self._derived: dict[Asked, Hits] = {}
+        self._runs: dict[Asked, Runs] = {}
 
     def hits(self, metric: Metric) -> Hits:
         """The hits that a metric counts: see ``rel`` and ``needs_judged`` of `MetricSpec`."""
@@ -64,8 +57,11 @@ class Matched:
         if spec.divisor is not None:
             divisor = self.divisors(metric)
             counts = np.asarray(counts / np.where(divisor > 0, divisor, 1))
-        if spec.counts_empty:
-            settle_empty(counts, self.hits(metric), metric)
+        hits = self.hits(metric)
+        if spec.counts_empty and spec.better != "neither":
+            counts[hits.prediction_counts == 0] = spec.worst
+        if spec.counts_empty and spec.without_labels == "refused":
+            counts[hits.label_counts == 0] = np.nan
         return counts
 
     def divisors(self, metric: Metric) -> np.ndarray:
@@ -84,7 +80,7 @@ class Matched:
             self._runs[asked] = runs_of(hits, *self._ties)
         return counted(spec.expected, hits, metric.limit, *how, runs=self._runs[asked])
 
-    def _asked(self, metric: Metric) -> tuple[float | None, str, bool]:
+    def _asked(self, metric: Metric) -> Asked:
         spec = metric.spec
         if GAIN.name in dict(metric.given):
             return metric.rel, "powers", metric.judged_only

@@ -2,42 +2,26 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rankmill.errors import UsageError
 from rankmill.semantics.choices import Choices
 
-TREC_EVAL = {
-    "map": "map",
-    "map@k": "map_cut_k",
-    "first_hit": "recip_rank",
-    "precision@k": "P_k",
-    "recall@k": "recall_k",
-    "recall": "set_recall",
-    "hit@k": "success_k",
-    "rprec": "Rprec",
-    "ndcg": "ndcg",
-    "ndcg@k": "ndcg_cut_k",
-    "bpref": "bpref",
-    "infap": "infAP",
-    "relative_p@k": "relative_P_k",
-    "num_ret": "num_ret",
-    "num_rel": "num_rel",
-    "num_rel_ret": "num_rel_ret",
-    "num_nonrel_judged_ret": "num_nonrel_judged_ret",
-    "utility": "utility",
-    "set_p": "set_P",
-    "set_f": "set_F",
-    "set_map": "set_map",
-    "set_relative_p": "set_relative_P",
-    "iprec@x": "iprec_at_recall_x",
-    "iprec_avg": "11pt_avg",
-    "rprec_mult@x": "Rprec_mult_x",
-    "bing": "binG",
-    "g": "G",
-    "ndcg_rel": "ndcg_rel",
-    "rndcg": "Rndcg",
-}
+
+def names_table(table: str) -> dict[str, str]:
+    """Return a table such as "map@k: MAP(k); hit: HitRate", of names here and of names there."""
+    return dict(pair.split(": ") for pair in table.split("; "))
+
+
+TREC_EVAL = names_table(
+    "map: map; map@k: map_cut_k; first_hit: recip_rank; precision@k: P_k; recall@k: recall_k; "
+    "recall: set_recall; hit@k: success_k; rprec: Rprec; ndcg: ndcg; ndcg@k: ndcg_cut_k; "
+    "bpref: bpref; infap: infAP; relative_p@k: relative_P_k; num_ret: num_ret; num_rel: num_rel; "
+    "num_rel_ret: num_rel_ret; num_nonrel_judged_ret: num_nonrel_judged_ret; utility: utility; "
+    "set_p: set_P; set_f: set_F; set_map: set_map; set_relative_p: set_relative_P; "
+    "iprec@x: iprec_at_recall_x; iprec_avg: 11pt_avg; rprec_mult@x: Rprec_mult_x; bing: binG; "
+    "g: G; ndcg_rel: ndcg_rel; rndcg: Rndcg"
+)
 TREC_SKIPPED = ("runid", "num_q")
 TREC_OPTIONS = (
     "-c is unpredicted='zero', -l 2 is --rel 2, -M 100 is --depth 100, and -J is --judged-only. "
@@ -50,27 +34,15 @@ TREC_OPTIONS = (
 
 @dataclass(frozen=True)
 class Preset:
-    """The semantics of another evaluator.
+    """The semantics of another evaluator."""
 
-    Attributes
-    ----------
-    semantics : Choices
-        The choices that make rankmill count as that evaluator does.
-    metrics : dict of str to str
-        Metric of rankmill (with @k if it has a cutoff) -> its name in that evaluator. The values of
-        these metrics are equal, except for the differences that `note` describes.
-    source : str
-        The code or the page that was read or run to find the semantics.
-    note : str
-        The differences that the fields of `Choices` cannot express, and other remarks.
-    skipped : tuple of str
-        Names in that evaluator's lists of measures that are no number of a query.
-    """
-
-    semantics: Choices
+    semantics: Choices  # the choices that make rankmill count as that evaluator does
+    # Metric of rankmill (with @k if it has a cutoff) -> its name in that evaluator. The values of
+    # these metrics are equal, except for the differences that `note` describes.
     metrics: dict[str, str]
-    source: str
-    note: str = ""
+    source: str  # the code or the page that was read or run to find the semantics
+    note: str = ""  # the differences that the fields of `Choices` cannot express, and other remarks
+    # Names in that evaluator's lists of measures that are no number of a query.
     skipped: tuple[str, ...] = ()
 
     @property
@@ -79,32 +51,26 @@ class Preset:
         return self.source.partition(",")[0]
 
 
+OF_TREC_EVAL = Choices(
+    ap_divisor="labels",
+    repeated_predictions="error",
+    repeated_labels="error",
+    order="item_descending_float32",
+    unpredicted="skip",
+    no_relevant="scored",
+)
+
 PRESETS: dict[str, Preset] = {
     "default": Preset(Choices(), {}, "rankmill"),
     "trec_eval": Preset(
-        Choices(
-            ap_divisor="labels",
-            repeated_predictions="error",
-            repeated_labels="error",
-            order="item_descending_float32",
-            unpredicted="skip",
-            no_relevant="scored",
-        ),
+        OF_TREC_EVAL,
         TREC_EVAL,
         "trec_eval 9.0.8, run, also by way of pytrec-eval-terrier 0.5.11",
         f"It holds scores as float32, and 10 as double. {TREC_OPTIONS}",
         skipped=TREC_SKIPPED,
     ),
     "trec_eval-10": Preset(
-        Choices(
-            ap_divisor="labels",
-            repeated_predictions="error",
-            repeated_labels="error",
-            order="item_descending",
-            unpredicted="skip",
-            no_relevant="scored",
-            recall_rounding="nearest",
-        ),
+        replace(OF_TREC_EVAL, order="item_descending", recall_rounding="nearest"),
         TREC_EVAL | {"dcg": "dcg", "unj@k": "unj_k", "rbp_resid": "rbp_resid", "graded_rbp": "rbp"},
         "trec_eval 10.0-rc3, run",
         "Without -c it stops at a query of the qrels that the run does not have, which is left out "
@@ -145,13 +111,10 @@ PRESETS: dict[str, Preset] = {
             unlabelled="zero",
             no_relevant="zero",
         ),
-        {
-            "map": "meanAveragePrecision",
-            "map@k": "meanAveragePrecisionAt(k)",
-            "precision@k": "precisionAt(k)",
-            "recall@k": "recallAt(k)",
-            "ndcg@k": "ndcgAt(k)",
-        },
+        names_table(
+            "map: meanAveragePrecision; map@k: meanAveragePrecisionAt(k); "
+            "precision@k: precisionAt(k); recall@k: recallAt(k); ndcg@k: ndcgAt(k)"
+        ),
         "pyspark 4.3.0, mllib.evaluation.RankingMetrics, run",
         "It sees pairs of lists: which queries are among them is up to the join before, here those "
         "with predictions. Its graded "
@@ -168,16 +131,11 @@ PRESETS: dict[str, Preset] = {
             unlabelled="zero",
             no_relevant="zero",
         ),
-        {
-            "map": "RetrievalMAP",
-            "map@k": "RetrievalMAP(top_k=k)",
-            "first_hit": "RetrievalMRR",
-            "first_hit@k": "RetrievalMRR(top_k=k)",
-            "precision@k": "RetrievalPrecision(top_k=k)",
-            "hit": "RetrievalHitRate",
-            "hit@k": "RetrievalHitRate(top_k=k)",
-            "gap": "BinaryAveragePrecision",
-        },
+        names_table(
+            "map: RetrievalMAP; map@k: RetrievalMAP(top_k=k); first_hit: RetrievalMRR; "
+            "first_hit@k: RetrievalMRR(top_k=k); precision@k: RetrievalPrecision(top_k=k); "
+            "hit: RetrievalHitRate; hit@k: RetrievalHitRate(top_k=k); gap: BinaryAveragePrecision"
+        ),
         "torchmetrics 1.9.0, run",
         "It computes in float32, takes rows with a score of 0 or less for wrong (but in the hit "
         "rate), and sorts ties in no defined order. Its recall, ndcg and R-precision know only the "
@@ -190,23 +148,11 @@ PRESETS: dict[str, Preset] = {
             order="confidence",
             no_relevant="zero",
         ),
-        {
-            "map": "map",
-            "map@k": "map@k",
-            "first_hit": "mrr",
-            "first_hit@k": "mrr@k",
-            "precision@k": "precision@k",
-            "recall": "recall",
-            "recall@k": "recall@k",
-            "hit": "hit_rate",
-            "hit@k": "hit_rate@k",
-            "f1@k": "f1@k",
-            "rprec": "r-precision",
-            "ndcg": "ndcg",
-            "ndcg@k": "ndcg@k",
-            "dcg": "dcg",
-            "dcg@k": "dcg@k",
-        },
+        names_table(
+            "map: map; map@k: map@k; first_hit: mrr; first_hit@k: mrr@k; precision@k: precision@k; "
+            "recall: recall; recall@k: recall@k; hit: hit_rate; hit@k: hit_rate@k; f1@k: f1@k; "
+            "rprec: r-precision; ndcg: ndcg; ndcg@k: ndcg@k; dcg: dcg; dcg@k: dcg@k"
+        ),
         "ranx 0.3.21, run with make_comparable=True",
         "It hashes items to 53 bits, cuts gains to whole numbers, and orders ties of lists longer "
         "than 15 in no defined way.",
@@ -222,13 +168,10 @@ PRESETS: dict[str, Preset] = {
             unlabelled="zero",
             no_relevant="zero",
         ),
-        {
-            "gap": "average_precision_score",
-            "ndcg": "ndcg_score",
-            "ndcg@k": "ndcg_score(k=k)",
-            "dcg": "dcg_score",
-            "dcg@k": "dcg_score(k=k)",
-        },
+        names_table(
+            "gap: average_precision_score; ndcg: ndcg_score; ndcg@k: ndcg_score(k=k); "
+            "dcg: dcg_score; dcg@k: dcg_score(k=k)"
+        ),
         "scikit-learn 1.9.1, run",
         "It takes matrices in which every label has a score: label_ranking_average_precision_score "
         "is map where none are tied, all labels are predicted, and each query has one.",
@@ -240,27 +183,20 @@ PRESETS: dict[str, Preset] = {
             unpredicted="skip",
             nan_confidence="last",
         ),
-        {
-            "map@k": "map_at_k(k=k)",
-            "precision@k": "precision_at_k(k=k)",
-            "recall@k": "recall_at_k(k=k)",
-            "ndcg@k": "ndcg_at_k(k=k)",
-        },
+        names_table(
+            "map@k: map_at_k(k=k); precision@k: precision_at_k(k=k); recall@k: recall_at_k(k=k); "
+            "ndcg@k: ndcg_at_k(k=k)"
+        ),
         "recommenders 1.2.1, evaluation.python_evaluation, run",
         "Its map(k=k) is map@k with ap_divisor 'labels'. Repeated labels are hits as often as "
         "they are given; ndcg_at_k counts users without predictions as 0 and repeats squared.",
     ),
     "rectools": Preset(
         Choices(ap_divisor="labels", repeated_predictions="each", ideal_dcg="k"),
-        {
-            "map@k": "MAP(k)",
-            "first_hit@k": "MRR(k)",
-            "precision@k": "Precision(k)",
-            "recall@k": "Recall(k)",
-            "hit@k": "HitRate(k)",
-            "f1@k": "F1Beta(k)",
-            "ndcg@k": "NDCG(k)",
-        },
+        names_table(
+            "map@k: MAP(k); first_hit@k: MRR(k); precision@k: Precision(k); recall@k: Recall(k); "
+            "hit@k: HitRate(k); f1@k: F1Beta(k); ndcg@k: NDCG(k)"
+        ),
         "rectools 0.19.0, run",
         "A repeated prediction of a label adds to R as well. divide_by_k=True divides by k.",
     ),
@@ -271,23 +207,16 @@ PRESETS: dict[str, Preset] = {
             order="item_descending",
             no_relevant="zero",
         ),
-        {
-            "map@k": "MAP(k)",
-            "first_hit@k": "MRR(k)",
-            "precision@k": "Precision(k)",
-            "recall@k": "Recall(k)",
-            "hit@k": "HitRate(k)",
-            "ndcg@k": "NDCG(k)",
-        },
+        names_table(
+            "map@k: MAP(k); first_hit@k: MRR(k); precision@k: Precision(k); recall@k: Recall(k); "
+            "hit@k: HitRate(k); ndcg@k: NDCG(k)"
+        ),
         "replay-rec 0.22.0, run",
         "Precision and recall count a repeated prediction once, recall a repeated label once.",
     ),
     "implicit": Preset(
         Choices(repeated_predictions="each"),
-        {
-            "map@k": "mean_average_precision_at_k(K=k)",
-            "ndcg@k": "ndcg_at_k(K=k)",
-        },
+        names_table("map@k: mean_average_precision_at_k(K=k); ndcg@k: ndcg_at_k(K=k)"),
         "implicit 0.7.3, run",
         "Its precision_at_k is one ratio over all users: hits / sum of min(k, R).",
     ),
@@ -301,21 +230,11 @@ PRESETS: dict[str, Preset] = {
             precision_divisor="min_k_predictions",
             recall_divisor="min_k_labels",
         ),
-        {
-            "map": "AveragePrecision",
-            "map@k": "AveragePrecision(k)",
-            "first_hit": "RecipRank",
-            "first_hit@k": "RecipRank(k)",
-            "precision@k": "Precision(k)",
-            "recall": "Recall",
-            "recall@k": "Recall(k)",
-            "hit": "Hit",
-            "hit@k": "Hit(k)",
-            "ndcg_jk": "NDCG",
-            "ndcg_jk@k": "NDCG(k)",
-            "dcg_jk": "DCG",
-            "dcg_jk@k": "DCG(k)",
-        },
+        names_table(
+            "map: AveragePrecision; map@k: AveragePrecision(k); first_hit: RecipRank; first_hit@k: "
+            "RecipRank(k); precision@k: Precision(k); recall: Recall; recall@k: Recall(k); hit: "
+            "Hit; hit@k: Hit(k); ndcg_jk: NDCG; ndcg_jk@k: NDCG(k); dcg_jk: DCG; dcg_jk@k: DCG(k)"
+        ),
         "lenskit 2025.8.1, run",
         "A query without a list has no value there, with an empty list 0; it scores 0 here. Its "
         "AveragePrecision stops where there are no labels.",
@@ -348,12 +267,10 @@ PRESETS: dict[str, Preset] = {
             unlabelled="error",
             no_relevant="zero",
         ),
-        {
-            "map@100": "MeanAveragePrecision",
-            "map@k": "MeanAveragePrecision(max_predictions=k)",
-            "precision@k": "MeanPrecisions",
-            "gap": "GlobalAveragePrecision",
-        },
+        names_table(
+            "map@100: MeanAveragePrecision; map@k: MeanAveragePrecision(max_predictions=k); "
+            "precision@k: MeanPrecisions; gap: GlobalAveragePrecision"
+        ),
         "Google Landmarks v2: tensorflow/models, google_landmarks_dataset/metrics.py",
         "MAP stops at an image with predictions and no landmark, which scores 0 here.",
     ),
@@ -363,10 +280,7 @@ PRESETS: dict[str, Preset] = {
 def preset(name: str) -> Preset:
     """The preset with the given name.
 
-    Raises
-    ------
-    UsageError
-        If the name is unknown; the message lists all presets.
+    UsageError if the name is unknown; the message lists all presets.
     """
     if not isinstance(name, str) or name not in PRESETS:
         meant = _meant(name)

@@ -9,28 +9,20 @@ class Scope:
     """Which labels and predictions count, and how much, for all metrics of a job.
 
     The first three are trec_eval's -l, -M and -J.
-
-    Attributes
-    ----------
-    rel : float or None
-        The least gain that counts as relevant, for the metrics that have this parameter; None for
-        any above 0. The names of these metrics include it.
-    depth : int or None
-        Only so many predictions of each query count, the first ones in the order of the semantics.
-    judged_only : bool
-        Whether to drop predictions that are not judged; later predictions move up. An item
-        is judged if it is among the labels of the query with a gain of 0 or more, as in trec_eval.
-        Those beyond `depth` are cut off before.
-    weight : str or None
-        The column of the labels with the weight of each query; None if all count the same.
-    drop_seen : bool
-        Whether predictions that their query had in training are dropped, before all else.
     """
 
+    # The least gain that counts as relevant, for the metrics that have this parameter; None for any
+    # above 0. The names of these metrics include it.
     rel: float | None = None
+    # Only so many predictions of each query count, the first ones in the order of the semantics.
     depth: int | None = None
+    # Whether to drop predictions that are not judged; later predictions move up. An item is judged
+    # if it is among the labels of the query with a gain of 0 or more, as in trec_eval. Those beyond
+    # `depth` are cut off before.
     judged_only: bool = False
+    # The column of the labels with the weight of each query; None if all count the same.
     weight: str | None = None
+    # Whether predictions that their query had in training are dropped, before all else.
     drop_seen: bool = False
 
     @property

@@ -37,7 +37,7 @@ class Distinct(Aggregate):
         kept = take_ids(scored.lists.items, np.flatnonzero(ranks < asked.metric.limit))
         return self.merge(type(self)(frozenset(ids_to_arrow(kept, set()).to_pylist())))
 
-    def finish(self, totals: Totals, among: Any, workers: Any) -> Value:
+    def finish(self, totals: Totals) -> Value:
         return Value(float(len(self.items)))
 
 

@@ -13,7 +13,7 @@ from rankmill.columns.lists import drop_values, offsets_of, take_offsets, take_v
 from rankmill.columns.ranked_lists import Lists
 from rankmill.matching.hits import Hits, match, of_least_gain
 from rankmill.matching.label_lists import LabelLists
-from rankmill.matching.scope_filter import within
+from rankmill.matching.order import within
 from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.registry import parse
 from rankmill.metrics.values import Matched

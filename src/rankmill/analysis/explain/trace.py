@@ -38,8 +38,7 @@ from rankmill.errors import InputError, UsageError, positive, spoken
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
-from rankmill.matching.order import arrange
-from rankmill.matching.scope_filter import within
+from rankmill.matching.order import arrange, within
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap.gap import Gap

@@ -24,14 +24,13 @@ from rankmill.matching.catalogue import Training
 from rankmill.matching.hits import Hits
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import LabelLists
-from rankmill.matching.order import arrange
-from rankmill.matching.scope_filter import only_judged, within
+from rankmill.matching.order import arrange, only_judged, within
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import NO_CUTOFF, Columns, Metric
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.quantities import divided_by
 from rankmill.metrics.registry import REGISTRY, parse
-from rankmill.metrics.summary import SUMMARISED
+from rankmill.metrics.spellings import SUMMARISED
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.sources.inputs.inputs import Input
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from rankmill.metrics.aggregate import (
 from rankmill.metrics.aggregates.mean import UNIT, Mean
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, same
-from rankmill.metrics.summary import read_summary
-from rankmill.threads import Workers
+from rankmill.metrics.spellings import read_summary
 
 FLOOR = 1e-5
 
@@ -34,15 +33,6 @@ class Distribution(Aggregate):
     The counts are integers, so merging is exact, associative and commutative. The arrays need 16
     bytes for each distinct value, of which there are at most as many as queries.
 
-    Attributes
-    ----------
-    summary : str
-        What the value is, such as "gm": see `rankmill.metrics.summary`.
-    values, counts : ndarray of float64 and int64
-        The distinct values other than 0, ascending, and how many queries have each.
-    count : int
-        The number of all queries, once an input is closed.
-
     Examples
     --------
     >>> some = Distribution("median", np.array([0.5, 1.0]), np.array([2, 1]), count=5)
@@ -50,10 +40,12 @@ class Distribution(Aggregate):
     (0.5, 0.2)
     """
 
+    # What the value is, such as "gm": see `rankmill.metrics.spellings`.
     summary: Annotated[str, same(lambda row, name: read_summary(state_rows.text(row, name), name))]
+    # The distinct values other than 0, ascending, and how many queries have each.
     values: Annotated[np.ndarray, same(_floats)]
     counts: Annotated[np.ndarray, same(lambda row, name: state_rows.counts(row, name, least=1))]
-    count: Count = 0
+    count: Count = 0  # the number of all queries, once an input is closed
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
@@ -84,7 +76,7 @@ class Distribution(Aggregate):
         with_ones = self._with(np.ones(1), np.array([closing.ones]))
         return replace(with_ones, count=self.count + closing.queries)
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the summary; it has no standard error."""
         return Value(self.value)
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -11,34 +11,26 @@ from rankmill.metrics.aggregate import Aggregate, AggregateSettings, Totals, Val
 from rankmill.metrics.exposure import Exposure
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Fixed
-from rankmill.threads import Workers
 
 
 @dataclass(frozen=True)
 class OfExposure(Aggregate):
-    """A metric over the exposure that all such metrics share, so that it adds nothing up itself.
-
-    Attributes
-    ----------
-    limit : int
-        The cutoff, or a rank beyond every list.
-    whole, hits, labels : bool
-        Whether it needs the items of the catalogue, those that were hit, and those that are labels.
-    """
+    """A metric over the exposure that all such metrics share, so that it adds nothing up itself."""
 
     needs = (Exposure,)
+    # Whether it needs the items of the catalogue, those that were hit, and those that are labels.
     whole: ClassVar[bool] = False
     hits: ClassVar[bool] = False
     labels: ClassVar[bool] = False
 
-    limit: Fixed
+    limit: Fixed  # the cutoff, or a rank beyond every list
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         """Return the aggregate of a metric."""
         return cls(asked.metric.limit)
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the value of the exposure; it has no standard error."""
         return Value(self.value(totals.needs[Exposure]))
 
@@ -76,17 +68,11 @@ class LabelCoverage(OfExposure):
 
 @dataclass(frozen=True)
 class Gini(OfExposure):
-    """How unequal the exposure of the items of the catalogue is.
-
-    Attributes
-    ----------
-    less : int
-        How many items fewer than all the sum is divided by, 1 or 0.
-    """
+    """How unequal the exposure of the items of the catalogue is."""
 
     whole = True
 
-    less: Fixed = 1
+    less: Fixed = 1  # how many items fewer than all the sum is divided by, 1 or 0
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:

@@ -1,7 +1,7 @@
-"""Aggregates that need what was seen in training: means over all lists, and shares of places."""
+"""Aggregates that need what was seen in training: means over lists, and shares of places."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.base import Columns
-from rankmill.metrics.needs import Repeats, TrainingRows, training_of
+from rankmill.metrics.needs import Repeats, TrainingRows, given
 from rankmill.metrics.records import state_rows as rows
 from rankmill.metrics.records.record import Count, Sum, same
-from rankmill.threads import Workers
 
 # The groups of popularity by name.
 PARTS = {HEAD: "head", MIDDLE: "middle", TAIL: "tail"}
@@ -31,28 +30,20 @@ PARTS = {HEAD: "head", MIDDLE: "middle", TAIL: "tail"}
 
 @dataclass(frozen=True)
 class ListMean(Aggregate):
-    """The mean over all lists with a prediction, also those of queries without a label.
-
-    Attributes
-    ----------
-    lists, total, squares : int
-        The sums of the `Mean` of their values.
-    """
+    """The mean over lists with a prediction and a value, also those of queries without a label."""
 
     needs: ClassVar[Needs] = (TrainingRows, Repeats)
 
+    # The sums of the `Mean` of their values.
     lists: Count = 0
     total: Sum = 0
     squares: Sum = 0
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the mean with the lists of a block."""
-        assert asked.catalogue is not None
-        there = np.diff(scored.lists.offsets) > 0
-        return self._with(self.values(scored, asked.metric.limit, asked.catalogue)[there])
-
-    def _with(self, values: np.ndarray) -> Self:
-        more = Mean.of(values)
+        metric, there = asked.metric, np.diff(scored.lists.offsets) > 0
+        values = self.values(scored, metric.limit, given(asked.catalogue), *metric.arguments)
+        more = Mean.of(values[there & ~np.isnan(values)])
         return self.merge(replace(self, lists=more.count, total=more.total, squares=more.squares))
 
     @property
@@ -64,29 +55,19 @@ class ListMean(Aggregate):
         """Raise UsageError if no values have these sums."""
         self.mean.check(row, prefix)
 
-    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
-        """Return the value of each list, float64[n]."""
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems, *_: float) -> np.ndarray:
+        """Return the value of each list, float64[n], NaN without one; last are parameters."""
         raise NotImplementedError
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the mean and its standard error."""
         return Value(self.mean.mean, self.mean.standard_error, lists=self.lists)
 
 
-class MeanOfSome(ListMean):
-    """The mean over the lists that have a value; NaN is none."""
-
-    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
-        """Return the mean with the lists of a block."""
-        assert asked.catalogue is not None
-        values = self.values(scored, asked.metric.limit, asked.catalogue)
-        return self._with(values[~np.isnan(values)])
-
-
 class _Popularity(ListMean):
-    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems, *_: float) -> np.ndarray:
         """Return the mean popularity of each list."""
-        return _means(scored, k, training_of(catalogue).popularity, 0.0)
+        return _summed(scored, k, given(catalogue.training).popularity, 0.0)
 
 
 class Popularity(_Popularity):
@@ -95,22 +76,22 @@ class Popularity(_Popularity):
     @staticmethod
     def walk(scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
         """Return how many queries had each item."""
-        had = of_rows(scored.needs[TrainingRows], training_of(catalogue).users, 0)
+        had = of_rows(scored.needs[TrainingRows], given(catalogue.training).users, 0)
         return _walk(scored, k, {"queries": had}, had.astype(np.float64))
 
 
 class Novelty(ListMean):
     """The mean self-information of items."""
 
-    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems, *_: float) -> np.ndarray:
         """Return the mean novelty of each list."""
-        training = training_of(catalogue)
-        return _means(scored, k, training.novelty, training.novelty_of_others)
+        training = given(catalogue.training)
+        return _summed(scored, k, training.novelty, training.novelty_of_others)
 
     @staticmethod
     def walk(scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
         """Return how many queries had each item, their share, and what that tells."""
-        training = training_of(catalogue)
+        training = given(catalogue.training)
         had = of_rows(scored.needs[TrainingRows], training.users, 0)
         columns = {"queries": had, "share": np.maximum(1, had) / training.queries}
         values = of_rows(scored.needs[TrainingRows], training.novelty, training.novelty_of_others)
@@ -120,11 +101,11 @@ class Novelty(ListMean):
 class Serendipity(ListMean):
     """How much better than by popularity hits are placed."""
 
-    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems, *_: float) -> np.ndarray:
         """Return the serendipity of each list."""
         offsets, hits = scored.lists.offsets, scored.hits
         out = np.empty(len(offsets) - 1)
-        how = k, training_of(catalogue).ranks, len(catalogue)
+        how = k, given(catalogue.training).ranks, len(catalogue)
         of_items = scored.needs[TrainingRows], scored.needs[Repeats]
         kernels.serendipity(offsets, hits.offsets, hits.ranks, *of_items, *how, out)
         return out
@@ -136,7 +117,7 @@ class Serendipity(ListMean):
         hit = np.zeros(len(rows), np.bool_)
         hit[scored.hits.ranks - 1] = True
         here = (items - np.arange(len(rows))) / items
-        usual = of_rows(rows, (items + 1 - training_of(catalogue).ranks) / items, 0.0)
+        usual = of_rows(rows, (items + 1 - given(catalogue.training).ranks) / items, 0.0)
         columns = {"hit": hit, "at_rank": here, "by_popularity": usual}
         return _walk(scored, k, columns, np.where(hit, np.maximum(here - usual, 0.0), 0.0))
 
@@ -146,18 +127,16 @@ class LongTailShare(ListMean):
 
     divided: ClassVar[bool] = True
 
-    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
-        """Return the mean with the lists of a block."""
-        values = training_of(asked.catalogue).long_tail(*asked.metric.arguments)
-        out = np.empty(len(scored.lists.offsets) - 1)
-        of_items = scored.lists.offsets, scored.needs[TrainingRows], scored.needs[Repeats]
-        kernels.sum_values(*of_items, asked.metric.limit, values, 1.0, self.divided, out)
-        return self._with(out[np.diff(scored.lists.offsets) > 0])
+    def values(
+        self, scored: ScoredBlock, k: int, catalogue: KnownItems, *head: float
+    ) -> np.ndarray:
+        """Return the share, or number, of such items in each list; `head` as for `walk`."""
+        return _summed(scored, k, given(catalogue.training).long_tail(*head), 1.0, self.divided)
 
     @classmethod
     def walk(cls, scored: ScoredBlock, k: int, catalogue: KnownItems, head: float) -> ListWalk:
         """Return how many queries had each item, and whether it is of the long tail."""
-        training, rows = training_of(catalogue), scored.needs[TrainingRows]
+        training, rows = given(catalogue.training), scored.needs[TrainingRows]
         columns = {"queries": of_rows(rows, training.users, 0)}
         found = _walk(scored, k, columns, of_rows(rows, training.long_tail(head), 1.0))
         return found if cls is LongTailShare else found._replace(divisor=None)
@@ -169,7 +148,7 @@ class LongTailCount(LongTailShare):
     divided = False
 
 
-class _Expected(MeanOfSome):
+class _Expected(ListMean):
     """The mean over lists of queries with labels of what hits are worth, by their ranks."""
 
     needs: ClassVar[Needs] = (TrainingRows,)
@@ -179,13 +158,13 @@ class _Expected(MeanOfSome):
         """Return what each item is worth, and one that no query had."""
         raise NotImplementedError
 
-    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems, *_: float) -> np.ndarray:
         """Return what each list is worth."""
         offsets, hits = scored.lists.offsets, scored.hits
         out, lengths = np.empty(len(offsets) - 1), np.minimum(k, np.diff(offsets))
         longest = max(1, int(lengths.max(initial=0)))
         of_hits = offsets, hits.offsets, hits.ranks, scored.needs[TrainingRows]
-        worths = self.worths(training_of(catalogue))
+        worths = self.worths(given(catalogue.training))
         kernels.sum_hits(*of_hits, min(k, longest), *worths, discounts(longest), out)
         weights = np.cumsum(1 / discounts(longest)[1:])[np.maximum(1, lengths) - 1]
         return np.where((lengths > 0) & (hits.label_counts > 0), out / weights, np.nan)
@@ -193,7 +172,7 @@ class _Expected(MeanOfSome):
     @classmethod
     def walk(cls, scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
         """Return what each item is worth, and its discount."""
-        training, rows = training_of(catalogue), scored.needs[TrainingRows][:k]
+        training, rows = given(catalogue.training), scored.needs[TrainingRows][:k]
         hit, table = np.zeros(len(rows), np.bool_), discounts(len(rows))[1:]
         hit[scored.hits.ranks[scored.hits.ranks <= len(rows)] - 1] = True
         worth = of_rows(rows, *cls.worths(training))
@@ -231,26 +210,20 @@ class UsualPopularity(Need):
 
 @dataclass(frozen=True)
 class PopularityLift(_Popularity):
-    """How much more popular items are than those that queries had in training.
-
-    Attributes
-    ----------
-    before : float
-        The mean over the queries of training of the mean popularity of their items.
-    """
+    """How much more popular items are than those that queries had in training."""
 
     needs: ClassVar[Needs] = (*_Popularity.needs, UsualPopularity)
+    # The mean over the queries of training of the mean popularity of their items.
     before: Annotated[float, same(rows.number)] = 0.0
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         """Return the lift of no list."""
-        assert asked.catalogue is not None
-        training = training_of(asked.catalogue)
+        training = given(given(asked.catalogue).training)
         usual = training.usual
         return cls(before=usual_popularity(training).mean or 0.0 if usual is None else usual)
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the lift and its standard error."""
         mean, error = self.mean.mean, self.mean.standard_error
         if mean is None or not self.before:
@@ -261,24 +234,19 @@ class PopularityLift(_Popularity):
 
 @dataclass(frozen=True)
 class GroupShare(Aggregate):
-    """The share of all places that items of one group of popularity take.
-
-    Attributes
-    ----------
-    places, every : int
-        How many items of the group stand within the cutoff, and how many of all.
-    """
+    """The share of all places that items of one group of popularity take."""
 
     needs: ClassVar[Needs] = (TrainingRows, Repeats)
     group: ClassVar[int] = HEAD
 
+    # How many items of the group stand within the cutoff, and how many of all.
     places: Count = 0
     every: Count = 0
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the share with the lists of a block."""
-        assert asked.catalogue is not None
-        groups, counts = training_of(asked.catalogue).groups, np.zeros(3, np.int64)
+        groups = given(given(asked.catalogue).training).groups
+        counts = np.zeros(3, np.int64)
         offsets, repeat, k = scored.lists.offsets, scored.needs[Repeats], asked.metric.limit
         kernels.count_groups(offsets, scored.needs[TrainingRows], repeat, k, groups, TAIL, counts)
         return self.merge(type(self)(int(counts[self.group]), int(counts.sum())))
@@ -286,7 +254,7 @@ class GroupShare(Aggregate):
     @classmethod
     def walk(cls, scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
         """Return how many queries had each item, and the group that this makes."""
-        training = training_of(catalogue)
+        training = given(catalogue.training)
         group = of_rows(scored.needs[TrainingRows], training.groups, TAIL)
         columns = {
             "queries": of_rows(scored.needs[TrainingRows], training.users, 0),
@@ -294,7 +262,7 @@ class GroupShare(Aggregate):
         }
         return _walk(scored, k, columns, (group == cls.group).astype(np.float64))
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the share; it has no standard error."""
         return Value(self.places / self.every if self.every else None)
 
@@ -346,29 +314,13 @@ def _walk(scored: ScoredBlock, k: int, columns: Columns, values: np.ndarray) -> 
     )
 
 
-def walk_distances(
-    columns: Columns, counts: np.ndarray, far: np.ndarray, *, among: bool = False
-) -> ListWalk:
-    """Return the walk whose terms are the mean distance of each item to some others.
-
-    `far` has a row for each item that counts, and a column for each of the others. These are the
-    same items if `among` themselves, and the distance of an item to itself does not count.
-    """
-    others = far.shape[1]
-    if among:
-        np.fill_diagonal(far, 0.0)
-        others = max(0, others - 1)
-    pairs, term = np.zeros(len(counts), np.int64), np.zeros(len(counts))
-    pairs[counts] = others
-    term[counts] = far.sum(axis=1) / max(1, others)
-    columns = columns | {"compared_with": pairs, "term": term}
-    return ListWalk(columns, float(max(1, counts.sum())), "the items that are compared")
-
-
-def _means(scored: ScoredBlock, k: int, values: np.ndarray, other: float) -> np.ndarray:
+def _summed(
+    scored: ScoredBlock, k: int, values: np.ndarray, other: float, mean: bool = True
+) -> np.ndarray:
+    """Return the mean of the values of the first k items of each list, or their sum."""
     out = np.empty(len(scored.lists.offsets) - 1)
     of_items = scored.lists.offsets, scored.needs[TrainingRows], scored.needs[Repeats]
-    kernels.sum_values(*of_items, k, values, other, True, out)
+    kernels.sum_values(*of_items, k, values, other, mean, out)
     return out
 
 

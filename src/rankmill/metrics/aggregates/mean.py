@@ -1,9 +1,9 @@
-"""The exact mean over queries."""
+"""The exact mean over queries, and the ratio of what all count together to all their divisors."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, SignedSum, Sum
-from rankmill.threads import Workers
 
 # Every float64 is a multiple of 2**-UNIT, and its square is a multiple of 2**-(2 * UNIT).
 UNIT = 1074
@@ -32,15 +31,6 @@ class Mean(Aggregate):
     The sums are integers, so merging is associative and commutative. The bits do not depend on the
     number of threads, the batches or the order of files.
 
-    Attributes
-    ----------
-    count : int
-        The number of values, including zeros.
-    total : int
-        The sum of the values, in units of 2**-1074.
-    squares : int
-        The sum of the squared values, in units of 2**-2148.
-
     Examples
     --------
     >>> import numpy as np
@@ -49,9 +39,9 @@ class Mean(Aggregate):
     0.5333333333333333
     """
 
-    count: Count = 0
-    total: Sum = 0
-    squares: Sum = 0
+    count: Count = 0  # of values, including zeros
+    total: Sum = 0  # in units of 2**-1074
+    squares: Sum = 0  # in units of 2**-2148
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the mean with the values of a block; `close` sets the count of queries."""
@@ -69,7 +59,7 @@ class Mean(Aggregate):
         squares = self.squares + (closing.ones << (2 * UNIT))
         return type(self)(self.count + closing.queries, total, squares)
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the mean and its standard error."""
         return Value(self.mean, self.standard_error)
 
@@ -135,3 +125,93 @@ class SignedMean(Mean):
     """The mean of values of which some may be below 0."""
 
     total: SignedSum = 0
+
+
+@dataclass(frozen=True)
+class MicroAverage(Aggregate):
+    """The exact sums of what queries count, of their divisors, and of the squares of both.
+
+    They are in units of 2**-1074, and of 2**-2148 for squares. With weights, each query counts its
+    weight times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = MicroAverage.of(np.array([1.0, 2.0, 0.0]), np.array([2.0, 2.0, 4.0]))
+    >>> one = replace(sums, queries=3)
+    >>> one.value, round(one.standard_error, 6)
+    (0.375, 0.301364)
+    """
+
+    queries: Count = 0  # the number of queries, which with weights are those with one above 0
+    # The sum of what queries count, such as hits, and of what that is divided by.
+    counted: Sum = 0
+    divisors: Sum = 0
+    # The sums of the squares of these, and of the two of a query together.
+    counted_squares: Sum = 0
+    divisor_squares: Sum = 0
+    both_squares: Sum = 0
+
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
+        """Return the sums with a block; `close` sets the number of queries."""
+        assert scored.values is not None
+        assert scored.divisors is not None
+        return self.merge(self.of(scored.values, scored.divisors, scored.counts, scored.weights))
+
+    @classmethod
+    def of(
+        cls,
+        counted: np.ndarray,
+        divisors: np.ndarray,
+        counts: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> Self:
+        """Return the sums of some queries, whose number `close` sets."""
+        if weights is not None:
+            counted, divisors = counted * weights, divisors * weights
+        one, other, both = (
+            Mean.of(each, counts) for each in (counted, divisors, counted + divisors)
+        )
+        return cls(0, one.total, other.total, one.squares, other.squares, both.squares)
+
+    def close(self, closing: Closing) -> Self:
+        """Return the sums with the number of queries; those without labels add nothing."""
+        queries = closing.weights.positive if closing.weights.total else closing.queries
+        return replace(self, queries=self.queries + queries)
+
+    def finish(self, totals: Totals) -> Value:
+        """Return the ratio of the sums and its standard error."""
+        return Value(self.value, self.standard_error)
+
+    def ratio(self) -> Ratio | None:
+        """Return the value as a ratio of sums over queries; None if it has none."""
+        if not self.divisors:
+            return None
+        divisor = Fraction(self.divisors, 1 << UNIT)
+        return Ratio(Fraction(self.counted, self.divisors), divisor, self.queries)
+
+    @property
+    def value(self) -> float | None:
+        """The correctly rounded ratio of the sums; None if the divisors are all 0."""
+        return self.counted / self.divisors if self.divisors else None
+
+    @property
+    def standard_error(self) -> float | None:
+        """The linearised standard error of a ratio of two sums; None below two queries.
+
+        It is sqrt(n / (n - 1) sum((counted - ratio divisor)**2)) / sum(divisor): Cochran, Sampling
+        Techniques, 3rd ed. 1977, chapter 6.
+        """
+        n, above, below = self.queries, self.counted, self.divisors
+        if n < 2 or not below:
+            return None
+        twice = self.both_squares - self.counted_squares - self.divisor_squares
+        scatter = self.counted_squares * below**2 - above * below * twice
+        scatter += self.divisor_squares * above**2
+        return math.sqrt(n * max(0, scatter) / ((n - 1) * below**4))
+
+    def check(self, row: state_rows.Row, prefix: str) -> None:
+        """Raise UsageError if no queries have these sums."""
+        sums = (self.counted, self.counted_squares), (self.divisors, self.divisor_squares)
+        if any(squares > total**2 for total, squares in sums):
+            raise state_rows.damaged(f"{prefix}squares are more than the sums allow")

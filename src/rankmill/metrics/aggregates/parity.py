@@ -5,7 +5,7 @@ values of its groups are a column of the table of groups then.
 """
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from rankmill.metrics.aggregate import (
     Totals,
     Value,
 )
-from rankmill.metrics.needs import GroupLabels, GroupRows, Repeats, groups_of
+from rankmill.metrics.needs import GroupLabels, GroupRows, Repeats, given
 from rankmill.metrics.records import state_rows as rows
 from rankmill.metrics.records.record import Counts, Fixed, FixedCounts, kind, same
-from rankmill.threads import Workers
 
 # The columns of the sums of a group.
 DIGITS = 4
@@ -45,41 +44,27 @@ def _read_sums(row: rows.Row, name: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Parity(Aggregate):
-    """What each group gets, over the number of its items or labels: the least over the largest.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The groups.
-    whole : int
-        What an item is in units, of which each of its groups has a part.
-    sums : int64[groups, 4]
-        How many places, or hits, each group has, in units; and what they are worth by their ranks:
-        in units, their 2**-29 and their 2**-58, the last two below 2**29.
-    base : int64[groups]
-        How many items, or labels, each group has, in units.
-    title : str
-        What a group gets.
-    of_hits, by_rank : bool
-        Whether only hits count, and whether a place counts 1 / log2(rank + 1), and not 1.
-    """
+    """What each group gets, over the number of its items or labels: the least over the largest."""
 
     needs: ClassVar[Needs] = (GroupRows, Repeats)
-    title: ClassVar[str]
+    title: ClassVar[str]  # what a group gets
+    # Whether only hits count, and whether a place counts 1 / log2(rank + 1), and not 1.
     of_hits: ClassVar[bool] = False
     by_rank: ClassVar[bool] = True
 
     names: Annotated[tuple[str, ...], same(lambda row, name: tuple(rows.texts(row, name)), list)]
-    whole: Fixed
+    whole: Fixed  # what an item is in units, of which each of its groups has a part
+    # int64[groups, 4]: how many places, or hits, each group has, in units; and what they are worth
+    # by their ranks: in units, their 2**-29 and their 2**-58, the last two below 2**29.
     sums: Annotated[np.ndarray, kind(_sum, _read_sums, np.ravel)]
-    base: FixedCounts
+    base: FixedCounts  # how many items, or labels, each group has, in units
 
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         """Return what groups get of no list."""
         if asked.catalogue is None:  # as where rows are given a type before any is read
             return cls((), 1, np.zeros((0, DIGITS), np.int64), np.zeros(0, np.int64))
-        groups = groups_of(asked.catalogue)
+        groups = given(given(asked.catalogue).groups)
         base = np.zeros(len(groups.names), np.int64)
         if GroupLabels not in cls.needs:
             each = np.repeat(groups.units, np.diff(groups.offsets))
@@ -91,7 +76,7 @@ class Parity(Aggregate):
         offsets, k = scored.lists.offsets, asked.metric.limit
         ranks = int(min(k, np.diff(offsets).max(initial=0)))
         sums = np.zeros_like(self.sums)
-        groups = groups_of(asked.catalogue)
+        groups = given(given(asked.catalogue).groups)
         of_items = scored.needs[GroupRows], scored.needs[Repeats], k, worths(ranks), *groups.arrays
         if self.of_hits:
             hits = scored.hits
@@ -115,7 +100,7 @@ class Parity(Aggregate):
         pairs = zip(self.gets(), self.base.tolist(), strict=True)
         return [got / base if base else None for got, base in pairs]
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the least value of a group over the largest."""
         each = [value for value in self.values() if value is not None]
         most = max(each, default=0.0)

@@ -10,24 +10,19 @@ from rankmill.kernels import listed as kernels
 from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.aggregate import AggregateSettings, Closing, ListWalk, Needs, ScoredBlock
 from rankmill.metrics.aggregates.list_means import of_rows
-from rankmill.metrics.aggregates.micro import MicroAverage
-from rankmill.metrics.needs import LabelRows, TrainingRows, training_of
+from rankmill.metrics.aggregates.mean import MicroAverage
+from rankmill.metrics.needs import LabelRows, TrainingRows, given
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredPrecision(MicroAverage):
-    """What hits are worth, over what the labels that are worth most come to.
-
-    Attributes
-    ----------
-    limit, worths, every
-        The cutoff, what each item is worth (the last one is any other item), and whether queries
-        without predictions count.
-    """
+    """What hits are worth, over what the labels that are worth most come to."""
 
     needs: ClassVar[Needs] = (TrainingRows, LabelRows)
     by_rank: ClassVar[bool] = False
 
+    # The cutoff, what each item is worth (the last one is any other item), and whether queries
+    # without predictions count.
     limit: int = 0
     worths: np.ndarray = field(default_factory=lambda: np.zeros(1))
     every: bool = False
@@ -35,7 +30,9 @@ class ScoredPrecision(MicroAverage):
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         """Return the aggregate of no list."""
-        worths = training_of(asked.catalogue).inverse_propensities(*asked.metric.arguments)
+        worths = given(given(asked.catalogue).training).inverse_propensities(
+            *asked.metric.arguments
+        )
         every = asked.semantics.unpredicted == "zero"
         return cls(limit=asked.metric.limit, worths=worths, every=every)
 
@@ -49,7 +46,7 @@ class ScoredPrecision(MicroAverage):
         depth = int(hits.ranks.max(initial=0))
         kernels.sum_hits(*of_hits, *self._how(depth), counted)
         scale = self._scale(labels[1] - labels[0])
-        return self.merge(self._sums(counted / scale, divisors / scale, None, None))
+        return self.merge(self.of(counted / scale, divisors / scale))
 
     def close(self, closing: Closing) -> Self:
         """Return the sums with the divisors of queries without predictions, if these count."""
@@ -58,7 +55,7 @@ class ScoredPrecision(MicroAverage):
             return closed
         starts, ends, rows = closing.needs[LabelRows]
         divisors = self._best(starts, ends, rows) / self._scale(ends - starts)
-        whole = self._sums(np.zeros(len(divisors)), divisors, None, None)
+        whole = self.of(np.zeros(len(divisors)), divisors)
         unseen = whole.divisor_squares - self.divisor_squares
         return replace(
             closed,
@@ -86,7 +83,7 @@ class ScoredPrecision(MicroAverage):
         cls, scored: ScoredBlock, k: int, catalogue: KnownItems, a: float, b: float
     ) -> ListWalk:
         """Return how many queries had each item, its 1 / propensity, and what a hit is worth."""
-        training, rows = training_of(catalogue), scored.needs[TrainingRows]
+        training, rows = given(catalogue.training), scored.needs[TrainingRows]
         one = cls(limit=k, worths=training.inverse_propensities(a, b))
         hit = np.zeros(len(rows), np.bool_)
         hit[scored.hits.ranks - 1] = True

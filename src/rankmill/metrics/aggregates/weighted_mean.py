@@ -3,7 +3,7 @@
 import math
 from dataclasses import astuple, dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from rankmill.metrics.aggregate import (
 from rankmill.metrics.aggregates.mean import UNIT, Mean
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, SignedSum
-from rankmill.threads import Workers
 
 BINS = (6136, 18)
 # For each column of the bins: which sum it is of, how many times the exponent of the bin counts,
@@ -38,15 +37,6 @@ class WeightedMean(Aggregate):
 
     The sums are integers, so merging is associative and commutative, as for `Mean`.
 
-    Attributes
-    ----------
-    positive : int
-        The number of queries with a weight above 0; only these count.
-    w, ww : int
-        The sum of weights in units of 2**-1074, and of their squares in units of 2**-2148.
-    wv, wwv, wwvv : int
-        The sums of products, in units of 2**-2148, 2**-3222 and 2**-4296.
-
     Examples
     --------
     >>> import numpy as np
@@ -56,9 +46,11 @@ class WeightedMean(Aggregate):
     (0.4375, 2.4615384615384617)
     """
 
-    positive: Count = 0
+    positive: Count = 0  # the number of queries with a weight above 0; only these count
+    # The sum of weights in units of 2**-1074, and of their squares in units of 2**-2148.
     w: SignedSum = 0
     ww: SignedSum = 0
+    # The sums of products, in units of 2**-2148, 2**-3222 and 2**-4296.
     wv: SignedSum = 0
     wwv: SignedSum = 0
     wwvv: SignedSum = 0
@@ -80,7 +72,7 @@ class WeightedMean(Aggregate):
         of_ones = type(self)(wv=wv, wwv=wwv, wwvv=wwv << UNIT)
         return self.merge(of_ones).merge(type(self)(*closing.weights))
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the mean, its standard error and the effective number of queries."""
         return Value(self.mean, self.standard_error, effective=self.effective)
 
@@ -114,16 +106,14 @@ class WeightedMean(Aggregate):
 
     def check(self, row: state_rows.Row, prefix: str) -> None:
         """Raise UsageError if no queries have these sums."""
-        if not self._possible():
+        n, w, ww, wv, wwv, wwvv = astuple(self)
+        possible = min(w, ww, wwvv) >= 0 and ww <= w * w <= n * ww
+        # As far as the result depends on it.
+        possible &= wv * wv <= n * wwvv and wwv * wwv <= ww * wwvv and self._scatter >= 0
+        if not possible:
             raise state_rows.damaged(
                 f"{prefix}w, ww, wv, wwv, wwvv are not sums of the same queries"
             )
-
-    def _possible(self) -> bool:
-        """Whether numbers exist that have these sums, as far as the result depends on it."""
-        n, w, ww, wv, wwv, wwvv = astuple(self)
-        signs = min(w, ww, wwvv) >= 0 and ww <= w * w <= n * ww
-        return signs and wv * wv <= n * wwvv and wwv * wwv <= ww * wwvv and self._scatter >= 0
 
     @property
     def mean(self) -> float | None:

@@ -1,8 +1,7 @@
 """Metrics that model how far down a list somebody reads: rbp, bpm, insq, inst, nerr8 to nerr11."""
 
-from __future__ import annotations
-
 from dataclasses import replace
+from functools import partial
 
 from rankmill.metrics.base import REL, MetricSpec, Parameter
 from rankmill.metrics.no_value import one_order
@@ -16,25 +15,21 @@ WANTED = Parameter("t", "the gain that a reader wants, in units of max", 1.0, lo
 FULL = Parameter(
     "max", "the gain that counts as 1, as does any larger gain", 1.0, low=0, high=1e100
 )
-
+row = partial(MetricSpec, range="0 to 1")
 
 METRICS = (
-    MetricSpec(
+    row(
         name="rbp",
         kernel="rank_biased",
-        expected="rank_biased",
         definition="sum of (1 - p) p^(rank - 1) over the hits within k",
-        range="0 to 1",
         source=MOFFAT,
         parameters=(PATIENCE, REL),
     ),
-    MetricSpec(
+    row(
         name="rbp_residual",
         kernel="rank_biased_residual",
-        expected="rank_biased_residual",
         definition="the weight (1 - p) p^(rank - 1) of all ranks, to infinity, without a judged "
         "item within k: the most by which rbp could rise",
-        range="0 to 1",
         better="lower",
         source=MOFFAT,
         parameters=(PATIENCE,),
@@ -42,22 +37,19 @@ METRICS = (
         without_labels="list",
         counts_empty=True,
     ),
-    MetricSpec(
+    row(
         name="graded_rbp",
         kernel="rank_biased_gains",
         definition="sum of (1 - p) p^(rank - 1) gain / max(1, largest gain of a label) over the "
         "hits within k",
-        range="0 to 1",
         source="Soboroff, trec_eval 10: rbp",
         parameters=(EAGER,),
     ),
-    MetricSpec(
+    row(
         name="rbp_resid",
         kernel="unjudged_residual",
-        definition="the weight (1 - p) p^(rank - 1) of all predictions that are unjudged or have "
-        "a gain below 0, and of all ranks after the list; 0 if all predictions are "
-        "judged",
-        range="0 to 1",
+        definition="the weight (1 - p) p^(rank - 1) of all predictions that are unjudged or have a "
+        "gain below 0, and of all ranks after the list; 0 if all predictions are judged",
         better="lower",
         source="Soboroff, trec_eval 10",
         cutoff="none",
@@ -68,37 +60,33 @@ METRICS = (
         counts_empty=True,
         undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="bpm",
         kernel="until_sated",
         definition="the mean of gain / max over the ranks that are read: up to k, or to the rank "
         "at which they sum to t",
-        range="0 to 1",
         source="Zhang et al., Evaluating Web Search with a Bejeweled Player Model, SIGIR 2017, as "
         "cwl_eval computes the static model",
         cutoff="required",
         parameters=(WANTED, FULL),
         sees_labels=False,
     ),
-    MetricSpec(
+    row(
         name="insq",
         kernel="inverse_squares",
         definition="mean of gain / max over the first 1,000 ranks, with the weights 1 / (rank - 1 "
         "+ 2 t)^2",
-        range="0 to 1",
         source="Moffat, Scholer and Thomas, Models and Metrics: IR Evaluation as a User Process, "
         "ADCS 2012, as cwl_eval computes it",
         cutoff="none",
         parameters=(WANTED, FULL),
         sees_labels=False,
     ),
-    MetricSpec(
+    row(
         name="inst",
         kernel="adaptive_inverse_squares",
         definition="mean of gain / max over the first 1,000 ranks; after rank i the weight is "
-        "multiplied by ((i + t + s - 1) / (i + t + s))^2, where s is t without the "
-        "gains so far",
-        range="0 to 1",
+        "multiplied by ((i + t + s - 1) / (i + t + s))^2, where s is t without the gains so far",
         source="Moffat, Bailey, Scholer and Thomas, INST: An Adaptive Metric for Information "
         "Retrieval Evaluation, ADCS 2015, as cwl_eval computes it",
         cutoff="none",
@@ -107,12 +95,11 @@ METRICS = (
         sees_labels=False,
     ),
     *(
-        MetricSpec(
+        row(
             name=name,
             kernel=kernel,
             definition="mean of gain / max over the first 1,000 ranks, with weights "
             f"multiplied after each rank by (1 - gain / max){falls}",
-            range="0 to 1",
             source="Azzopardi, Mackenzie and Moffat, ERR is not C/W/L, ICTIR 2021, as cwl_eval "
             "computes it",
             cutoff="required" if parameters == (FULL,) else "none",

@@ -1,5 +1,7 @@
 """Metrics over a catalogue of items, which tell what all lists together show."""
 
+from functools import partial
+
 from rankmill.metrics.base import Metric, MetricSpec, Parameter
 from rankmill.semantics.choices import Choices
 
@@ -41,86 +43,73 @@ def fixed_ranks(metric: Metric, semantics: Choices) -> str:
     return ""
 
 
+shown = partial(MetricSpec, kernel=None, range="0 to 1", undefined=fixed_lists)
+ranked = partial(MetricSpec, kernel=None, range="0 to 1", undefined=fixed_ranks)
+
 METRICS = (
-    MetricSpec(
+    shown(
         name="coverage",
-        kernel=None,
         definition="share of the catalogue that any list shows within k; the catalogue is the "
         "items of --items, else of --train, else of --features, else all labels and predictions",
-        range="0 to 1",
         source=GE,
         aliases=("catalog_coverage",),
-        undefined=fixed_lists,
         aggregate="aggregates.exposure_values.Coverage",
     ),
-    MetricSpec(
+    ranked(
         name="coverage_of_labels",
-        kernel=None,
         definition="share of the distinct labels that any list hits within k",
-        range="0 to 1",
         source="Ge et al., RecSys 2010, as weighted by what is relevant",
-        undefined=fixed_ranks,
         aggregate="aggregates.exposure_values.LabelCoverage",
     ),
     MetricSpec(
         name="user_coverage",
         kernel="enough_predictions",
-        expected="enough_predictions",
         definition="1 if a query has k predictions, else 0; without a cutoff, if it has one",
         range="0 or 1",
         source=SHANI,
         counts_empty=True,
     ),
-    MetricSpec(
+    shown(
         name="gini",
-        kernel=None,
         definition="sum of (2 j - N - 1) p(j) over the N items of the catalogue by rising p, "
         "divided by (N - 1), of the share p of all places within k that an item takes",
         range="0 if all items are shown equally often, to 1",
         better="neither",
         source=SHANI,
         parameters=(OF,),
-        undefined=fixed_lists,
         aggregate="aggregates.exposure_values.Gini",
     ),
-    MetricSpec(
+    shown(
         name="entropy",
-        kernel=None,
         definition="sum of -p log2(p) over the items, of the share p of all places within k that "
         "an item takes, in bits",
         range="0 to log2 of the number of items",
         better="neither",
         source=SHANI,
-        undefined=fixed_lists,
         aggregate="aggregates.exposure_values.Entropy",
     ),
-    MetricSpec(
+    shown(
         name="hhi",
-        kernel=None,
         definition="sum of p^2 over the items, of the share p of all places within k that an item "
         "takes: the chance that two places show the same item",
         range="1 / number of items, to 1",
         better="neither",
         source="Hirschman, The Paternity of an Index, American Economic Review, 1964",
         aliases=("herfindahl",),
-        undefined=fixed_lists,
         aggregate="aggregates.exposure_values.Concentration",
     ),
-    MetricSpec(
+    shown(
         name="personalization",
-        kernel=None,
         definition="1 - the mean over all pairs of lists of the items that both show within k, "
         "divided by k",
         range="0 if all lists show the same, to 1",
         source=ZHOU,
         cutoff="required",
         aliases=("inter_list_diversity",),
-        undefined=fixed_lists,
         aggregate="aggregates.exposure_values.Personalization",
     ),
-    MetricSpec(
+    shown(
         name="popularity",
-        kernel=None,
         definition="mean over the lists of the mean over the items within k of how many queries "
         "had the item in training",
         range="0 and up",
@@ -128,73 +117,58 @@ METRICS = (
         source="Abdollahpouri et al., Managing Popularity Bias in Recommender Systems with "
         "Personalized Re-ranking, FLAIRS 2019",
         aliases=("AvgRecPopularity", "arp"),
-        undefined=fixed_lists,
         aggregate="aggregates.list_means.Popularity",
     ),
-    MetricSpec(
+    shown(
         name="popularity_lift",
-        kernel=None,
         definition="popularity within k / the mean over the queries of training of the mean "
         "popularity of their items, - 1",
         range="-1 and up; 0 as popular as what queries had",
         better="neither",
         source="Abdollahpouri et al., The Unfairness of Popularity Bias in Recommendation, "
         "RMSE 2019",
-        undefined=fixed_lists,
         aggregate="aggregates.list_means.PopularityLift",
     ),
-    MetricSpec(
+    shown(
         name="novelty",
-        kernel=None,
         definition="mean over the lists of the mean over the items within k of -log2(p), of the "
         "share p of queries that had the item in training; an item that no query had "
         "counts as if one had it",
         range="0 and up",
         source=ZHOU,
         aliases=("MeanInvUserFreq", "miuf"),
-        undefined=fixed_lists,
         aggregate="aggregates.list_means.Novelty",
     ),
-    MetricSpec(
+    ranked(
         name="serendipity",
-        kernel=None,
         definition="mean over the lists of the mean over the items within k of max(0, P(rank) - "
         "P(popularity rank)) for hits, 0 for others; P(r) is (N + 1 - r) / N with N items in the "
         "catalogue, 0 for an item that no query had in training",
-        range="0 to 1",
         source="RecTools: Serendipity",
-        undefined=fixed_ranks,
         aggregate="aggregates.list_means.Serendipity",
     ),
-    MetricSpec(
+    shown(
         name="aplt",
-        kernel=None,
-        definition="mean over the lists of the share of the items within k in the long tail: "
-        "less popular in training than the items that together have the share head of "
-        "all interactions",
-        range="0 to 1",
+        definition="mean over the lists of the share of the items within k in the long tail: less "
+        "popular in training than the items that together have the share head of all interactions",
         better="neither",
         source=f"{ABDOLLAHPOURI}; Elliot: APLT",
         parameters=(HEAD,),
-        undefined=fixed_lists,
         aggregate="aggregates.list_means.LongTailShare",
     ),
-    MetricSpec(
+    shown(
         name="aclt",
-        kernel=None,
         definition="mean over the lists of the number of items within k in the long tail, as for "
         "aplt",
         range="0 and up",
         better="neither",
         source=f"{ABDOLLAHPOURI}; Elliot: ACLT",
         parameters=(HEAD,),
-        undefined=fixed_lists,
         aggregate="aggregates.list_means.LongTailCount",
     ),
     *(
-        MetricSpec(
+        ranked(
             name=name,
-            kernel=None,
             definition=f"{meaning}: mean over the lists of queries with labels of the sum over the "
             f"hits within k of {worth} / log2(rank + 1), divided by the sum of "
             "1 / log2(rank + 1) over the predictions within k; a hit that is not in training "
@@ -202,7 +176,6 @@ METRICS = (
             range=limits,
             source="Vargas and Castells, Rank and Relevance in Novelty and Diversity Metrics for "
             f"Recommender Systems, RecSys 2011; Elliot: {name.upper()}",
-            undefined=fixed_ranks,
             aggregate=f"aggregates.list_means.{place}",
         )
         for name, meaning, worth, limits, place, absent in (
@@ -225,20 +198,17 @@ METRICS = (
         )
     ),
     *(
-        MetricSpec(
+        ranked(
             name=name,
             aliases=aliases,
-            kernel=None,
             definition=f"propensity-scored {what}: sum over the hits within k of {worth}, over all "
             "queries, divided by the same sum for the labels that are worth most; w is "
             "1 + (ln N - 1) (b + 1)^a "
             "(f + b)^-a of an item that f of the N queries of training had",
-            range="0 to 1",
             source="Jain, Prabhu and Varma, Extreme Multi-label Loss Functions, KDD 2016, as "
             "pyxclib computes it",
             cutoff="required",
             parameters=(A, B),
-            undefined=fixed_ranks,
             aggregate=f"aggregates.propensity.{place}",
         )
         for name, aliases, what, worth, place in (
@@ -253,15 +223,12 @@ METRICS = (
         )
     ),
     *(
-        MetricSpec(
+        shown(
             name=f"{group}_share",
-            kernel=None,
             definition=f"share of all places within k taken by the {group}: {meaning}",
-            range="0 to 1",
             better="neither",
             source="Abdollahpouri et al., User-Centered Evaluation of Popularity Bias in "
             "Recommender Systems, UMAP 2021",
-            undefined=fixed_lists,
             aggregate=f"aggregates.list_means.{group.title()}Share",
         )
         for group, meaning in (
@@ -270,107 +237,87 @@ METRICS = (
             ("tail", "the least popular items, with 20% of the interactions of training"),
         )
     ),
-    MetricSpec(
+    ranked(
         name="exposure_parity",
-        kernel=None,
         definition="the exposure of the groups of --item-group over the number of their items, "
         "the smallest / the largest; a place has the exposure 1 / log2(rank + 1), and "
         "an item with several groups shares it among them",
         range="0 to 1 if all groups are shown alike",
         source=f"{SINGH}: demographic parity",
-        undefined=fixed_ranks,
         aggregate="aggregates.parity.ExposureParity",
     ),
-    MetricSpec(
+    ranked(
         name="treatment_parity",
-        kernel=None,
         definition="the exposure of the groups of --item-group, as for exposure_parity, over the "
         "number of their labels, a measure of merit; the smallest / the largest",
         range="0 to 1 if labels of all groups are worth the same exposure",
         source=f"{SINGH}: disparate treatment ratio",
         aliases=("disparate_treatment_ratio", "dtr"),
-        undefined=fixed_ranks,
         aggregate="aggregates.parity.Treatment",
     ),
-    MetricSpec(
+    ranked(
         name="impact_parity",
-        kernel=None,
         definition="the exposure of the hits of the groups of --item-group, as for "
         "exposure_parity, over the number of their labels; the smallest / the largest",
         range="0 to 1 if labels of all groups are found alike",
         source=f"{SINGH}: disparate impact ratio",
         aliases=("disparate_impact_ratio", "dir"),
-        undefined=fixed_ranks,
         aggregate="aggregates.parity.Impact",
     ),
-    MetricSpec(
+    ranked(
         name="recall_parity",
-        kernel=None,
         definition="the share of the labels of the groups of --item-group that are hit within k, "
         "over all queries; the smallest / the largest",
         range="0 to 1 if the labels of all groups are found alike",
         source="Hardt, Price and Srebro, Equality of Opportunity in Supervised Learning, NIPS 2016",
-        undefined=fixed_ranks,
         aggregate="aggregates.parity.Recall",
     ),
-    MetricSpec(
+    shown(
         name="miscalibration",
-        kernel=None,
         definition="mean over the lists of the Kullback-Leibler divergence of the shares p of the "
         "groups among what their query had in training from 0.99 q + 0.01 p, of their shares q "
         "within k, in nats; an item with several groups counts as a part in each",
         range="0 and up",
         better="lower",
         source="Steck, Calibrated Recommendations, RecSys 2018",
-        undefined=fixed_lists,
-        aggregate="aggregates.group_means.Miscalibration",
+        aggregate="aggregates.distances.Miscalibration",
     ),
-    MetricSpec(
+    shown(
         name="ild",
-        kernel=None,
         definition="intra-list diversity: mean over the lists with two items or more of the mean "
         "over the pairs of items within k of their Jaccard distance: 1 - groups of both / groups "
         "of any of the two",
-        range="0 to 1",
         source="Ziegler et al., Improving Recommendation Lists through Topic Diversification, "
         "WWW 2005",
         aliases=("intra_list_diversity",),
-        undefined=fixed_lists,
-        aggregate="aggregates.group_means.Diversity",
+        aggregate="aggregates.distances.Diversity",
     ),
-    MetricSpec(
+    shown(
         name="epd",
-        kernel=None,
         definition="expected profile distance: mean over the lists of the mean over the pairs of "
         "an item within k and one that their query had in training of their Jaccard distance, of "
         "groups as for ild",
-        range="0 to 1",
         source=VARGAS,
         aliases=("expected_profile_distance", "history_distance"),
-        undefined=fixed_lists,
-        aggregate="aggregates.group_means.ProfileDistance",
+        aggregate="aggregates.distances.ProfileDistance",
     ),
-    MetricSpec(
+    shown(
         name="ild_cosine",
-        kernel=None,
         definition="intra-list diversity: mean over the lists with two items or more of the mean "
         "over the pairs of items within k of 1 - the cosine of their vectors of --features",
         range="0 to 2",
         source="Ziegler et al., WWW 2005, with the cosine of Smyth and McClave, Similarity vs. "
         "Diversity, ICCBR 2001",
-        undefined=fixed_lists,
-        aggregate="aggregates.feature_means.CosineDiversity",
+        aggregate="aggregates.distances.CosineDiversity",
     ),
-    MetricSpec(
+    shown(
         name="epd_cosine",
-        kernel=None,
         definition="expected profile distance: mean over the lists of the mean over the pairs of "
         "an item within k and one that their query had in training of 1 - the cosine of their "
         "vectors of --features",
         range="0 to 2",
         source=VARGAS,
         aliases=("history_distance_cosine",),
-        undefined=fixed_lists,
-        aggregate="aggregates.feature_means.CosineProfileDistance",
+        aggregate="aggregates.distances.CosineProfileDistance",
     ),
 )

@@ -1,7 +1,9 @@
-"""Metrics of all predictions by confidence, besides gap: curves, and how far confidences tell."""
+"""Metrics of all predictions by confidence: gap, curves, and how far confidences tell."""
 
-from rankmill.metrics.base import MetricSpec, Parameter
-from rankmill.metrics.families.pooled_metrics import cut_ties
+from functools import partial
+
+from rankmill.metrics.base import Metric, MetricSpec, Parameter
+from rankmill.semantics.choices import Choices
 
 # Recall divides by what gap divides by.
 _TOTAL = ("gap_total",)
@@ -10,48 +12,63 @@ _DISC = "Douze et al., The 2021 Image Similarity Dataset and Challenge, 2021"
 
 MOST_BINS = 1000
 
+
+def cut_ties(metric: Metric, semantics: Choices) -> str:
+    """Say why a cutoff has no value under some semantics; "" if it has."""
+    if semantics.order == "expected" and metric.k is not None:
+        return (
+            f"depends on which of equal confidences are among the first {metric.k}: choose another "
+            "order than 'expected'"
+        )
+    return ""
+
+
+row = partial(MetricSpec, kernel=None, range="0 to 1", undefined=cut_ties)
+
 METRICS = (
-    MetricSpec(
+    row(
+        name="gap",
+        definition="sum of P(i) rel(i) over all predictions (each query's first k) by descending "
+        "confidence, divided by the number of queries with labels; the expected "
+        "value over the orders of ties",
+        range="0 to 1 for one label per query",
+        source="Perronnin, Liu and Renders, A Family of Contextual Measures of Similarity between "
+        "Distributions with Application to Image Retrieval, CVPR 2009",
+        fields=("gap_ties", "gap_total"),
+        aggregate="gap.gap.Gap",
+        jackknife="gap.gap_groups.GapGroups",
+    ),
+    row(
         name="auprc",
-        kernel=None,
         definition="the area under the curve of precision over recall, one point per distinct "
         "confidence, joined by straight lines from recall 0 and precision 1",
-        range="0 to 1",
         source=f"{_DAVIS}; scikit-learn's auc of precision_recall_curve",
         fields=_TOTAL,
-        undefined=cut_ties,
         aliases=("pr_auc",),
         aggregate="gap.curve.Area",
     ),
-    MetricSpec(
+    row(
         name="auprc_step",
-        kernel=None,
         definition="the sum over distinct confidences of precision × the recall gained; equal to "
         "gap with gap_ties 'threshold'",
-        range="0 to 1",
         source="scikit-learn's average_precision_score",
         fields=_TOTAL,
-        undefined=cut_ties,
         aggregate="gap.curve.AreaByStep",
     ),
-    MetricSpec(
+    row(
         name="roc_auc",
-        kernel=None,
         definition="share of the pairs of a correct and a wrong prediction, from any queries, in "
         "which the correct one has more confidence; a tied pair counts half",
-        range="0 to 1",
         source="Fawcett, An Introduction to ROC Analysis, Pattern Recognition Letters, 2006; "
         "scikit-learn's roc_auc_score",
-        undefined=cut_ties,
         aliases=("pooled_auc",),
         aggregate="gap.curve.RocArea",
     ),
-    MetricSpec(
+    row(
         name="recall_at_precision",
-        kernel=None,
+        undefined=None,
         definition="the largest recall at any confidence threshold with at least that precision; "
         "0 if there is none",
-        range="0 to 1",
         source=_DISC,
         fields=_TOTAL,
         cutoff="none",
@@ -61,12 +78,11 @@ METRICS = (
         at=precision,
         aggregate="gap.curve.RecallAtPrecision",
     ),
-    MetricSpec(
+    row(
         name="precision_at_recall",
-        kernel=None,
+        undefined=None,
         definition="the largest precision at any confidence threshold with at least that recall; "
         "0 if there is none",
-        range="0 to 1",
         source=_DISC,
         fields=_TOTAL,
         cutoff="none",
@@ -74,33 +90,26 @@ METRICS = (
         at=recall,
         aggregate="gap.curve.PrecisionAtRecall",
     ),
-    MetricSpec(
+    row(
         name="best_f1",
-        kernel=None,
         definition="the largest 2 P R / (P + R) at any confidence threshold",
-        range="0 to 1",
         source="van Rijsbergen, Information Retrieval, 1979",
         fields=_TOTAL,
-        undefined=cut_ties,
         aggregate="gap.curve.BestF1",
     ),
-    MetricSpec(
+    row(
         name="best_f1_threshold",
-        kernel=None,
         definition="the highest confidence threshold with the largest F1",
         range="that of the confidences",
         better="neither",
         source="van Rijsbergen, Information Retrieval, 1979",
         fields=_TOTAL,
-        undefined=cut_ties,
         aggregate="gap.curve.BestThreshold",
     ),
-    MetricSpec(
+    row(
         name="ece",
-        kernel=None,
         definition="the mean gap between accuracy and mean confidence over bins of equal width, "
         "weighted by their predictions; a bin includes its upper end",
-        range="0 to 1",
         better="lower",
         source="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML "
         "2017",
@@ -114,40 +123,32 @@ METRICS = (
                 kind=int,
             ),
         ),
-        undefined=cut_ties,
         aggregate="gap.calibration.Reliability",
     ),
-    MetricSpec(
+    row(
         name="brier",
-        kernel=None,
         definition="the mean of (confidence − 1 if correct, else 0)² over predictions",
-        range="0 to 1",
         better="lower",
         source="Brier, Verification of Forecasts Expressed in Terms of Probability, Monthly "
         "Weather Review 78, 1950",
-        undefined=cut_ties,
         aggregate="gap.calibration.Brier",
     ),
-    MetricSpec(
+    row(
         name="log_loss",
-        kernel=None,
         definition="the mean of -ln(confidence) over correct predictions and of -ln(1 - "
         "confidence) over others; 0 and 1 count as 2^-52 and 1 - 2^-52",
         range="0 and up",
         better="lower",
         source="Good, Rational Decisions, JRSS B 14, 1952; scikit-learn's log_loss",
-        undefined=cut_ties,
         aliases=("cross_entropy",),
         aggregate="gap.calibration.LogLoss",
     ),
-    MetricSpec(
+    row(
         name="dprime",
-        kernel=None,
         definition="the mean confidence of correct predictions − that of wrong ones, divided by "
         "the root of the mean of both variances",
         range="any; 0 if confidences carry no information",
         source="Green and Swets, Signal Detection Theory and Psychophysics, 1966",
-        undefined=cut_ties,
         aliases=("d_prime",),
         aggregate="gap.calibration.Separation",
     ),

@@ -1,18 +1,9 @@
 """Metrics of labels with subtopics: α-nDCG, ERR-IA, NRBP, P-IA, MAP-IA, subtopic recall."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-import numpy as np
+from functools import partial
 
 from rankmill.metrics.base import Divisor, Metric, MetricSpec, Parameter
 from rankmill.metrics.no_value import one_order
-from rankmill.metrics.quantities import counted
-from rankmill.semantics.choices import Choices
-
-if TYPE_CHECKING:
-    from rankmill.matching.hits import Hits
 
 CHAPELLE = "Chapelle et al., Intent-Based Diversification of Web Search Results, Information "
 CHAPELLE += "Retrieval 14, 2011; ndeval"
@@ -27,27 +18,13 @@ ALPHA = Parameter(
     1,
     closed=True,
 )
-
-
 BETA = Parameter("beta", "the probability of going on to the next prediction", 0.5, low=0, high=1)
-
-
 BEST = "the list that always takes the label that is worth most"
 LARGEST = "the same sum for items of all subtopics at every rank"
-
-
-def _endless(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    """The same sum for items of all subtopics at every rank, to infinity."""
-    alpha, beta = metric.arguments
-    return counted("count_all_subtopics", hits, metric.limit) / (1 - (1 - alpha) * beta)
-
-
-def _places(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return counted("count_all_subtopics", hits, metric.limit) * metric.limit
-
+row = partial(MetricSpec, range="0 to 1", gains="subtopics", undefined=one_order)
 
 METRICS = (
-    MetricSpec(
+    row(
         name="alpha_ndcg",
         kernel="novelty_discounted",
         definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the "
@@ -59,39 +36,30 @@ METRICS = (
         divisor=Divisor("ideal_novelty_discounted", BEST),
         parameters=(ALPHA,),
         aliases=("alpha-nDCG", "α_nDCG"),
-        gains="subtopics",
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="err_ia",
         kernel="novelty_cascade",
-        definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the "
-        "item's subtopics / rank, divided by the same sum for k items that each cover "
-        "all subtopics",
-        range="0 to 1",
+        definition="sum over hits of Σ (1 − alpha)^(earlier hits of the subtopic) over the item's "
+        "subtopics / rank, divided by the same sum for k items that each cover all subtopics",
         source=CHAPELLE,
         divisor=Divisor("largest_novelty_cascade", LARGEST),
         cutoff="required",
         parameters=(ALPHA,),
         aliases=("err-ia",),
-        gains="subtopics",
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="alpha_dcg",
         kernel="novelty_discounted",
         definition="the sum of alpha_ndcg, divided by the same sum for k items that each cover "
         "all subtopics",
-        range="0 to 1",
         source="Clarke et al., SIGIR 2008; ndeval",
         divisor=Divisor("largest_novelty_discounted", LARGEST),
         cutoff="required",
         parameters=(ALPHA,),
         aliases=("alpha-DCG", "α_DCG"),
-        gains="subtopics",
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="nerr_ia",
         kernel="novelty_cascade",
         definition="the sum of err_ia, divided by the same sum for the list that always takes "
@@ -101,25 +69,18 @@ METRICS = (
         divisor=Divisor("ideal_novelty_cascade", BEST),
         parameters=(ALPHA,),
         aliases=("nerr-ia",),
-        gains="subtopics",
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="nrbp",
         kernel="novelty_biased",
         definition="sum over hits of beta^(rank - 1) Σ (1 − alpha)^(earlier hits of the subtopic) "
         "over the item's subtopics, times (1 - (1 - alpha) beta) / subtopics",
-        range="0 to 1",
         source=CLARKE_2009,
-        divisor=Divisor(
-            _endless, "the same sum for items of all subtopics at every rank, to infinity"
-        ),
+        divisor=Divisor("endless_novelty_biased", f"{LARGEST}, to infinity"),
         cutoff="none",
         parameters=(ALPHA, BETA),
-        gains="subtopics",
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="nnrbp",
         kernel="novelty_biased",
         definition="the sum of nrbp, divided by the same sum for the list that always takes the "
@@ -129,43 +90,32 @@ METRICS = (
         divisor=Divisor("ideal_novelty_biased", BEST),
         cutoff="none",
         parameters=(ALPHA, BETA),
-        gains="subtopics",
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="p_ia",
         kernel="count_hits_of_subtopics",
         definition="the mean over subtopics of the precision among the first k",
-        range="0 to 1",
         source=AGRAWAL,
-        divisor=Divisor(_places, "k times the subtopics with a label"),
+        divisor=Divisor("places_of_subtopics", "k times the subtopics with a label"),
         cutoff="required",
         aliases=("p-ia",),
-        gains="subtopics",
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="map_ia",
         kernel="sum_precisions_of_subtopics",
         definition="the mean over subtopics of the average precision, over all labels of each",
-        range="0 to 1",
         source=AGRAWAL,
         divisor=Divisor("count_all_subtopics", "the subtopics with a label"),
         cutoff="none",
         aliases=("map-ia", "AP_IA"),
-        gains="subtopics",
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="subtopic_recall",
         kernel="count_subtopics",
         definition="subtopics with a hit among the first k / subtopics with a label",
-        range="0 to 1",
         source="Zhai, Cohen and Lafferty, Beyond Independent Relevance, SIGIR 2003; ndeval's strec",
         divisor=Divisor("count_all_subtopics", "the subtopics with a label"),
         aliases=("strec", "StRecall"),
-        gains="subtopics",
-        undefined=one_order,
     ),
 )
 

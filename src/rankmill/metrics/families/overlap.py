@@ -1,14 +1,9 @@
 """Metrics of how far a list agrees with the best one, or with another: compat, rbo, kendall_tau."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from functools import partial
 
 from rankmill.metrics.base import Divisor, MetricSpec, Parameter
 from rankmill.metrics.no_value import one_order
-
-if TYPE_CHECKING:
-    pass
 
 P = Parameter("p", "how much each depth counts relative to the one before", 0.95, low=0, high=1)
 OVERLAP = (
@@ -17,32 +12,28 @@ OVERLAP = (
 )
 OVERLAP += "of the first d items that are among the first d labels (by descending gain; labels of "
 OVERLAP += "equal gain in the order of the list)"
-
+row = partial(MetricSpec, range="0 to 1", undefined=one_order)
 
 METRICS = (
-    MetricSpec(
+    row(
         name="compat",
         kernel="overlap_with_labels",
         definition=f"compatibility: {OVERLAP}, divided by the same sum for the list of all labels",
-        range="0 to 1",
         source="Clarke, Vtyurina and Smucker, Assessing Top-k Preferences, TOIS 2021",
         divisor=Divisor("overlap_of_best", "the same sum for the list of all labels"),
         parameters=(P,),
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="rbo",
         kernel="overlap_with_labels",
         definition=f"rank-biased overlap: {OVERLAP}, divided by the sum of p^(d - 1); to compare "
         "two lists, give one as labels, with its scores as gains",
-        range="0 to 1",
         source="Webber, Moffat and Zobel, A Similarity Measure for Indefinite Rankings, TOIS 2010, "
         "of finite lists",
         divisor=Divisor("sum_of_weights", "the sum of p^(d - 1)"),
         parameters=(P,),
-        undefined=one_order,
     ),
-    MetricSpec(
+    row(
         name="kendall_tau",
         kernel="rank_correlation",
         definition="of the pairs of hits within k with different gains, (those with the larger "
@@ -53,6 +44,5 @@ METRICS = (
         aliases=("tau",),
         counts_empty=True,
         aggregate="aggregates.mean.SignedMean",
-        undefined=one_order,
     ),
 )

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankmill.metrics.base import (
-    MANNING,
-    NO_CUTOFF,
-    REL,
-    Divisor,
-    Metric,
-    MetricSpec,
-    Parameter,
-)
+from rankmill.metrics.base import MANNING, NO_CUTOFF, REL, Divisor, Metric, MetricSpec, Parameter
 from rankmill.metrics.quantities import counted
 from rankmill.semantics.choices import Choices
 
@@ -62,17 +55,6 @@ def _of_fbeta(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.asarray(both / (1 + square))
 
 
-def _misses(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    return np.asarray(hits.prediction_counts - counted("count_hits", hits, NO_CUTOFF))
-
-
-def _of_mcc(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
-    (items,) = metric.arguments
-    shown, labels = float(min(metric.limit, items)), hits.label_counts.astype(np.float64)
-    roots = np.sqrt(shown * (items - shown)) * np.sqrt(labels * np.maximum(items - labels, 0))
-    return np.asarray(roots)
-
-
 def _of_f1(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     """The harmonic mean of h / a and h / b is h over the mean of a and b."""
     both = _of_precision(hits, metric, semantics) + _of_recall(hits, metric, semantics)
@@ -91,76 +73,62 @@ def _map_undefined(metric: Metric, semantics: Choices) -> str:
     return ""
 
 
+row = partial(MetricSpec, range="0 to 1", parameters=(REL,))
+
 METRICS = (
-    MetricSpec(
+    row(
         name="map",
         kernel="sum_precisions",
-        expected="sum_precisions",
         definition="sum of P(i) rel(i) over the first k, divided by min(k, R), or by R without a "
         "cutoff",
-        range="0 to 1",
         source=VOORHEES,
         divisor=Divisor(_of_average_precision),
         fields=("ap_divisor",),
-        parameters=(REL,),
         aliases=("ap",),
         cut_names=("map_cut",),
         undefined=_map_undefined,
     ),
-    MetricSpec(
+    row(
         name="first_hit",
         kernel="first_hit",
-        expected="first_hit",
         definition="1 / rank of the first hit within k, else 0",
-        range="0 to 1",
         source="Voorhees, The TREC-8 Question Answering Track Report, 1999",
-        parameters=(REL,),
         aliases=("mrr", "rr", "recip_rank", "reciprocal_rank"),
     ),
-    MetricSpec(
+    row(
         name="precision",
         kernel="count_hits",
-        expected="count_hits",
         definition="hits / k",
-        range="0 to 1",
         source=MANNING,
         divisor=Divisor(_of_precision),
         fields=("precision_divisor",),
         cutoff="required",
-        parameters=(REL,),
         aliases=("P",),
         cut_names=("P",),
     ),
-    MetricSpec(
+    row(
         name="recall",
         kernel="count_hits",
-        expected="count_hits",
         definition="hits within k / R",
-        range="0 to 1",
         source=MANNING,
         divisor=Divisor(_of_recall),
         fields=("recall_divisor",),
-        parameters=(REL,),
         aliases=("R", "set_recall", "SetR"),
         cut_names=("recall",),
     ),
-    MetricSpec(
+    row(
         name="hit",
         kernel="any_hit",
-        expected="any_hit",
         definition="1 if any of the first k is a hit, else 0",
         range="0 or 1",
         source="Deshpande and Karypis, Item-Based Top-N Recommendation Algorithms, TOIS 2004",
-        parameters=(REL,),
         aliases=("hit_rate", "HitRate", "success"),
         cut_names=("success",),
     ),
-    MetricSpec(
+    row(
         name="fbeta",
         kernel="count_hits_for",
-        expected="count_hits_for",
         definition="(1 + beta^2) P r / (beta^2 P + r), of precision@k P and recall@k r",
-        range="0 to 1",
         source="van Rijsbergen, Information Retrieval, 1979, chapter 7",
         divisor=Divisor(_of_fbeta, "the mean of {} and {}, the latter counted beta^2 times"),
         fields=("precision_divisor", "recall_divisor"),
@@ -168,30 +136,26 @@ METRICS = (
         parameters=(BETA, REL),
         aliases=("F1Beta", "f_beta"),
     ),
-    MetricSpec(
+    row(
         name="fallout",
         kernel="count_misses",
-        expected="count_misses",
         definition="misses within k / misses in the whole list; 0 if all predictions are hits",
-        range="0 to 1",
         better="lower",
         source="Swets, Information Retrieval Systems, Science 1963; over the list, as "
         "RetrievalFallOut of TorchMetrics",
-        divisor=Divisor(_misses, "the predictions that are no hits"),
-        parameters=(REL,),
+        divisor=Divisor("count_all_misses", "the predictions that are no hits"),
         sees_all=True,
         counts_empty=True,
     ),
-    MetricSpec(
+    row(
         name="mcc",
         kernel="hits_beyond_chance",
-        expected="hits_beyond_chance",
         definition="Matthews correlation of being within k and being a label, over N items: (N "
         "hits - k R) / sqrt(k (N - k) R (N - R)); 0 unless k and R are below N",
         range="-1 to 1",
         source="Matthews, Comparison of the Predicted and Observed Secondary Structure of T4 Phage "
         "Lysozyme, BBA 1975, as RecTools computes it",
-        divisor=Divisor(_of_mcc, "sqrt(k (N - k) R (N - R))"),
+        divisor=Divisor("spread_of_chance", "sqrt(k (N - k) R (N - R))"),
         cutoff="required",
         parameters=(
             Parameter("items", "the number N of all items", None, low=0, high=1e15, kind=int),
@@ -200,30 +164,24 @@ METRICS = (
         counts_empty=True,
         aggregate="aggregates.mean.SignedMean",
     ),
-    MetricSpec(
+    row(
         name="f1",
         kernel="count_hits",
-        expected="count_hits",
         definition="harmonic mean of precision@k and recall@k",
-        range="0 to 1",
         source="van Rijsbergen, Information Retrieval, 1979, chapter 7",
         divisor=Divisor(_of_f1, "the mean of {} and {}"),
         fields=("precision_divisor", "recall_divisor"),
         cutoff="required",
-        parameters=(REL,),
     ),
-    MetricSpec(
+    row(
         name="rprec",
         aliases=("r-precision", "r_precision"),
         kernel="count_hits_of_labels",
-        expected="count_hits_of_labels",
         definition="hits in the first R / R",
-        range="0 to 1",
         source=MANNING,
         divisor=Divisor(_of_recall),
         fields=("recall_divisor",),
         cutoff="none",
-        parameters=(REL,),
         within_labels=True,
     ),
 )

@@ -4,13 +4,14 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
 from rankmill.columns.elementary import log2
 from rankmill.columns.ids import id_text
 from rankmill.errors import InputError
+from rankmill.matching.order import ranks_of
 from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
@@ -24,7 +25,6 @@ from rankmill.metrics.gap.gap import correct_of_hits, first_confidences
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import MOST_DIGITS, Counts, kind, nested
-from rankmill.threads import Workers
 
 # Log loss takes 0 and 1 for so far from them, as scikit-learn does.
 EPSILON = 2.0**-52
@@ -32,12 +32,7 @@ EPSILON = 2.0**-52
 
 @dataclass(frozen=True)
 class Moments(Aggregate):
-    """The exact sums of the confidences of all predictions and of the correct ones.
-
-    Attributes
-    ----------
-    every, correct : Mean
-    """
+    """The exact sums of the confidences of all predictions and of the correct ones."""
 
     needs: ClassVar[Needs] = (Confidences,)
     # Whether confidences have to be probabilities, or just finite.
@@ -51,26 +46,22 @@ class Moments(Aggregate):
         every, correct = confidences_of(scored, asked, self.probabilities)
         return self.merge(replace(self, every=Mean.of(every), correct=Mean.of(correct)))
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the value; there is none without predictions."""
         return Value(self.number() if self.every.count else None)
 
-    def table(self, totals: Totals, among: Any) -> dict[str, np.ndarray]:
+    def table(self, totals: Totals) -> dict[str, np.ndarray]:
         """Return what correct and wrong predictions add up to, by column."""
         right, every = self.correct, self.every
         less = every.total - right.total, every.squares - right.squares
         kinds = [right, Mean(every.count - right.count, *less)]
-        variances = [one.count * one.squares - one.total**2 for one in kinds]
+        each = [(one.count * one.squares - one.total**2, max(1, one.count)) for one in kinds]
+        deviations = [math.sqrt(found / (count**2 << (2 * UNIT))) for found, count in each]
         return {
             "correct": np.array([right.count, 0]),
             "predictions": np.array([one.count for one in kinds]),
             "mean": np.array([one.mean or 0.0 for one in kinds]),
-            "deviation": np.array(
-                [
-                    math.sqrt(variance / (max(1, one.count) ** 2 << (2 * UNIT)))
-                    for one, variance in zip(kinds, variances, strict=True)
-                ]
-            ),
+            "deviation": np.array(deviations),
         }
 
     def number(self) -> float | None:
@@ -162,12 +153,6 @@ class Reliability(Aggregate):
 
     Bin b, from 0, holds the confidences above b / bins and up to (b + 1) / bins; the first holds 0,
     too.
-
-    Attributes
-    ----------
-    predictions, correct : ndarray of int64
-    totals : ndarray of int
-        The sum of the confidences of each bin, in units of 2**-1074.
     """
 
     needs: ClassVar[Needs] = (Confidences,)
@@ -175,6 +160,7 @@ class Reliability(Aggregate):
 
     predictions: Counts
     correct: Counts
+    # The sum of the confidences of each bin, in units of 2**-1074.
     totals: Annotated[np.ndarray, kind(operator.add, _sums, lambda sums: [str(n) for n in sums])]
 
     @classmethod
@@ -194,7 +180,7 @@ class Reliability(Aggregate):
         right = np.bincount(bin_of(correct, bins), minlength=bins)
         return self.merge(type(self)(counts, right, totals))
 
-    def table(self, totals: Totals, among: Any) -> dict[str, np.ndarray]:
+    def table(self, totals: Totals) -> dict[str, np.ndarray]:
         """Return the bins with predictions, by column: a reliability diagram."""
         bins = len(self.totals)
         filled = np.flatnonzero(self.predictions)
@@ -210,7 +196,7 @@ class Reliability(Aggregate):
             "accuracy": self.correct[filled] / counts,
         }
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the expected calibration error; there is none without predictions.
 
         The share of a bin times the distance of its accuracy and its mean confidence is
@@ -241,20 +227,14 @@ def confidences_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the confidences of the predictions that count, and of the correct ones among them.
 
-    Raises
-    ------
-    InputError
-        If one is not finite, or no probability where it has to be one.
+    InputError if one is not finite, or no probability where it has to be one.
     """
     lists, limit = scored.lists, asked.metric.limit
     every = first_confidences(lists.offsets, lists.confidences, limit)
     low, high = (0, 1) if probabilities else (-np.finfo(np.float64).max, np.finfo(np.float64).max)
     if len(every) and not (low <= every.min() and every.max() <= high):
-        ranks = np.arange(len(lists.confidences)) - np.repeat(
-            lists.offsets[:-1], np.diff(lists.offsets)
-        )
         bad = (lists.confidences < low) | (lists.confidences > high)
-        place = int((bad & (ranks < limit)).argmax())
+        place = int((bad & (ranks_of(lists.offsets) <= limit)).argmax())
         row = int(np.searchsorted(lists.offsets, place, side="right")) - 1
         wanted = "one from 0 to 1, a probability" if probabilities else "a finite one"
         raise InputError(

@@ -17,25 +17,16 @@ from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import same
-from rankmill.threads import Workers
 
 
 class Points(NamedTuple):
-    """What a threshold at each confidence of correct predictions lets in, the highest first.
-
-    Attributes
-    ----------
-    threshold : ndarray of float
-    correct, predictions : ndarray of int64
-        How many correct predictions, and how many in all, have at least this confidence.
-    above : ndarray of int64
-        How many predictions have more than this confidence.
-    """
+    """What a threshold at each confidence of correct predictions lets in, the highest first."""
 
     threshold: np.ndarray
+    # int64: how many correct predictions, and how many in all, have at least this confidence.
     correct: np.ndarray
     predictions: np.ndarray
-    above: np.ndarray
+    above: np.ndarray  # int64: how many predictions have more than this confidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +44,9 @@ class Curve(Gap):
         above = predictions - among.at[::-1]
         return Points(values[::-1], correct, predictions, above)
 
-    def table(self, totals: Totals, among: Among) -> dict[str, np.ndarray]:
+    def table(self, totals: Totals) -> dict[str, np.ndarray]:
         """Return the points of the curve by column, a threshold a row, the highest first."""
-        points, total = self.points(among), max(1, self.total(totals))
+        points, total = self.points(totals.among), max(1, self.total(totals))
         return {
             "confidence": points.threshold,
             "predictions": points.predictions,
@@ -65,10 +56,10 @@ class Curve(Gap):
             "f1": _f1(points, total),
         }
 
-    def finish(self, totals: Totals, among: Among, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the number of the curve; there is none if the divisor of recall is 0."""
         total = self.total(totals)
-        return Value(self.number(self.points(among), total) if total else None)
+        return Value(self.number(self.points(totals.among), total) if total else None)
 
     def number(self, points: Points, total: int) -> float | None:
         """Return the number of the curve, whose recall is divided by `total`."""
@@ -124,9 +115,9 @@ class RocArea(Curve):
     A pair of equal confidence counts as half.
     """
 
-    def finish(self, totals: Totals, among: Among, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return the area, exact and rounded once; None without both kinds."""
-        points, right = self.points(among), int(self.correct.counts.sum())
+        points, right = self.points(totals.among), int(self.correct.counts.sum())
         wrong = self.seen.predictions - right
         if not right or not wrong:
             return Value(None)

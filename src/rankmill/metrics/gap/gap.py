@@ -11,6 +11,7 @@ import numpy as np
 from rankmill.errors import InputError
 from rankmill.kernels.gap import correct_confidences
 from rankmill.matching.hits import Hits
+from rankmill.matching.order import ranks_of
 from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
@@ -20,10 +21,10 @@ from rankmill.metrics.aggregate import (
     Value,
 )
 from rankmill.metrics.gap.distinct import NONE, Distinct, distinct, narrowed
-from rankmill.metrics.gap.gap_counts import PORTION, Among, GapCounter, difference, gap_of_counts
+from rankmill.metrics.gap.gap_counts import PORTION, Among, GapCounter, gap_of_counts
 from rankmill.metrics.gap.gap_rows import join, pool, rank_pooled
 from rankmill.metrics.gap.runs import RunsAmong, RunsCounter, RunsFile, SortedRun, everything
-from rankmill.metrics.needs import ORDERED_TIES, Confidences
+from rankmill.metrics.needs import ORDERED_TIES, Confidences, given
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import NOTHING, Seen, digest
 from rankmill.metrics.records.record import Kind
@@ -49,37 +50,27 @@ def _from_row(row: state_rows.Row, prefix: str, name: str) -> tuple[Distinct]:
 
 @dataclass(frozen=True, eq=False)
 class Gap(Aggregate):
-    """The first pass: the confidences of the correct predictions, and all others while they fit.
-
-    Attributes
-    ----------
-    parts : tuple of Distinct or ndarray
-        Confidences of correct predictions, each part in the order found or already counted.
-    seen : Seen
-        A summary of all predictions, which the second pass must see again.
-    kept : tuple or None
-        The confidences of all predictions, or the predictions themselves (`Pooled`). None once they
-        leave too little of ``room`` bytes to count them; then they are read a second time.
-        ``kept_bytes`` is the size of what is kept now.
-    keep_rows : str
-        The option that needs the predictions themselves; empty if none does.
-    file : RunsFile or None
-        Where confidences of correct predictions go that take more than a share of the room; None
-        if they stay in memory. ``runs`` are those in it, ``bytes_of_parts`` the size of the others.
-    """
+    """The first pass: the confidences of the correct predictions, and all others while they fit."""
 
     passes = 2
     streamed: ClassVar[bool] = True  # whether its value needs no confidence in memory
     needs: ClassVar[Needs] = (Confidences,)
 
+    # Confidences of correct predictions, each part in the order found or already counted.
     parts: Annotated[tuple[Any, ...], Kind(operator.add, _in_row, _from_row)] = ()
+    # A summary of all predictions, which the second pass must see again.
     seen: Annotated[Seen, Kind(Seen.merge, lambda _, seen: seen.to_row(), state_rows.seen)] = (
         NOTHING
     )
+    # The confidences of all predictions, or `PooledPredictions`. None once they leave too little of
+    # ``room`` bytes to count them; then they are read a second time. ``kept_bytes`` is the size of
+    # what is kept now.
     kept: tuple[Any, ...] | None = None
     kept_bytes: int = 0
     room: int = 0
-    keep_rows: str = ""
+    keep_rows: str = ""  # the option that needs the predictions themselves; empty if none does
+    # Where confidences of correct predictions go that take more than a share of the room; None if
+    # they stay in memory. ``runs`` are those in it, ``bytes_of_parts`` the size of the others.
     file: RunsFile | None = None
     runs: tuple[SortedRun, ...] = ()
     bytes_of_parts: int = 0
@@ -177,14 +168,21 @@ class Gap(Aggregate):
     def difference(self, among: Among) -> str:
         """Say how counts of the second pass differ from this; kernels trust checked counts.
 
-        Raises
-        ------
-        UsageError
-            If the counts cannot come from a second pass.
+        UsageError if the counts cannot come from a second pass.
         """
         self.from_row(self.to_row())
         among.from_row(among.to_row())
-        return difference(self.correct, self.seen, among)
+        correct, first, second = self.correct, self.seen, among.seen
+        if len(among.at) != len(correct.values):
+            return "the second pass counted among another state, of other confidences"
+        if first.predictions != second.predictions:
+            return (
+                f"the first pass saw {first.predictions:,} predictions and the second "
+                f"{second.predictions:,}"
+            )
+        if first != second or (among.at < correct.counts).any():
+            return f"both passes saw {first.predictions:,} predictions, but of other confidences"
+        return ""
 
     def total(self, totals: Totals) -> int:
         """Return the divisor of gap; 0 means that gap has no value.
@@ -195,11 +193,11 @@ class Gap(Aggregate):
             return max(1, sum(one.total for one in self.runs) + sum(map(_size, self.parts)))
         return totals.gap_total
 
-    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+    def finish(self, totals: Totals) -> Value:
         """Return GAP with ties as the semantics ask, and its bounds over all orders of ties."""
         total, ties = self.total(totals), totals.semantics.gap_ties
-        correct = NONE if isinstance(among, RunsAmong) else self.correct
-        found = gap_of_counts(correct, among, max(1, total), workers)
+        correct = NONE if isinstance(totals.among, RunsAmong) else self.correct
+        found = gap_of_counts(correct, totals.among, max(1, total), given(totals.workers))
         if not total:
             return Value(None, tied=found.tied)
         if ties in ORDERED_TIES:  # a slice may have no predictions
@@ -224,10 +222,8 @@ def _size(part: Any) -> int:
 
 def first_confidences(offsets: np.ndarray, confidence: np.ndarray, limit: int) -> np.ndarray:
     """Return the confidences of the first `limit` predictions of each list."""
-    lengths = np.diff(offsets)
-    if limit < lengths.max(initial=0):
-        ranks = np.arange(len(confidence)) - np.repeat(offsets[:-1], lengths)
-        confidence = confidence[ranks < limit]
+    if limit < np.diff(offsets).max(initial=0):
+        confidence = confidence[ranks_of(offsets) <= limit]
     return confidence
 
 

@@ -31,32 +31,21 @@ class GapValue(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """The counts of the second pass: all confidences among the distinct correct ones of the first.
+    """The counts of the second pass: all confidences among the distinct correct ones."""
 
-    Attributes
-    ----------
-    at, above : ndarray of int64
-        For each distinct correct confidence, the number of confidences that equal it, and the
-        number between it and the next higher one.
-    seen : Seen
-        A summary of all confidences that were counted.
-    state : str
-        The fingerprint of the `State` with the correct confidences, and of the metric. It is empty
-        if the counts stay within the evaluation that made them.
-    """
-
+    # int64: for each distinct correct confidence, the number of confidences that equal it, and the
+    # number between it and the next higher one.
     at: np.ndarray
     above: np.ndarray
-    seen: Seen = NOTHING
+    seen: Seen = NOTHING  # a summary of all confidences that were counted
+    # The fingerprint of the `State` with the correct confidences, and of the metric. It is empty if
+    # the counts stay within the evaluation that made them.
     state: str = ""
 
     def merge(self, other: Self) -> Self:
         """Return the counts of the confidences of both.
 
-        Raises
-        ------
-        UsageError
-            If they were counted among different states.
+        UsageError if they were counted among different states.
         """
         if self.state != other.state or len(self.at) != len(other.at):
             raise UsageError(
@@ -76,10 +65,7 @@ class Among:
     def from_row(cls, row: state_rows.Row) -> Self:
         """Return the counts from a row that `to_row` made.
 
-        Raises
-        ------
-        UsageError
-            If the row has another format version, or is not one of such counts.
+        UsageError if the row has another format version, or is not one of such counts.
         """
         state_rows.check_format(row)
         state_rows.check_seal(row, names=("format", "state", "at", "above", *Seen._fields))
@@ -148,21 +134,6 @@ class GapCounter:
         waiting.clear()
         parts = list(self._workers.map(sort, shares))
         list(self._workers.map(count, _ranges(len(values))))
-
-
-def difference(correct: Distinct, seen: Seen, among: Among) -> str:
-    """Say how the second pass differs from the first; empty if both saw the same predictions."""
-    first, second = seen, among.seen
-    if len(among.at) != len(correct.values):
-        return "the second pass counted among another state, of other confidences"
-    if first.predictions != second.predictions:
-        return (
-            f"the first pass saw {first.predictions:,} predictions and the second "
-            f"{second.predictions:,}"
-        )
-    if first != second or (among.at < correct.counts).any():
-        return f"both passes saw {first.predictions:,} predictions, but of other confidences"
-    return ""
 
 
 def gap_of_counts(

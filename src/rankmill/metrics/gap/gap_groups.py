@@ -61,18 +61,12 @@ class Tagged(NamedTuple):
 
 
 class GroupPlaces(NamedTuple):
-    """Where confidences of a group are among distinct ones, as far as there are some.
+    """Where confidences of a group are among distinct ones, as far as there are some."""
 
-    Attributes
-    ----------
-    places : ndarray of int64
-        2 i for those that equal number i, 2 i + 1 for those between it and the next, and -1 for
-        those below all.
-    counts, correct : ndarray of int64
-        How many predictions are there, and how many correct ones.
-    """
-
+    # int64: 2 i for those that equal number i, 2 i + 1 for those between it and the next, and -1
+    # for those below all.
     places: np.ndarray
+    # int64: how many predictions are there, and how many correct ones.
     counts: np.ndarray
     correct: np.ndarray
 
@@ -85,42 +79,25 @@ class GroupPlaces(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Gap of all queries, and without each group of them.
+    """Gap of all queries, and without each group of them."""
 
-    Attributes
-    ----------
-    whole, values
-        Gap of all queries, and without each group.
-    sizes : ndarray of int64
-        The number of labelled queries in each group.
-    hits : int
-        The number of correct predictions.
-    most : float
-        The largest value that gap may have, as far as the labels tell.
-    """
-
+    # gap of all queries, and without each group.
     whole: float
     values: np.ndarray
-    sizes: np.ndarray
-    hits: int
-    most: float
+    sizes: np.ndarray  # int64: the number of labelled queries in each group
+    hits: int  # the number of correct predictions
+    most: float  # the largest value that gap may have, as far as the labels tell
 
 
 @dataclass(frozen=True, eq=False)
 class GapGroups(Aggregate):
-    """All predictions with their groups, and what the divisors of gap need of each group.
+    """All predictions with their groups, and what the divisors of gap need of each group."""
 
-    Attributes
-    ----------
-    parts : tuple of Tagged or None
-        None once they take more than ``room`` bytes. ``size`` is what all of them take or would.
-    labelled, label_pairs, predicted_label_pairs : int64[GROUPS]
-        The number of queries with a label, of all labels, and of those of queries with predictions.
-    """
-
+    # None once they take more than ``room`` bytes. ``size`` is what all of them take or would.
     parts: tuple[Tagged, ...] | None = ()
     size: Count = 0
     room: Fixed = 0
+    # The number of queries with a label, of all labels, and of those of queries with predictions.
     labelled: Counts = field(default_factory=_zeros)
     label_pairs: Counts = field(default_factory=_zeros)
     predicted_label_pairs: Counts = field(default_factory=_zeros)

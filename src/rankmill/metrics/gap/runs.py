@@ -65,20 +65,13 @@ class Pieces(NamedTuple):
 
 @dataclass(eq=False)
 class RunsFile:
-    """Where several threads write runs.
-
-    Attributes
-    ----------
-    file : Overflow
-    dropped : bool
-        Whether some confidences were not kept in memory, so that it is of no use to keep others.
-    step, steps : int
-        How many confidences of a run are read at a time, and how many such steps of all runs are
-        between two bounds.
-    """
+    """Where several threads write runs."""
 
     file: Overflow
+    # Whether some confidences were not kept in memory, so that it is of no use to keep others.
     dropped: bool = False
+    # How many confidences of a run are read at a time, and how many such steps of all runs are
+    # between two bounds.
     step: int = STEP
     steps: int = STEPS
 

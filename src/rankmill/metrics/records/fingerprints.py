@@ -13,17 +13,10 @@ PIECE = 1 << 16
 
 
 class Seen(NamedTuple):
-    """A summary of the confidences that a pass saw; it does not depend on their order.
+    """A summary of the confidences that a pass saw; it does not depend on their order."""
 
-    Attributes
-    ----------
-    predictions : int
-        The number of confidences.
-    checksum : int
-        The sum of a 64-bit hash of each confidence, modulo 2**64, or 0 if no checksum is needed.
-    """
-
-    predictions: int = 0
+    predictions: int = 0  # the number of confidences
+    # The sum of a 64-bit hash of each confidence, modulo 2**64, or 0 if no checksum is needed.
     checksum: int = 0
 
     @classmethod

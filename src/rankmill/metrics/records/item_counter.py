@@ -7,8 +7,7 @@ import numpy as np
 from rankmill.columns.ids import NO_DATA, NO_PLACES, join_ids, take_ids
 from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids, build_table
 from rankmill.kernels.lists import pack_strings
-from rankmill.metrics.records.item_counts import ItemCounts
-from rankmill.metrics.records.spilled_counts import Room, SpilledCounts, spilled
+from rankmill.metrics.records.item_counts import ItemCounts, Room, SpilledCounts, spilled
 
 # Integers are counted in a table of all numbers between the lowest and the highest if these are at
 # most so many, or this many times as many as all integers that were counted.
@@ -67,12 +66,13 @@ class ItemCounter:
     def counts(self) -> ItemCounts:
         """Return all counts; nothing may be added after this."""
         found = ItemCounts(len(self.cutoffs) + (self._more is not None))
-        for one in (self._direct, self._hashed):
+        tables: list[_Direct | _Hashed] = [self._hashed, self._direct]
+        del self._hashed, self._direct
+        while tables:  # each is freed before the next one is read
             if self._room.crowded:
-                self._spill(*one.counts())
+                self._spill(*tables.pop().counts())
             else:
-                found = found.with_counts(*self._widened(*one.counts()))
-            one.clear()
+                found = found.with_counts(*self._widened(*tables.pop().counts()))
         return found.merge(ItemCounts(found.columns, spilled=tuple(self._spilled)))
 
     def _widened(self, items: Ids, counts: np.ndarray) -> tuple[Ids, np.ndarray]:
@@ -90,10 +90,8 @@ class _Direct:
 
     def __init__(self, columns: int, room: Room) -> None:
         self._room = room
-        self._lowest = 0
+        self._lowest = self._seen = 0
         self._counts = np.zeros((0, columns), np.int64)
-        self._kind = SIGNED
-        self._seen = 0
 
     def add(self, offsets: np.ndarray, items: Ids, *how: np.ndarray) -> bool:
         """Add lists; return whether their items lie close enough together for that."""
@@ -135,10 +133,6 @@ class _Direct:
         keys = (there + self._lowest).view(np.uint64)
         return Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, SIGNED), self._counts[there]
 
-    def clear(self) -> None:
-        """Free the table."""
-        self._counts = self._counts[:0].copy()
-
 
 class _Hashed:
     """Counts of any items, by a hash table."""
@@ -165,19 +159,10 @@ class _Hashed:
             self._make_room(int(offsets[place + 1] - offsets[place]))
             before = self._count
             new = np.empty(len(self._keys) - before, np.int64)
+            texts = self._ends[:-1], self._ends[1:], self._data
             table = self._slots, self._keys, self._counts, new
-            place, self._count = count_hashed(
-                place,
-                offsets,
-                items,
-                *how,
-                SEED,
-                self._ends[:-1],
-                self._ends[1:],
-                self._data,
-                before,
-                table,
-            )
+            counted = count_hashed(place, offsets, items, *how, SEED, *texts, before, table)
+            place, self._count = counted
             if items.kind == STRING:
                 self._copy_strings(take_ids(items, new[: self._count - before]), before)
 
@@ -224,7 +209,3 @@ class _Hashed:
     def counts(self) -> tuple[Ids, np.ndarray]:
         """Return the items that were found, and their counts."""
         return join_ids([self._ids]), self._counts[: self._count]
-
-    def clear(self) -> None:
-        """Free the table."""
-        self.__init__(self._columns, self._room, self._spill)  # type: ignore[misc]

@@ -1,36 +1,94 @@
-"""How many lists each item stands in, by how far down: exact counts that merge."""
+"""How many lists each item stands in, by how far down: exact counts that merge.
 
-from dataclasses import dataclass
-from typing import Any, Self
+Counts beyond memory are in a temporary file, in partitions by a hash of the item.
+"""
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.ids import NO_DATA, NO_PLACES, IdStore, join_ids, take_ids, to_ids
+from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.ids import (
+    NO_DATA,
+    NO_PLACES,
+    IdStore,
+    ids_to_arrow,
+    in_partitions,
+    join_ids,
+    take_ids,
+    to_ids,
+)
 from rankmill.errors import InputError
 from rankmill.io.overflow import Overflow
 from rankmill.kernels.identity import SEED, SIGNED, STRING, UNSIGNED, Ids
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.records.spilled_counts import PARTITIONS, SpilledCounts, spilled
 
 NO_IDS = Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, SIGNED)
 # Integers are joined by a table of all between them if these are at most so many times as many.
 CLOSE = 4
 # Small parts are only kept side by side.
 ROOM = 1 << 16
+# All counts of an item are in one partition. So many are small beside the tables that were full.
+PARTITIONS = 256
+
+
+class SpilledCounts(NamedTuple):
+    """Items and their counts in a file: where each partition of them is."""
+
+    file: Overflow
+    schema: Any
+    places: tuple[tuple[int, int], ...]
+
+    def partition(self, number: int) -> tuple[Ids, np.ndarray]:
+        """Return the items of a partition with their counts."""
+        data = pa.ipc.read_record_batch(self.file.read(self.places[number]), self.schema)
+        items, *counts = data.columns
+        columns = [numbers_of(one).astype(np.int64) for one in counts]
+        return to_ids(items, "items"), np.column_stack(columns)
+
+
+def spilled(file: Overflow, items: Ids, counts: np.ndarray) -> SpilledCounts:
+    """Write items and their counts; raises ResourceError if that fails."""
+    order, partitions = in_partitions(items, PARTITIONS)
+    small = np.min_scalar_type(int(counts.max(initial=0)))
+    columns = [arrow_of(one[order].astype(small)) for one in counts.T]
+    arrays = [ids_to_arrow(take_ids(items, order), set()), *columns]
+    batch = pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+    parts = (batch.slice(start, end - start) for start, end in partitions)
+    return SpilledCounts(file, batch.schema, tuple(file.add(one.serialize()) for one in parts))
+
+
+@dataclass(eq=False)
+class Room:
+    """The bytes that the tables of several threads take together, and a file for what is more."""
+
+    most: int = 0  # how many they may take, if there is a file
+    file: Overflow | None = None  # without one, they may take any number
+    taken: int = 0
+    lock: Any = field(default_factory=Lock)
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return Room, ()  # another process has its own
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there is no room to join what the tables hold."""
+        return self.file is not None and self.taken > self.most // 2
+
+    def take(self, more: int, *, anyway: bool = False) -> bool:
+        """Take some more bytes, and return whether they are there."""
+        with self.lock:
+            fits = anyway or self.file is None or self.taken + more <= self.most
+            self.taken += more if fits else 0
+        return fits
 
 
 @dataclass(frozen=True, eq=False)
 class ItemCounts:
     """Counts of items, in one column or several, in parts that may have items in common.
-
-    Attributes
-    ----------
-    columns : int
-    parts : tuple of (Ids, int64[n, columns])
-        The distinct items of each part, and their counts.
-    spilled : tuple of SpilledCounts
-        More parts, which are in a temporary file. Then none stays in memory.
 
     Examples
     --------
@@ -41,7 +99,9 @@ class ItemCounts:
     """
 
     columns: int
+    # The distinct items of each part, and their counts, int64[n, columns].
     parts: tuple[tuple[Ids, np.ndarray], ...] = ()
+    # More parts, which are in a temporary file. Then none stays in memory.
     spilled: tuple[SpilledCounts, ...] = ()
 
     def with_counts(self, items: Ids, counts: np.ndarray) -> Self:
@@ -132,10 +192,7 @@ class ItemCounts:
     def from_row(cls, row: state_rows.Row, prefix: str, columns: int) -> Self:
         """Return the counts from a row that `to_row` made.
 
-        Raises
-        ------
-        UsageError
-            If the row is not one of counts of items.
+        UsageError if the row is not one of counts of items.
         """
         kind = state_rows.count(row, f"{prefix}kind")
         counts = state_rows.counts(row, f"{prefix}counts", least=0)

@@ -109,10 +109,7 @@ class Record:
     def from_row(cls, row: state_rows.Row, prefix: str = "") -> Self:
         """Return the record from the fields that `to_row` made, each named with the prefix.
 
-        Raises
-        ------
-        UsageError
-            If they are not those of such a record.
+        UsageError if they are not those of such a record.
         """
         found = cls(**{name: kind.read(row, prefix, name) for name, kind in _kinds(cls).items()})
         found.check(row, prefix)
@@ -122,11 +119,9 @@ class Record:
         """Raise UsageError if fields, each right by itself, cannot stand in one row."""
 
 
-def _kinds_of(record: Any) -> dict[str, Kind]:
+@cache
+def _kinds(record: Any) -> dict[str, Kind]:
+    """Return the kinds of the fields of a record that merge, in their order."""
     hints = get_type_hints(record, include_extras=True)
     found = ((name, getattr(hints[name], "__metadata__", ())) for name in record.__match_args__)
     return {name: notes[0] for name, notes in found if notes}
-
-
-# The kinds of the fields of a record that merge, in their order.
-_kinds: Callable[[Any], dict[str, Kind]] = cache(_kinds_of)

@@ -21,7 +21,7 @@ import rankmill
 from catalogues import KINDS, LISTS, assert_values, table
 from flat import flat
 from rankmill import InputError, UsageError
-from rankmill.matching.features import Features
+from rankmill.matching.catalogue import Features
 from strategies import examples
 from vectors import VECTORS, scaled
 
