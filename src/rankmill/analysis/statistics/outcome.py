@@ -71,19 +71,9 @@ CORRECTIONS: dict[str, Callable[[Ordered], Ordered]] = {
 def correct(ps: Sequence[float | None], method: str = "holm") -> list[float | None]:
     """Return the p corrected for their number; a None stays None and is not counted.
 
-    Parameters
-    ----------
-    ps : sequence of float or None
-        The p of tests that are looked at together.
-    method : str
-        "holm" and "bonferroni" bound the chance of any false finding (Holm, A simple sequentially
-        rejective multiple test procedure, Scand. J. Statist. 1979); "bh" bounds the expected share
-        of false ones among the findings (Benjamini & Hochberg, J. R. Statist. Soc. B 1995); "none".
-
-    Raises
-    ------
-    UsageError
-        If there is no such method.
+    "holm" and "bonferroni" bound the chance of any false finding (Holm, A simple sequentially
+    rejective multiple test procedure, Scand. J. Statist. 1979); "bh" bounds the expected share of
+    false ones among the findings (Benjamini & Hochberg, J. R. Statist. Soc. B 1995).
 
     Examples
     --------

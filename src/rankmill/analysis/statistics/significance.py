@@ -147,17 +147,10 @@ TESTS: dict[str, Callable[[Any, TestSettings], Tested]] = {
 }
 """Name on the command line -> a test of a `Paired`; those that resample take clusters too."""
 
-
 # The tests that take weights, and those that take queries in clusters.
 WEIGHTED = ("t", "randomization")
-
-
 RESAMPLED = ("bootstrap", "bca")
-
-
 CLUSTERED = (*WEIGHTED, *RESAMPLED)
-
-
 TUKEY = "tukey"
 """The name of the test that takes all systems at once, which is `tukey`."""
 
@@ -171,27 +164,11 @@ def run_test(
     seed: int = 0,
     threads: int | None = None,
 ) -> Tested:
-    """Return what a test says of the differences of queries.
+    """Return what a test of `TESTS` says of the differences of queries.
 
-    Parameters
-    ----------
-    name : str
-        A name in `TESTS`.
-    paired : Paired
-        The differences.
-    confidence : float
-        The confidence of the interval, between 0 and 1.
-    replicates : int
-        The number of random replicates of the tests that resample.
-    seed : int
-        Where their random numbers begin.
-    threads : int, optional
-        The number of threads; it changes no bit.
-
-    Raises
-    ------
-    UsageError
-        If there is no such test, or an argument is out of bounds.
+    `confidence` is that of the interval. Tests that resample take so many random `replicates`,
+    whose random numbers begin at `seed`; the number of threads changes no bit. Raises UsageError if
+    there is no such test, or an argument is out of bounds.
 
     Examples
     --------
@@ -208,8 +185,6 @@ def run_test(
             return Tested(None)
     elif isinstance(paired, WeightedPaired):
         check_weighted(name)
-    if name == "t":
-        return t_test(paired, asked.confidence)
     if isinstance(paired, WeightedPaired) and name == "randomization":
         paired = paired.products  # the mean of random signs is weighted as the mean is
     return TESTS[name](paired, asked)
@@ -306,22 +281,8 @@ def tukey(
     information retrieval experiments, ACM TOIS 2012. The order of queries and systems changes
     nothing.
 
-    Parameters
-    ----------
-    values : numpy.ndarray
-        The value of each query (row) and system (column).
-    replicates, seed, threads
-        As in `run_test`.
-
-    Returns
-    -------
-    dict of (int, int) to float or None
-        For each pair of columns i < j; None without queries.
-
-    Raises
-    ------
-    InputError
-        If a value is NaN, infinite or beyond 1e140.
+    `values` has a row for each query and a column for each system; the pairs are columns i < j, and
+    p is None without queries. Raises InputError if a value is NaN, infinite or beyond 1e140.
 
     Examples
     --------

@@ -5,10 +5,10 @@ import math
 from rankmill.analysis.compare.differences.differences import Estimate
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
 from rankmill.analysis.statistics.bounds import MeanSpread, chance_of_less, least_mean
-from rankmill.analysis.statistics.covariate import AdjustedPaired, Fit
+from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.outcome import Tested
-from rankmill.analysis.statistics.paired_differences import AnyPaired
+from rankmill.analysis.statistics.paired_differences import AnyPaired, Fit
 from rankmill.analysis.statistics.ratios import Pair, largest_ratio, least_ratio
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, too_few
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
