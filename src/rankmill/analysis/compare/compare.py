@@ -195,7 +195,7 @@ def comparison_of(
 ) -> Comparison:
     """Return the comparison of systems that were joined, with what their queries add up to."""
     pairs = partial(joined.pairs, state, settings, workers=workers)
-    alike = joined.likeness()
+    alike, adjusted = joined.likeness(), joined.facts.covariate
     return compared(
         joined.results,
         joined.without,
@@ -205,7 +205,7 @@ def comparison_of(
         moved=joined.moved(settings.moved, workers),
         lacking=joined.aligned.lacking(),
         per_query=joined.aligned.table(),
-        told=[*([] if joined.covariate is None else [joined.covariate.told]), *_lists_told(alike)],
+        told=[*([] if adjusted is None else [adjusted.told]), *_lists_told(alike)],
         alike=alike,
         details=None if joined.seen is None else details_of(joined, settings, workers),
         pairs=pairs if settings.all_pairs else None,

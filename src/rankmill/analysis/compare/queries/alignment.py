@@ -22,25 +22,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def join_per_query(results: Mapping[str, Result]) -> pa.Table:
-    """Join the values of each query for all systems, by query id.
+    """Join the values of each query for all systems of one call of `evaluate_runs`, by query id.
 
-    Parameters
-    ----------
-    results : mapping of str to Result
-        The results of one call of `evaluate_runs`, with their tables of each query.
-
-    Returns
-    -------
-    pyarrow.Table
-        One row for each query that counts for any system: the queries of the labels in their order,
-        then all others by id. The columns are the query id and a float64 column SYSTEM:METRIC for
-        each system and metric. A value is null if the query does not count for that system. If
-        queries have weights, the last column is "weight".
-
-    Raises
-    ------
-    UsageError
-        If the queries differ and the results are not from one call.
+    There is one row for each query that counts for any system: the queries of the labels in their
+    order, then all others by id. The columns are the query id and a float64 column SYSTEM:METRIC
+    for each system and metric. A value is null if the query does not count for that system. If
+    queries have weights, the last column is "weight". Raises UsageError if the queries differ and
+    the results are not from one call.
     """
     return Aligned.of(results).table()
 
@@ -65,11 +53,14 @@ class Aligned(NamedTuple):
         The ids of all queries that count for any system.
     rows : dict of str to (ndarray or None)
         The place of each row of a system among `queries`, ascending; None if it has all of them.
+    common : ndarray of bool or None
+        Which of `queries` count for all systems; None if every one does.
     """
 
     tables: dict[str, pa.Table]
     queries: Any
     rows: dict[str, np.ndarray | None]
+    common: np.ndarray | None = None
 
     @classmethod
     def of(cls, results: Mapping[str, Result]) -> Self:
@@ -79,7 +70,14 @@ class Aligned(NamedTuple):
         if all(one.column(0).equals(first.column(0)) for one in others):
             return cls(tables, first.column(0), dict.fromkeys(tables))
         queries, rows = _joined_ids(list(tables.values()), _counted(results))
-        return cls(tables, queries, dict(zip(tables, rows, strict=True)))
+        common = np.bincount(np.concatenate(rows), minlength=len(queries)) == len(tables)
+        found = cls(tables, queries, dict(zip(tables, rows, strict=True)))
+        return found if common.all() else found._replace(common=common)
+
+    @property
+    def queries_of_all(self) -> int:
+        """The number of queries that count for all systems."""
+        return len(self.queries) if self.common is None else int(self.common.sum())
 
     def table(self) -> pa.Table:
         """Return the joined table, as `join_per_query` does."""
@@ -112,14 +110,6 @@ class Aligned(NamedTuple):
             weights[slice(None) if rows is None else rows] = table.column(WEIGHT).to_numpy()
         return weights
 
-    def common(self) -> np.ndarray | None:
-        """Return whether each query counts for all systems; None if every one does."""
-        counts = np.zeros(len(self.queries), np.int64)
-        partial = [rows for rows in self.rows.values() if rows is not None]
-        for rows in partial:
-            counts[rows] += 1
-        return None if (counts == len(partial)).all() else counts == len(partial)
-
     def lacking(self) -> dict[str, list[int | str]]:
         """Return the smallest ids, a few, of the queries that do not count for each system."""
         import pyarrow.compute as pc
@@ -134,15 +124,17 @@ class Aligned(NamedTuple):
                 found[name] = [id_value(ids, place) for place in places.to_pylist()]
         return found
 
-    def kept(self, name: str, common: np.ndarray | None) -> np.ndarray | None:
-        """Return whether each row of a system is of a query that counts for all; None: all are."""
-        rows = self.rows[name]
-        return common if rows is None or common is None else common[rows]
+    def values(self, name: str, metric: str) -> np.ndarray:
+        """Return the values of a system in the queries that count for all, in their order."""
+        found: np.ndarray = floats_of(one_chunk(self.tables[name].column(metric)))
+        rows, kept = self.rows[name], self.common
+        if kept is not None:
+            found = found[kept if rows is None else kept[rows]]
+        return found
 
-    def values(self, name: str, metric: str, kept: np.ndarray | None) -> np.ndarray:
-        """Return the values of a system in the rows `kept`, in the order of `queries`."""
-        found = floats_of(one_chunk(self.tables[name].column(metric)))
-        return found if kept is None else found[kept]
+    def ids(self) -> Any:
+        """Return the ids of the queries that count for all."""
+        return self.queries if self.common is None else self.queries.filter(pa.array(self.common))
 
 
 def _counted(results: Mapping[str, Result]) -> list[CountedQueries]:

@@ -127,7 +127,7 @@ def evaluate_in_detail(
     cuts, reading = job.cuts or Cuts(), Reading(threads, progress)
     joined = join_runs(job, given, systems, baseline, cuts, reading, catalogue, details=True)
     with Workers(threads) as workers:
-        return joined.results, details_of(joined, Settings(), workers, joined.segments)
+        return joined.results, details_of(joined, Settings(), workers, joined.facts.segments)
 
 
 def details_of(
@@ -137,8 +137,9 @@ def details_of(
     seen = joined.seen
     assert seen is not None
     slices: list[Slice] = []
-    cut = joined._replace(segments=[*segments, *seen.ways])
-    if cut.segments and joined.metrics:
+    ways = [*segments, *seen.ways]
+    if ways and joined.metrics:
+        cut = joined._replace(facts=joined.facts._replace(segments=ways))
         state = cut.state(workers, crossed=False, rows=False)
         slices = tested_slices(state, settings, workers.threads)
     return Details(
