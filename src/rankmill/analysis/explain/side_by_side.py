@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rankmill.analysis.explain.list_of_query import id_of, lists_of
-from rankmill.analysis.explain.trace import index_of, walk_list
+from rankmill.analysis.explain.trace import index_of
+from rankmill.analysis.explain.walk import walk_list
 from rankmill.columns.ids import id_value, join_ids
 from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.kernels.identity import Ids
