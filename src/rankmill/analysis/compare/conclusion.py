@@ -57,21 +57,11 @@ def finish(
     lacking: Mapping[str, list[int | str]] | None = None,
     **facts: Any,
 ) -> Comparison:
-    """Test the differences of a state, and return its comparison.
+    """Test the differences of a state, and return its comparison; `facts` are more of its fields.
 
-    Parameters
-    ----------
-    state, settings, threads
-    pooled, pooled_differences
-        The values and differences of metrics that are not means over queries.
-    metrics
-        All metrics in the order of the request, if there are pooled ones.
-    pairs
-        Tests the pairs of systems without the baseline, if they are asked for.
-    lacking
-        For each system, some of the queries that do not count for it, if they are known.
-    **facts
-        More fields of the Comparison.
+    `pooled` and `pooled_differences` are of metrics that are not means over queries; `metrics` are
+    then all, as asked for. `pairs` tests the pairs of systems without the baseline. `lacking` has
+    for each system some of the queries that do not count for it.
     """
     if state.whole.effective is not None:
         for name in settings.tests:

@@ -28,19 +28,7 @@ class ReadAgainError(Otherwise):
 
 
 class InputRun:
-    """A run: its name, its input, and how it is read.
-
-    Parameters
-    ----------
-    name, one
-        Its name and its input.
-    among
-        The inputs of all runs, whose ids get one type.
-    memory
-        The limit in bytes of its rows in memory.
-    role
-        Whether it is a run, or the labels of training queries.
-    """
+    """A run, or the labels of training queries, and how it is read."""
 
     def __init__(
         self,
@@ -52,8 +40,8 @@ class InputRun:
     ) -> None:
         self.name = name
         self.input = one
-        self._among = among
-        self._memory = memory
+        self._among = among  # the inputs of all runs, whose ids get one type
+        self._memory = memory  # the limit in bytes of its rows in memory
         self._role = role
         # What can be read only once is sorted at once.
         self._way = AS_THEY_COME if one.source.kept is None else GROUPED

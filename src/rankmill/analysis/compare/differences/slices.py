@@ -18,21 +18,11 @@ Place = tuple[tuple[str, ...], tuple[str | None, ...]]
 
 
 class OfSlices(NamedTuple):
-    """The differences of all slices, which are not corrected yet.
+    """The differences of all slices, which are not corrected yet."""
 
-    Attributes
-    ----------
-    found : dict
-        What cuts, the value of the slice, metric and system -> the difference.
-    alone : dict
-        Those of slices of one name.
-    confidence : float
-        That of each interval, with which all of them hold together.
-    """
-
-    found: Judged
-    alone: Judged
-    confidence: float
+    found: Judged  # what cuts, the value of the slice, metric and system -> the difference
+    alone: Judged  # those of slices of one name
+    confidence: float  # that of each interval, with which all of them hold together
 
 
 def differences_of_slices(

@@ -47,20 +47,12 @@ def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What some queries add up to.
-
-    Attributes
-    ----------
-    queries : int
-    columns : dict of str to dict of str to SystemColumn
-        Metric -> system. The baseline has no differences.
-    rows : dict of str to ndarray
-        Metric -> the values of each query (row) in all systems (columns), if Tukey's test needs
-        them; the order of rows says nothing.
-    """
+    """What some queries add up to."""
 
     queries: int
-    columns: Mapping[str, Mapping[str, SystemColumn]]
+    columns: Mapping[str, Mapping[str, SystemColumn]]  # by metric and system
+    # Metric -> the values of each query (row) in all systems (columns), if Tukey's test needs them;
+    # the order of rows says nothing.
     rows: Mapping[str, np.ndarray]
 
     def merge(self, other: Self) -> "Sums":

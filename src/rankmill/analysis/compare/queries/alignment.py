@@ -43,24 +43,13 @@ def check_names(runs: Mapping[Any, Any]) -> None:
 
 
 class Aligned(NamedTuple):
-    """The tables of several systems, and where their rows stand among the queries of all.
+    """The tables of several systems, and where their rows stand among the queries of all."""
 
-    Attributes
-    ----------
-    tables : dict of str to pyarrow.Table
-        The values of each query, for each system.
-    queries : pyarrow.Array
-        The ids of all queries that count for any system.
-    rows : dict of str to (ndarray or None)
-        The place of each row of a system among `queries`, ascending; None if it has all of them.
-    common : ndarray of bool or None
-        Which of `queries` count for all systems; None if every one does.
-    """
-
-    tables: dict[str, pa.Table]
-    queries: Any
+    tables: dict[str, pa.Table]  # the values of each query, for each system
+    queries: Any  # the ids of all queries that count for any system
+    # The place of each row of a system among these, ascending; None if it has all of them.
     rows: dict[str, np.ndarray | None]
-    common: np.ndarray | None = None
+    common: np.ndarray | None = None  # which of these count for all systems; None if every one does
 
     @classmethod
     def of(cls, results: Mapping[str, Result]) -> Self:

@@ -52,41 +52,21 @@ Arrays: TypeAlias = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.n
 
 
 class Joined(NamedTuple):
-    """The results of systems, and the queries that count for all of them.
-
-    Attributes
-    ----------
-    asked : tuple of Metric
-        The metrics of the results.
-    results : dict of str to Result
-    baseline : str
-    aligned : Aligned
-        The values of all queries that count for any system.
-    facts : QueryFacts
-        What is known of the queries that count for all systems.
-    gain_function : str
-    without : dict of str to dict of str
-        What `leave_out` found for metrics that are not means over queries, by metric and system.
-    states : dict of str to State
-        What the queries of each system add up to, if they are a part of all queries.
-    seen : PageNumbers or None
-        What was computed aside for a page.
-    alike : Alike or None
-        What the lists of systems are beside those of the baseline.
-    alone : callable or None
-        The join of one of several systems, over all queries that count for it.
-    """
+    """The results of systems, and the queries that count for all of them."""
 
     asked: tuple[Metric, ...]
     results: dict[str, Result]
     baseline: str
-    aligned: Aligned
-    facts: QueryFacts
+    aligned: Aligned  # the values of all queries that count for any system
+    facts: QueryFacts  # of the queries that count for all systems
     gain_function: str
+    # By metric that is no mean over queries, and by system: what `leave_out` found.
     without: Mapping[str, Without] = MappingProxyType({})
+    # What the queries of each system add up to, if they are a part of all queries.
     states: Mapping[str, State] = MappingProxyType({})
     seen: PageNumbers | None = None
     alike: Alike | None = None
+    # The join of one of several systems, over all queries that count for it.
     alone: "Callable[[str], Joined] | None" = None
 
     @property

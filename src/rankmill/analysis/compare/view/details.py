@@ -37,20 +37,11 @@ class CutoffPoint(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """How many queries have which values.
-
-    Attributes
-    ----------
-    low, high : float
-        The ends of the first and the last bar, all of which are of the same width.
-    zeros : int
-        The number of queries with a value of exactly 0, which are in no bar.
-    counts : tuple of int
-    """
+    """How many queries have which values, in bars of the same width from `low` to `high`."""
 
     low: float
     high: float
-    zeros: int
+    zeros: int  # the queries with a value of exactly 0, which are in no bar
     counts: tuple[int, ...]
 
 

@@ -62,15 +62,8 @@ def plot_comparison(
 ) -> Picture:
     """Return a picture with a column of panels for each metric.
 
-    Parameters
-    ----------
-    baseline : str
-    whole : Slice
-        All queries.
-    slices : sequence of Slice
-    settings : Settings
-    sums : Sums, optional
-        Of all queries. With weights they have no differences of queries, so that none are drawn.
+    `sums` are those of all queries, if they are known; with weights they have no differences of
+    queries, so that none are drawn.
     """
     columns = columns_of(whole, slices, settings, sums)
     every = [whole, *slices]
@@ -113,12 +106,7 @@ def plot_cutoffs(
 ) -> Picture:
     """Return a picture of metrics over cutoffs: a panel for each metric, a line for each system.
 
-    Parameters
-    ----------
-    values : dict of str to dict of str to dict of int to Estimate
-        Metric -> system -> cutoff -> value. Where it is None there is a gap in the line.
-    confidence : float, optional
-        That of the intervals, for the title.
+    `values` are by metric, system and cutoff; where one is None there is a gap in the line.
     """
     title = "Value by cutoff"
     title += "" if confidence is None else f", with {100 * confidence:.6g}% intervals"
