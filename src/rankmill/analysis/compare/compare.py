@@ -246,8 +246,7 @@ def compared(
         state,
         settings,
         threads,
-        pooled=more.values,
-        pooled_differences=more.differences,
+        pooled=more,
         metrics=tuple(one.metrics),
         notes=[
             *joint_notes(results),

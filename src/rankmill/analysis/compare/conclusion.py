@@ -8,13 +8,13 @@ from typing import Any
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import (
     Difference,
-    Estimate,
     Loss,
     Settings,
     SystemPair,
     lacking_of,
     pairs_of,
 )
+from rankmill.analysis.compare.differences.gap_differences import NOTHING_POOLED, PooledMetrics
 from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.judgement import (
     Joint,
@@ -50,8 +50,7 @@ def finish(
     settings: Settings,
     threads: int,
     *,
-    pooled: Mapping[str, Mapping[str, Estimate]] | None = None,
-    pooled_differences: Judged | None = None,
+    pooled: PooledMetrics = NOTHING_POOLED,
     metrics: tuple[str, ...] | None = None,
     pairs: Callable[[Joint], Judged] | None = None,
     lacking: Mapping[str, list[int | str]] | None = None,
@@ -59,17 +58,17 @@ def finish(
 ) -> Comparison:
     """Test the differences of a state, and return its comparison; `facts` are more of its fields.
 
-    `pooled` and `pooled_differences` are of metrics that are not means over queries; `metrics` are
-    then all, as asked for. `pairs` tests the pairs of systems without the baseline. `lacking` has
+    `pooled` is of metrics that are not means over queries; `metrics` are then all, as asked for.
+    `pairs` tests the pairs of systems without the baseline. `lacking` has
     for each system some of the queries that do not count for it.
     """
     if state.whole.effective is not None:
         for name in settings.tests:
             check_weighted(name)
-    values = estimates(state.whole, settings.confidence) | dict(pooled or {})
+    values = estimates(state.whole, settings.confidence) | pooled.values
     joint = jointly(state.whole, settings, threads)
     found = differences(state.whole, state.baseline, settings, threads, joint=joint)
-    found |= ({} if pairs is None else pairs(joint)) | (pooled_differences or {})
+    found |= ({} if pairs is None else pairs(joint)) | pooled.differences
     metrics = metrics or state.metrics
     whole = sum(bool(one.tests) for one in found.values())
     cut = differences_of_slices(state, settings, threads, whole)
@@ -77,7 +76,7 @@ def finish(
     by_metric: dict[str, dict[str, Difference]] = {metric: {} for metric in metrics}
     of_pairs: dict[tuple[str, str, str], Difference] = {}
     for metric, name in found:
-        one = family.pop((metric, name))
+        one = family[metric, name]
         if isinstance(name, tuple):
             of_pairs[metric, *name] = one
         else:
@@ -89,7 +88,7 @@ def finish(
     notes = [*facts.pop("notes", []), *few_notes(state, settings), *side_notes(sides_of(metrics))]
     return Comparison(
         baseline=state.baseline,
-        values={metric: dict(values[metric]) for metric in metrics},
+        values={metric: values[metric] for metric in metrics},
         differences=by_metric,
         pairs=[SystemPair(m, *pair, of_pairs[m, *pair]) for m, pair in every],
         queries=state.whole.queries,

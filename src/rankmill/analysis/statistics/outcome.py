@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rankmill.errors import UsageError
-
 Ordered = list[float]
 
 
@@ -80,8 +78,6 @@ def correct(ps: Sequence[float | None], method: str = "holm") -> list[float | No
     >>> correct([0.01, None, 0.04, 0.03])
     [0.03, None, 0.06, 0.06]
     """
-    if method not in CORRECTIONS:
-        raise UsageError(f"unknown correction {method!r}; expected one of {', '.join(CORRECTIONS)}")
     order = sorted((p, place) for place, p in enumerate(ps) if p is not None)
     corrected: list[float | None] = [None] * len(ps)
     values = CORRECTIONS[method]([p for p, _ in order])

@@ -21,7 +21,7 @@ from rankmill.analysis.statistics.paired_differences import (
     Paired,
     WeightedPaired,
 )
-from rankmill.errors import InputError, UsageError, positive
+from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import Better
 
 # Up to here all signs of the ranks are counted: their number, 2**50, is an exact float64.
@@ -168,7 +168,7 @@ def run_test(
 
     `confidence` is that of the interval. Tests that resample take so many random `replicates`,
     whose random numbers begin at `seed`; the number of threads changes no bit. Raises UsageError if
-    there is no such test, or an argument is out of bounds.
+    the test does not take weights or clusters that there are.
 
     Examples
     --------
@@ -176,9 +176,7 @@ def run_test(
     >>> run_test("sign", paired_of(np.ones(6)))
     Tested(p=0.03125, corrected_p=None, low=None, high=None, direction=0)
     """
-    if name not in TESTS:
-        raise UsageError(f"unknown test {name!r}; expected one of {', '.join(TESTS)}")
-    asked = TestSettings(_share(confidence), positive(replicates, "replicates"), seed, threads)
+    asked = TestSettings(confidence, replicates, seed, threads)
     if isinstance(paired, ClusteredPaired):
         check_clustered(name)
         if paired.n < LEAST_EFFECTIVE or (name in RESAMPLED and too_few(paired)):
@@ -255,9 +253,6 @@ def noninferiority(
 
 def _one_sided(paired: AnyPaired, margin: float, confidence: float) -> tuple[Tested, Tested]:
     """Return the tests that the mean is above - margin, and below + margin."""
-    if not 0 < margin <= LARGEST:
-        raise UsageError(f"the margin is {margin!r}; expected a positive number")
-    confidence = _share(confidence)
     mean, error = paired.mean, paired.standard_error
     if mean is None or not error or too_few(paired):
         return (Tested(None),) * 2
@@ -296,7 +291,6 @@ def tukey(
             f"a value of a query is not a finite number up to {LARGEST:g}: give only queries for "
             "which all systems have a value"
         )
-    positive(replicates, "replicates")
     queries, systems = given.shape
     pairs = [(i, j) for i in range(systems) for j in range(i + 1, systems)]
     if not queries:
@@ -315,9 +309,3 @@ def _rows_that_differ(values: np.ndarray) -> np.ndarray:
     rows = rows[rows[:, 0] != rows[:, -1]] + 0.0
     rows = rows - rows[:, :1]
     return np.ascontiguousarray(rows[np.lexsort(rows.T)])
-
-
-def _share(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise UsageError(f"the confidence is {confidence!r}; expected a number between 0 and 1")
-    return confidence

@@ -125,6 +125,9 @@ class PooledMetrics(NamedTuple):
     notes: list[str]
 
 
+NOTHING_POOLED = PooledMetrics({}, {}, [])
+
+
 def pooled(
     results: Mapping[str, Result],
     without: Mapping[str, Without],
