@@ -1,6 +1,6 @@
 """Making a Comparison from what the queries add up to, with notes where they are few."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from statistics import median
 from typing import Any
@@ -126,24 +126,7 @@ def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
                 f"with fewer than {least} {what} {name} finds differences that are none too "
                 f"often, and here are {' and '.join(few)}: take t or randomization"
             )
-    notes += cluster_notes(state, settings)
-    effective = state.whole.effective
-    if effective is not None and effective < LEAST_EFFECTIVE:
-        notes.append(
-            f"the weights leave {effective:.3g} effective queries: with fewer than "
-            f"{LEAST_EFFECTIVE} there is no t test and no interval"
-        )
-    elif effective is not None and effective < ROUGH_EFFECTIVE:
-        notes.append(
-            f"the weights leave {effective:.3g} effective queries: with fewer than "
-            f"{ROUGH_EFFECTIVE} intervals and the t test are rough, as a few queries decide"
-        )
-    slices = sum((one.effective or 0.0) < LEAST_EFFECTIVE for one in every)
-    if effective is not None and slices:
-        notes.append(
-            f"{slices:,} slices have fewer than {LEAST_EFFECTIVE} effective queries, and so no t "
-            "test and no interval"
-        )
+    notes += _effective_notes(state, settings)
     for by, way in state.slices.items():
         if len(by) == 1 and len(way) > MANY_SLICES:
             middle = median(one.queries for one in way.values())
@@ -166,32 +149,27 @@ def _independent(sums: Sums) -> tuple[int, str]:
     return sums.clusters.positive, "clusters"
 
 
-def cluster_notes(state: ComparisonState, settings: Settings) -> list[str]:
-    """Return a line where clusters are too few, by their effective number (Kish)."""
-    mean = state.whole.clusters
-    if mean is None or not mean.positive:
-        return []
-    counts = f"{mean.positive:,} clusters by {settings.cluster}"
-    effective, notes = mean.effective or 0.0, []
-    if mean.positive - effective >= 1:
-        counts += f" of unequal size count as {effective:.3g} equal ones"
-    if mean.positive < LEAST_EFFECTIVE:
-        notes.append(f"{counts}: with fewer than {LEAST_EFFECTIVE} there is no test")
-    elif effective < LEAST_EFFECTIVE:
-        notes.append(
-            f"{counts}: with fewer than {LEAST_EFFECTIVE} there is no interval and no test but "
-            "randomization"
-        )
+def _effective_notes(state: ComparisonState, settings: Settings) -> Iterator[str]:
+    """Yield a line where weights or clusters leave too few effective queries or clusters (Kish)."""
+    mean, effective = state.whole.clusters, state.whole.effective
+    if mean is not None and mean.positive:
+        told, effective = f"{mean.positive:,} clusters by {settings.cluster}", mean.effective or 0.0
+        if mean.positive - effective >= 1:
+            told += f" of unequal size count as {effective:.3g} equal ones"
+        what, none = "clusters", "no interval and no test but randomization"
+        rough = "intervals and tests are rough; take randomization"
+    elif effective is not None:
+        told = f"the weights leave {effective:.3g} effective queries"
+        what, none = "queries", "no t test and no interval"
+        rough = "intervals and the t test are rough, as a few queries decide"
+    else:
+        return
+    if effective < LEAST_EFFECTIVE:
+        alone = "no test" if mean is not None and mean.positive < LEAST_EFFECTIVE else none
+        yield f"{told}: with fewer than {LEAST_EFFECTIVE} there is {alone}"
     elif effective < ROUGH_EFFECTIVE:
-        notes.append(
-            f"{counts}: with fewer than {ROUGH_EFFECTIVE} intervals and tests are rough; take "
-            "randomization"
-        )
-    pairs = [one.clusters for one in _slices(state)]
-    few = sum(one is not None and (one.effective or 0.0) < LEAST_EFFECTIVE for one in pairs)
+        yield f"{told}: with fewer than {ROUGH_EFFECTIVE} {rough}"
+    sizes = [(one.clusters or one).effective or 0.0 for one in _slices(state)]
+    few = sum(size < LEAST_EFFECTIVE for size in sizes)
     if few:
-        notes.append(
-            f"{few:,} slices have fewer than {LEAST_EFFECTIVE} effective clusters, and so no "
-            "interval and no test but randomization"
-        )
-    return notes
+        yield f"{few:,} slices have fewer than {LEAST_EFFECTIVE} effective {what}, and so {none}"

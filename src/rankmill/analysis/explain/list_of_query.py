@@ -23,10 +23,7 @@ from rankmill.threads import Workers
 def id_of(query: Any, one: Input) -> Ids:
     """Return a query id in the type of an input's ids: an integer (also from text) or a text.
 
-    Raises
-    ------
-    UsageError
-        If the input cannot have such an id.
+    Raises UsageError if the input cannot have such an id.
     """
     name = one.columns.query
     kind = next(iter(one.source.schemas.values())).field(name).type
@@ -51,19 +48,11 @@ def id_of(query: Any, one: Input) -> Ids:
         ) from None
 
 
-def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
-    """Return the list of the one query in `query`, or None if the input does not have the query.
-
-    Raises
-    ------
-    InputError
-        If two rows of a wide input have the query; all rows are read to find this.
-    """
-    return lists_of(query, one, workers)[0]
-
-
 def lists_of(queries: Ids, one: Input, workers: Workers) -> list[Lists | None]:
-    """Return the list of each of some different queries, as `list_of` does, in one reading."""
+    """Return the list of each of some different queries; None where the input lacks the query.
+
+    All rows are read once, and InputError is raised if two rows of a wide input have a query.
+    """
     lookup, _ = look_up(queries)
     count = len(queries.keys)
     if one.source.lists is not None:

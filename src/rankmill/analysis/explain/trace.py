@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.explain.list_of_query import id_of, list_of
+from rankmill.analysis.explain.list_of_query import id_of, lists_of
 from rankmill.analysis.explain.trace_view import Trace
 from rankmill.analysis.explain.walk import check_walk, choice_text, walk_list
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
@@ -148,8 +148,7 @@ def _trace_query(
 ) -> Trace:
     """Evaluate the only query, and walk down its list."""
     (metric,), semantics = job.metrics, job.semantics
-    of_labels = list_of(query, labels, workers)
-    lists = list_of(query, predictions, workers)
+    (of_labels,), (lists,) = (lists_of(query, one, workers) for one in (labels, predictions))
     if of_labels is None and lists is None:
         raise InputError(
             f"query {id_text(query, 0)} is neither in {labels.source.name} nor in "

@@ -76,20 +76,12 @@ def _union(columns: Sequence[Any]) -> tuple[Any, list[np.ndarray]]:
 
 
 class HitRates(NamedTuple):
-    """What the training queries add up to, exactly, so that no order of blocks changes a bit.
+    """What the training queries add up to, exactly, so that no order of blocks changes a bit."""
 
-    Attributes
-    ----------
-    queries : int
-        The training queries: those with a label.
-    hits, lists : int64[runs, ranks]
-        How many lists of a run are right at a rank, and how many are that long.
-    means : for each run the average precision, and the share of hits in each segment of its lists
-    """
-
-    queries: int
-    hits: np.ndarray
-    lists: np.ndarray
+    queries: int  # the training queries: those with a label
+    hits: np.ndarray  # int64[runs, ranks]: how many lists of a run are right at a rank
+    lists: np.ndarray  # int64[runs, ranks]: how many lists of a run are that long
+    # For each run the average precision, and the share of hits in each segment of its lists.
     means: list[list[Mean]]
 
     def merge(self, other: Self) -> HitRates:

@@ -55,10 +55,7 @@ class InputRun:
     def tables(self, workers: Workers, report: Callable[[], None]) -> Generator[Any, None, None]:
         """Yield all rows by ascending query id, in tables of BLOCK_ROWS rows at most.
 
-        Raises
-        ------
-        ReadAgainError
-            If the run has to be read again.
+        Raises ReadAgainError if the run has to be read again.
         """
         try:
             for table in self._read(workers, report):

@@ -158,11 +158,6 @@ class Fusion(NamedTuple):
         return one._replace(rates=rates)
 
     @property
-    def absent(self) -> float:
-        """What an item gets from a list that lacks it; NaN if that is nothing."""
-        return self.row.absent
-
-    @property
     def how(self) -> tuple[int, int, int]:
         """The normalisation, the method and what is trained, as the kernel takes them."""
         row = self.row
@@ -218,10 +213,12 @@ def fusion_of(
         )
     if method != "rrf" and k is not None:
         raise UsageError(f"k is a constant of rrf, and {method} has none: leave k out")
+    if k is not None and positive(k, "k") > LARGEST_K:
+        raise UsageError(f"k is {k}; expected at most {LARGEST_K}")
     return Fusion(
         method,
         "" if row.part is not None else norm or DEFAULT_NORM,
-        DEFAULT_K if k is None else _constant(k),
+        DEFAULT_K if k is None else positive(k, "k"),
         _parameter(method, parameter),
         _weights(weights, runs),
         ALL_ITEMS if top is None else min(positive(top, "top"), ALL_ITEMS),
@@ -245,12 +242,6 @@ def _parameter(method: str, given: float | None) -> float:
     if isinstance(asked.least, int) and int(number) != number:
         raise UsageError(f"{asked.name} of {method} is {number!r}; expected an integer")
     return float(number)
-
-
-def _constant(k: int) -> int:
-    if positive(k, "k") > LARGEST_K:
-        raise UsageError(f"k is {k}; expected at most {LARGEST_K}")
-    return int(k)
 
 
 def _weights(weights: Sequence[float] | None, runs: int) -> np.ndarray:

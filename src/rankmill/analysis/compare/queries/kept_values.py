@@ -56,10 +56,7 @@ def join_results(
 ) -> Joined:
     """Join results as `join_runs` does what it scores, with the same bits; nothing is scored again.
 
-    Raises
-    ------
-    UsageError
-        If something is asked for that the values of queries do not tell.
+    Raises UsageError if something is asked for that the values of queries do not tell.
     """
     one = kept[baseline]
     if any(_how(each) != _how(one) for each in kept.values()):

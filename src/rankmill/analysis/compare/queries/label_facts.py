@@ -65,10 +65,7 @@ def read_covariate(
 ) -> Covariate:
     """Return the covariate that `adjust` asks for, of all queries of the labels.
 
-    Raises
-    ------
-    InputError, UsageError
-        If a table cannot be read, or does not have one column of numbers.
+    Raises an error if a table cannot be read, or does not have one column of numbers.
     """
     if isinstance(asked, str) and not is_file(asked):
         name = asked
