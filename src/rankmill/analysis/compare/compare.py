@@ -195,7 +195,7 @@ def comparison_of(
 ) -> Comparison:
     """Return the comparison of systems that were joined, with what their queries add up to."""
     pairs = partial(joined.pairs, state, settings, workers=workers)
-    alike, adjusted = joined.likeness(), joined.facts.covariate
+    alike, adjusted = joined.likeness(), joined.traits.covariate
     return compared(
         joined.results,
         joined.without,

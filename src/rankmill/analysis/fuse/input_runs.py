@@ -3,6 +3,7 @@
 import bisect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,29 +28,25 @@ class ReadAgainError(Otherwise):
     """A run is not in the order that was hoped for; it is read in another way from now on."""
 
 
+@dataclass(eq=False)
 class InputRun:
     """A run, or the labels of training queries, and how it is read."""
 
-    def __init__(
-        self,
-        name: str,
-        one: Input,
-        among: Sequence[Input],
-        memory: int,
-        role: Role = "predictions",
-    ) -> None:
-        self.name = name
-        self.input = one
-        self._among = among  # the inputs of all runs, whose ids get one type
-        self._memory = memory  # the limit in bytes of its rows in memory
-        self._role = role
+    name: str
+    input: Input
+    among: Sequence[Input]  # the inputs of all runs, whose ids get one type
+    memory: int  # the limit in bytes of its rows in memory
+    role: Role = "predictions"
+
+    def __post_init__(self) -> None:
+        """Choose the quickest way to read it."""
         # What can be read only once is sorted at once.
-        self._way = AS_THEY_COME if one.source.kept is None else GROUPED
+        self._way = AS_THEY_COME if self.input.source.kept is None else GROUPED
         self.begin()
 
     def begin(self) -> None:
         """Count from the start."""
-        self.rows = RowBlocks(self.input, self._role, self._among)
+        self.rows = RowBlocks(self.input, self.role, self.among)
         self.queries = 0
 
     def tables(self, workers: Workers, report: Callable[[], None]) -> Generator[Any, None, None]:
@@ -73,14 +70,14 @@ class InputRun:
         one, rows = self.input, self.rows
         together = self._way != GROUPED and not one.columns.wide
         read = map_lists(
-            rows.of, one.source, one.columns, workers, together=together, memory=self._memory
+            rows.of, one.source, one.columns, workers, together=together, memory=self.memory
         )
         with closing(read) as blocks:
             counted = rows.counted(blocks, lambda done, total: report())
             if self._way == AS_THEY_COME:
                 yield from _ascending(counted)
                 return
-            ordered = sorted_rows(counted, rows.schema, one.source.name, self._memory)
+            ordered = sorted_rows(counted, rows.schema, one.source.name, self.memory)
             with closing(ordered) as tables:
                 yield from tables
 

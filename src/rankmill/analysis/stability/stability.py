@@ -112,6 +112,7 @@ def stability(
         progress=progress,
     )
     systems = _Systems(results, Aligned.of(results))
+    queries = systems.aligned.queries_of_all
     first = next(iter(results.values()))
     values = {metric: systems.values(at, confidence) for metric, at in named.items()}
     sides = {metric: parse(next(iter(at.values()))).better for metric, at in named.items()}
@@ -135,9 +136,9 @@ def stability(
         between_metrics={metric: _between_metrics(metric, compared) for metric in compared},
         halves=halves,
         needed=needed,
-        queries=systems.queries,
-        left_out={name: one.queries - systems.queries for name, one in results.items()},
-        differing=len(systems.aligned.queries) - systems.queries,
+        queries=queries,
+        left_out={name: one.queries - queries for name, one in results.items()},
+        differing=len(systems.aligned.queries) - queries,
         unpredicted={name: one.audit["queries_only_labelled"] for name, one in results.items()},
         design=design,
         semantics=first.semantics,
@@ -252,11 +253,6 @@ class _Systems(NamedTuple):
     results: dict[str, Result]
     aligned: Aligned
 
-    @property
-    def queries(self) -> int:
-        """The number of queries that count for all."""
-        return self.aligned.queries_of_all
-
     def values(self, at: dict[int, str], confidence: float) -> dict[str, dict[int, Estimate]]:
         """Return system -> cutoff -> the mean with its interval, for one metric."""
         return {
@@ -270,7 +266,7 @@ class _Systems(NamedTuple):
         if self.aligned.common is not None:
             mean = Mean.of(self.aligned.values(name, text))
             value, error = mean.mean, mean.standard_error
-        return interval_of(text, value, error, self.queries, confidence)
+        return interval_of(text, value, error, self.aligned.queries_of_all, confidence)
 
     def halves(
         self, at: dict[int, str], keys: np.ndarray, splits: int, workers: Workers
@@ -305,7 +301,7 @@ class _Systems(NamedTuple):
             mean = Mean.of(values(better, text) - values(worse, text))
             error = mean.standard_error
             difference = 0.0 if ranks[better] == ranks[worse] else mean.mean
-            deviation = None if error is None else error * self.queries**0.5
+            deviation = None if error is None else error * self.aligned.queries_of_all**0.5
             effect = difference / deviation if difference and deviation else None
             queries = queries_needed(effect, design.confidence, design.power) if effect else None
             found.append(Needed(better, worse, difference, deviation, effect, queries))

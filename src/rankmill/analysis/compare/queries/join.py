@@ -29,7 +29,7 @@ from rankmill.analysis.compare.differences.sums import (
     joined,
 )
 from rankmill.analysis.compare.queries.alignment import Aligned
-from rankmill.analysis.compare.queries.label_facts import LabelFacts, QueryFacts
+from rankmill.analysis.compare.queries.label_facts import LabelFacts, QueryTraits
 from rankmill.analysis.compare.queries.page_metrics import WAYS, PageNumbers, aside_of, bins_of
 from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.engine.alike import Alike
@@ -58,7 +58,7 @@ class Joined(NamedTuple):
     results: dict[str, Result]
     baseline: str
     aligned: Aligned  # the values of all queries that count for any system
-    facts: QueryFacts  # of the queries that count for all systems
+    traits: QueryTraits  # of the queries that count for all systems
     gain_function: str
     # By metric that is no mean over queries, and by system: what `leave_out` found.
     without: Mapping[str, Without] = MappingProxyType({})
@@ -94,7 +94,7 @@ class Joined(NamedTuple):
 
         def mean(metric: str, name: str) -> Likeness:
             values = self.values(metric, name)
-            there, weights = ~np.isnan(values), self.facts.weights
+            there, weights = ~np.isnan(values), self.traits.weights
             if weights is None:
                 return Likeness(Mean.of(values[there]).mean, int(there.sum()))
             there &= weights > 0
@@ -131,9 +131,9 @@ class Joined(NamedTuple):
         """
         results = list(self.results.items())
         one = self.results[self.baseline]
-        ways = list(self.facts.segments)
+        ways = list(self.traits.segments)
         if crossed:
-            ways += [a.crossed(b) for a, b in combinations(self.facts.segments, 2)]
+            ways += [a.crossed(b) for a, b in combinations(self.traits.segments, 2)]
         parts = self._parts([_sorted(way) for way in ways], workers)
         slices = {}
         for i, way in enumerate(ways, 1):
@@ -172,7 +172,7 @@ class Joined(NamedTuple):
             cut = [columns_of_slices(*arrays, *way) for way in ways]
             # Each way has all queries; it is quicker to join its slices than to add up again. But
             # a cluster may be in several slices.
-            from_slices = self.facts.clusters is None and cut and cut[0]
+            from_slices = self.traits.clusters is None and cut and cut[0]
             whole = joined(cut[0]) if from_slices else column_of(*arrays)
             return [[self._adjusted(whole, *arrays[:2])], *cut]
 
@@ -183,12 +183,12 @@ class Joined(NamedTuple):
     def _arrays(self, metric: str, system: str, base: str) -> Arrays:
         """Return values, those of `base` unless it is the system, weights and clusters."""
         theirs = None if system == base else self.values(metric, base)
-        return self.values(metric, system), theirs, *self.facts[:2]
+        return self.values(metric, system), theirs, *self.traits[:2]
 
     def _adjusted(
         self, whole: SystemColumn, values: np.ndarray, base: np.ndarray | None
     ) -> SystemColumn:
-        covariate = self.facts.covariate
+        covariate = self.traits.covariate
         if covariate is None or base is None:
             return whole
         return whole._replace(paired=AdjustedPaired.of(values, base, covariate.filled))
@@ -301,13 +301,13 @@ def join_runs(
     results = {name: results[name] for name in runs}
     aligned = Aligned.of(results)
     rows = gathered.rows(len(aligned.queries))
-    facts = gathered.of(rows)
+    traits = gathered.of(rows)
     common = None if aligned.common is None else np.flatnonzero(aligned.common)
 
     def alone(name: str) -> Joined:
         table = aligned.tables[name]
         one = Aligned({name: table}, table.column(0), {name: None})
-        its = facts.at(aligned.rows[name])._replace(covariate=None)
+        its = traits.at(aligned.rows[name])._replace(covariate=None)
         return Joined(job.metrics, {name: results[name]}, name, one, its, job.gain_function)
 
     return Joined(
@@ -315,7 +315,7 @@ def join_runs(
         results,
         baseline,
         aligned,
-        facts.at(common),
+        traits.at(common),
         job.gain_function,
         without,
         states,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rankmill.analysis.compare.queries.alignment import Aligned
 from rankmill.analysis.compare.queries.join import Joined
-from rankmill.analysis.compare.queries.label_facts import QueryFacts, read_covariate
+from rankmill.analysis.compare.queries.label_facts import QueryTraits, read_covariate
 from rankmill.columns.ids import to_ids
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.engine.cuts import Cuts, read_classes
@@ -81,9 +81,9 @@ def join_results(
         classes, codes = read_classes(cuts, *known, workers, memory)
         if cuts.adjust is not None:
             covariate = read_covariate(cuts.adjust, *known, workers, memory)
-    facts = QueryFacts.of(rows, aligned.weights(), codes, covariate, classes)
+    traits = QueryTraits.of(rows, aligned.weights(), codes, covariate, classes)
     common = None if aligned.common is None else np.flatnonzero(aligned.common)
-    return Joined(asked, kept, baseline, aligned, facts.at(common), one.gain_function)
+    return Joined(asked, kept, baseline, aligned, traits.at(common), one.gain_function)
 
 
 def chosen(result: Result, metrics: str | Iterable[str], name: str) -> Result:

@@ -1,6 +1,7 @@
 """What is known of the queries of the labels, gathered while systems are scored."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from rankmill.sources.inputs.inputs import Input
 from rankmill.threads import Workers
 
 
-class QueryFacts(NamedTuple):
+class QueryTraits(NamedTuple):
     """What is known of some queries besides their values; None where nothing is asked for."""
 
     weights: np.ndarray | None = None
@@ -34,7 +35,7 @@ class QueryFacts(NamedTuple):
         clusters: np.ndarray | None,
         covariate: Covariate | None,
         classes: Mapping[str, Classes],
-    ) -> "QueryFacts":
+    ) -> "QueryTraits":
         """Return what is known of queries, given their weights, and their rows among the labels.
 
         All else is of the queries of the labels. Behind these the row is -1; such a query, and one
@@ -48,11 +49,11 @@ class QueryFacts(NamedTuple):
         ways = [segments_of(name, of, rows) for name, of in classes.items()]
         return cls(weights, clusters, covariate, ways)
 
-    def at(self, kept: np.ndarray | None) -> "QueryFacts":
+    def at(self, kept: np.ndarray | None) -> "QueryTraits":
         """Return what is known of the queries at some places; None keeps all."""
         if kept is None:
             return self
-        return QueryFacts(
+        return QueryTraits(
             None if self.weights is None else self.weights[kept],
             None if self.clusters is None else self.clusters[kept],
             None if self.covariate is None else self.covariate.at(kept),
@@ -85,31 +86,24 @@ def read_covariate(
     return found
 
 
+@dataclass
 class LabelFacts:
     """What is known of the queries of the labels, gathered while the systems are scored."""
 
-    def __init__(
-        self,
-        baseline: str,
-        cuts: Cuts,
-        memory: int,
-        workers: Workers,
-        ways: Sequence[str],
-    ) -> None:
-        self.bins: dict[str, list[Bin]] = {}
-        self._baseline = baseline
-        self._cuts = cuts
-        self._ways = ways
-        self._aside: dict[str, dict[str, tuple[float | None, float | None]]] = {}
-        self._memory = memory
-        self._workers = workers
-        self._among: np.ndarray | None = None
-        self._read: dict[str, Classes] = {}
-        self._given: dict[str, Classes] = {}
-        self._known: Known | None = None
-        self._weights: np.ndarray | None = None
-        self._clusters: np.ndarray | None = None
-        self._covariate: Covariate | None = None
+    baseline: str
+    cuts: Cuts
+    memory: int
+    workers: Workers
+    ways: Sequence[str]
+    bins: dict[str, list[Bin]] = field(default_factory=dict)
+    _aside: dict[str, dict[str, tuple[float | None, float | None]]] = field(default_factory=dict)
+    _among: np.ndarray | None = None
+    _read: dict[str, Classes] = field(default_factory=dict)
+    _given: dict[str, Classes] = field(default_factory=dict)
+    _known: Known | None = None
+    _weights: np.ndarray | None = None
+    _clusters: np.ndarray | None = None
+    _covariate: Covariate | None = None
 
     def add(self, one: ScoredSystem) -> None:
         """Add a system."""
@@ -121,17 +115,17 @@ class LabelFacts:
         self._aside[one.name] = {
             name: (mean.mean, mean.standard_error) for name, mean in means.items()
         }
-        if self._cuts == Cuts() and not self._ways:
+        if self.cuts == Cuts() and not self.ways:
             return
         if self._known is None:
             self._known = Known(one.tally.index, np.zeros(0, np.int64), [])
-            known = one.labels, one.tally.index, self._workers, self._memory, one.tally.job.part
-            self._read, self._clusters = read_classes(self._cuts, *known)
-            if self._cuts.adjust is not None:
-                self._covariate = read_covariate(self._cuts.adjust, *known[:-1])
-            if self._cuts.popularity is not None:
-                self._given, _ = read_classes(Cuts(tables=(self._cuts.popularity,)), *known)
-        if one.name == self._baseline:
+            known = one.labels, one.tally.index, self.workers, self.memory, one.tally.job.part
+            self._read, self._clusters = read_classes(self.cuts, *known)
+            if self.cuts.adjust is not None:
+                self._covariate = read_covariate(self.cuts.adjust, *known[:-1])
+            if self.cuts.popularity is not None:
+                self._given, _ = read_classes(Cuts(tables=(self.cuts.popularity,)), *known)
+        if one.name == self.baseline:
             self._known = self._known._replace(lengths=one.tally.lengths)
         self._known.predicted.append(one.tally.lengths > 0)
 
@@ -143,16 +137,16 @@ class LabelFacts:
         rows[: len(of_labels)] = of_labels
         return rows
 
-    def of(self, rows: np.ndarray) -> QueryFacts:
+    def of(self, rows: np.ndarray) -> QueryTraits:
         """Return what is known of queries, given their rows among the labels."""
         # Where there are weights, no query is behind the labels: it would be refused.
         weights = None if self._weights is None else self._weights[rows]
-        classes = self._read | self._derived(self._cuts.derived)
-        return QueryFacts.of(rows, weights, self._clusters, self._covariate, classes)
+        classes = self._read | self._derived(self.cuts.derived)
+        return QueryTraits.of(rows, weights, self._clusters, self._covariate, classes)
 
     def seen(self, aside: Aside, rows: np.ndarray) -> PageNumbers:
         """Return what was computed aside, given the row of each query that counts for all."""
-        ways = [segments_of(name, of, rows) for name, of in self._derived(self._ways).items()]
+        ways = [segments_of(name, of, rows) for name, of in self._derived(self.ways).items()]
         return PageNumbers(aside, ways, self._aside, self.bins)
 
     def _derived(self, names: Sequence[str]) -> dict[str, Classes]:

@@ -47,38 +47,20 @@ class Histogram(NamedTuple):
 
 @dataclass(frozen=True)
 class Details:
-    """What a page shows beyond the numbers.
+    """What a page shows beyond the numbers, by metric and system, or by system."""
 
-    Attributes
-    ----------
-    results : dict of str to Result
-        The result of each system, without the table of queries.
-    cutoffs : dict of str to dict of str to list of CutoffPoint
-        Metric -> system -> its value at cutoffs up to its own.
-    hits : dict of str to list of float
-        System -> the hits at rank 1, 2, ... over the number of queries.
-    slices : list of Slice
-        The queries cut by each of `WAYS`; without a comparison, also by what was asked for.
-    histograms : dict of str to dict of str to Histogram
-        Metric -> system -> the values of queries.
-    bins : dict of str to list of Bin
-        System -> its predictions by rising confidence, if there is gap among the metrics; none of
-        them if they do not fit in memory.
-    moved : dict of str to dict of str to list of Moved
-        As in a `Comparison`.
-    values : dict of str to dict of str to Estimate
-        Metric -> system -> its value with the interval of clusters, where there is no comparison.
-    clusters, cluster : int, str or None
-        How many clusters there are then, and by which column.
-    """
-
-    results: dict[str, Result]
+    results: dict[str, Result]  # without the tables of queries
     cutoffs: dict[str, dict[str, list[CutoffPoint]]] = field(default_factory=dict)
+    # The hits at rank 1, 2, ... over the number of queries.
     hits: dict[str, list[float]] = field(default_factory=dict)
+    # The queries cut by each of `WAYS`; without a comparison, also by what was asked for.
     slices: list[Slice] = field(default_factory=list)
     histograms: dict[str, dict[str, Histogram]] = field(default_factory=dict)
+    # The predictions by rising confidence, if there is gap among the metrics; none of them if they
+    # do not fit in memory.
     bins: dict[str, list[Bin]] = field(default_factory=dict)
-    moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
+    moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)  # as in a `Comparison`
+    # With the intervals of clusters, where there is no comparison; how many there are, by what.
     values: dict[str, dict[str, Estimate]] = field(default_factory=dict)
     clusters: int | None = None
     cluster: str | None = None
@@ -118,7 +100,7 @@ def evaluate_in_detail(
     cuts, reading = job.cuts or Cuts(), Reading(threads, progress)
     joined = join_runs(job, given, systems, baseline, cuts, reading, catalogue, details=True)
     with Workers(threads) as workers:
-        return joined.results, details_of(joined, Settings(), workers, joined.facts.segments)
+        return joined.results, details_of(joined, Settings(), workers, joined.traits.segments)
 
 
 def details_of(
@@ -130,7 +112,7 @@ def details_of(
     slices: list[Slice] = []
     ways = [*segments, *seen.ways]
     if ways and joined.metrics:
-        cut = joined._replace(facts=joined.facts._replace(segments=ways))
+        cut = joined._replace(traits=joined.traits._replace(segments=ways))
         state = cut.state(workers, crossed=False, rows=False)
         slices = tested_slices(state, settings, workers.threads)
     return Details(
