@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
-from rankmill.columns.ids import to_ids
+from rankmill.columns.ids import ascending, to_ids
 from rankmill.kernels.fusion import count_hits
 from rankmill.kernels.identity import SEED
 from rankmill.metrics.aggregates.mean import Mean
@@ -64,15 +64,9 @@ def _union(columns: Sequence[Any]) -> tuple[Any, list[np.ndarray]]:
     """
     if all(column.equals(columns[0]) for column in columns[1:]):
         return columns[0], [np.arange(len(columns[0]))] * len(columns)
-    import pyarrow.compute as pc
-
-    encoded = pa.concat_arrays(columns).dictionary_encode()
-    order = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    of_rows = places[numbers_of(encoded.indices)]
+    distinct, places = ascending(pa.concat_arrays(columns))
     ends = np.cumsum([len(column) for column in columns])
-    return encoded.dictionary.take(arrow_of(order)), np.split(of_rows, ends[:-1])
+    return distinct, np.split(places, ends[:-1])
 
 
 class HitRates(NamedTuple):

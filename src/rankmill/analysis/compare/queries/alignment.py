@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.ids import id_value, ids_to_arrow, join_ids, take_ids, to_ids
+from rankmill.columns.ids import ascending, id_value, ids_to_arrow, join_ids, take_ids, to_ids
 from rankmill.columns.numbers import floats_of
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import UsageError
@@ -150,12 +150,11 @@ def _joined_ids(
     parts = [_ids(one.column(0)) for one in tables]
     pairs = list(zip(parts, rows, strict=True))
     strange = join_ids([take_ids(ids, np.arange(len(of), len(ids.keys))) for ids, of in pairs])
-    numbers, first = _numbered(strange)
-    row_of_other = int(among.sum()) + _ranks(take_ids(strange, first))
+    distinct, ranks = ascending(ids_to_arrow(strange, set()))
     ends = np.cumsum([len(ids.keys) - len(of) for ids, of in pairs])
-    of_others = np.split(row_of_other[numbers], ends[:-1])
+    of_others = np.split(int(among.sum()) + ranks, ends[:-1])
     rows = [np.concatenate(both) for both in zip(rows, of_others, strict=True)]
-    place = np.empty(int(among.sum()) + len(first), np.int64)
+    place = np.empty(int(among.sum()) + len(distinct), np.int64)
     place[np.concatenate(rows)] = np.arange(sum(map(len, rows)))
     kinds = {one.schema.field(0).type for one in tables}
     return ids_to_arrow(take_ids(join_ids(parts), place), kinds), rows
@@ -177,25 +176,6 @@ def rows_in_both(
 
 def _ids(column: Any) -> Ids:
     return to_ids(one_chunk(column), "the query ids of a result")
-
-
-def _numbered(ids: Ids) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct ids. Returns the number of each id, and a place of each distinct id."""
-    encoded = ids_to_arrow(ids, set()).dictionary_encode()
-    numbers = encoded.indices.to_numpy()
-    place = np.empty(len(encoded.dictionary), np.int64)
-    place[numbers] = np.arange(len(numbers))
-    return numbers, place
-
-
-def _ranks(ids: Ids) -> np.ndarray:
-    """Return for each id how many ids are smaller."""
-    import pyarrow.compute as pc
-
-    order = pc.sort_indices(ids_to_arrow(ids, set())).to_numpy()
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    return ranks
 
 
 def valid(name: str) -> str:
