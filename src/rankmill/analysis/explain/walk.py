@@ -229,15 +229,13 @@ def tell_predictions(lists: Lists, arranged: Lists, dropped: Mapping[str, int], 
     text = f"{predictions:,}"
     if count < predictions:
         text += f", of which the first {count:,} count"
-    if arranged.repeats:
-        text += f"; repeats dropped: {arranged.repeats:,}"
-    if lists.nulls:
-        text += f"; null items dropped: {lists.nulls:,}"
-    if dropped["items_beyond_depth"]:
-        text += f"; beyond the depth: {dropped['items_beyond_depth']:,}"
-    if dropped["unjudged_items"]:
-        text += f"; unjudged, dropped: {dropped['unjudged_items']:,}"
-    return text
+    uncounted = {
+        "repeats dropped": arranged.repeats,
+        "null items dropped": lists.nulls,
+        "beyond the depth": dropped["items_beyond_depth"],
+        "unjudged, dropped": dropped["unjudged_items"],
+    }
+    return text + "".join(f"; {what}: {one:,}" for what, one in uncounted.items() if one)
 
 
 class _Walked(NamedTuple):

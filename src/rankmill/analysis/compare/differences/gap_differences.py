@@ -125,9 +125,6 @@ class PooledMetrics(NamedTuple):
     notes: list[str]
 
 
-NOTHING_POOLED = PooledMetrics({}, {}, [])
-
-
 def pooled(
     results: Mapping[str, Result],
     without: Mapping[str, Without],

@@ -43,10 +43,7 @@ TITLES = {
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
 """Whose correction it is."""
 MARKS = {BETTER: "↑", WORSE: "↓", EQUAL: "≈", HIGHER: "+", LOWER: "-"}
-_MEANING = {
-    **{"↑": "shown to be better", "↓": "shown to be worse", "≈": "equal within the margin"},
-    **{"+": "shown to be higher", "-": "shown to be lower"},
-}
+"""Verdict -> its mark beside a value."""
 
 
 def slice_text(one: Slice | Loss) -> str:
@@ -268,7 +265,11 @@ def _rows(baseline: str, one: Slice) -> Iterator[list[Cell]]:
 def _legend(table: Table) -> Iterator[str]:
     """Yield what the marks of a table mean, those that it has."""
     shown = {cell.mark for row in table.rows for cell in row if isinstance(cell, Marked)}
-    words = [f"{mark} {meaning}" for mark, meaning in _MEANING.items() if mark in shown]
+    words = [
+        f"{mark} {word}" if word == EQUAL else f"{mark} shown to be {word}"
+        for word, mark in MARKS.items()
+        if mark in shown
+    ]
     words += ["bold: shown to be better than every other system"] if table.marked else []
     if words:
         yield f"{'; '.join(words)}."
