@@ -34,18 +34,14 @@ class Stacked(NamedTuple):
 
 def stacked(tables: Sequence[Any], with_scores: bool) -> Stacked:
     """Stack tables of a run each; None has no rows."""
-    there = [table for table in tables if table is not None]
-    queries, rows = _union([table.column(0).combine_chunks() for table in there])
+    there = [(r, table) for r, table in enumerate(tables) if table is not None]
+    queries, rows = _union([table.column(0).combine_chunks() for _, table in there])
     starts, ends = np.zeros((2, len(queries), len(tables)), np.int64)
     items, scores = [], []
     base = 0
-    at = iter(rows)
-    for r, table in enumerate(tables):
-        if table is None:
-            continue
+    for (r, table), own in zip(there, rows, strict=True):
         lists = table.column(1).combine_chunks()
         offsets = numbers_of(lists.offsets)
-        own = next(at)
         starts[own, r] = offsets[:-1] - offsets[0] + base
         ends[own, r] = offsets[1:] - offsets[0] + base
         items.append(lists.flatten())
