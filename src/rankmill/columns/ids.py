@@ -172,6 +172,17 @@ def _dictionary(array: Any, index_type: Any) -> Any:
     return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
 
 
+def ascending(column: Any) -> tuple[Any, np.ndarray]:
+    """Return the distinct ids of an Arrow array, ascending, and the place of each id among them."""
+    import pyarrow.compute as pc
+
+    encoded = column.dictionary_encode()
+    order = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return encoded.dictionary.take(arrow_of(order)), places[numbers_of(encoded.indices)]
+
+
 def slice_ids(ids: Ids, start: int, end: int) -> Ids:
     """The ids from `start` to `end` (exclusive), as views."""
     return take_ids(ids, slice(start, end))

@@ -52,8 +52,10 @@ class Segments(NamedTuple):
 
     def at(self, rows: np.ndarray) -> "Segments":
         """Return the slices of some of the queries, those that have one."""
-        there, codes = np.unique(self.codes[rows], return_inverse=True)
-        return Segments(self.names, [self.values[i] for i in there], codes)
+        codes = self.codes[rows]
+        there = np.bincount(codes, minlength=len(self.values)) > 0
+        values = [self.values[i] for i in np.flatnonzero(there)]
+        return Segments(self.names, values, (there.cumsum() - 1)[codes])
 
     def crossed(self, other: "Segments") -> "Segments":
         """Return the slices of both ways at once, those that have a query."""

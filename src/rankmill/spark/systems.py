@@ -6,13 +6,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from rankmill.analysis.compare.compare import compared
 from rankmill.analysis.compare.comparison_request import (
     Tests,
     baseline_of,
     cuts_asked,
     settings_of,
 )
+from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
@@ -100,12 +100,12 @@ def compare(
         crossed=settings.crossed,
         values=settings.rows,
     )
-    found = compared(
-        joined.results,
-        joined.without,
+    found = finish(
         joined.found.state,
         settings,
         thread_count(None),
+        joined.results,
+        joined.without,
         moved=lists_moved(joined.found.moved),
         per_query=_values(given, systems, joined.request.job, partitions, catalogue)
         if per_query

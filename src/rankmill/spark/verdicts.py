@@ -8,8 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from rankmill.analysis.compare.compare import compared
 from rankmill.analysis.compare.comparison_request import settings_of
+from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
 from rankmill.engine.job import Job, parse_job
@@ -124,7 +124,7 @@ def gate(
     if BASELINE in results:
         threads, lists = thread_count(None), lists_moved(joined.found.moved)
         known = results, joined.without
-        comparison = compared(*known, state, settings, threads, moved=lists)
+        comparison = finish(state, settings, threads, *known, moved=lists)
     evidence = evidence_of(asked, results, joined.without, state, ages, joined.found.alone)
     found = verdict_of(asked, evidence, comparison)
     return replace(found, seconds=perf_counter() - began)

@@ -18,7 +18,7 @@ from rankmill.analysis.statistics.significance import (
     t_test,
     tukey,
 )
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError
 from strategies import some
 
 RESAMPLING = ("randomization", "bootstrap", "bca")
@@ -175,21 +175,6 @@ def test_what_has_no_p_is_not_corrected(method):
 
 
 @pytest.mark.small
-def test_an_unknown_name_is_refused():
-    paired = paired_of(np.ones(3))
-    with pytest.raises(UsageError, match="unknown correction 'h'; expected one of holm, "):
-        correct([0.1], "h")
-    with pytest.raises(UsageError, match="unknown test 'f'; expected one of t, randomization, "):
-        run_test("f", paired)
-    with pytest.raises(UsageError, match="confidence is 95; expected a number between 0 and 1"):
-        run_test("t", paired, confidence=95)
-    with pytest.raises(UsageError, match="replicates is 0"):
-        run_test("t", paired, replicates=0)
-    for margin in (0, -1, math.nan, math.inf):
-        with pytest.raises(UsageError, match=r"the margin is .*; expected a positive number"):
-            equivalence(paired, margin)
-
-
 # ------------------------------------------------------------------ resampling
 
 

@@ -1,7 +1,7 @@
 """compare() scores systems over the same queries and tests how they differ from a baseline."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,6 @@ from rankmill.analysis.compare.comparison_request import (
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import Likeness, Settings
-from rankmill.analysis.compare.differences.gap_differences import Without, pooled
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.queries.kept_values import check_alone, chosen, join_results
 from rankmill.analysis.compare.view.comparison import Comparison
@@ -26,12 +25,9 @@ from rankmill.engine.cuts import cuts_of
 from rankmill.engine.job import Job, parse_job, runs_of
 from rankmill.engine.progress import Progress
 from rankmill.engine.results import Results
-from rankmill.engine.results_view import joint_notes
 from rankmill.errors import UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.texts import split_beside
-from rankmill.results.provenance import beside
-from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels
@@ -195,17 +191,17 @@ def comparison_of(
 ) -> Comparison:
     """Return the comparison of systems that were joined, with what their queries add up to."""
     pairs = partial(joined.pairs, state, settings, workers=workers)
-    alike = joined.likeness()
-    return compared(
-        joined.results,
-        joined.without,
+    alike, adjusted = joined.likeness(), joined.traits.covariate
+    return finish(
         state,
         settings,
         workers.threads,  # tests that resample use all threads themselves
+        joined.results,
+        joined.without,
         moved=joined.moved(settings.moved, workers),
         lacking=joined.aligned.lacking(),
         per_query=joined.aligned.table(),
-        told=[*([] if joined.covariate is None else [joined.covariate.told]), *_lists_told(alike)],
+        told=[*([] if adjusted is None else [adjusted.told]), *_lists_told(alike)],
         alike=alike,
         details=None if joined.seen is None else details_of(joined, settings, workers),
         pairs=pairs if settings.all_pairs else None,
@@ -221,55 +217,6 @@ def _lists_told(alike: Mapping[str, Mapping[str, Likeness]]) -> list[str]:
 
     each = {metric: [told(*pair) for pair in of.items()] for metric, of in alike.items()}
     return [f"{metric}, where both have a list: {', '.join(of)}" for metric, of in each.items()]
-
-
-def compared(
-    results: Mapping[str, Result],
-    without: Mapping[str, Without],
-    state: ComparisonState,
-    settings: Settings,
-    threads: int,
-    told: Sequence[str] = (),
-    **facts: Any,
-) -> Comparison:
-    """Return the comparison of systems, given their results and what their queries add up to.
-
-    `without` has, by metric and system, what is known of metrics over all predictions without some
-    of the queries. `told` are more notes, and `facts` more fields of the `Comparison`.
-    """
-    one = results[state.baseline]
-    no_means = [metric for metric in one.metrics if metric not in state.metrics]
-    more = pooled(
-        results, without, no_means, state.baseline, settings.confidence, settings.all_pairs
-    )
-    return finish(
-        state,
-        settings,
-        threads,
-        pooled=more.values,
-        pooled_differences=more.differences,
-        metrics=tuple(one.metrics),
-        notes=[
-            *joint_notes(results),
-            *told,
-            *more.notes,
-            *_without_queries(no_means, state, settings),
-        ],
-        audit={name: each.audit for name, each in results.items()},
-        inputs={
-            "labels": one.inputs["labels"],
-            "systems": {n: each.inputs["predictions"] for n, each in results.items()},
-            **beside([*results.values()][-1].inputs),
-        },
-        **facts,
-    )
-
-
-def _without_queries(no_means: list[str], state: ComparisonState, settings: Settings) -> list[str]:
-    """Return a note where metrics have no part in what is told of slices and of queries."""
-    asked = [("slices", state.slices), ("queries that moved", settings.moved)]
-    missing = " and no ".join(what for what, wanted in asked if wanted)
-    return [f"{', '.join(no_means)}: no {missing}"] if no_means and missing else []
 
 
 def compare_part(

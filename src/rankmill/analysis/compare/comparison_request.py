@@ -160,10 +160,7 @@ def covariate_name(adjust: Any) -> str | None:
 def with_dependence(cuts: Cuts, settings: Settings, adjust: Any, weight: str | None) -> Cuts:
     """Return how queries are cut, with the column of their clusters and the covariate.
 
-    Raises
-    ------
-    UsageError
-        If these do not go with other settings.
+    Raises UsageError if these do not go with other settings.
     """
     name = settings.cluster
     if adjust is not None:

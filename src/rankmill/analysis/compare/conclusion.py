@@ -1,20 +1,21 @@
 """Making a Comparison from what the queries add up to, with notes where they are few."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import (
     Difference,
-    Estimate,
     Loss,
     Settings,
     SystemPair,
     lacking_of,
     pairs_of,
 )
+from rankmill.analysis.compare.differences.gap_differences import PooledMetrics, Without, pooled
 from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.judgement import (
     Joint,
@@ -32,12 +33,15 @@ from rankmill.analysis.compare.differences.slices import (
 from rankmill.analysis.compare.differences.sums import Sums
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, check_weighted
-from rankmill.engine.results_view import side_notes
+from rankmill.engine.results_view import joint_notes, side_notes
 from rankmill.metrics.registry import sides_of
+from rankmill.results.provenance import beside
+from rankmill.results.result import Result
 
 # With fewer queries, equal systems have p <= 0.05 in more than 7 % of comparisons
 # (benchmarks/verdicts.py): with 10, bootstrap in up to 11 %, and bca in up to 17 %.
 LEAST_RESAMPLED = {"bootstrap": 40, "bca": 150}
+NONE: Mapping[str, Any] = MappingProxyType({})
 ROUGH_EFFECTIVE = 30
 """With weights or clusters that leave fewer effective ones, a t test is told to be rough."""
 MANY_SLICES = 50
@@ -49,64 +53,69 @@ def finish(
     state: ComparisonState,
     settings: Settings,
     threads: int,
+    results: Mapping[str, Result] = NONE,
+    without: Mapping[str, Without] = NONE,
     *,
-    pooled: Mapping[str, Mapping[str, Estimate]] | None = None,
-    pooled_differences: Judged | None = None,
-    metrics: tuple[str, ...] | None = None,
+    told: Iterable[str] = (),
     pairs: Callable[[Joint], Judged] | None = None,
-    lacking: Mapping[str, list[int | str]] | None = None,
+    lacking: Mapping[str, list[int | str]] = NONE,
     **facts: Any,
 ) -> Comparison:
-    """Test the differences of a state, and return its comparison.
+    """Test the differences of a state, and return its comparison; `facts` are more of its fields.
 
-    Parameters
-    ----------
-    state, settings, threads
-    pooled, pooled_differences
-        The values and differences of metrics that are not means over queries.
-    metrics
-        All metrics in the order of the request, if there are pooled ones.
-    pairs
-        Tests the pairs of systems without the baseline, if they are asked for.
-    lacking
-        For each system, some of the queries that do not count for it, if they are known.
-    **facts
-        More fields of the Comparison.
+    `results` are those of the systems, if they are known, and `without` has, by metric and system,
+    what is known of metrics over all predictions without some of the queries. `told` are more
+    notes. `pairs` tests the pairs of systems without the baseline. `lacking` has for each system
+    some of the queries that do not count for it.
     """
     if state.whole.effective is not None:
         for name in settings.tests:
             check_weighted(name)
-    values = estimates(state.whole, settings.confidence) | dict(pooled or {})
+    metrics, notes, more = state.metrics, [*told], PooledMetrics({}, {}, [])
+    if results:
+        one = results[state.baseline]
+        metrics = tuple(one.metrics)
+        no_means = [metric for metric in metrics if metric not in state.metrics]
+        asked = settings.confidence, settings.all_pairs
+        more = pooled(results, without, no_means, state.baseline, *asked)
+        notes = [*joint_notes(results), *notes, *more.notes]
+        notes += _without_queries(no_means, state, settings)
+        facts["audit"] = {name: each.audit for name, each in results.items()}
+        facts["inputs"] = {
+            "labels": one.inputs["labels"],
+            "systems": {name: each.inputs["predictions"] for name, each in results.items()},
+            **beside([*results.values()][-1].inputs),
+        }
+    values = estimates(state.whole, settings.confidence) | more.values
     joint = jointly(state.whole, settings, threads)
     found = differences(state.whole, state.baseline, settings, threads, joint=joint)
-    found |= ({} if pairs is None else pairs(joint)) | (pooled_differences or {})
-    metrics = metrics or state.metrics
+    found |= ({} if pairs is None else pairs(joint)) | more.differences
     whole = sum(bool(one.tests) for one in found.values())
     cut = differences_of_slices(state, settings, threads, whole)
     family = judged(found | cut.alone, settings)  # all queries, and the slices of them
     by_metric: dict[str, dict[str, Difference]] = {metric: {} for metric in metrics}
     of_pairs: dict[tuple[str, str, str], Difference] = {}
     for metric, name in found:
-        one = family.pop((metric, name))
+        difference = family[metric, name]
         if isinstance(name, tuple):
-            of_pairs[metric, *name] = one
+            of_pairs[metric, *name] = difference
         else:
-            by_metric[metric][name] = of_pairs[metric, state.baseline, name] = one
+            by_metric[metric][name] = of_pairs[metric, state.baseline, name] = difference
     every = product(metrics, pairs_of(state.systems, state.baseline) if settings.all_pairs else ())
     losses: list[Loss] = []
     if settings.worst_slices:
         losses = losses_of(state, settings, judged(found | cut.found, settings))
-    notes = [*facts.pop("notes", []), *few_notes(state, settings), *side_notes(sides_of(metrics))]
+    notes += [*few_notes(state, settings), *side_notes(sides_of(metrics))]
     return Comparison(
         baseline=state.baseline,
-        values={metric: dict(values[metric]) for metric in metrics},
+        values={metric: values[metric] for metric in metrics},
         differences=by_metric,
         pairs=[SystemPair(m, *pair, of_pairs[m, *pair]) for m, pair in every],
         queries=state.whole.queries,
         effective_queries=state.whole.effective,
         left_out=dict(state.left_out),
         differing=state.differing,
-        lacking=lacking_of(state.left_out, state.differing, lacking or {}),
+        lacking=lacking_of(state.left_out, state.differing, lacking),
         unpredicted=dict(state.unpredicted),
         slices=shown_slices(state, settings, cut, family),
         losses=losses,
@@ -119,6 +128,13 @@ def finish(
         notes=notes,
         **facts,
     )
+
+
+def _without_queries(no_means: list[str], state: ComparisonState, settings: Settings) -> list[str]:
+    """Return a note where metrics have no part in what is told of slices and of queries."""
+    asked = [("slices", state.slices), ("queries that moved", settings.moved)]
+    missing = " and no ".join(what for what, wanted in asked if wanted)
+    return [f"{', '.join(no_means)}: no {missing}"] if no_means and missing else []
 
 
 def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
@@ -137,24 +153,7 @@ def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
                 f"with fewer than {least} {what} {name} finds differences that are none too "
                 f"often, and here are {' and '.join(few)}: take t or randomization"
             )
-    notes += cluster_notes(state, settings)
-    effective = state.whole.effective
-    if effective is not None and effective < LEAST_EFFECTIVE:
-        notes.append(
-            f"the weights leave {effective:.3g} effective queries: with fewer than "
-            f"{LEAST_EFFECTIVE} there is no t test and no interval"
-        )
-    elif effective is not None and effective < ROUGH_EFFECTIVE:
-        notes.append(
-            f"the weights leave {effective:.3g} effective queries: with fewer than "
-            f"{ROUGH_EFFECTIVE} intervals and the t test are rough, as a few queries decide"
-        )
-    slices = sum((one.effective or 0.0) < LEAST_EFFECTIVE for one in every)
-    if effective is not None and slices:
-        notes.append(
-            f"{slices:,} slices have fewer than {LEAST_EFFECTIVE} effective queries, and so no t "
-            "test and no interval"
-        )
+    notes += _effective_notes(state, settings)
     for by, way in state.slices.items():
         if len(by) == 1 and len(way) > MANY_SLICES:
             middle = median(one.queries for one in way.values())
@@ -177,32 +176,27 @@ def _independent(sums: Sums) -> tuple[int, str]:
     return sums.clusters.positive, "clusters"
 
 
-def cluster_notes(state: ComparisonState, settings: Settings) -> list[str]:
-    """Return a line where clusters are too few, by their effective number (Kish)."""
-    mean = state.whole.clusters
-    if mean is None or not mean.positive:
-        return []
-    counts = f"{mean.positive:,} clusters by {settings.cluster}"
-    effective, notes = mean.effective or 0.0, []
-    if mean.positive - effective >= 1:
-        counts += f" of unequal size count as {effective:.3g} equal ones"
-    if mean.positive < LEAST_EFFECTIVE:
-        notes.append(f"{counts}: with fewer than {LEAST_EFFECTIVE} there is no test")
-    elif effective < LEAST_EFFECTIVE:
-        notes.append(
-            f"{counts}: with fewer than {LEAST_EFFECTIVE} there is no interval and no test but "
-            "randomization"
-        )
+def _effective_notes(state: ComparisonState, settings: Settings) -> Iterator[str]:
+    """Yield a line where weights or clusters leave too few effective queries or clusters (Kish)."""
+    mean, effective = state.whole.clusters, state.whole.effective
+    if mean is not None and mean.positive:
+        told, effective = f"{mean.positive:,} clusters by {settings.cluster}", mean.effective or 0.0
+        if mean.positive - effective >= 1:
+            told += f" of unequal size count as {effective:.3g} equal ones"
+        what, none = "clusters", "no interval and no test but randomization"
+        rough = "intervals and tests are rough; take randomization"
+    elif effective is not None:
+        told = f"the weights leave {effective:.3g} effective queries"
+        what, none = "queries", "no t test and no interval"
+        rough = "intervals and the t test are rough, as a few queries decide"
+    else:
+        return
+    if effective < LEAST_EFFECTIVE:
+        alone = "no test" if mean is not None and mean.positive < LEAST_EFFECTIVE else none
+        yield f"{told}: with fewer than {LEAST_EFFECTIVE} there is {alone}"
     elif effective < ROUGH_EFFECTIVE:
-        notes.append(
-            f"{counts}: with fewer than {ROUGH_EFFECTIVE} intervals and tests are rough; take "
-            "randomization"
-        )
-    pairs = [one.clusters for one in _slices(state)]
-    few = sum(one is not None and (one.effective or 0.0) < LEAST_EFFECTIVE for one in pairs)
+        yield f"{told}: with fewer than {ROUGH_EFFECTIVE} {rough}"
+    sizes = [(one.clusters or one).effective or 0.0 for one in _slices(state)]
+    few = sum(size < LEAST_EFFECTIVE for size in sizes)
     if few:
-        notes.append(
-            f"{few:,} slices have fewer than {LEAST_EFFECTIVE} effective clusters, and so no "
-            "interval and no test but randomization"
-        )
-    return notes
+        yield f"{few:,} slices have fewer than {LEAST_EFFECTIVE} effective {what}, and so {none}"

@@ -12,7 +12,7 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import repeated_query
-from rankmill.matching.lookup import Lookup, look_up
+from rankmill.matching.lookup import look_up
 from rankmill.sources.inputs.inputs import Input, map_lists
 from rankmill.sources.roles.source import Batch, read_batches
 from rankmill.sources.rows.long import group_lists, long_rows
@@ -23,10 +23,7 @@ from rankmill.threads import Workers
 def id_of(query: Any, one: Input) -> Ids:
     """Return a query id in the type of an input's ids: an integer (also from text) or a text.
 
-    Raises
-    ------
-    UsageError
-        If the input cannot have such an id.
+    Raises UsageError if the input cannot have such an id.
     """
     name = one.columns.query
     kind = next(iter(one.source.schemas.values())).field(name).type
@@ -51,23 +48,12 @@ def id_of(query: Any, one: Input) -> Ids:
         ) from None
 
 
-def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
-    """Return the list of the one query in `query`, or None if the input does not have the query.
-
-    Raises
-    ------
-    InputError
-        If two rows of a wide input have the query; all rows are read to find this.
-    """
-    return lists_of(query, one, workers)[0]
-
-
 def lists_of(queries: Ids, one: Input, workers: Workers) -> list[Lists | None]:
-    """Return the list of each of some different queries, as `list_of` does, in one reading."""
+    """Return the list of each of some different queries; None where the input lacks the query.
+
+    All rows are read once, and InputError is raised if two rows of a wide input have a query.
+    """
     lookup, _ = look_up(queries)
-    count = len(queries.keys)
-    if one.source.lists is not None:
-        return _lists_among(lookup, count, one, workers)
 
     def rows_of(batch: Batch) -> list[tuple[int, Batch]]:
         numbers = lookup.find(queries_of(batch, one.columns))
@@ -82,11 +68,23 @@ def lists_of(queries: Ids, one: Input, workers: Workers) -> list[Lists | None]:
             for run in runs
         ]
 
-    parts: list[list[Batch]] = [[] for _ in range(count)]
-    with closing(read_batches(rows_of, one.source, one.columns.names(), workers)) as batches:
-        for found in batches:
-            for number, part in found:
+    def lists_at(lists: Lists) -> list[tuple[int, Lists]]:
+        numbers = lookup.find(lists.queries)
+        places = np.flatnonzero(numbers >= 0).tolist()
+        return [(int(numbers[place]), lists.slice(place, place + 1)) for place in places]
+
+    read: Any  # of rows or lists, each with the number of its query
+    if one.source.lists is None:
+        read = read_batches(rows_of, one.source, one.columns.names(), workers)
+    else:  # each list belongs to one query
+        read = map_lists(lists_at, one.source, one.columns, workers)
+    parts: list[list[Any]] = [[] for _ in range(len(queries.keys))]
+    with closing(read) as blocks:
+        for block in blocks:
+            for number, part in block:
                 parts[number].append(part)
+    if one.source.lists is not None:
+        return [of[-1] if of else None for of in parts]
     return [_list_in(of, slice_ids(queries, i, i + 1), one) for i, of in enumerate(parts)]
 
 
@@ -100,19 +98,3 @@ def _list_in(parts: list[Batch], query: Ids, one: Input) -> Lists | None:
     if len(rows) > 1:
         raise repeated_query(query, 0, *rows[1])
     return wide_lists(parts[0], one.columns)
-
-
-def _lists_among(lookup: Lookup, count: int, one: Input, workers: Workers) -> list[Lists | None]:
-    """Return the list of each query from a source of lists, each of which belongs to one query."""
-
-    def found(lists: Lists) -> list[tuple[int, Lists]]:
-        numbers = lookup.find(lists.queries)
-        places = np.flatnonzero(numbers >= 0).tolist()
-        return [(int(numbers[place]), lists.slice(place, place + 1)) for place in places]
-
-    lists: list[Lists | None] = [None] * count
-    with closing(map_lists(found, one.source, one.columns, workers)) as blocks:
-        for block in blocks:
-            for number, its in block:
-                lists[number] = its
-    return lists

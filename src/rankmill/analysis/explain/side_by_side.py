@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rankmill.analysis.explain.list_of_query import id_of, lists_of
-from rankmill.analysis.explain.trace import index_of, walk_list
-from rankmill.columns.ids import id_value, join_ids
+from rankmill.analysis.explain.trace import index_of
+from rankmill.analysis.explain.walk import walk_list
+from rankmill.columns.ids import id_value, join_ids, slice_ids
 from rankmill.engine.job import Job, open_job, parse_job, runs_of
-from rankmill.kernels.identity import Ids
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
@@ -38,11 +38,7 @@ def side_by_side(
     """Return the lists of some queries up to a rank, in the order that counts.
 
     All inputs are read once more. A list that the semantics drop items of is shown without these.
-
-    Raises
-    ------
-    InputError, UsageError
-        As `evaluate`.
+    Errors are those of `evaluate`.
 
     Examples
     --------
@@ -65,14 +61,14 @@ def side_by_side(
         of_systems = {name: lists_of(ids, one, workers) for name, one in inputs.items()}
         found = []
         for i, query in enumerate(queries):
-            one = id_of(query, label_input)
-            index = index_of(one, of_labels[i], job)
+            index = index_of(slice_ids(ids, i, i + 1), of_labels[i], job)
             items = index.labels.items
             lists = {
                 name: [] if of[i] is None else _marked(of[i], index, inputs[name], job)
                 for name, of in of_systems.items()
             }
-            found.append(Listed(query, _values(items), lists))
+            right = [id_value(items, place) for place in range(len(items.keys))]
+            found.append(Listed(query, right, lists))
     return found
 
 
@@ -81,7 +77,3 @@ def _marked(lists: Any, index: Any, predictions: Input, job: Job) -> list[tuple[
     table = walk_list(job.metrics[0], lists, index, predictions, job).table
     rows = table.select(["rank", "item", "hit"]).to_pylist()
     return [(row["item"], bool(row["hit"])) for row in rows if row["rank"] is not None]
-
-
-def _values(items: Ids) -> list[int | str]:
-    return [id_value(items, i) for i in range(len(items.keys))]

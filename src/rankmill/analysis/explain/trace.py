@@ -8,21 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.explain.list_of_query import id_of, list_of
+from rankmill.analysis.explain.list_of_query import id_of, lists_of
 from rankmill.analysis.explain.trace_view import Trace
-from rankmill.analysis.explain.walk import (
-    check_walk,
-    divisor_of,
-    items_to_hit,
-    last_rank,
-    repeats_of,
-    standing,
-    table_of,
-    tell_labels,
-    tell_predictions,
-    walk,
-    walk_listed,
-)
+from rankmill.analysis.explain.walk import check_walk, choice_text, walk_list
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
@@ -32,23 +20,20 @@ from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels, clean_lists
 from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.progress import Progress, progress_of
-from rankmill.engine.score import match_block, score_lists
+from rankmill.engine.score import score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive, spoken
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
-from rankmill.matching.order import arrange, within
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
-from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.gap.gap_rows import join, rank_pooled
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import parse
-from rankmill.metrics.values import Matched
 from rankmill.results.curves import thinned
 from rankmill.results.result import Result
-from rankmill.semantics.choices import CHOICES, Choices
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
@@ -148,9 +133,10 @@ def explain(
     ):
         if pooled:
             told = progress_of(progress)
+            tally, result = _evaluated(job, label_input, inputs[""], workers, told)
             if not holds_rows:
-                return trace_curve(job, label_input, inputs[""], rows, workers, told)
-            return _trace_gap(job, label_input, inputs[""], rows, workers, told)
+                return _trace_curve(job, result, rows)
+            return _trace_gap(job, tally, result, inputs[""], rows)
         query = id_of(query_id, label_input)
         job = with_catalogue(job, alone, label_input, workers)
         found = _trace_query(job, query, label_input, inputs[""], workers)
@@ -162,8 +148,7 @@ def _trace_query(
 ) -> Trace:
     """Evaluate the only query, and walk down its list."""
     (metric,), semantics = job.metrics, job.semantics
-    of_labels = list_of(query, labels, workers)
-    lists = list_of(query, predictions, workers)
+    (of_labels,), (lists,) = (lists_of(query, one, workers) for one in (labels, predictions))
     if of_labels is None and lists is None:
         raise InputError(
             f"query {id_text(query, 0)} is neither in {labels.source.name} nor in "
@@ -177,12 +162,9 @@ def _trace_query(
     else:
         tally.add(score_lists(lists, index, job, tally.empty))
     state = tally.close(predictions.source.name)
-    if list_walk_of(metric) is not None:
-        found, status = walk_listed(metric, lists, index, predictions, job), ""
-    else:
-        found = walk_list(metric, lists, index, predictions, job)
-        status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
-    if status:
+    found = walk_list(metric, lists, index, predictions, job)
+    status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
+    if status and list_walk_of(metric) is None:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)
         found.facts.pop("divisor", None)
     value = state.finish({}, workers).metrics[metric.text]
@@ -211,59 +193,14 @@ def _status(known: bool, predicted: bool, index: LabelIndex, semantics: Choices)
         field, lacks = "unpredicted", "without predictions"
     else:
         return ""
-    choice = getattr(semantics, field)
-    return f"{lacks}: {CHOICES[field][choice]} ({field} {choice})"
-
-
-def walk_list(
-    metric: Metric, lists: Lists, index: LabelIndex, predictions: Input, job: Job
-) -> Trace:
-    """The walk down the only list, without its query and value."""
-    semantics = job.semantics
-    arranged = arrange(lists, semantics)
-    rows = index.find(arranged.queries)
-    arranged, dropped = within(arranged, index.labels, rows, job.scope)
-    found, judged = match_block(arranged, index, rows, job, NO_CUTOFF)
-    hits = Matched(judged or found, semantics, job.gain_function).hits(metric)
-    order = semantics.order if arranged.numbers is not None else "given"
-    places, confidences, hits, ranked = standing(hits, arranged.numbers, order)
-    count = last_rank(metric, hits)
-    columns = {name: one[:count] for name, one in walk(metric, ranked, hits, order).items()}
-    columns.setdefault("sum", columns["term"].cumsum())
-    if confidences is not None:
-        columns = {"confidence": confidences[:count], **columns}
-    ideal = metric.spec.ideal
-    table = table_of(
-        take_ids(arranged.items, places[:count]),
-        columns,
-        np.empty(0) if ideal is None else ideal(hits, metric, semantics),
-        repeats_of(lists, index.labels, rows, job, count),
-        predictions.id_types("item"),
-    )
-    divisor = divisor_of(metric, hits, semantics)
-    title = "judged" if metric.spec.needs_judged else "labels"
-    facts = {
-        title: tell_labels(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))
-    }
-    facts["predictions"] = tell_predictions(lists, arranged, dropped, count)
-    if order != "given":
-        facts["order"] = f"{CHOICES['order'][order]} (order {order})"
-    if divisor is not None:
-        facts["divisor"] = divisor[1]
-    total, how = float(columns["sum"][-1]) if count else 0.0, (semantics, job.scope)
-    return Trace(metric.text, None, None, total, divisor and divisor[0], table, facts, *how)
+    return f"{lacks}: {choice_text(field, getattr(semantics, field))}"
 
 
 def _trace_gap(
-    job: Job,
-    labels: Input,
-    predictions: Input,
-    rows: int | None,
-    workers: Workers,
-    progress: Progress | None,
+    job: Job, tally: Tally, result: Result, predictions: Input, rows: int | None
 ) -> Trace:
+    """Return the list of all predictions, in `rows` rows at most."""
     (metric,), semantics = job.metrics, job.semantics
-    tally, result = evaluated(job, labels, predictions, workers, progress)
     gap = tally.state.aggregates[metric.text]
     assert isinstance(gap, Gap)
     pooled = join(list(gap.kept or ()))
@@ -280,11 +217,10 @@ def _trace_gap(
         "term": pa.array(ranked.terms[:count]),
         "sum": pa.array(ranked.terms.cumsum()[:count]),
     }
-    total, ties = semantics.gap_total, semantics.gap_ties
     facts = {
         "predictions": f"{len(ranked.order):,}, of which correct: {int(pooled.correct.sum()):,}",
-        "divisor": f"{CHOICES['gap_total'][total].removeprefix('divided by ')} (gap_total {total})",
-        "ties": f"{CHOICES['gap_ties'][ties]} (gap_ties {ties})",
+        "divisor": choice_text("gap_total", semantics.gap_total),
+        "ties": choice_text("gap_ties", semantics.gap_ties),
     }
     value, how = result.metrics[metric.text], (semantics, job.scope)
     quotient = math.fsum(ranked.terms), float(gap.total(tally.state.totals))
@@ -302,7 +238,7 @@ def _first_rows(found: Trace, rows: int | None, count: int | None = None) -> Tra
     return replace(found, table=found.table.slice(0, rows), facts=facts)
 
 
-def evaluated(
+def _evaluated(
     job: Job, labels: Input, predictions: Input, workers: Workers, progress: Progress | None
 ) -> tuple[Tally, Result]:
     """Return what all predictions come to, with its state, and the result."""
@@ -311,23 +247,13 @@ def evaluated(
         return tally, finish(tally, labels, predictions, workers, 0)
 
 
-def trace_curve(
-    job: Job,
-    labels: Input,
-    predictions: Input,
-    rows: int | None,
-    workers: Workers,
-    progress: Progress | None,
-) -> Trace:
+def _trace_curve(job: Job, result: Result, rows: int | None) -> Trace:
     """Return the curve of the only metric of a job, in `rows` rows at most."""
     (metric,), semantics = job.metrics, job.semantics
-    _, result = evaluated(job, labels, predictions, workers, progress)
     table = result.curves[metric.text]()
     facts = {}
     if "gap_total" in metric.spec.fields:
-        total = semantics.gap_total
-        meaning = CHOICES["gap_total"][total].removeprefix("divided by ")
-        facts["recall"] = f"of {meaning} (gap_total {total})"
+        facts["recall"] = f"of {choice_text('gap_total', semantics.gap_total)}"
     count = len(table["correct"])
     table = thinned(table, rows)
     if (kept := len(table["correct"])) < count:

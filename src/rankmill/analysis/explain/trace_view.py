@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import pyarrow as pa
@@ -92,11 +93,8 @@ class Trace(Answer):
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the table, ids that are bytes as text."""
-        columns = {name: _values(self.table.column(name)) for name in self.table.column_names}
-        return [
-            dict(zip(columns, values, strict=True))
-            for values in zip(*columns.values(), strict=True)
-        ]
+        names, rows = self.table.column_names, _exact(self.table).rows
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def __repr__(self) -> str:
         table, *below = _page(self, _DRAWN)
@@ -110,11 +108,8 @@ class Trace(Answer):
             facts = self.facts | rules_of(self.semantics, self.scope)
             return [_shown(self.table), "", Facts((facts | {"value": self.headline}).items())]
 
-        def exact() -> Table:
-            columns = [Column(name) for name in self.table.column_names]
-            return Table(columns, [list(row.values()) for row in self.rows()])
-
-        return View(screen, lambda: _page(self, self.table.num_rows), exact, self.to_dict)
+        page = partial(_page, self, self.table.num_rows)
+        return View(screen, page, lambda: _exact(self.table), self.to_dict)
 
 
 def traces_view(found: Mapping[str, Trace]) -> View:
@@ -123,13 +118,6 @@ def traces_view(found: Mapping[str, Trace]) -> View:
     def parts() -> list[Part]:
         return [_side_by_side(found), "", Facts(_joint_facts(found).items())]
 
-    def exact() -> Table:
-        table = joint_table(found)
-        columns = [_values(table.column(name)) for name in table.column_names]
-        return Table(
-            [Column(name) for name in table.column_names], list(zip(*columns, strict=True))
-        )
-
     def content() -> dict[str, Any]:
         systems = {name: one.to_dict() for name, one in found.items()}
         once = stamp()
@@ -137,7 +125,7 @@ def traces_view(found: Mapping[str, Trace]) -> View:
             _ = [one.pop(key) for key in once]
         return {**once, "systems": systems}
 
-    return View(parts, parts, exact, content)
+    return View(parts, parts, lambda: _exact(joint_table(found)), content)
 
 
 def joint_table(found: Mapping[str, Trace]) -> pa.Table:
@@ -198,11 +186,16 @@ def _page(found: Trace, most: int) -> list[Part]:
 
 def _shown(table: pa.Table) -> Table:
     """The rows as people read them, without notes if there are none."""
-    columns = {name: _values(table.column(name)) for name in table.column_names}
-    if not any(columns.get("note", ())):
-        columns.pop("note", None)
-    kinds = [Column(name, _kind(name, table.schema.field(name).type)) for name in columns]
-    return Table(kinds, list(zip(*columns.values(), strict=True)))
+    if "note" in table.column_names and not any(table.column("note").to_pylist()):
+        table = table.drop_columns("note")
+    kinds = [Column(one.name, _kind(one.name, one.type)) for one in table.schema]
+    return Table(kinds, _exact(table).rows)
+
+
+def _exact(table: pa.Table) -> Table:
+    """The rows with every digit."""
+    values = [_values(one) for one in table.columns]
+    return Table([Column(name) for name in table.column_names], list(zip(*values, strict=True)))
 
 
 def _kind(name: str, kind: Any) -> Kind:

@@ -5,7 +5,8 @@ Metrics that are means over lists, such as novelty and ild, have a walk of their
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from rankmill.metrics.needs import Confidences
 from rankmill.metrics.quantities import divided_by
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.metrics.spellings import SUMMARISED
+from rankmill.metrics.values import Matched
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.sources.inputs.inputs import Input
 
@@ -38,6 +40,7 @@ from rankmill.sources.inputs.inputs import Input
 _LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 # So many labels are listed by name.
 LISTED = 20
+NOTHING = np.empty(0)
 
 
 def check_walk(metric: Metric, order: str) -> None:
@@ -136,16 +139,17 @@ def walk(metric: Metric, ranked: Ranked, hits: Hits, order: str) -> Columns:
     return {"judged" if metric.spec.needs_judged else "hit": ranked.hit, **columns}
 
 
+def choice_text(field: str, choice: str) -> str:
+    """What a choice of semantics means, and its name."""
+    return f"{CHOICES[field][choice].removeprefix('divided by ')} ({field} {choice})"
+
+
 def divisor_of(metric: Metric, hits: Hits, semantics: Choices) -> tuple[float, str] | None:
     """What the sum over the only list is divided by, and what that is; None if by nothing."""
     if metric.spec.divisor is None:
         return None
     divisor = float(divided_by(hits, metric, semantics)[0])
-    meanings = []
-    for field in metric.spec.fields:
-        choice = getattr(semantics, field)
-        meaning = CHOICES[field][choice].removeprefix("divided by ")
-        meanings.append(f"{meaning} ({field} {choice})")
+    meanings = (choice_text(field, getattr(semantics, field)) for field in metric.spec.fields)
     return divisor if divisor > 0 else 1.0, metric.spec.divisor.meaning.format(*meanings)
 
 
@@ -224,58 +228,93 @@ def tell_predictions(lists: Lists, arranged: Lists, dropped: Mapping[str, int], 
     text = f"{predictions:,}"
     if count < predictions:
         text += f", of which the first {count:,} count"
-    if arranged.repeats:
-        text += f"; repeats dropped: {arranged.repeats:,}"
-    if lists.nulls:
-        text += f"; null items dropped: {lists.nulls:,}"
-    if dropped["items_beyond_depth"]:
-        text += f"; beyond the depth: {dropped['items_beyond_depth']:,}"
-    if dropped["unjudged_items"]:
-        text += f"; unjudged, dropped: {dropped['unjudged_items']:,}"
-    return text
+    uncounted = {
+        "repeats dropped": arranged.repeats,
+        "null items dropped": lists.nulls,
+        "beyond the depth": dropped["items_beyond_depth"],
+        "unjudged, dropped": dropped["unjudged_items"],
+    }
+    return text + "".join(f"; {what}: {one:,}" for what, one in uncounted.items() if one)
 
 
-def walk_listed(
+class _Walked(NamedTuple):
+    """The walk down the items of one list, of which `hits` are right."""
+
+    items: Ids
+    columns: Columns
+    hits: Hits
+    order: str
+    ideal: np.ndarray = NOTHING
+    divisor: tuple[float, str] | None = None  # the number, and what it is
+    facts: Mapping[str, str] = MappingProxyType({})
+    of_items: bool = True  # whether rows are items
+
+
+def walk_list(
     metric: Metric, lists: Lists, index: LabelIndex, predictions: Input, job: Job
 ) -> Trace:
-    """The walk down the only list by what its items are, without its query and value."""
+    """The walk down the only list, without its query and value."""
     arranged = arrange(lists, job.semantics)
     rows = index.find(arranged.queries)
     arranged, dropped = within(arranged, index.labels, rows, job.scope)
-    found, _ = match_block(arranged, index, rows, job, NO_CUTOFF)
-    scored, _ = whole_block(
-        arranged, found, None, np.diff(arranged.offsets) > 0, (index, rows), job
-    )
+    found, judged = match_block(arranged, index, rows, job, NO_CUTOFF)
+    if list_walk_of(metric) is not None:
+        walked = _walked_by_items(metric, arranged, found, (index, rows), job)
+    else:
+        hits = Matched(judged or found, job.semantics, job.gain_function).hits(metric)
+        walked = _walked_by_hits(metric, arranged, hits, job.semantics)
+    items, columns, hits, order = walked[:4]
+    columns.setdefault("sum", columns["term"].cumsum())
+    if walked.of_items:
+        repeats = repeats_of(lists, index.labels, rows, job, len(items.keys))
+        table = table_of(items, columns, walked.ideal, repeats, predictions.id_types("item"))
+    else:
+        table = pa.table({name: pa.array(one) for name, one in columns.items()})
+    labels = tell_labels(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))
+    facts = {
+        "judged" if metric.spec.needs_judged else "labels": labels,
+        "predictions": tell_predictions(lists, arranged, dropped, len(items.keys)),
+        **walked.facts,
+    }
+    if order != "given":
+        facts["order"] = choice_text("order", order)
+    divisor = None
+    if walked.divisor is not None:
+        divisor, facts["divisor"] = walked.divisor
+    total = float(columns["sum"][-1]) if len(columns["sum"]) else 0.0
+    return Trace(metric.text, None, None, total, divisor, table, facts, job.semantics, job.scope)
+
+
+def _walked_by_hits(metric: Metric, arranged: Lists, hits: Hits, semantics: Choices) -> _Walked:
+    """The walk by the hits, whose terms are those of a kernel."""
+    order = semantics.order if arranged.numbers is not None else "given"
+    places, confidences, hits, ranked = standing(hits, arranged.numbers, order)
+    count = last_rank(metric, hits)
+    columns = {name: one[:count] for name, one in walk(metric, ranked, hits, order).items()}
+    if confidences is not None:
+        columns = {"confidence": confidences[:count], **columns}
+    ideal = metric.spec.ideal
+    best = NOTHING if ideal is None else ideal(hits, metric, semantics)
+    items = take_ids(arranged.items, places[:count])
+    return _Walked(items, columns, hits, order, best, divisor_of(metric, hits, semantics))
+
+
+def _walked_by_items(
+    metric: Metric, arranged: Lists, found: Hits, rows: tuple[LabelIndex, np.ndarray], job: Job
+) -> _Walked:
+    """The walk by what the items are, such as how novel, which the catalogue tells."""
     walk, catalogue = list_walk_of(metric), job.catalogue
     assert walk is not None
     assert catalogue is not None
+    scored, _ = whole_block(arranged, found, None, np.diff(arranged.offsets) > 0, rows, job)
     walked = walk(scored, metric.limit, catalogue, *metric.arguments)
-    columns = walked.columns | {"sum": walked.columns["term"].cumsum()}
-    count = min(len(arranged.items.keys), metric.limit)
-    if walked.of_items:
-        table = table_of(
-            slice_ids(arranged.items, 0, count),
-            columns,
-            np.empty(0),
-            repeats_of(lists, index.labels, rows, job, count),
-            predictions.id_types("item"),
-        )
-    else:
-        table = pa.table({name: pa.array(one) for name, one in columns.items()})
-    labels = items_to_hit(index.labels, metric, scored.hits)
-    facts = {"labels": tell_labels(labels, int(scored.hits.label_counts[0]))}
-    facts["predictions"] = tell_predictions(lists, arranged, dropped, count)
+    items = slice_ids(arranged.items, 0, min(len(arranged.items.keys), metric.limit))
+    facts = {"catalogue": plural(len(catalogue), "item")}
     if catalogue.training is not None:
-        facts["training"] = _history(catalogue.training, arranged.queries)
-    facts["catalogue"] = plural(len(catalogue), "item")
-    if scored.order != "given":
-        facts["order"] = f"{CHOICES['order'][scored.order]} (order {scored.order})"
-    if walked.divisor is not None:
-        facts["divisor"] = walked.meaning
-    total = float(columns["sum"][-1]) if len(columns["sum"]) else 0.0
-    return Trace(
-        metric.text, None, None, total, walked.divisor, table, facts, job.semantics, job.scope
-    )
+        facts = {"training": _history(catalogue.training, arranged.queries), **facts}
+    divisor = None if walked.divisor is None else (walked.divisor, walked.meaning)
+    how = scored.order, NOTHING, divisor, facts, walked.of_items
+    return _Walked(items, walked.columns, scored.hits, *how)
 
 
 def _history(training: Training, query: Ids) -> str:

@@ -17,29 +17,16 @@ from rankmill.metrics.quantities import counted, relevant_labels
 
 
 class Ranked(NamedTuple):
-    """One list in the order that counts, and what is to be expected at each of its ranks.
-
-    Attributes
-    ----------
-    rank, hit, discount
-        The rank, whether a hit stands there, and log2(rank + 1).
-    chance : float64
-        That of a hit at this rank.
-    first : float64
-        That of the first hit at this rank.
-    gain : float64
-        The mean gain at this rank.
-    found, hits, size, place : int64
-        The hits before the run of equal confidence, those in it, its length, and the place in it,
-        from 1.
-    """
+    """One list in the order that counts, and what is to be expected at each of its ranks."""
 
     rank: np.ndarray
-    hit: np.ndarray
-    discount: np.ndarray
-    chance: np.ndarray
-    first: np.ndarray
-    gain: np.ndarray
+    hit: np.ndarray  # whether a hit stands there
+    discount: np.ndarray  # log2(rank + 1)
+    chance: np.ndarray  # that of a hit at this rank
+    first: np.ndarray  # that of the first hit at this rank
+    gain: np.ndarray  # the mean one
+    # Of the run of equal confidence: the hits before it, those in it, its length, and the place in
+    # it, from 1.
     found: np.ndarray
     hits: np.ndarray
     size: np.ndarray

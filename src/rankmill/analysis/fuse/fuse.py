@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankmill.analysis.fuse.fused_block import FusedBlock, fuse_block
+from rankmill.analysis.fuse.fused_block import FusedBlock, fuse_block, joined_rows
 from rankmill.analysis.fuse.fusion_view import Fused
 from rankmill.analysis.fuse.hit_rates import HitRates, rates_of_block
 from rankmill.analysis.fuse.input_runs import (
@@ -24,7 +24,7 @@ from rankmill.analysis.fuse.optimum import best_of, grid_of, metric_of, training
 from rankmill.analysis.fuse.trec_run import write_run
 from rankmill.engine.job import runs_of
 from rankmill.engine.progress import Progress, progress_of
-from rankmill.engine.wide_writer import write_rows, written_schema
+from rankmill.engine.wide_writer import write_rows
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.io.whole_files import check_target
 from rankmill.sources.input_options import MEMORY
@@ -219,7 +219,7 @@ def _fused(
         tables, schema = _counted(blocks, counts), _schema(runs[0])
         if path is not None:
             return *WRITERS[Path(path).suffix.lower()](path, tables, schema), None
-        table = _table(tables, schema)
+        table = joined_rows(tables, schema)
         return len(table), pc.sum(pc.list_value_length(table.column(1))).as_py() or 0, table
 
     def fused(tables: Sequence[Any]) -> FusedBlock:
@@ -299,9 +299,3 @@ def _counted(blocks: Iterator[FusedBlock], counts: dict[str, int]) -> Iterator[A
         counts["queries_in_all"] += block.in_all
         counts["repeated_items"] += block.repeats
         yield block.rows
-
-
-def _table(tables: Iterator[Any], schema: Any) -> Any:
-    empty = schema.empty_table()
-    whole = pa.concat_tables([empty, *tables]).combine_chunks()
-    return whole.cast(written_schema(schema), safe=False)

@@ -1,6 +1,6 @@
 """Fuse the lists of one range of query ids."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from rankmill.analysis.fuse.hit_rates import stacked
 from rankmill.analysis.fuse.methods import Fusion
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, to_ids
+from rankmill.engine.wide_writer import written_schema
 from rankmill.errors import InputError
 from rankmill.kernels.fusion import fuse_lists
 from rankmill.kernels.identity import SEED
@@ -21,6 +22,12 @@ class FusedBlock(NamedTuple):
     rows: Any
     in_all: int
     repeats: int
+
+
+def joined_rows(tables: Iterable[Any], schema: Any) -> Any:
+    """Join tables of rows of a schema, with the types that are written."""
+    whole = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+    return whole.cast(written_schema(schema), safe=False)
 
 
 def fuse_block(tables: Sequence[Any], fusion: Fusion, schema: Any) -> FusedBlock:
@@ -41,7 +48,7 @@ def fuse_block(tables: Sequence[Any], fusion: Fusion, schema: Any) -> FusedBlock
         *fusion.how,
         fusion.k,
         fusion.parameter,
-        fusion.absent,
+        fusion.row.absent,
         fusion.top,
         SEED,
         places,

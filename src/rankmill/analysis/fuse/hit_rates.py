@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
-from rankmill.columns.ids import to_ids
+from rankmill.columns.ids import ascending, to_ids
 from rankmill.kernels.fusion import count_hits
 from rankmill.kernels.identity import SEED
 from rankmill.metrics.aggregates.mean import Mean
@@ -34,18 +34,14 @@ class Stacked(NamedTuple):
 
 def stacked(tables: Sequence[Any], with_scores: bool) -> Stacked:
     """Stack tables of a run each; None has no rows."""
-    there = [table for table in tables if table is not None]
-    queries, rows = _union([table.column(0).combine_chunks() for table in there])
+    there = [(r, table) for r, table in enumerate(tables) if table is not None]
+    queries, rows = _union([table.column(0).combine_chunks() for _, table in there])
     starts, ends = np.zeros((2, len(queries), len(tables)), np.int64)
     items, scores = [], []
     base = 0
-    at = iter(rows)
-    for r, table in enumerate(tables):
-        if table is None:
-            continue
+    for (r, table), own in zip(there, rows, strict=True):
         lists = table.column(1).combine_chunks()
         offsets = numbers_of(lists.offsets)
-        own = next(at)
         starts[own, r] = offsets[:-1] - offsets[0] + base
         ends[own, r] = offsets[1:] - offsets[0] + base
         items.append(lists.flatten())
@@ -64,32 +60,18 @@ def _union(columns: Sequence[Any]) -> tuple[Any, list[np.ndarray]]:
     """
     if all(column.equals(columns[0]) for column in columns[1:]):
         return columns[0], [np.arange(len(columns[0]))] * len(columns)
-    import pyarrow.compute as pc
-
-    encoded = pa.concat_arrays(columns).dictionary_encode()
-    order = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    of_rows = places[numbers_of(encoded.indices)]
+    distinct, places = ascending(pa.concat_arrays(columns))
     ends = np.cumsum([len(column) for column in columns])
-    return encoded.dictionary.take(arrow_of(order)), np.split(of_rows, ends[:-1])
+    return distinct, np.split(places, ends[:-1])
 
 
 class HitRates(NamedTuple):
-    """What the training queries add up to, exactly, so that no order of blocks changes a bit.
+    """What the training queries add up to, exactly, so that no order of blocks changes a bit."""
 
-    Attributes
-    ----------
-    queries : int
-        The training queries: those with a label.
-    hits, lists : int64[runs, ranks]
-        How many lists of a run are right at a rank, and how many are that long.
-    means : for each run the average precision, and the share of hits in each segment of its lists
-    """
-
-    queries: int
-    hits: np.ndarray
-    lists: np.ndarray
+    queries: int  # the training queries: those with a label
+    hits: np.ndarray  # int64[runs, ranks]: how many lists of a run are right at a rank
+    lists: np.ndarray  # int64[runs, ranks]: how many lists of a run are that long
+    # For each run the average precision, and the share of hits in each segment of its lists.
     means: list[list[Mean]]
 
     def merge(self, other: Self) -> HitRates:

@@ -3,6 +3,7 @@
 import bisect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,50 +28,31 @@ class ReadAgainError(Otherwise):
     """A run is not in the order that was hoped for; it is read in another way from now on."""
 
 
+@dataclass(eq=False)
 class InputRun:
-    """A run: its name, its input, and how it is read.
+    """A run, or the labels of training queries, and how it is read."""
 
-    Parameters
-    ----------
-    name, one
-        Its name and its input.
-    among
-        The inputs of all runs, whose ids get one type.
-    memory
-        The limit in bytes of its rows in memory.
-    role
-        Whether it is a run, or the labels of training queries.
-    """
+    name: str
+    input: Input
+    among: Sequence[Input]  # the inputs of all runs, whose ids get one type
+    memory: int  # the limit in bytes of its rows in memory
+    role: Role = "predictions"
 
-    def __init__(
-        self,
-        name: str,
-        one: Input,
-        among: Sequence[Input],
-        memory: int,
-        role: Role = "predictions",
-    ) -> None:
-        self.name = name
-        self.input = one
-        self._among = among
-        self._memory = memory
-        self._role = role
+    def __post_init__(self) -> None:
+        """Choose the quickest way to read it."""
         # What can be read only once is sorted at once.
-        self._way = AS_THEY_COME if one.source.kept is None else GROUPED
+        self._way = AS_THEY_COME if self.input.source.kept is None else GROUPED
         self.begin()
 
     def begin(self) -> None:
         """Count from the start."""
-        self.rows = RowBlocks(self.input, self._role, self._among)
+        self.rows = RowBlocks(self.input, self.role, self.among)
         self.queries = 0
 
     def tables(self, workers: Workers, report: Callable[[], None]) -> Generator[Any, None, None]:
         """Yield all rows by ascending query id, in tables of BLOCK_ROWS rows at most.
 
-        Raises
-        ------
-        ReadAgainError
-            If the run has to be read again.
+        Raises ReadAgainError if the run has to be read again.
         """
         try:
             for table in self._read(workers, report):
@@ -88,14 +70,14 @@ class InputRun:
         one, rows = self.input, self.rows
         together = self._way != GROUPED and not one.columns.wide
         read = map_lists(
-            rows.of, one.source, one.columns, workers, together=together, memory=self._memory
+            rows.of, one.source, one.columns, workers, together=together, memory=self.memory
         )
         with closing(read) as blocks:
             counted = rows.counted(blocks, lambda done, total: report())
             if self._way == AS_THEY_COME:
                 yield from _ascending(counted)
                 return
-            ordered = sorted_rows(counted, rows.schema, one.source.name, self._memory)
+            ordered = sorted_rows(counted, rows.schema, one.source.name, self.memory)
             with closing(ordered) as tables:
                 yield from tables
 

@@ -25,34 +25,17 @@ class MethodParameter(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A way to fuse lists.
+    """A way to fuse lists."""
 
-    Attributes
-    ----------
-    combination : int
-        What becomes of the numbers that an item gets from the lists it is in.
-    part : int or None
-        The function of its rank that it gets from a list; None if that is its confidence.
-    factor : callable, optional
-        Takes how many numbers there are, and the parameter; returns what their sum is multiplied
-        by.
-    parameter : MethodParameter, optional
-    trained : int
-        What becomes of that number with the rates of training queries.
-    rates : callable, optional
-        Takes these, and returns those of each run, float64[runs, rates]; None if nothing is
-        trained.
-    absent : float
-        What an item gets from a list that lacks it; NaN if that is nothing.
-    """
-
-    combination: int
-    part: int | None = None
+    combination: int  # what becomes of the numbers that an item gets from the lists it is in
+    part: int | None = None  # the function of its rank for such a number; None: its confidence
+    # How many numbers there are, and the parameter -> what their sum is multiplied by.
     factor: Callable[[int, float], float] = lambda count, parameter: 1.0
     parameter: MethodParameter | None = None
-    trained: int = fusion.UNTRAINED
+    trained: int = fusion.UNTRAINED  # what becomes of a number with the rates of training queries
+    # Gives the rates of each run, float64[runs, rates]; None if nothing is trained.
     rates: Callable[[HitRates], np.ndarray] | None = None
-    absent: float = math.nan
+    absent: float = math.nan  # what a list gives an item that it lacks; NaN if that is nothing
 
 
 METHODS = {
@@ -144,33 +127,16 @@ ALL_ITEMS = 1 << 62
 
 
 class Fusion(NamedTuple):
-    """How lists are fused.
-
-    Attributes
-    ----------
-    method, norm : str
-        Their names; a method of ranks alone has no normalisation, and then the name is empty.
-    k : int
-        The constant of reciprocal rank fusion.
-    parameter : float
-        That of its method; 0 if it has none.
-    weights : float64, one a run
-    top : int
-        The number of items that are kept of a fused list.
-    rates : float64[runs, rates]
-        Those of a trained method.
-    trained_on : int or None
-        The number of training queries.
-    """
+    """How lists are fused."""
 
     method: str
-    norm: str
-    k: int
-    parameter: float
-    weights: np.ndarray
-    top: int
-    rates: np.ndarray = np.empty((0, 0))
-    trained_on: int | None = None
+    norm: str  # empty for a method of ranks alone
+    k: int  # the constant of reciprocal rank fusion
+    parameter: float  # 0 if the method has none
+    weights: np.ndarray  # float64, one a run
+    top: int  # the number of items that are kept of a fused list
+    rates: np.ndarray = np.empty((0, 0))  # float64[runs, rates]
+    trained_on: int | None = None  # the number of training queries
 
     @property
     def row(self) -> Method:
@@ -190,11 +156,6 @@ class Fusion(NamedTuple):
         if self.row.trained == fusion.UNTRAINED:  # the rate of a run is a weight
             return one._replace(weights=self.weights * rates[:, 0], k=0)
         return one._replace(rates=rates)
-
-    @property
-    def absent(self) -> float:
-        """What an item gets from a list that lacks it; NaN if that is nothing."""
-        return self.row.absent
 
     @property
     def how(self) -> tuple[int, int, int]:
@@ -252,10 +213,12 @@ def fusion_of(
         )
     if method != "rrf" and k is not None:
         raise UsageError(f"k is a constant of rrf, and {method} has none: leave k out")
+    if k is not None and positive(k, "k") > LARGEST_K:
+        raise UsageError(f"k is {k}; expected at most {LARGEST_K}")
     return Fusion(
         method,
         "" if row.part is not None else norm or DEFAULT_NORM,
-        DEFAULT_K if k is None else _constant(k),
+        DEFAULT_K if k is None else positive(k, "k"),
         _parameter(method, parameter),
         _weights(weights, runs),
         ALL_ITEMS if top is None else min(positive(top, "top"), ALL_ITEMS),
@@ -279,12 +242,6 @@ def _parameter(method: str, given: float | None) -> float:
     if isinstance(asked.least, int) and int(number) != number:
         raise UsageError(f"{asked.name} of {method} is {number!r}; expected an integer")
     return float(number)
-
-
-def _constant(k: int) -> int:
-    if positive(k, "k") > LARGEST_K:
-        raise UsageError(f"k is {k}; expected at most {LARGEST_K}")
-    return int(k)
 
 
 def _weights(weights: Sequence[float] | None, runs: int) -> np.ndarray:

@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankmill.analysis.fuse.fused_block import fuse_block
+from rankmill.analysis.fuse.fused_block import fuse_block, joined_rows
 from rankmill.analysis.fuse.methods import METHODS, Fusion
 from rankmill.analysis.stability.halves import random_keys
 from rankmill.columns.ids import to_ids
 from rankmill.engine.evaluate import evaluate
-from rankmill.engine.wide_writer import written_schema
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import parse_all
@@ -116,7 +115,7 @@ def best_of(
     listed = [runs for _, runs in known if any(run is not None for run in runs)]
     if not listed:
         raise InputError("no run has a query of the training labels: there is nothing to optimize")
-    labels = _joined([block[0] for block in known], schemas[0])
+    labels = joined_rows([block[0] for block in known], schemas[0])
     queries = labels.column(0).combine_chunks()
     sides = random_keys(to_ids(queries, "queries"), SEED) % 2
     halves = pa.table({"query_id": queries, "half": pa.array(sides.astype(str))})
@@ -124,7 +123,7 @@ def best_of(
     values, parts = [], []
     for fusion in fusions:
         work = partial(fuse_block, fusion=fusion, schema=schemas[1])
-        rows = _joined([block.rows for block in workers.map(work, iter(listed))], schemas[1])
+        rows = joined_rows([block.rows for block in workers.map(work, iter(listed))], schemas[1])
         found = evaluate(
             labels, rows, metric.text, by=halves, threads=workers.threads, per_query=False
         )
@@ -157,7 +156,3 @@ def _held_out(parts: Sequence[dict[str, Any]], sign: float) -> float | None:
 
 def _first_best(values: Sequence[float]) -> int:
     return max(range(len(values)), key=values.__getitem__)
-
-
-def _joined(tables: Sequence[Any], schema: Any) -> Any:
-    return pa.concat_tables(tables).combine_chunks().cast(written_schema(schema), safe=False)

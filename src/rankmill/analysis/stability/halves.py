@@ -56,20 +56,9 @@ def half_sums(
     splits: int,
     workers: Workers,
 ) -> HalfSums:
-    """Return the sums of columns over random halves of the queries.
+    """Return the sums of columns over random halves of the queries, which `keys` draw.
 
-    Parameters
-    ----------
-    columns : sequence of numpy.ndarray
-        The values of the queries.
-    largest : sequence of float
-        For each column, the largest absolute value that its unit is to fit.
-    keys : numpy.ndarray
-        The random key of each query, from `random_keys`.
-    splits : int
-        How often to halve the queries.
-    workers : Workers
-        The pool of threads.
+    `largest` is for each column the largest absolute value that its unit is to fit.
     """
     count = len(keys)
     bits = min(BITS, _ROOM - count.bit_length())

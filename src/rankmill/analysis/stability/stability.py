@@ -14,13 +14,12 @@ from rankmill.analysis.stability.halves import Halves, half_sums, halves_of, ran
 from rankmill.analysis.stability.stability_view import Design, Stability
 from rankmill.analysis.statistics.agreement import Correlation, correlation, order_of, ranks_of
 from rankmill.analysis.statistics.sample_size import Needed, queries_needed
-from rankmill.columns.ids import take_ids, to_ids
+from rankmill.columns.ids import to_ids
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.engine.evaluate import evaluate_runs
 from rankmill.engine.progress import Progress
 from rankmill.engine.results_view import joint_notes, side_notes
 from rankmill.errors import UsageError, positive, share
-from rankmill.kernels.identity import Ids
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.registry import parse
 from rankmill.metrics.texts import split_names
@@ -112,7 +111,8 @@ def stability(
         memory=memory,
         progress=progress,
     )
-    systems = _Systems.of(results)
+    systems = _Systems(results, Aligned.of(results))
+    queries = systems.aligned.queries_of_all
     first = next(iter(results.values()))
     values = {metric: systems.values(at, confidence) for metric, at in named.items()}
     sides = {metric: parse(next(iter(at.values()))).better for metric, at in named.items()}
@@ -124,7 +124,7 @@ def stability(
     compared = orders if len(results) > 1 else {}
     halves, needed = {}, {}
     with Workers(threads) as workers:
-        keys = random_keys(systems.ids(), seed)
+        keys = random_keys(to_ids(one_chunk(systems.aligned.ids()), "the query ids"), seed)
         for metric, order in compared.items():
             at = named[metric]
             halves[metric] = systems.halves(at, keys, splits, workers)
@@ -136,9 +136,9 @@ def stability(
         between_metrics={metric: _between_metrics(metric, compared) for metric in compared},
         halves=halves,
         needed=needed,
-        queries=systems.queries,
-        left_out={name: one.queries - systems.queries for name, one in results.items()},
-        differing=len(systems.aligned.queries) - systems.queries,
+        queries=queries,
+        left_out={name: one.queries - queries for name, one in results.items()},
+        differing=len(systems.aligned.queries) - queries,
         unpredicted={name: one.audit["queries_only_labelled"] for name, one in results.items()},
         design=design,
         semantics=first.semantics,
@@ -252,29 +252,6 @@ class _Systems(NamedTuple):
 
     results: dict[str, Result]
     aligned: Aligned
-    common: np.ndarray | None
-    kept: dict[str, np.ndarray | None]
-
-    @classmethod
-    def of(cls, results: dict[str, Result]) -> "_Systems":
-        aligned = Aligned.of(results)
-        common = aligned.common()
-        kept = {name: aligned.kept(name, common) for name in results}
-        return cls(results, aligned, common, kept)
-
-    @property
-    def queries(self) -> int:
-        """The number of queries that count for all."""
-        return len(self.aligned.queries) if self.common is None else int(self.common.sum())
-
-    def ids(self) -> Ids:
-        """Return the ids of the queries that count for all."""
-        ids = to_ids(one_chunk(self.aligned.queries), "the query ids")
-        return ids if self.common is None else take_ids(ids, np.flatnonzero(self.common))
-
-    def column(self, name: str, text: str) -> np.ndarray:
-        """Return the values of a system in these queries."""
-        return self.aligned.values(name, text, self.kept[name])
 
     def values(self, at: dict[int, str], confidence: float) -> dict[str, dict[int, Estimate]]:
         """Return system -> cutoff -> the mean with its interval, for one metric."""
@@ -286,17 +263,17 @@ class _Systems(NamedTuple):
     def _estimate(self, name: str, text: str, confidence: float) -> Estimate:
         result = self.results[name]
         value, error = result.metrics[text], result.standard_errors[text]
-        if self.common is not None:
-            mean = Mean.of(self.column(name, text))
+        if self.aligned.common is not None:
+            mean = Mean.of(self.aligned.values(name, text))
             value, error = mean.mean, mean.standard_error
-        return interval_of(text, value, error, self.queries, confidence)
+        return interval_of(text, value, error, self.aligned.queries_of_all, confidence)
 
     def halves(
         self, at: dict[int, str], keys: np.ndarray, splits: int, workers: Workers
     ) -> dict[int, Halves]:
         """Return cutoff -> how well random halves of the queries agree, for one metric."""
         systems = list(self.results)
-        columns = [self.column(name, text) for text in at.values() for name in systems]
+        columns = [self.aligned.values(name, text) for text in at.values() for name in systems]
         sizes = [float(np.abs(one).max(initial=0.0)) for one in columns]
         many = len(systems)
         groups = range(0, len(columns), many)
@@ -319,12 +296,12 @@ class _Systems(NamedTuple):
             return []
         ranks = dict(zip(self.results, ranks_of(order), strict=True))
         ranked = sorted(ranks, key=lambda name: (ranks[name], name))
-        found = []
+        found, values = [], self.aligned.values
         for better, worse in pairwise(ranked):
-            mean = Mean.of(self.column(better, text) - self.column(worse, text))
+            mean = Mean.of(values(better, text) - values(worse, text))
             error = mean.standard_error
             difference = 0.0 if ranks[better] == ranks[worse] else mean.mean
-            deviation = None if error is None else error * self.queries**0.5
+            deviation = None if error is None else error * self.aligned.queries_of_all**0.5
             effect = difference / deviation if difference and deviation else None
             queries = queries_needed(effect, design.confidence, design.power) if effect else None
             found.append(Needed(better, worse, difference, deviation, effect, queries))

@@ -157,7 +157,7 @@ def bootstrap_test(
     Bootstrap, 1993, chapter 13. Of queries in clusters whole clusters are drawn. Without a spread
     of the differences both are None, except that p is 1 if all are zero.
     """
-    if _is_degenerate(paired):
+    if not paired.standard_error:
         return _degenerate(paired)
     one, sign = _one_way_round(paired)
     mean = one.mean or 0.0
@@ -179,7 +179,7 @@ def bca_test(
     interval does not hold 0, and at least 1 / (1 + replicates). Efron & Tibshirani, An Introduction
     to the Bootstrap, 1993, 14.3.
     """
-    if _is_degenerate(paired):
+    if not paired.standard_error:
         return _degenerate(paired)
     one, sign = _one_way_round(paired)
     mean = one.mean or 0.0
@@ -267,11 +267,8 @@ def _bent(z: float, acceleration: float) -> float:
     return z / slope if slope > 0 else math.copysign(math.inf, z)
 
 
-def _is_degenerate(paired: AnyDrawn) -> bool:
-    return not paired.standard_error
-
-
 def _degenerate(paired: AnyDrawn) -> Tested:
+    """Return what the bootstrap says of differences without a spread."""
     return Tested(1.0, None, 0.0, 0.0) if paired.all_zero else Tested(None)
 
 

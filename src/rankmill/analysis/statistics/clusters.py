@@ -46,19 +46,10 @@ class Clusters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClusteredPaired(WeightedPaired):
-    """The differences of queries that come in clusters.
+    """The differences of queries that come in clusters; `products` are the sums of clusters.
 
-    Attributes
-    ----------
-    weighted : ClusteredMean
-        Of the differences.
-    products : Paired
-        The sum of each cluster, whose signs a randomization test flips.
-    sizes, sums : numpy.ndarray
-        The number of queries of each cluster and the sum of its differences, which the bootstrap
-        draws; in an order that is that of neither queries nor clusters.
-    queries : Paired
-        The differences of queries.
+    The bootstrap draws clusters by their `sizes` and the `sums` of their differences, which are in
+    an order that is that of neither queries nor clusters.
     """
 
     sizes: np.ndarray

@@ -12,27 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.analysis.statistics.paired_differences import LARGEST, Paired, paired_of
+from rankmill.analysis.statistics.paired_differences import LARGEST, Fit, Paired, paired_of
 from rankmill.errors import InputError
 from rankmill.metrics.aggregates.mean import Mean
 
 
 class Covariate(NamedTuple):
-    """A number of each query, less its mean.
-
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    values : ndarray of float64
-        Of each query; NaN where the number is not known.
-    population : int
-        How many queries its mean is over.
-    """
+    """A number of each query, less its mean."""
 
     name: str
-    values: np.ndarray
-    population: int
+    values: np.ndarray  # NaN where the number is not known
+    population: int  # how many queries its mean is over
 
     @classmethod
     def of(cls, name: str, every: np.ndarray, values: np.ndarray) -> "Covariate":
@@ -68,27 +58,13 @@ class Covariate(NamedTuple):
         return note
 
 
-class Fit(NamedTuple):
-    """The constant of a regression, its standard error, and the degrees of freedom."""
-
-    mean: float | None
-    standard_error: float | None
-    freedom: float
-
-
 @dataclass(frozen=True, eq=False)
 class AdjustedPaired(Paired):
-    """The differences of queries, the mean of which is adjusted.
-
-    Attributes
-    ----------
-    fit, mine, theirs : Fit
-        Of the differences, of the values of the system, and of those of the baseline.
-    """
+    """The differences of queries, the mean of which is adjusted."""
 
     fit: Fit
-    mine: Fit
-    theirs: Fit
+    mine: Fit  # of the values of the system
+    theirs: Fit  # of those of the baseline
 
     @classmethod
     def of(cls, values: np.ndarray, base: np.ndarray, covariate: np.ndarray) -> "AdjustedPaired":
@@ -98,19 +74,9 @@ class AdjustedPaired(Paired):
         return cls(plain.values, plain.counts, *fits)
 
     @property
-    def freedom(self) -> float:
-        """The degrees of freedom of the standard error."""
-        return self.fit.freedom
-
-    @property
-    def mean(self) -> float | None:
-        """The adjusted mean; None without queries."""
-        return self.fit.mean
-
-    @property
-    def standard_error(self) -> float | None:
-        """The standard error of the adjusted mean; None below three queries."""
-        return self.fit.standard_error
+    def centre(self) -> Fit:
+        """The adjusted mean."""
+        return self.fit
 
     @property
     def reduction(self) -> float | None:

@@ -13,15 +13,9 @@ LEAST_HITS = 10
 
 
 class JackknifeError(NamedTuple):
-    """A standard error and its degrees of freedom.
+    """A standard error and its degrees of freedom, one less than there are groups.
 
-    Attributes
-    ----------
-    standard_error : float
-    freedom : int
-        One less than there are groups.
-    effective : float
-        How many groups the error is made of: fewer than there are, where few hold the hits.
+    `effective` is how many groups it is made of: fewer than there are, where few hold the hits.
     """
 
     standard_error: float
@@ -38,19 +32,9 @@ def estimate(whole: float, left_out: np.ndarray, sizes: np.ndarray) -> Jackknife
     (p(j) - estimate)² / (h - 1). Busing, Meijer & van der Leeden, Delete-m jackknife for unequal m,
     Statistics and Computing 1999.
 
-    Parameters
-    ----------
-    whole : float
-        The value over all queries, or the difference of two systems.
-    left_out : numpy.ndarray
-        The value or difference without each group.
-    sizes : numpy.ndarray
-        The number of queries of each group, all of them at least 1.
-
-    Returns
-    -------
-    JackknifeError or None
-        With g - 1 degrees of freedom; None for fewer than two groups.
+    `whole` is the value over all queries, or the difference of two systems, `left_out` the same
+    without each group, and `sizes` are the queries of each group, at least 1. Fewer than two groups
+    have no error.
 
     Examples
     --------

@@ -24,18 +24,63 @@ class Magnitudes(NamedTuple):
     negative: np.ndarray
 
 
+class Fit(NamedTuple):
+    """The constant of a regression, its standard error, and the degrees of freedom."""
+
+    mean: float | None
+    standard_error: float | None
+    freedom: float
+
+
+class Differences:
+    """The differences of queries, system minus baseline, of which there is a mean."""
+
+    @property
+    def centre(self) -> Mean | WeightedMean | Fit:
+        """What the mean and its error are taken from."""
+        raise NotImplementedError
+
+    @property
+    def alone(self) -> "Paired":
+        """The differences whose signs say which queries are won, tied and lost."""
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> float | None:
+        """The correctly rounded mean; None without queries."""
+        return self.centre.mean
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of the mean; None below two queries."""
+        return self.centre.standard_error
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of the standard error."""
+        return self.centre.freedom
+
+    @property
+    def won(self) -> int:
+        """The number of queries on which the system has a larger value than the baseline."""
+        return int(self.alone.counts[self.alone.values > 0].sum())
+
+    @property
+    def tied(self) -> int:
+        """The number of queries without a difference."""
+        return int(self.alone.counts[self.alone.values == 0].sum())
+
+    @property
+    def lost(self) -> int:
+        """The number of queries on which the system has a smaller value than the baseline."""
+        return int(self.alone.counts[self.alone.values < 0].sum())
+
+
 @dataclass(frozen=True, eq=False)
-class Paired:
-    """The differences of the queries, system minus baseline, as distinct values with counts.
+class Paired(Differences):
+    """The differences as distinct values, ascending, each with the number of queries that have it.
 
     Merging is exact, and no number here depends on the order of queries or of merging.
-
-    Attributes
-    ----------
-    values : numpy.ndarray
-        The distinct differences as float64, ascending.
-    counts : numpy.ndarray
-        The number of queries with each of them, as int64.
 
     Examples
     --------
@@ -65,14 +110,14 @@ class Paired:
         return float(self.n)
 
     @property
-    def freedom(self) -> float:
-        """The degrees of freedom of the standard error."""
-        return self._sums.freedom
+    def centre(self) -> Mean | Fit:
+        """The exact mean."""
+        return self._sums
 
     @property
-    def mean(self) -> float | None:
-        """The correctly rounded mean; None without queries."""
-        return self._sums.mean
+    def alone(self) -> "Paired":
+        """These differences."""
+        return self
 
     @cached_property
     def variance(self) -> float | None:
@@ -82,26 +127,6 @@ class Paired:
             return None
         scatter = sums.count * sums.squares - sums.total * sums.total
         return scatter / ((sums.count * (sums.count - 1)) << (2 * UNIT))
-
-    @property
-    def standard_error(self) -> float | None:
-        """The standard error of the mean; None below two queries."""
-        return self._sums.standard_error
-
-    @property
-    def won(self) -> int:
-        """The number of queries on which the system has a larger value than the baseline."""
-        return int(self.counts[self.values > 0].sum())
-
-    @property
-    def tied(self) -> int:
-        """The number of queries without a difference."""
-        return int(self.counts[self.values == 0].sum())
-
-    @property
-    def lost(self) -> int:
-        """The number of queries on which the system has a smaller value than the baseline."""
-        return int(self.counts[self.values < 0].sum())
 
     @property
     def cohen_d(self) -> float | None:
@@ -144,18 +169,7 @@ class Paired:
 
 
 def paired_of(differences: np.ndarray) -> Paired:
-    """Return the differences of queries as a histogram.
-
-    Parameters
-    ----------
-    differences : numpy.ndarray
-        The value of the system minus that of the baseline, for each query.
-
-    Raises
-    ------
-    InputError
-        If a difference is NaN, infinite or beyond 1e140.
-    """
+    """Return the differences of queries; raises InputError if one is NaN or beyond 1e140."""
     given = np.asarray(differences, np.float64)
     wrong = np.flatnonzero(~(np.abs(given) <= LARGEST))
     if len(wrong):
@@ -187,16 +201,11 @@ def _merged(values: np.ndarray, counts: np.ndarray) -> Paired:
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedPaired:
+class WeightedPaired(Differences):
     """The differences of queries that count with weights.
 
-    Attributes
-    ----------
-    weighted : WeightedMean
-        Of the differences.
-    products : Paired
-        The differences times their weights, whose signs a randomization test flips. Queries of
-        weight 0 are left out.
+    `products` are the differences times their weights, whose signs a randomization test flips.
+    Queries of weight 0 are left out.
     """
 
     weighted: WeightedMean
@@ -213,19 +222,14 @@ class WeightedPaired:
         return self.weighted.effective or 0.0
 
     @property
-    def freedom(self) -> float:
-        """The degrees of freedom of the standard error."""
-        return self.weighted.freedom
+    def centre(self) -> WeightedMean:
+        """The exact weighted mean."""
+        return self.weighted
 
     @property
-    def mean(self) -> float | None:
-        """The correctly rounded weighted mean; None without queries."""
-        return self.weighted.mean
-
-    @property
-    def standard_error(self) -> float | None:
-        """The standard error of the weighted mean; None below two queries."""
-        return self.weighted.standard_error
+    def alone(self) -> Paired:
+        """The products, which have the signs of the differences."""
+        return self.products
 
     @property
     def cohen_d(self) -> float | None:
@@ -239,26 +243,6 @@ class WeightedPaired:
     def all_zero(self) -> bool:
         """Whether there are queries, and none of them has a difference."""
         return self.products.all_zero
-
-    @property
-    def alone(self) -> Paired:
-        """The differences whose signs say which queries are won, tied and lost."""
-        return self.products
-
-    @property
-    def won(self) -> int:
-        """The number of queries on which the system has a larger value than the baseline."""
-        return self.alone.won
-
-    @property
-    def tied(self) -> int:
-        """The number of queries without a difference."""
-        return self.alone.tied
-
-    @property
-    def lost(self) -> int:
-        """The number of queries on which the system has a smaller value than the baseline."""
-        return self.alone.lost
 
 
 AnyPaired = Paired | WeightedPaired

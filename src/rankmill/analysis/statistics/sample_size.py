@@ -38,13 +38,8 @@ class Needed(NamedTuple):
 def queries_needed(effect: float, confidence: float, power: float) -> int:
     """Return the smallest number of queries at which the test shows a difference often enough.
 
-    Parameters
-    ----------
-    effect : float
-        The mean of the differences over their standard deviation, not 0.
-    confidence, power : float
-        The two-sided paired t-test at the level 1 - `confidence` is to show such a difference with
-        the probability `power`.
+    `effect` is the mean of the differences over their standard deviation, not 0. The two-sided
+    paired t-test at the level 1 - `confidence` is to show it with the probability `power`.
 
     Examples
     --------

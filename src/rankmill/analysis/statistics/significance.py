@@ -21,7 +21,7 @@ from rankmill.analysis.statistics.paired_differences import (
     Paired,
     WeightedPaired,
 )
-from rankmill.errors import InputError, UsageError, positive
+from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import Better
 
 # Up to here all signs of the ranks are counted: their number, 2**50, is an exact float64.
@@ -147,17 +147,10 @@ TESTS: dict[str, Callable[[Any, TestSettings], Tested]] = {
 }
 """Name on the command line -> a test of a `Paired`; those that resample take clusters too."""
 
-
 # The tests that take weights, and those that take queries in clusters.
 WEIGHTED = ("t", "randomization")
-
-
 RESAMPLED = ("bootstrap", "bca")
-
-
 CLUSTERED = (*WEIGHTED, *RESAMPLED)
-
-
 TUKEY = "tukey"
 """The name of the test that takes all systems at once, which is `tukey`."""
 
@@ -171,27 +164,11 @@ def run_test(
     seed: int = 0,
     threads: int | None = None,
 ) -> Tested:
-    """Return what a test says of the differences of queries.
+    """Return what a test of `TESTS` says of the differences of queries.
 
-    Parameters
-    ----------
-    name : str
-        A name in `TESTS`.
-    paired : Paired
-        The differences.
-    confidence : float
-        The confidence of the interval, between 0 and 1.
-    replicates : int
-        The number of random replicates of the tests that resample.
-    seed : int
-        Where their random numbers begin.
-    threads : int, optional
-        The number of threads; it changes no bit.
-
-    Raises
-    ------
-    UsageError
-        If there is no such test, or an argument is out of bounds.
+    `confidence` is that of the interval. Tests that resample take so many random `replicates`,
+    whose random numbers begin at `seed`; the number of threads changes no bit. Raises UsageError if
+    the test does not take weights or clusters that there are.
 
     Examples
     --------
@@ -199,17 +176,13 @@ def run_test(
     >>> run_test("sign", paired_of(np.ones(6)))
     Tested(p=0.03125, corrected_p=None, low=None, high=None, direction=0)
     """
-    if name not in TESTS:
-        raise UsageError(f"unknown test {name!r}; expected one of {', '.join(TESTS)}")
-    asked = TestSettings(_share(confidence), positive(replicates, "replicates"), seed, threads)
+    asked = TestSettings(confidence, replicates, seed, threads)
     if isinstance(paired, ClusteredPaired):
         check_clustered(name)
         if paired.n < LEAST_EFFECTIVE or (name in RESAMPLED and too_few(paired)):
             return Tested(None)
     elif isinstance(paired, WeightedPaired):
         check_weighted(name)
-    if name == "t":
-        return t_test(paired, asked.confidence)
     if isinstance(paired, WeightedPaired) and name == "randomization":
         paired = paired.products  # the mean of random signs is weighted as the mean is
     return TESTS[name](paired, asked)
@@ -280,9 +253,6 @@ def noninferiority(
 
 def _one_sided(paired: AnyPaired, margin: float, confidence: float) -> tuple[Tested, Tested]:
     """Return the tests that the mean is above - margin, and below + margin."""
-    if not 0 < margin <= LARGEST:
-        raise UsageError(f"the margin is {margin!r}; expected a positive number")
-    confidence = _share(confidence)
     mean, error = paired.mean, paired.standard_error
     if mean is None or not error or too_few(paired):
         return (Tested(None),) * 2
@@ -306,22 +276,8 @@ def tukey(
     information retrieval experiments, ACM TOIS 2012. The order of queries and systems changes
     nothing.
 
-    Parameters
-    ----------
-    values : numpy.ndarray
-        The value of each query (row) and system (column).
-    replicates, seed, threads
-        As in `run_test`.
-
-    Returns
-    -------
-    dict of (int, int) to float or None
-        For each pair of columns i < j; None without queries.
-
-    Raises
-    ------
-    InputError
-        If a value is NaN, infinite or beyond 1e140.
+    `values` has a row for each query and a column for each system; the pairs are columns i < j, and
+    p is None without queries. Raises InputError if a value is NaN, infinite or beyond 1e140.
 
     Examples
     --------
@@ -335,7 +291,6 @@ def tukey(
             f"a value of a query is not a finite number up to {LARGEST:g}: give only queries for "
             "which all systems have a value"
         )
-    positive(replicates, "replicates")
     queries, systems = given.shape
     pairs = [(i, j) for i in range(systems) for j in range(i + 1, systems)]
     if not queries:
@@ -354,9 +309,3 @@ def _rows_that_differ(values: np.ndarray) -> np.ndarray:
     rows = rows[rows[:, 0] != rows[:, -1]] + 0.0
     rows = rows - rows[:, :1]
     return np.ascontiguousarray(rows[np.lexsort(rows.T)])
-
-
-def _share(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise UsageError(f"the confidence is {confidence!r}; expected a number between 0 and 1")
-    return confidence

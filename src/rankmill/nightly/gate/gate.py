@@ -193,7 +193,7 @@ def gate_in_detail(
         comparison = comparison_of(joined, state, settings, workers) if paired else None
         shown = None if comparison is None else comparison.details
         if details and shown is None:
-            shown = details_of(joined, settings, workers, joined.segments)
+            shown = details_of(joined, settings, workers, joined.traits.segments)
             if state.whole.clusters is not None:
                 values = estimates(state.whole, settings.confidence)
                 told = state.whole.clusters.positive, settings.cluster

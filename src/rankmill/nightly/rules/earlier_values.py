@@ -10,6 +10,7 @@ import pyarrow as pa
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.queries.alignment import Aligned, rows_in_both
 from rankmill.analysis.compare.queries.join import Joined
+from rankmill.analysis.compare.queries.label_facts import QueryTraits
 from rankmill.columns.ids import is_text_type
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.segments import natural
@@ -56,18 +57,15 @@ def with_table(joined: Joined, baseline: Baseline, *, part: bool = False) -> Joi
 def _alone(joined: Joined, earlier: Result, values: pa.Table) -> Joined:
     """Return an earlier run over all its queries, whose slices are not known."""
     weights = None
-    if joined.weights is not None and WEIGHT in values.column_names:
+    if joined.traits.weights is not None and WEIGHT in values.column_names:
         weights = values.column(WEIGHT).to_numpy()
-    elif joined.weights is not None:
+    elif joined.traits.weights is not None:
         values = values.select([0])  # the means of its metrics would be those of equal weights
     return joined._replace(
         results={BASELINE: earlier},
         baseline=BASELINE,
         aligned=Aligned({BASELINE: values}, values.column(0), {BASELINE: None}),
-        weights=weights,
-        clusters=None,
-        covariate=None,
-        segments=[],
+        traits=QueryTraits(weights),
         seen=None,
     )
 
@@ -103,11 +101,7 @@ def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarra
         results={BASELINE: earlier, **joined.results},
         baseline=BASELINE,
         aligned=aligned,
-        common=None,
-        weights=None if joined.weights is None else joined.weights[kept],
-        clusters=None if joined.clusters is None else joined.clusters[kept],
-        covariate=None if joined.covariate is None else joined.covariate.at(kept),
-        segments=[way.at(kept) for way in joined.segments],
+        traits=joined.traits.at(kept),
         seen=None if joined.seen is None else joined.seen.at(kept),
     )
 

@@ -5,10 +5,10 @@ import math
 from rankmill.analysis.compare.differences.differences import Estimate
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
 from rankmill.analysis.statistics.bounds import MeanSpread, chance_of_less, least_mean
-from rankmill.analysis.statistics.covariate import AdjustedPaired, Fit
+from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.outcome import Tested
-from rankmill.analysis.statistics.paired_differences import AnyPaired
+from rankmill.analysis.statistics.paired_differences import AnyPaired, Fit
 from rankmill.analysis.statistics.ratios import Pair, largest_ratio, least_ratio
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, too_few
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
@@ -84,22 +84,10 @@ def relative_ends(
 ) -> tuple[float | None, float | None]:
     """Return the ends of the interval of (value - base) / base, by Fieller's theorem.
 
-    Parameters
-    ----------
-    value, base
-    errors
-        The standard errors of the value, of the base and of their difference.
-    t
-        The quantile of Student's t.
-    positive
-        Whether no value is below 0, so that at most all of the base is lost.
-    beyond
-        By how much less and how much more the value may be, beside what t says.
-
-    Returns
-    -------
-    tuple of (float or None)
-        None where there is no end, and for both where the base is not above 0.
+    `errors` are those of the value, of the base and of their difference, and `t` is the quantile of
+    Student's t. If no value is below 0 (`positive`), at most all of the base is lost. The value may
+    be less and more by what is in `beyond`. An end is None where there is none, and both where the
+    base is not above 0.
     """
     mine, theirs, both = errors
     if value is None or not base or base < 0 or mine is None or theirs is None or both is None:

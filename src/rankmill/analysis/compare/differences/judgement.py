@@ -161,15 +161,11 @@ def _with_margins(
     """Return a difference with its tests of the margin, if there is one."""
     if settings.margin is None or one.value is None:
         return one
-    no_worse = None
+    equal, no_worse = _within_margin(equivalence, paired, settings, spec), None
     if one.better != "neither":
         test = partial(noninferiority, better=one.better)
         no_worse = _within_margin(test, paired, settings, spec)
-    return replace(
-        one,
-        equivalence=_within_margin(equivalence, paired, settings, spec),
-        noninferiority=no_worse,
-    )
+    return replace(one, equivalence=equal, noninferiority=no_worse)
 
 
 def _won_and_lost(paired: AnyPaired, better: Better) -> tuple[int | None, int | None]:

@@ -18,21 +18,11 @@ Place = tuple[tuple[str, ...], tuple[str | None, ...]]
 
 
 class OfSlices(NamedTuple):
-    """The differences of all slices, which are not corrected yet.
+    """The differences of all slices, which are not corrected yet."""
 
-    Attributes
-    ----------
-    found : dict
-        What cuts, the value of the slice, metric and system -> the difference.
-    alone : dict
-        Those of slices of one name.
-    confidence : float
-        That of each interval, with which all of them hold together.
-    """
-
-    found: Judged
-    alone: Judged
-    confidence: float
+    found: Judged  # what cuts, the value of the slice, metric and system -> the difference
+    alone: Judged  # those of slices of one name
+    confidence: float  # that of each interval, with which all of them hold together
 
 
 def differences_of_slices(
@@ -69,25 +59,24 @@ def tested_slices(state: ComparisonState, settings: Settings, threads: int) -> l
     whole = differences(state.whole, state.baseline, asked, threads)
     cut = differences_of_slices(state, asked, threads, len(whole))
     family = judged(whole | cut.alone, asked)
-    return shown_slices(state, asked, cut, {place: family[place] for place in cut.alone})
+    return shown_slices(state, asked, cut, family)
 
 
 def shown_slices(
-    state: ComparisonState, settings: Settings, found: OfSlices, judged_ones: Judged
+    state: ComparisonState, settings: Settings, found: OfSlices, family: Judged
 ) -> list[Slice]:
-    """Return all slices of one name with their differences, which are judged."""
-    tested = _by_place(judged_ones)
-    return [
-        Slice(
-            *place,
-            one.queries,
-            estimates(one, settings.confidence),
-            tested.get(place, {}),
-            found.confidence,
-        )
-        for place, one in _sums(state).items()
-        if len(place[0]) == 1
-    ]
+    """Return all slices of one name with their differences, which are judged among others."""
+    slices = []
+    for place, one in _sums(state).items():
+        if len(place[0]) == 1:
+            tested: dict[str, dict[str, Difference]] = {}
+            for metric, of in one.columns.items():
+                for name in of:
+                    if (*place, metric, name) in found.alone:
+                        tested.setdefault(metric, {})[name] = family[*place, metric, name]
+            values = estimates(one, settings.confidence)
+            slices.append(Slice(*place, one.queries, values, tested, found.confidence))
+    return slices
 
 
 def losses_of(state: ComparisonState, settings: Settings, looked_at: Judged) -> list[Loss]:
@@ -108,14 +97,6 @@ def _sums(state: ComparisonState) -> dict[Place, Sums]:
         for by, of_way in state.slices.items()
         for value in sorted(of_way, key=lambda value: tuple(map(natural, value)))
     }
-
-
-def _by_place(found: Judged) -> dict[Place, dict[str, dict[str, Difference]]]:
-    """Return the differences of each slice, by metric and system."""
-    differences: dict[Place, dict[str, dict[str, Difference]]] = {}
-    for (by, value, metric, name), one in found.items():
-        differences.setdefault((by, value), {}).setdefault(metric, {})[name] = one
-    return differences
 
 
 def _worst(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -47,20 +48,12 @@ def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What some queries add up to.
-
-    Attributes
-    ----------
-    queries : int
-    columns : dict of str to dict of str to SystemColumn
-        Metric -> system. The baseline has no differences.
-    rows : dict of str to ndarray
-        Metric -> the values of each query (row) in all systems (columns), if Tukey's test needs
-        them; the order of rows says nothing.
-    """
+    """What some queries add up to."""
 
     queries: int
-    columns: Mapping[str, Mapping[str, SystemColumn]]
+    columns: Mapping[str, Mapping[str, SystemColumn]]  # by metric and system
+    # Metric -> the values of each query (row) in all systems (columns), if Tukey's test needs them;
+    # the order of rows says nothing.
     rows: Mapping[str, np.ndarray]
 
     def merge(self, other: Self) -> "Sums":
@@ -126,11 +119,9 @@ def columns_of_slices(
     ends: Sequence[int],
 ) -> list[SystemColumn]:
     """Return what each slice adds up to; slice i holds the queries order[ends[i - 1]:ends[i]]."""
-    values = values[order]
     more = [None if one is None else one[order] for one in (base, weights, clusters)]
-    found, start = [], 0
-    for end in ends:
-        one = slice(start, end)
-        found.append(column_of(values[one], *(None if of is None else of[one] for of in more)))
-        start = end
-    return found
+    values = values[order]
+    return [
+        column_of(values[start:end], *(None if one is None else one[start:end] for one in more))
+        for start, end in pairwise((0, *ends))
+    ]

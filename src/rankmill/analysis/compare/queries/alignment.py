@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import floats_of
-from rankmill.columns.ids import id_value, ids_to_arrow, join_ids, take_ids, to_ids
+from rankmill.columns.ids import ascending, id_value, ids_to_arrow, join_ids, take_ids, to_ids
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
@@ -22,25 +22,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def join_per_query(results: Mapping[str, Result]) -> pa.Table:
-    """Join the values of each query for all systems, by query id.
+    """Join the values of each query for all systems of one call of `evaluate_runs`, by query id.
 
-    Parameters
-    ----------
-    results : mapping of str to Result
-        The results of one call of `evaluate_runs`, with their tables of each query.
-
-    Returns
-    -------
-    pyarrow.Table
-        One row for each query that counts for any system: the queries of the labels in their order,
-        then all others by id. The columns are the query id and a float64 column SYSTEM:METRIC for
-        each system and metric. A value is null if the query does not count for that system. If
-        queries have weights, the last column is "weight".
-
-    Raises
-    ------
-    UsageError
-        If the queries differ and the results are not from one call.
+    There is one row for each query that counts for any system: the queries of the labels in their
+    order, then all others by id. The columns are the query id and a float64 column SYSTEM:METRIC
+    for each system and metric. A value is null if the query does not count for that system. If
+    queries have weights, the last column is "weight". Raises UsageError if the queries differ and
+    the results are not from one call.
     """
     return Aligned.of(results).table()
 
@@ -55,21 +43,13 @@ def check_names(runs: Mapping[Any, Any]) -> None:
 
 
 class Aligned(NamedTuple):
-    """The tables of several systems, and where their rows stand among the queries of all.
+    """The tables of several systems, and where their rows stand among the queries of all."""
 
-    Attributes
-    ----------
-    tables : dict of str to pyarrow.Table
-        The values of each query, for each system.
-    queries : pyarrow.Array
-        The ids of all queries that count for any system.
-    rows : dict of str to (ndarray or None)
-        The place of each row of a system among `queries`, ascending; None if it has all of them.
-    """
-
-    tables: dict[str, pa.Table]
-    queries: Any
+    tables: dict[str, pa.Table]  # the values of each query, for each system
+    queries: Any  # the ids of all queries that count for any system
+    # The place of each row of a system among these, ascending; None if it has all of them.
     rows: dict[str, np.ndarray | None]
+    common: np.ndarray | None = None  # which of these count for all systems; None if every one does
 
     @classmethod
     def of(cls, results: Mapping[str, Result]) -> Self:
@@ -79,7 +59,14 @@ class Aligned(NamedTuple):
         if all(one.column(0).equals(first.column(0)) for one in others):
             return cls(tables, first.column(0), dict.fromkeys(tables))
         queries, rows = _joined_ids(list(tables.values()), _counted(results))
-        return cls(tables, queries, dict(zip(tables, rows, strict=True)))
+        common = np.bincount(np.concatenate(rows), minlength=len(queries)) == len(tables)
+        found = cls(tables, queries, dict(zip(tables, rows, strict=True)))
+        return found if common.all() else found._replace(common=common)
+
+    @property
+    def queries_of_all(self) -> int:
+        """The number of queries that count for all systems."""
+        return len(self.queries) if self.common is None else int(self.common.sum())
 
     def table(self) -> pa.Table:
         """Return the joined table, as `join_per_query` does."""
@@ -112,14 +99,6 @@ class Aligned(NamedTuple):
             weights[slice(None) if rows is None else rows] = table.column(WEIGHT).to_numpy()
         return weights
 
-    def common(self) -> np.ndarray | None:
-        """Return whether each query counts for all systems; None if every one does."""
-        counts = np.zeros(len(self.queries), np.int64)
-        partial = [rows for rows in self.rows.values() if rows is not None]
-        for rows in partial:
-            counts[rows] += 1
-        return None if (counts == len(partial)).all() else counts == len(partial)
-
     def lacking(self) -> dict[str, list[int | str]]:
         """Return the smallest ids, a few, of the queries that do not count for each system."""
         import pyarrow.compute as pc
@@ -134,15 +113,17 @@ class Aligned(NamedTuple):
                 found[name] = [id_value(ids, place) for place in places.to_pylist()]
         return found
 
-    def kept(self, name: str, common: np.ndarray | None) -> np.ndarray | None:
-        """Return whether each row of a system is of a query that counts for all; None: all are."""
-        rows = self.rows[name]
-        return common if rows is None or common is None else common[rows]
+    def values(self, name: str, metric: str) -> np.ndarray:
+        """Return the values of a system in the queries that count for all, in their order."""
+        found: np.ndarray = floats_of(one_chunk(self.tables[name].column(metric)))
+        rows, kept = self.rows[name], self.common
+        if kept is not None:
+            found = found[kept if rows is None else kept[rows]]
+        return found
 
-    def values(self, name: str, metric: str, kept: np.ndarray | None) -> np.ndarray:
-        """Return the values of a system in the rows `kept`, in the order of `queries`."""
-        found = floats_of(one_chunk(self.tables[name].column(metric)))
-        return found if kept is None else found[kept]
+    def ids(self) -> Any:
+        """Return the ids of the queries that count for all."""
+        return self.queries if self.common is None else self.queries.filter(pa.array(self.common))
 
 
 def _counted(results: Mapping[str, Result]) -> list[CountedQueries]:
@@ -169,12 +150,11 @@ def _joined_ids(
     parts = [_ids(one.column(0)) for one in tables]
     pairs = list(zip(parts, rows, strict=True))
     strange = join_ids([take_ids(ids, np.arange(len(of), len(ids.keys))) for ids, of in pairs])
-    numbers, first = _numbered(strange)
-    row_of_other = int(among.sum()) + _ranks(take_ids(strange, first))
+    distinct, ranks = ascending(ids_to_arrow(strange, set()))
     ends = np.cumsum([len(ids.keys) - len(of) for ids, of in pairs])
-    of_others = np.split(row_of_other[numbers], ends[:-1])
+    of_others = np.split(int(among.sum()) + ranks, ends[:-1])
     rows = [np.concatenate(both) for both in zip(rows, of_others, strict=True)]
-    place = np.empty(int(among.sum()) + len(first), np.int64)
+    place = np.empty(int(among.sum()) + len(distinct), np.int64)
     place[np.concatenate(rows)] = np.arange(sum(map(len, rows)))
     kinds = {one.schema.field(0).type for one in tables}
     return ids_to_arrow(take_ids(join_ids(parts), place), kinds), rows
@@ -196,25 +176,6 @@ def rows_in_both(
 
 def _ids(column: Any) -> Ids:
     return to_ids(one_chunk(column), "the query ids of a result")
-
-
-def _numbered(ids: Ids) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct ids. Returns the number of each id, and a place of each distinct id."""
-    encoded = ids_to_arrow(ids, set()).dictionary_encode()
-    numbers = encoded.indices.to_numpy()
-    place = np.empty(len(encoded.dictionary), np.int64)
-    place[numbers] = np.arange(len(numbers))
-    return numbers, place
-
-
-def _ranks(ids: Ids) -> np.ndarray:
-    """Return for each id how many ids are smaller."""
-    import pyarrow.compute as pc
-
-    order = pc.sort_indices(ids_to_arrow(ids, set())).to_numpy()
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    return ranks
 
 
 def valid(name: str) -> str:

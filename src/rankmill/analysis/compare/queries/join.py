@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import combinations, product
-from typing import Any, NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,16 +29,16 @@ from rankmill.analysis.compare.differences.sums import (
     joined,
 )
 from rankmill.analysis.compare.queries.alignment import Aligned
-from rankmill.analysis.compare.queries.label_facts import LabelFacts
+from rankmill.analysis.compare.queries.label_facts import LabelFacts, QueryTraits
 from rankmill.analysis.compare.queries.page_metrics import WAYS, PageNumbers, aside_of, bins_of
-from rankmill.analysis.statistics.covariate import AdjustedPaired, Covariate
+from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.job import Job
 from rankmill.engine.parts import in_memory
 from rankmill.engine.progress import Progress
-from rankmill.engine.segments import Segments, segments_of
+from rankmill.engine.segments import Segments
 from rankmill.engine.state import State
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean
@@ -45,66 +46,38 @@ from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
 from rankmill.results.result import Result
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.sources.rows.facts import Kind
 from rankmill.threads import Workers
 
 Arrays: TypeAlias = tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None]
 
 
 class Joined(NamedTuple):
-    """The results of systems, and the queries that count for all of them.
-
-    Attributes
-    ----------
-    asked : tuple of Metric
-        The metrics of the results.
-    results : dict of str to Result
-    baseline : str
-    states : dict of str to State
-        What the queries of each system add up to, if they are a part of all queries.
-    aligned : Aligned
-        The values of all queries that count for any system.
-    common : ndarray of bool or None
-        Which of these count for all systems; None if every one does.
-    weights : ndarray of float64 or None
-        The weight of each query that counts for all.
-    clusters : ndarray of int64 or None
-        The code of the cluster of each query that counts for all.
-    covariate : Covariate or None
-        What differences are adjusted by.
-    segments : list of Segments
-        The slices of the queries that count for all, a way to cut each.
-    gain_function : str
-    without : dict of str to dict of str
-        What `leave_out` found for metrics that are not means over queries, by metric and system.
-    seen : PageNumbers or None
-        What was computed aside for a page.
-    alike : Alike or None
-        What the lists of systems are beside those of the baseline.
-    alone : callable or None
-        The join of one of several systems, over all queries that count for it.
-    """
+    """The results of systems, and the queries that count for all of them."""
 
     asked: tuple[Metric, ...]
     results: dict[str, Result]
-    states: dict[str, State]
     baseline: str
-    aligned: Aligned
-    common: np.ndarray | None
-    weights: np.ndarray | None
-    clusters: np.ndarray | None
-    covariate: Covariate | None
-    segments: list[Segments]
+    aligned: Aligned  # the values of all queries that count for any system
+    traits: QueryTraits  # of the queries that count for all systems
     gain_function: str
-    without: Mapping[str, Without]
+    # By metric that is no mean over queries, and by system: what `leave_out` found.
+    without: Mapping[str, Without] = MappingProxyType({})
+    # What the queries of each system add up to, if they are a part of all queries.
+    states: Mapping[str, State] = MappingProxyType({})
     seen: PageNumbers | None = None
     alike: Alike | None = None
+    # The join of one of several systems, over all queries that count for it.
     alone: "Callable[[str], Joined] | None" = None
 
     @property
     def queries(self) -> int:
         """The number of queries that count for all."""
-        return len(self.aligned.queries) if self.common is None else int(self.common.sum())
+        return self.aligned.queries_of_all
+
+    @property
+    def others(self) -> list[str]:
+        """The names of all systems but the baseline."""
+        return [name for name in self.results if name != self.baseline]
 
     @property
     def metrics(self) -> list[str]:
@@ -114,28 +87,22 @@ class Joined(NamedTuple):
 
     def values(self, metric: str, system: str) -> np.ndarray:
         """Return the values of the queries that count for all."""
-        return self.aligned.values(system, metric, self.aligned.kept(system, self.common))
-
-    def ids(self) -> Any:
-        """Return the ids of the queries that count for all."""
-        queries = self.aligned.queries
-        return queries if self.common is None else queries.filter(pa.array(self.common))
+        return self.aligned.values(system, metric)
 
     def likeness(self) -> dict[str, dict[str, Likeness]]:
         """Return how alike the lists of each system are to those of the baseline, by metric."""
 
         def mean(metric: str, name: str) -> Likeness:
             values = self.values(metric, name)
-            there = ~np.isnan(values)
-            if self.weights is None:
+            there, weights = ~np.isnan(values), self.traits.weights
+            if weights is None:
                 return Likeness(Mean.of(values[there]).mean, int(there.sum()))
-            there &= self.weights > 0
-            of = WeightedMean.of(values[there], self.weights[there])
+            there &= weights > 0
+            of = WeightedMean.of(values[there], weights[there])
             return Likeness(of.mean, int(there.sum()))
 
-        others = [name for name in self.results if name != self.baseline]
         asked = self.alike.metrics if self.alike else ()
-        return {metric: {name: mean(metric, name) for name in others} for metric in asked}
+        return {metric: {name: mean(metric, name) for name in self.others} for metric in asked}
 
     def moved(self, count: int, workers: Workers) -> dict[str, dict[str, list[Moved]]]:
         """Return the queries that moved most, `count` up and down, for each metric and system."""
@@ -145,7 +112,7 @@ class Joined(NamedTuple):
         """Return the same as rows, which those of other queries may join."""
         if not count:
             return {}
-        ids = self.ids()
+        ids = self.aligned.ids()
         better = {one.text: one.better for one in self.asked}
 
         def most(task: tuple[str, str]) -> pa.Table:
@@ -153,8 +120,7 @@ class Joined(NamedTuple):
             before, after = (self.values(metric, name) for name in (self.baseline, system))
             return rows_moved(ids, before, after, count, better[metric])
 
-        others = [name for name in self.results if name != self.baseline]
-        tasks = [(metric, system) for metric in self.metrics for system in others]
+        tasks = list(product(self.metrics, self.others))
         with closing(workers.map(most, tasks)) as found:
             return dict(zip(tasks, found, strict=True))
 
@@ -165,9 +131,9 @@ class Joined(NamedTuple):
         """
         results = list(self.results.items())
         one = self.results[self.baseline]
-        ways = list(self.segments)
+        ways = list(self.traits.segments)
         if crossed:
-            ways += [a.crossed(b) for a, b in combinations(self.segments, 2)]
+            ways += [a.crossed(b) for a, b in combinations(self.traits.segments, 2)]
         parts = self._parts([_sorted(way) for way in ways], workers)
         slices = {}
         for i, way in enumerate(ways, 1):
@@ -206,25 +172,26 @@ class Joined(NamedTuple):
             cut = [columns_of_slices(*arrays, *way) for way in ways]
             # Each way has all queries; it is quicker to join its slices than to add up again. But
             # a cluster may be in several slices.
-            from_slices = self.clusters is None and cut and cut[0]
+            from_slices = self.traits.clusters is None and cut and cut[0]
             whole = joined(cut[0]) if from_slices else column_of(*arrays)
             return [[self._adjusted(whole, *arrays[:2])], *cut]
 
-        tasks = [(metric, system) for metric in self.metrics for system in self.results]
+        tasks = list(product(self.metrics, self.results))
         with closing(workers.map(add_up, tasks)) as found:
             return dict(zip(tasks, found, strict=True))
 
     def _arrays(self, metric: str, system: str, base: str) -> Arrays:
         """Return values, those of `base` unless it is the system, weights and clusters."""
         theirs = None if system == base else self.values(metric, base)
-        return self.values(metric, system), theirs, self.weights, self.clusters
+        return self.values(metric, system), theirs, *self.traits[:2]
 
     def _adjusted(
         self, whole: SystemColumn, values: np.ndarray, base: np.ndarray | None
     ) -> SystemColumn:
-        if self.covariate is None or base is None:
+        covariate = self.traits.covariate
+        if covariate is None or base is None:
             return whole
-        return whole._replace(paired=AdjustedPaired.of(values, base, self.covariate.filled))
+        return whole._replace(paired=AdjustedPaired.of(values, base, covariate.filled))
 
     def pairs(
         self, state: ComparisonState, settings: Settings, joint: Joint, workers: Workers
@@ -299,11 +266,9 @@ def join_runs(
 
     With `alike`, the baseline is scored first.
     """
-    facts: dict[str, Kind] = cuts.facts
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
     aside = aside_of(job) if details else None
-    gathered = LabelFacts(baseline, cuts, job.memory, reading.threads, WAYS if details else ())
     job = replace(
         job,
         keep_values=True,
@@ -313,10 +278,11 @@ def join_runs(
         alike=alike,
     )
     ordered = runs if alike is None else {baseline: runs[baseline], **runs}
-    systems = score_systems(job, labels, ordered, *reading, catalogue, facts)
+    systems = score_systems(job, labels, ordered, *reading, catalogue, cuts.facts)
     states: dict[str, State] = {}
     without: dict[str, dict[str, LeftOut | str]] = {}
     with closing(systems), reading.workers() as workers:
+        gathered = LabelFacts(baseline, cuts, job.memory, workers, WAYS if details else ())
         for one in systems:
             results[one.name] = one.result
             if one.tally.job.part:
@@ -334,43 +300,26 @@ def join_runs(
             del one  # frees the tally before the next system is scored
     results = {name: results[name] for name in runs}
     aligned = Aligned.of(results)
-    common = aligned.common()
-    every = gathered.rows(len(aligned.queries))
-    rows = every if common is None else every[common]
-    classes, weights = gathered.classes(), gathered.weights(every)
+    rows = gathered.rows(len(aligned.queries))
+    traits = gathered.of(rows)
+    common = None if aligned.common is None else np.flatnonzero(aligned.common)
 
     def alone(name: str) -> Joined:
-        table, own = aligned.tables[name], aligned.rows[name]
-        of = slice(None) if own is None else own
-        return Joined(
-            job.metrics,
-            {name: results[name]},
-            {},
-            name,
-            Aligned({name: table}, table.column(0), {name: None}),
-            None,
-            None if weights is None else weights[of],
-            gathered.clusters(every[of]),
-            None,
-            [segments_of(way, each, every[of]) for way, each in classes.items()],
-            job.gain_function,
-            {},
-        )
+        table = aligned.tables[name]
+        one = Aligned({name: table}, table.column(0), {name: None})
+        its = traits.at(aligned.rows[name])._replace(covariate=None)
+        return Joined(job.metrics, {name: results[name]}, name, one, its, job.gain_function)
 
     return Joined(
         job.metrics,
         results,
-        states,
         baseline,
         aligned,
-        common,
-        weights if weights is None or common is None else weights[common],
-        gathered.clusters(rows),
-        gathered.covariate(rows),
-        [segments_of(name, of, rows) for name, of in classes.items()],
+        traits.at(common),
         job.gain_function,
         without,
-        gathered.seen(aside, rows) if aside is not None else None,
+        states,
+        None if aside is None else gathered.seen(aside, rows if common is None else rows[common]),
         alike,
         alone,
     )

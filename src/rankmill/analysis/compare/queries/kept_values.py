@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from rankmill.analysis.compare.queries.alignment import Aligned
 from rankmill.analysis.compare.queries.join import Joined
-from rankmill.analysis.compare.queries.label_facts import clusters_at, read_covariate
+from rankmill.analysis.compare.queries.label_facts import QueryTraits, read_covariate
 from rankmill.columns.ids import to_ids
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.engine.cuts import Cuts, read_classes
-from rankmill.engine.segments import NO_ROW, Classes, segments_of
+from rankmill.engine.segments import NO_ROW, Classes
 from rankmill.errors import UsageError
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.aggregate import aggregate_of
@@ -56,10 +56,7 @@ def join_results(
 ) -> Joined:
     """Join results as `join_runs` does what it scores, with the same bits; nothing is scored again.
 
-    Raises
-    ------
-    UsageError
-        If something is asked for that the values of queries do not tell.
+    Raises UsageError if something is asked for that the values of queries do not tell.
     """
     one = kept[baseline]
     if any(_how(each) != _how(one) for each in kept.values()):
@@ -75,7 +72,6 @@ def join_results(
             f"ids instead, or {AGAIN}"
         )
     aligned = Aligned.of(kept)
-    common = aligned.common()
     rows = _rows(kept, len(aligned.queries))
     classes: dict[str, Classes] = {}
     codes = covariate = None
@@ -85,22 +81,9 @@ def join_results(
         classes, codes = read_classes(cuts, *known, workers, memory)
         if cuts.adjust is not None:
             covariate = read_covariate(cuts.adjust, *known, workers, memory)
-    rows = rows if common is None else rows[common]
-    weights = aligned.weights()
-    return Joined(
-        asked,
-        kept,
-        {},
-        baseline,
-        aligned,
-        common,
-        weights if weights is None or common is None else weights[common],
-        None if codes is None else clusters_at(codes, rows),
-        None if covariate is None else covariate.at(rows),
-        [segments_of(by, of, rows) for by, of in classes.items()],
-        one.gain_function,
-        {},
-    )
+    traits = QueryTraits.of(rows, aligned.weights(), codes, covariate, classes)
+    common = None if aligned.common is None else np.flatnonzero(aligned.common)
+    return Joined(asked, kept, baseline, aligned, traits.at(common), one.gain_function)
 
 
 def chosen(result: Result, metrics: str | Iterable[str], name: str) -> Result:

@@ -1,7 +1,8 @@
 """What is known of the queries of the labels, gathered while systems are scored."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,19 +12,53 @@ from rankmill.columns.buffers import floats_of
 from rankmill.engine.cuts import Cuts, is_file, read_classes, read_table
 from rankmill.engine.evaluate import ScoredSystem
 from rankmill.engine.held_labels import at_rows, read_label_facts
-from rankmill.engine.segments import DERIVED, NO_ROW, Classes, Known, segments_of
+from rankmill.engine.segments import DERIVED, NO_ROW, Classes, Known, Segments, segments_of
 from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.inputs.inputs import Input
 from rankmill.threads import Workers
 
 
-def clusters_at(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the clusters at some rows of those of the labels; -1 is a cluster of its own."""
-    found: np.ndarray = np.append(codes, NO_ROW)[rows]
-    alone = np.flatnonzero(found < 0)
-    found[alone] = found.max(initial=0) + 1 + np.arange(len(alone))
-    return found
+class QueryTraits(NamedTuple):
+    """What is known of some queries besides their values; None where nothing is asked for."""
+
+    weights: np.ndarray | None = None
+    clusters: np.ndarray | None = None  # the code of the cluster of each query
+    covariate: Covariate | None = None  # what differences are adjusted by
+    segments: Sequence[Segments] = ()  # their slices, a way to cut each
+
+    @classmethod
+    def of(
+        cls,
+        rows: np.ndarray,
+        weights: np.ndarray | None,
+        clusters: np.ndarray | None,
+        covariate: Covariate | None,
+        classes: Mapping[str, Classes],
+    ) -> "QueryTraits":
+        """Return what is known of queries, given their weights, and their rows among the labels.
+
+        All else is of the queries of the labels. Behind these the row is -1; such a query, and one
+        without a cluster, is a cluster of its own.
+        """
+        if clusters is not None:
+            clusters = np.append(clusters, NO_ROW)[rows]
+            alone = np.flatnonzero(clusters < 0)
+            clusters[alone] = clusters.max(initial=0) + 1 + np.arange(len(alone))
+        covariate = None if covariate is None else covariate.at(rows)
+        ways = [segments_of(name, of, rows) for name, of in classes.items()]
+        return cls(weights, clusters, covariate, ways)
+
+    def at(self, kept: np.ndarray | None) -> "QueryTraits":
+        """Return what is known of the queries at some places; None keeps all."""
+        if kept is None:
+            return self
+        return QueryTraits(
+            None if self.weights is None else self.weights[kept],
+            None if self.clusters is None else self.clusters[kept],
+            None if self.covariate is None else self.covariate.at(kept),
+            [way.at(kept) for way in self.segments],
+        )
 
 
 def read_covariate(
@@ -31,10 +66,7 @@ def read_covariate(
 ) -> Covariate:
     """Return the covariate that `adjust` asks for, of all queries of the labels.
 
-    Raises
-    ------
-    InputError, UsageError
-        If a table cannot be read, or does not have one column of numbers.
+    Raises an error if a table cannot be read, or does not have one column of numbers.
     """
     if isinstance(asked, str) and not is_file(asked):
         name = asked
@@ -54,31 +86,24 @@ def read_covariate(
     return found
 
 
+@dataclass
 class LabelFacts:
     """What is known of the queries of the labels, gathered while the systems are scored."""
 
-    def __init__(
-        self,
-        baseline: str,
-        cuts: Cuts,
-        memory: int,
-        threads: int | None,
-        ways: Sequence[str],
-    ) -> None:
-        self.bins: dict[str, list[Bin]] = {}
-        self._baseline = baseline
-        self._cuts = cuts
-        self._ways = ways
-        self._aside: dict[str, dict[str, tuple[float | None, float | None]]] = {}
-        self._memory = memory
-        self._threads = threads
-        self._among: np.ndarray | None = None
-        self._read: dict[str, Classes] = {}
-        self._given: dict[str, Classes] = {}
-        self._known: Known | None = None
-        self._weights: np.ndarray | None = None
-        self._clusters: np.ndarray | None = None
-        self._covariate: Covariate | None = None
+    baseline: str
+    cuts: Cuts
+    memory: int
+    workers: Workers
+    ways: Sequence[str]
+    bins: dict[str, list[Bin]] = field(default_factory=dict)
+    _aside: dict[str, dict[str, tuple[float | None, float | None]]] = field(default_factory=dict)
+    _among: np.ndarray | None = None
+    _read: dict[str, Classes] = field(default_factory=dict)
+    _given: dict[str, Classes] = field(default_factory=dict)
+    _known: Known | None = None
+    _weights: np.ndarray | None = None
+    _clusters: np.ndarray | None = None
+    _covariate: Covariate | None = None
 
     def add(self, one: ScoredSystem) -> None:
         """Add a system."""
@@ -90,19 +115,17 @@ class LabelFacts:
         self._aside[one.name] = {
             name: (mean.mean, mean.standard_error) for name, mean in means.items()
         }
-        if self._cuts == Cuts() and not self._ways:
+        if self.cuts == Cuts() and not self.ways:
             return
         if self._known is None:
             self._known = Known(one.tally.index, np.zeros(0, np.int64), [])
-            with Workers(self._threads) as workers:
-                index = one.tally.index
-                known = one.labels, index, workers, self._memory, one.tally.job.part
-                self._read, self._clusters = read_classes(self._cuts, *known)
-                if self._cuts.adjust is not None:
-                    self._covariate = read_covariate(self._cuts.adjust, *known[:-1])
-                if self._cuts.popularity is not None:
-                    self._given, _ = read_classes(Cuts(tables=(self._cuts.popularity,)), *known)
-        if one.name == self._baseline:
+            known = one.labels, one.tally.index, self.workers, self.memory, one.tally.job.part
+            self._read, self._clusters = read_classes(self.cuts, *known)
+            if self.cuts.adjust is not None:
+                self._covariate = read_covariate(self.cuts.adjust, *known[:-1])
+            if self.cuts.popularity is not None:
+                self._given, _ = read_classes(Cuts(tables=(self.cuts.popularity,)), *known)
+        if one.name == self.baseline:
             self._known = self._known._replace(lengths=one.tally.lengths)
         self._known.predicted.append(one.tally.lengths > 0)
 
@@ -114,34 +137,19 @@ class LabelFacts:
         rows[: len(of_labels)] = of_labels
         return rows
 
-    def weights(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the weights of queries, given their rows among the labels; None without weights.
-
-        All of these are among the labels, as weights are refused otherwise.
-        """
-        return None if self._weights is None else self._weights[rows]
-
-    def clusters(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the cluster of queries, given their rows among the labels; None without clusters.
-
-        A query without one, or without labels, is a cluster of its own.
-        """
-        return None if self._clusters is None else clusters_at(self._clusters, rows)
-
-    def covariate(self, rows: np.ndarray) -> Covariate | None:
-        """Return what differences are adjusted by, given the rows of queries among the labels."""
-        return None if self._covariate is None else self._covariate.at(rows)
-
-    def classes(self) -> dict[str, Classes]:
-        """Return the classes of all queries of the labels for each way to cut."""
-        return {} if self._known is None else self._read | self._derived(self._cuts.derived)
+    def of(self, rows: np.ndarray) -> QueryTraits:
+        """Return what is known of queries, given their rows among the labels."""
+        # Where there are weights, no query is behind the labels: it would be refused.
+        weights = None if self._weights is None else self._weights[rows]
+        classes = self._read | self._derived(self.cuts.derived)
+        return QueryTraits.of(rows, weights, self._clusters, self._covariate, classes)
 
     def seen(self, aside: Aside, rows: np.ndarray) -> PageNumbers:
         """Return what was computed aside, given the row of each query that counts for all."""
-        classes = {} if self._known is None else self._derived(self._ways)
-        ways = [segments_of(name, of, rows) for name, of in classes.items()]
+        ways = [segments_of(name, of, rows) for name, of in self._derived(self.ways).items()]
         return PageNumbers(aside, ways, self._aside, self.bins)
 
     def _derived(self, names: Sequence[str]) -> dict[str, Classes]:
-        assert self._known is not None
+        if self._known is None:
+            return {}
         return {name: self._given.get(name) or DERIVED[name][1](self._known) for name in names}

@@ -75,16 +75,7 @@ def _at(spec: MetricSpec, k: int, given: tuple[tuple[str, float], ...]) -> Metri
 
 
 class Bin(NamedTuple):
-    """Some of the predictions, next to each other by confidence.
-
-    Attributes
-    ----------
-    low, high : float
-        The least and the largest confidence.
-    confidence : float
-        The mean.
-    predictions, correct : int
-    """
+    """Some of the predictions, next to each other by confidence; `confidence` is the mean one."""
 
     low: float
     high: float
@@ -94,24 +85,13 @@ class Bin(NamedTuple):
 
 
 class PageNumbers(NamedTuple):
-    """What was computed aside.
-
-    Attributes
-    ----------
-    asked : Aside
-    ways : list of Segments
-        The slices of the queries that count for all systems by each of `WAYS`.
-    values : dict of str to dict of str to (value, standard error)
-        System -> the text of a metric aside -> what it comes to over all queries of the system.
-    bins : dict of str to list of Bin
-        System -> its predictions by rising confidence, if gap was asked for; none of them if they
-        do not fit in memory. Not for the baseline of others.
-    """
+    """What was computed aside."""
 
     asked: Aside
-    ways: list[Segments]
+    ways: list[Segments]  # the slices of the queries that count for all systems, by each of `WAYS`
+    # System -> the text of a metric aside -> its value and error over all queries of the system.
     values: dict[str, dict[str, tuple[float | None, float | None]]]
-    bins: dict[str, list[Bin]]
+    bins: dict[str, list[Bin]]  # as in `Details`
 
     def at(self, kept: np.ndarray) -> "PageNumbers":
         """Return this with the slices of some of the queries."""

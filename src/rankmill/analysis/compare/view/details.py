@@ -37,57 +37,30 @@ class CutoffPoint(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """How many queries have which values.
-
-    Attributes
-    ----------
-    low, high : float
-        The ends of the first and the last bar, all of which are of the same width.
-    zeros : int
-        The number of queries with a value of exactly 0, which are in no bar.
-    counts : tuple of int
-    """
+    """How many queries have which values, in bars of the same width from `low` to `high`."""
 
     low: float
     high: float
-    zeros: int
+    zeros: int  # the queries with a value of exactly 0, which are in no bar
     counts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Details:
-    """What a page shows beyond the numbers.
+    """What a page shows beyond the numbers, by metric and system, or by system."""
 
-    Attributes
-    ----------
-    results : dict of str to Result
-        The result of each system, without the table of queries.
-    cutoffs : dict of str to dict of str to list of CutoffPoint
-        Metric -> system -> its value at cutoffs up to its own.
-    hits : dict of str to list of float
-        System -> the hits at rank 1, 2, ... over the number of queries.
-    slices : list of Slice
-        The queries cut by each of `WAYS`; without a comparison, also by what was asked for.
-    histograms : dict of str to dict of str to Histogram
-        Metric -> system -> the values of queries.
-    bins : dict of str to list of Bin
-        System -> its predictions by rising confidence, if there is gap among the metrics; none of
-        them if they do not fit in memory.
-    moved : dict of str to dict of str to list of Moved
-        As in a `Comparison`.
-    values : dict of str to dict of str to Estimate
-        Metric -> system -> its value with the interval of clusters, where there is no comparison.
-    clusters, cluster : int, str or None
-        How many clusters there are then, and by which column.
-    """
-
-    results: dict[str, Result]
+    results: dict[str, Result]  # without the tables of queries
     cutoffs: dict[str, dict[str, list[CutoffPoint]]] = field(default_factory=dict)
+    # The hits at rank 1, 2, ... over the number of queries.
     hits: dict[str, list[float]] = field(default_factory=dict)
+    # The queries cut by each of `WAYS`; without a comparison, also by what was asked for.
     slices: list[Slice] = field(default_factory=list)
     histograms: dict[str, dict[str, Histogram]] = field(default_factory=dict)
+    # The predictions by rising confidence, if there is gap among the metrics; none of them if they
+    # do not fit in memory.
     bins: dict[str, list[Bin]] = field(default_factory=dict)
-    moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
+    moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)  # as in a `Comparison`
+    # With the intervals of clusters, where there is no comparison; how many there are, by what.
     values: dict[str, dict[str, Estimate]] = field(default_factory=dict)
     clusters: int | None = None
     cluster: str | None = None
@@ -127,7 +100,7 @@ def evaluate_in_detail(
     cuts, reading = job.cuts or Cuts(), Reading(threads, progress)
     joined = join_runs(job, given, systems, baseline, cuts, reading, catalogue, details=True)
     with Workers(threads) as workers:
-        return joined.results, details_of(joined, Settings(), workers, joined.segments)
+        return joined.results, details_of(joined, Settings(), workers, joined.traits.segments)
 
 
 def details_of(
@@ -137,8 +110,9 @@ def details_of(
     seen = joined.seen
     assert seen is not None
     slices: list[Slice] = []
-    cut = joined._replace(segments=[*segments, *seen.ways])
-    if cut.segments and joined.metrics:
+    ways = [*segments, *seen.ways]
+    if ways and joined.metrics:
+        cut = joined._replace(traits=joined.traits._replace(segments=ways))
         state = cut.state(workers, crossed=False, rows=False)
         slices = tested_slices(state, settings, workers.threads)
     return Details(
@@ -186,14 +160,11 @@ def _by_rank(sums: list[float | None]) -> list[float]:
 
 def histograms_of(values: Mapping[str, np.ndarray]) -> dict[str, Histogram]:
     """Return the histograms of systems, which have the same bars."""
-    there = [one for one in values.values() if len(one)]
-    low = min([0.0, *(float(one.min()) for one in there)])
-    high = max([1.0, *(float(one.max()) for one in there)])
-    return {name: histogram(one, low, high) for name, one in values.items()}
-
-
-def histogram(values: np.ndarray, low: float, high: float) -> Histogram:
-    """Return how many values are in each of `BARS` bars from `low` to `high`."""
-    zeros = int(np.count_nonzero(values == 0))
-    counts, _ = np.histogram(values[values != 0], BARS, (low, high))
-    return Histogram(low, high, zeros, tuple(counts.tolist()))
+    low = min((float(one.min(initial=0.0)) for one in values.values()), default=0.0)
+    high = max((float(one.max(initial=1.0)) for one in values.values()), default=1.0)
+    found = {}
+    for name, one in values.items():
+        counts, _ = np.histogram(one[one != 0], BARS, (low, high))
+        zeros = int(np.count_nonzero(one == 0))
+        found[name] = Histogram(low, high, zeros, tuple(counts.tolist()))
+    return found

@@ -43,10 +43,7 @@ TITLES = {
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
 """Whose correction it is."""
 MARKS = {BETTER: "↑", WORSE: "↓", EQUAL: "≈", HIGHER: "+", LOWER: "-"}
-_MEANING = {
-    **{"↑": "shown to be better", "↓": "shown to be worse", "≈": "equal within the margin"},
-    **{"+": "shown to be higher", "-": "shown to be lower"},
-}
+"""Verdict -> its mark beside a value."""
 
 
 def slice_text(one: Slice | Loss) -> str:
@@ -73,7 +70,6 @@ def slice_tables(
 ) -> Iterator[list[Part]]:
     """Yield a table for each metric and way to cut: a row for each slice and system."""
     together = next((one.confidence for one in slices if one.confidence), settings.confidence)
-    level = f"{100 * together:.6g}%"
     for by in dict.fromkeys(one.by for one in slices):
         of_way = [one for one in slices if one.by == by]
         for metric in of_way[0].values:
@@ -81,8 +77,7 @@ def slice_tables(
             columns += [] if len(others) == 1 else [Column("system")]
             columns += [Column(baseline, "value")]
             columns += [Column(others[0] if len(others) == 1 else "value", "value")]
-            columns += [Column(f"from {baseline}", "difference")]
-            columns += [Column(f"{level} interval", "interval"), Column(_p_title(settings), "p")]
+            columns += _tested_columns(f"from {baseline}", settings, together)
             rows = []
             for one in of_way:
                 for name in others:
@@ -93,14 +88,13 @@ def slice_tables(
             title = f"{metric} by {', '.join(by)}"
             if together > settings.confidence:
                 title += f"; all intervals hold together at {100 * settings.confidence:.6g}%"
-            yield [title, Table([*columns, Column("result")], rows)]
+            yield [title, Table(columns, rows)]
 
 
 def pair_tables(pairs: list[SystemPair], settings: Settings) -> Iterator[list[Part]]:
     """Yield a table for each metric: a row for every two systems."""
-    columns = [Column("system"), Column("against"), Column("difference", "difference")]
-    columns += [Column(f"{100 * settings.confidence:.6g}% interval", "interval")]
-    columns += [Column(_p_title(settings), "p"), Column("result")]
+    columns = [Column("system"), Column("against")]
+    columns += _tested_columns("difference", settings, settings.confidence)
     for metric in dict.fromkeys(one.metric for one in pairs):
         of_metric = [one for one in pairs if one.metric == metric]
         rows = [[one.system, one.baseline, *_tested_cells(one.difference)] for one in of_metric]
@@ -113,12 +107,8 @@ def loss_tables(baseline: str, losses: list[Loss], settings: Settings) -> Iterat
     if losses and settings.correction != "none":
         together = 1 - (1 - together) / losses[0].looked_at
     columns = [Column("slice"), Column("queries", "count")]
-    columns += [
-        Column(f"from {baseline}", "difference"),
-        Column("shrunk", "difference"),
-        Column(f"{100 * together:.6g}% interval", "interval"),
-    ]
-    columns += [Column(_p_title(settings), "p"), Column("result")]
+    columns += _tested_columns(f"from {baseline}", settings, together)
+    columns.insert(3, Column("shrunk", "difference"))
     for metric, name in dict.fromkeys((one.metric, one.system) for one in losses):
         lost = [one for one in losses if (one.metric, one.system) == (metric, name)]
         rows: list[list[Cell]] = []
@@ -133,8 +123,11 @@ def loss_tables(baseline: str, losses: list[Loss], settings: Settings) -> Iterat
         ]
 
 
-def _p_title(settings: Settings) -> str:
-    return "p" if settings.correction == "none" else f"p ({settings.correction})"
+def _tested_columns(title: str, settings: Settings, confidence: float) -> list[Column]:
+    """The columns of `_tested_cells`."""
+    p = "p" if settings.correction == "none" else f"p ({settings.correction})"
+    interval = Column(f"{100 * confidence:.6g}% interval", "interval")
+    return [Column(title, "difference"), interval, Column(p, "p"), Column("result")]
 
 
 def _tested_cells(one: Difference) -> list[Cell]:
@@ -218,8 +211,24 @@ def _note(
     settings: Settings,
     pairs: Sequence[SystemPair] = (),
 ) -> str:
-    told = _how_tested(what, settings, tests_of(whole, slices, pairs))
-    return f"Means over {plural(whole.queries, 'query')}. {told}"
+    """Return over how many queries means are, and how differences are tested."""
+    means, count = f"Means over {plural(whole.queries, 'query')}.", tests_of(whole, slices, pairs)
+    if not count:
+        return f"{means} Nothing is tested."
+    test = settings.tests[0]
+    words = f"{means} {what} by {TITLES[test]}"
+    words += "" if settings.cluster is None else f" of clusters by {settings.cluster}"
+    words += "" if settings.adjust is None else f" adjusted by {settings.adjust}"
+    if settings.correction == "none":
+        words += ", p not corrected"
+    elif test == TUKEY:
+        words += ", p corrected over systems by the test and over metrics by Bonferroni"
+    else:
+        words += f", p corrected by {CORRECTIONS[settings.correction]} over {count:,} tests"
+    words += f", level {1 - settings.confidence:.6g}."
+    if settings.margin is not None:
+        words += f" The margin is {settings.margin:.6g}, by two one-sided t-tests."
+    return words
 
 
 def _slice_parts(baseline: str, of_way: Sequence[Slice]) -> Iterator[Part]:
@@ -256,26 +265,11 @@ def _rows(baseline: str, one: Slice) -> Iterator[list[Cell]]:
 def _legend(table: Table) -> Iterator[str]:
     """Yield what the marks of a table mean, those that it has."""
     shown = {cell.mark for row in table.rows for cell in row if isinstance(cell, Marked)}
-    words = [f"{mark} {meaning}" for mark, meaning in _MEANING.items() if mark in shown]
+    words = [
+        f"{mark} {word}" if word == EQUAL else f"{mark} shown to be {word}"
+        for word, mark in MARKS.items()
+        if mark in shown
+    ]
     words += ["bold: shown to be better than every other system"] if table.marked else []
     if words:
         yield f"{'; '.join(words)}."
-
-
-def _how_tested(what: str, settings: Settings, count: int) -> str:
-    if not count:
-        return "Nothing is tested."
-    test = settings.tests[0]
-    words = f"{what} by {TITLES[test]}"
-    words += "" if settings.cluster is None else f" of clusters by {settings.cluster}"
-    words += "" if settings.adjust is None else f" adjusted by {settings.adjust}"
-    if settings.correction == "none":
-        words += ", p not corrected"
-    elif test == TUKEY:
-        words += ", p corrected over systems by the test and over metrics by Bonferroni"
-    else:
-        words += f", p corrected by {CORRECTIONS[settings.correction]} over {count:,} tests"
-    words += f", level {1 - settings.confidence:.6g}."
-    if settings.margin is not None:
-        words += f" The margin is {settings.margin:.6g}, by two one-sided t-tests."
-    return words
