@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -12,12 +13,11 @@ import pyarrow as pa
 from rankmill.analysis.compare.differences.differences import Estimate
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.columns.buffers import table_of
-from rankmill.errors import UsageError
-from rankmill.io.stores.urls import is_url, join, local_path
+from rankmill.errors import InputError, UsageError
+from rankmill.io.stores.urls import is_url, join, local_path, shown
 from rankmill.io.whole_files import check_target
 from rankmill.nightly.rules.earlier_values import SliceValue
 from rankmill.nightly.rules.verdict import Verdict
-from rankmill.nightly.runs.fingerprint import Fingerprint, fingerprint
 from rankmill.nightly.runs.runs import (
     SUMMARY,
     CountingRules,
@@ -31,10 +31,15 @@ from rankmill.nightly.runs.runs import (
 from rankmill.results.result import Result
 from rankmill.results.slices import UNKNOWN
 from rankmill.semantics.choices import Choices
+from rankmill.sources.files.files import File, find_files
+from rankmill.sources.files.footers import read_footer
+from rankmill.sources.files.spool import is_pipe
 
 Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
 _Row: TypeAlias = tuple[str | None, SliceValue]
+REQUESTS = 16
+"""So many objects of a store are read at a time."""
 
 _TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", "UTC")
 _INPUT = {"source": _TEXT, "paths": pa.list_(_TEXT), "bytes": _COUNT, "rows": _COUNT}
@@ -133,9 +138,9 @@ def run_table(
     facts, rows = _facts(found), list(_rows(found))
     if not isinstance(predictions, Mapping):
         predictions = dict.fromkeys(facts.predictions, predictions)
-    of_labels = _columns("labels", fingerprint(facts.labels, labels))
+    of_labels = _columns("labels", facts.labels, labels)
     of_system = {
-        name: _columns("predictions", fingerprint(details, predictions.get(name)))
+        name: _columns("predictions", details, predictions.get(name))
         | {"audit": list(facts.audits.get(name, {}).items())}
         for name, details in facts.predictions.items()
     }
@@ -184,12 +189,6 @@ def sealed_table(run: Run, rules: CountingRules, rows: list[dict[str, Any]]) -> 
     for row in rows:
         row["checksum"] = seal_of_row(row)
     return table_of(rows, SCHEMA.with_metadata({SUMMARY: summary_text(run, rules)}))
-
-
-def _columns(side: str, one: Fingerprint) -> dict[str, Any]:
-    paths = None if one.paths is None else [utf8(path) for path in one.paths]
-    one = one._replace(source=utf8(one.source), paths=paths)
-    return {f"{side}_{name}": value for name, value in one._asdict().items()}
 
 
 def utf8(text: str) -> str:
@@ -281,3 +280,56 @@ def _estimates(
 ) -> Iterator[_Row]:
     for name, one in values.items():
         yield name, SliceValue(by, value, metric, one.value, one.standard_error, queries)
+
+
+# ------------------------------------------------------------------ what was read
+
+
+def _columns(
+    side: str, details: Mapping[str, object], source: str | Sequence[str] | None
+) -> dict[str, Any]:
+    """Return the columns of an input, of which a result says `details`.
+
+    `source` are the paths that it was opened by; without them, its name if that is a path. What was
+    no file has a name and perhaps rows.
+    """
+    name, rows = str(details.get("source", "")), details.get("rows")
+    found: dict[str, Any] = {"source": utf8(name), "rows": rows if isinstance(rows, int) else None}
+    try:
+        files = _files(name if source is None else source)
+        sizes = [(file.listed or file.identity())[2:] for file in files]
+    except (InputError, OSError):  # gone by now, or never a file
+        files = []
+    if files:
+        written = max(written for _, written in sizes) // 1000 / 1e6
+        found |= {
+            "paths": [utf8(shown(file.name)) for file in files],  # without credentials
+            "bytes": sum(size for size, _ in sizes),
+            "modified": datetime.fromtimestamp(written, UTC),
+            "checksum": _checksum(files),
+        }
+    return {f"{side}_{key}": value for key, value in found.items()}
+
+
+def _files(source: object) -> list[File]:
+    """The files that a source stands for; none for what is no path."""
+    paths = [source] if isinstance(source, str) else source
+    if not isinstance(paths, Sequence) or not all(isinstance(path, str) for path in paths):
+        return []
+    if not paths or not all(path and not is_pipe(path) for path in paths):
+        return []
+    return [file for file in find_files(paths) if is_url(file.name) or os.path.isfile(file.path)]
+
+
+def _checksum(files: Sequence[File]) -> str | None:
+    """Hash the footers of all files, if all are Parquet: other rows give other footers."""
+    from hashlib import blake2b
+
+    hashed = blake2b(digest_size=16)
+    try:
+        with ThreadPoolExecutor(REQUESTS) as pool:  # of stores, several objects at a time
+            for footer in pool.map(read_footer, files):
+                hashed.update(footer.raw.tobytes())
+    except InputError:  # no Parquet
+        return None
+    return hashed.hexdigest()
