@@ -345,16 +345,7 @@ def evidence_of(
     ages: Mapping[str, float],
     alone: Mapping[str, ComparisonState],
 ) -> Evidence:
-    """Return what rules are held against.
-
-    Parameters
-    ----------
-    asked
-    results, without, state
-        As those of a `Joined`; the results with that of the baseline if that is scored or paired.
-    ages, alone
-        As those of `Evidence`.
-    """
+    """Return what rules are held against; the results have that of a scored or paired baseline."""
     earlier = asked.earlier
     told = None if earlier is None else earlier.told
     if earlier is not None and earlier.kind == "predictions":

@@ -138,13 +138,7 @@ def asked_of(
 ) -> CheckedGate:
     """Check what is asked of a gate before anything is read.
 
-    Parameters
-    ----------
-    given, job, settings
-    baseline, history, time, by, adjust
-        As for `gate`.
-    opened
-        How to open a baseline that is not a run of a history.
+    `opened` opens a baseline that is not a run of a history; the others are as for `gate`.
     """
     asked = given.parsed
     _check(asked, baseline, given.undecided)
@@ -276,15 +270,8 @@ def from_history(
 ) -> Baseline:
     """Return the run of a history that is the baseline; for each metric it may be another one.
 
-    `drops` are the rules for a drop of a metric. `time` is that of the run that is
-    compared, None for now. `by` is as for `gate`; messages repeat it.
-
-    Raises
-    ------
-    UsageError
-        If there is no history.
-    InputError
-        If no run of it serves.
+    `drops` are the rules for a drop of a metric. `time` is that of the run that is compared, None
+    for now. `by` is as for `gate`; messages repeat it.
     """
     if history is None:
         raise UsageError(

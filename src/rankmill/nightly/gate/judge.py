@@ -52,49 +52,23 @@ UNKNOWN = ("", "(unknown)", "null")
 
 
 class Evidence(NamedTuple):
-    """What rules are held against.
+    """What rules are held against."""
 
-    Attributes
-    ----------
-    result : Result
-        Of the system.
-    state : ComparisonState
-        What its queries add up to, and those of a paired baseline.
-    told : mapping or None
-        The result of the baseline as JSON has it, None if it is not known.
-    without : mapping
-        Metric over all predictions -> system -> its values without each group of queries.
-    ages : dict of str to float
-        The ages of inputs in seconds.
-    alone : mapping
-        What the system and a paired baseline add up to over all their queries, by name, if these
-        are not the same queries.
-    min_overlap : float
-        The share of the queries of either that both must have to be paired.
-    slices : mapping
-        The slices of a baseline without values of queries.
-    """
-
-    result: Result
-    state: ComparisonState
-    told: Mapping[str, Any] | None
+    result: Result  # of the system
+    state: ComparisonState  # what its queries add up to, and those of a paired baseline
+    told: Mapping[str, Any] | None  # the result of the baseline as JSON has it, if it is known
+    # Metric over all predictions -> system -> its values without each group of queries.
     without: Mapping[str, Without]
-    ages: Mapping[str, float]
+    ages: Mapping[str, float]  # of inputs, in seconds
+    # What the system and a paired baseline add up to over all their queries, if these differ.
     alone: Mapping[str, ComparisonState]
-    min_overlap: float
+    min_overlap: float  # the share of the queries of either that both must have to be paired
+    # The slices of a baseline without values of queries.
     slices: Mapping[SliceKey, Recorded] = MappingProxyType({})
 
 
 def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
-    """Return what comes of a rule: an outcome, or one for each slice.
-
-    Raises
-    ------
-    UsageError
-        If the baseline does not have what the rule needs, or no query is in its slice.
-    InputError
-        If the baseline has no value to compare with.
-    """
+    """Return what comes of a rule: an outcome, or one for each slice."""
     if rule.kind == "age":
         return [of_age(rule, evidence.ages[rule.subject])]
     if rule.kind == "count":
@@ -181,10 +155,7 @@ def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
 def _without_queries(rule: Rule, state: ComparisonState) -> RuleOutcome:
     """Return what comes of a rule for slices if no query of a system counts at all.
 
-    Raises
-    ------
-    UsageError
-        If there are slices, and this is none of them.
+    If some do, a UsageError says that the slice that is asked for is none of theirs.
     """
     by, values = next(
         (by, of_way) for by, of_way in state.slices.items() if set(by) == {*dict(rule.slices)}

@@ -36,18 +36,11 @@ def share_of(look: int) -> float:
 def levelled(
     rules: Sequence[Rule], family: float | None, look: int, choices: int = 1
 ) -> list[Rule]:
-    """Return rules with the confidence that each has tonight.
+    """Return rules with the confidence that each has tonight, the look of this number.
 
-    Parameters
-    ----------
-    rules
-    family : float or None
-        The confidence with which all rules that have one hold together (Bonferroni).
-    look : int
-        Which look of the sequence this is.
-    choices : int
-        Of how many runs the baseline was chosen. `best` takes a lucky one, and so does `last` where
-        only lucky nights are held: the intervals hold whichever it is.
+    Rules with a confidence hold together with that of the `family`, if there is one (Bonferroni).
+    `choices` says of how many runs the baseline was chosen. `best` takes a lucky one, and so does
+    `last` where only lucky nights are held: the intervals hold whichever it is.
 
     Examples
     --------
@@ -94,11 +87,6 @@ def look_of(
     Looks are the nights of a gate, and 1 for tonight. Tries of a night are looks too. Without a
     pinned baseline, which is `since`, all nights of the history count. `chosen` is whether the
     baseline is a run of the history that was not pinned.
-
-    Raises
-    ------
-    UsageError
-        If there is no history to count them in.
     """
     one = next((one for one in rules if one.sequential), None)
     if one is None:

@@ -322,27 +322,13 @@ def prune(
 ) -> tuple[list[str], int]:
     """Remove old runs of a history by the times in the names of their files.
 
-    Parameters
-    ----------
-    folder : str or Path
-    keep : str, optional
-        Keep runs of this time or later, as `since` of `History`.
-    keep_last : int, optional
-        Keep so many of the newest runs.
-    dry_run : bool
-        Remove nothing.
-    now : datetime, optional
+    Runs of the time `keep` or later stay, as `since` of `History` takes it, or so many of the
+    newest as `keep_last` says; and files that other programs wrote. With `dry_run` all stay.
 
     Returns
     -------
     list of str, int
-        The names of the files that were removed, or would be, and how many are left. Files that
-        other programs wrote stay.
-
-    Raises
-    ------
-    UsageError
-        Unless one of `keep` and `keep_last` is given.
+        The names of the files that were removed, or would be, and how many are left.
     """
     if (keep is None) == (keep_last is None):
         raise UsageError("prune keeps runs by time or by number: give one of --keep, --keep-last")

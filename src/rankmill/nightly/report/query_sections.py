@@ -267,17 +267,8 @@ def _query(subject: Subject, one: Moved, system: str, found: Listed | None) -> Q
 def lists_of(details: Details | None, given: Mapping[str, Any]) -> list[Listed]:
     """Return the lists of the queries that moved most, for `page`; all inputs are read once more.
 
-    Parameters
-    ----------
-    details
-        Of a comparison or a verdict; without any, nothing moved.
-    given
-        The arguments of `evaluate_runs`, perhaps among others.
-
-    Returns
-    -------
-    list of Listed
-        Empty if an input can be read only once.
+    `details` are those of a comparison or a verdict, and `given` the arguments of `evaluate_runs`,
+    perhaps among others. There are no lists if an input can be read only once.
     """
     moved = {} if details is None else details.moved
     first = next((of for of in moved.values() if any(of.values())), {})

@@ -24,34 +24,15 @@ ONLY = "the predictions"
 
 @dataclass(frozen=True)
 class Subject:
-    """What a page is about.
+    """What a page is about."""
 
-    Attributes
-    ----------
-    systems : list of str
-        The systems that are looked at, the first one above all; without the baseline.
-    baseline : str or None
-    values : dict of str to dict of str to Estimate
-        Metric -> system -> value.
-    comparison : Comparison or None
-    verdict : Verdict or None
-        Of `rankmill.gate`, which this folder does not import.
-    results : dict of str to Result
-        The result of each system that is known.
-    details : Details
-        Without them, what the subject itself has.
-    lists : sequence of Listed
-    history : mapping of str, or of metric and slice, to sequence of Night
-    command : str or None
-    """
-
-    systems: list[str]
+    systems: list[str]  # those that are looked at, the first one above all; without the baseline
     baseline: str | None
-    values: dict[str, dict[str, Estimate]]
+    values: dict[str, dict[str, Estimate]]  # metric -> system -> value
     comparison: Comparison | None
-    verdict: Any
-    results: dict[str, Result]
-    details: Details
+    verdict: Any  # of `rankmill.gate`, which this module does not import
+    results: dict[str, Result]  # of each system that is known
+    details: Details  # without them, what the subject itself has
     lists: Sequence[Listed]
     history: Trends
     command: str | None
@@ -130,13 +111,7 @@ def subject_of(
     history: Trends | None = None,
     command: str | None = None,
 ) -> Subject:
-    """Return what a page about a Result, a Comparison or a Verdict is about.
-
-    Raises
-    ------
-    UsageError
-        If it is none of them.
-    """
+    """Return what a page about a Result, a Comparison or a Verdict is about."""
     verdict, comparison, result = None, None, None
     if isinstance(found, Comparison):
         comparison = found

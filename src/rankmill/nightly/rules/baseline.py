@@ -43,35 +43,17 @@ _UNSEALED = ("seconds", "checksum", "values_checksum")
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a system is compared with.
+    """What a system is compared with."""
 
-    Attributes
-    ----------
-    kind : {"predictions", "per-query", "result", "history"}
-    source : str
-        Where it comes from.
-    predictions : object
-        What `evaluate` takes, if that is its kind.
-    table : pyarrow.Table or None
-        The values of each query of an earlier run.
-    told : mapping or None
-        The result of an earlier run, as JSON has it.
-    notes : tuple of str
-        What to know of the choice of a run of a history.
-    slices : mapping
-        The slices of the runs of a history that rules compare with.
-    since : Run or None
-        The run of a history that the user named, the first of several.
-    """
-
-    kind: str
-    source: str
-    predictions: Any = None
-    table: pa.Table | None = None
-    told: Mapping[str, Any] | None = None
-    notes: tuple[str, ...] = ()
+    kind: str  # "predictions", "per-query", "result" or "history"
+    source: str  # where it comes from
+    predictions: Any = None  # what `evaluate` takes, if that is its kind
+    table: pa.Table | None = None  # the values of each query of an earlier run
+    told: Mapping[str, Any] | None = None  # the result of an earlier run, as JSON has it
+    notes: tuple[str, ...] = ()  # what to know of the choice of a run of a history
+    # The slices of the runs of a history that rules compare with.
     slices: Mapping[SliceKey, RecordedMetric] = field(default_factory=dict)
-    since: Run | None = None
+    since: Run | None = None  # the run of a history that the user named, the first of several
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a verdict says of it."""

@@ -41,15 +41,8 @@ def slice_trends(
 ) -> dict[tuple[str, str], list[Night]]:
     """Return the trend of each slice that a rule of a verdict is about, which is the last of it.
 
-    Parameters
-    ----------
-    found
-    history
-        The folder of the history.
-    runs
-        Metric -> the earlier runs that count the same, in the order of time.
-    now
-        The time of the verdict.
+    `history` is the folder; `runs` has the earlier runs of each metric that count the same, in the
+    order of time; and `now` is the time of the verdict.
     """
     folder = open_folder(history)
     read: dict[str, Mapping[SliceKey, RecordedMetric]] = {}

@@ -14,13 +14,7 @@ from rankmill.nightly.rules.verdict import RuleOutcome
 
 
 def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None) -> RuleOutcome:
-    """Return what comes of a rule about a count; both results are as their JSON has them.
-
-    Raises
-    ------
-    UsageError
-        If the baseline does not have what the rule needs.
-    """
+    """Return what comes of a rule about a count; both results are as their JSON has them."""
     _check_counted(rule, mine, "give it, or leave out the rule")
     value = count_of(rule.subject, mine)
     base: float | None = None
@@ -96,13 +90,7 @@ def of_age(rule: Rule, age: float) -> RuleOutcome:
 
 
 def written_at(subject: str, labels: Any, predictions: Any) -> float:
-    """Return when the newest file of an input was written, in seconds since 1970.
-
-    Raises
-    ------
-    UsageError
-        If the input is no file.
-    """
+    """Return when the newest file of an input was written, in seconds since 1970."""
     from rankmill.sources.files.files import find_files
 
     value = labels if subject == "labels_age" else predictions

@@ -198,20 +198,9 @@ def slices_before(
 ) -> dict[SliceKey, RecordedMetric]:
     """Return the slices of earlier runs that rules compare with; only their rows are read.
 
-    Parameters
-    ----------
-    folder
-    runs
-        Metric -> the run that is its baseline.
-    rules
-        Those for a drop in slices, each with the name of its metric.
-    cuts
-        What the run that is compared is cut by.
-
-    Raises
-    ------
-    InputError
-        If a run has none of the slices, so that nothing would break the rule.
+    `runs` has the baseline of each metric, and `rules` are those for a drop in slices, each with
+    the name of its metric. `cuts` is what the run that is compared is cut by. An InputError says
+    that a run has none of the slices, as then nothing would break the rule.
     """
     found: dict[SliceKey, RecordedMetric] = {}
     for rule, metric in rules:

@@ -27,26 +27,15 @@ NO_BOUNDS = -math.inf, math.inf
 
 
 class MeasuredSide(NamedTuple):
-    """A metric of one of two systems.
-
-    Attributes
-    ----------
-    value, error : float or None
-        The value and its standard error.
-    queries : int
-        How many queries the value is a mean over; clusters if queries come in some, or groups of
-        queries for the jackknife.
-    effective : float or None
-        The effective number of queries of weights, or of clusters, if there are some.
-    known_freedom : float or None
-        The degrees of freedom of values that a covariate adjusts; None for those that weights, or
-        clusters of unequal size, leave.
-    """
+    """A metric of one of two systems."""
 
     value: float | None = None
-    error: float | None = None
+    error: float | None = None  # the standard error
+    # What the value is a mean over: queries, clusters of them, or groups of the jackknife.
     queries: int = 0
-    effective: float | None = None
+    effective: float | None = None  # the effective number of queries of weights, or of clusters
+    # The degrees of freedom of values that a covariate adjusts; None for those that weights, or
+    # clusters of unequal size, leave.
     known_freedom: float | None = None
 
     @property
@@ -69,28 +58,14 @@ class MeasuredSide(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """A metric of the system, and of the baseline.
-
-    Attributes
-    ----------
-    mine, theirs : MeasuredSide
-        The system and the baseline, which has no value if there is none.
-    difference_error : float or None
-        The standard error of the mean of the paired differences; None if they are not paired.
-    bounds : tuple of float
-        The range of the metric; infinite where it has none, or is not a mean over queries.
-    groups : LeftOut or None
-        What the jackknife left out for the system.
-    clusters : bool
-        Whether queries come in clusters.
-    """
+    """A metric of the system, and of the baseline, which has no value if there is none."""
 
     mine: MeasuredSide
     theirs: MeasuredSide = MeasuredSide()
-    difference_error: float | None = None
-    bounds: tuple[float, float] = NO_BOUNDS
-    groups: LeftOut | None = None
-    clusters: bool = False
+    difference_error: float | None = None  # of the mean of the paired differences, if it is known
+    bounds: tuple[float, float] = NO_BOUNDS  # the range of the metric, if it is a mean over queries
+    groups: LeftOut | None = None  # what the jackknife left out for the system
+    clusters: bool = False  # whether queries come in clusters
 
     @classmethod
     def of(

@@ -72,13 +72,7 @@ def markdown(found: Verdict) -> str:
 
 
 def junit(found: Verdict) -> str:
-    """Return the verdict as JUnit XML: a test case for each rule, and for each slice of one.
-
-    Raises
-    ------
-    UsageError
-        If junitparser is not installed.
-    """
+    """Return the verdict as JUnit XML: a test case for each rule, and for each slice of one."""
     check_junit()
     from junitparser import Failure, Skipped, TestCase, TestSuite
 

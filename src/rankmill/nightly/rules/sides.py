@@ -29,24 +29,12 @@ class Shared(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What a rule is held against.
+    """What a rule is held against."""
 
-    Attributes
-    ----------
-    measured : Measurement
-        The two values that are compared.
-    own : float or None
-        The value of the system over all its queries.
-    shared : Shared or None
-        None if the baseline has no values of queries, or the rule needs none.
-    paired : bool
-        Whether `measured` is over the queries of both sides.
-    """
-
-    measured: Measurement
-    own: float | None
-    shared: Shared | None = None
-    paired: bool = False
+    measured: Measurement  # the two values that are compared
+    own: float | None  # the value of the system over all its queries
+    shared: Shared | None = None  # None without values of queries, or if the rule needs none
+    paired: bool = False  # whether `measured` is over the queries of both sides
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
@@ -78,19 +66,12 @@ def notes_of_pairs(state: ComparisonState, least: float, adjust: str | None) -> 
 
 
 class Lack(NamedTuple):
-    """How many queries of the labels a system and a baseline have predictions for.
-
-    Attributes
-    ----------
-    labelled, mine, theirs : int
-        The queries with labels, and those of them that each side predicts.
-    enough : bool
-        Whether the baseline predicts as large a share of what the system does as both must have.
-    """
+    """How many of the queries with labels a system and a baseline have predictions for."""
 
     labelled: int
     mine: int
     theirs: int
+    # Whether the baseline predicts as large a share of what the system does as both must have.
     enough: bool
 
     def __str__(self) -> str:

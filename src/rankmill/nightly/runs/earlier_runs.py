@@ -41,26 +41,11 @@ Candidate = tuple[Run, RecordedMetric]
 def choose(
     how: str, metric: str, candidates: Sequence[Candidate], now: datetime, history: str
 ) -> ChosenRun:
-    """Return the run to compare a metric with.
+    """Return the run to compare a metric with, as `read_choice` takes `how`.
 
-    Parameters
-    ----------
-    how : str
-        As `read_choice` takes it.
-    metric : str
-    candidates : sequence of (Run, RecordedMetric)
-        The runs that have the metric and count it the same, in the order of time.
-    now : datetime
-        The time of the run that is compared: later ones do not serve.
-    history : str
-        The name of the history, for messages.
-
-    Raises
-    ------
-    UsageError
-        If `how` is unknown, or "best" where neither side of the metric is better.
-    InputError
-        If no run serves; the message says why.
+    `candidates` are the runs that have the metric and count it the same, in the order of time.
+    Those later than `now`, the time of the run that is compared, do not serve. `history` is the
+    name of the history, for messages.
     """
     choice = read_choice(how)
     having = [one for one in candidates if one[1].value is not None]

@@ -36,20 +36,11 @@ class MissingHistoryError(InputError):
 
 
 class Folder(NamedTuple):
-    """The folder of a history.
+    """The folder of a history."""
 
-    Attributes
-    ----------
-    name : str
-        In messages.
-    path : str
-    filesystem : pyarrow.fs.FileSystem or None
-        None for the disk.
-    """
-
-    name: str
+    name: str  # in messages
     path: str
-    filesystem: Any = None
+    filesystem: Any = None  # of a store; None for the disk
 
     def files(self, since: datetime | None = None) -> list[str]:
         """Return the names of the Parquet files in it, sorted: those of runs sort by time.
@@ -168,13 +159,7 @@ class Folder(NamedTuple):
 
 
 def open_folder(history: str | Path) -> Folder:
-    """Return the folder that a path or a URL names; it is looked at when its files are asked for.
-
-    Raises
-    ------
-    UsageError
-        If the URL makes no sense.
-    """
+    """Return the folder that a path or a URL names; nothing is looked at yet."""
     path = local_path(str(history))
     if not is_url(path):
         return Folder(path, path)

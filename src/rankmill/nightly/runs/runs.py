@@ -214,13 +214,7 @@ def told_of(run: Run) -> dict[str, Any]:
 
 
 def read_summary(end: bytes, file: str = "this run") -> Run | None:
-    """Return the run of the summary in the last bytes of a file; None if there is none whole.
-
-    Raises
-    ------
-    InputError
-        If a later version of rankmill wrote it.
-    """
+    """Return the run of the summary in the last bytes of a file; None if there is none whole."""
     start = end.rfind(SUMMARY + _TEXT)  # JSON in ASCII has no such byte: it is the key
     if start < 0:
         return None
