@@ -92,12 +92,14 @@ class Rules:
 class CheckedGate(NamedTuple):
     """What to hold against which rules: the checked options of `gate`."""
 
-    rules: list[Rule]
+    given: Rules
+    rules: list[Rule]  # with the confidence that each has tonight
+    job: Job
     settings: Settings
     cuts: Cuts
     earlier: Baseline | None
-    undecided: str
-    min_overlap: float
+    # Which look of sequential rules this is, and of how many runs the baseline was chosen.
+    look: tuple[int, int]
 
     @property
     def crossed(self) -> bool:
@@ -162,11 +164,9 @@ def asked_of(
         _check_decidable(asked, earlier)
     cuts = with_dependence(_cuts(by, asked), settings, adjust, job.scope.weight)
     _check_dependence(asked, earlier, settings)
-    since = None if earlier is None else earlier.since
-    chosen = earlier is not None and earlier.kind == "history" and since is None
-    look = look_of(asked, history, since, chosen=chosen)
+    look = look_of(asked, history, earlier)
     levels = levelled(asked, given.family_confidence, *look)
-    return CheckedGate(levels, settings, cuts, earlier, given.undecided, given.min_overlap)
+    return CheckedGate(given, levels, job, settings, cuts, earlier, look)
 
 
 def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:

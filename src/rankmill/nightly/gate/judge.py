@@ -3,14 +3,15 @@
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from types import MappingProxyType
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError, UsageError
+from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.counts import of_age, of_count
 from rankmill.nightly.rules.earlier_values import Value, named, slice_before, slices_lost
@@ -38,7 +39,6 @@ from rankmill.nightly.rules.sides import (
     bounds_of,
     measured_of,
     shared_of,
-    side_of,
     slices_of,
 )
 from rankmill.nightly.rules.verdict import RuleOutcome
@@ -51,20 +51,47 @@ MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
 
 
-class Evidence(NamedTuple):
+@dataclass(frozen=True)
+class Evidence:
     """What rules are held against."""
 
-    result: Result  # of the system
-    state: ComparisonState  # what its queries add up to, and those of a paired baseline
-    told: Mapping[str, Any] | None  # the result of the baseline as JSON has it, if it is known
+    asked: CheckedGate
+    results: Mapping[str, Result]  # of the system, and of a baseline that is scored or paired
     # Metric over all predictions -> system -> its values without each group of queries.
     without: Mapping[str, Without]
+    state: ComparisonState  # what the queries of the system add up to, and of a paired baseline
     ages: Mapping[str, float]  # of inputs, in seconds
     # What the system and a paired baseline add up to over all their queries, if these differ.
     alone: Mapping[str, ComparisonState]
-    min_overlap: float  # the share of the queries of either that both must have to be paired
-    # The slices of a baseline without values of queries.
-    slices: Mapping[SliceKey, Recorded] = MappingProxyType({})
+
+    @property
+    def result(self) -> Result:
+        """That of the system."""
+        return self.results[CANDIDATE]
+
+    @cached_property
+    def told(self) -> Mapping[str, Any] | None:
+        """The result of the baseline as JSON has it, if it is known."""
+        earlier = self.asked.earlier
+        if earlier is not None and earlier.kind == "predictions":
+            return self.results[BASELINE].to_dict()
+        return None if earlier is None else earlier.told
+
+    @property
+    def slices(self) -> Mapping[SliceKey, Recorded]:
+        """The slices of a baseline without values of queries."""
+        return {} if self.asked.earlier is None else self.asked.earlier.slices
+
+    def side_of(self, one: Recorded) -> MeasuredSide:
+        """Return a value of the history; it has no error if it does not tell what weights leave."""
+        weighted = self.result.scope.weight is not None
+        error = None if weighted and one.effective_queries is None else one.standard_error
+        return MeasuredSide(one.value, error, one.queries or 0, one.effective_queries)
+
+    @property
+    def min_overlap(self) -> float:
+        """The share of the queries of either that both must have to be paired."""
+        return self.asked.given.min_overlap
 
 
 def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
@@ -141,9 +168,7 @@ def _with_before(
     before = slice_before(evidence.slices, by, value, rule.name(evidence.result.scope.rel))
     if before is None or not rule.paired:
         return sides
-    weighted = evidence.result.scope.weight is not None
-    theirs = side_of(before, weighted=weighted)
-    return sides._replace(measured=sides.measured._replace(theirs=theirs))
+    return sides._replace(measured=sides.measured._replace(theirs=evidence.side_of(before)))
 
 
 def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from rankmill.errors import UsageError
 from rankmill.nightly.history.history import History
+from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import MissingHistoryError
 from rankmill.nightly.runs.runs import Run
@@ -76,17 +77,12 @@ def levelled(
 
 
 def look_of(
-    rules: Sequence[Rule],
-    history: str | os.PathLike[str] | None,
-    since: Run | None,
-    *,
-    chosen: bool = False,
+    rules: Sequence[Rule], history: str | os.PathLike[str] | None, earlier: Baseline | None
 ) -> tuple[int, int]:
     """Return which look of sequential rules this is, and of how many runs the baseline was chosen.
 
     Looks are the nights of a gate, and 1 for tonight. Tries of a night are looks too. Without a
-    pinned baseline, which is `since`, all nights of the history count. `chosen` is whether the
-    baseline is a run of the history that was not pinned.
+    pinned baseline all nights of the history count.
     """
     one = next((one for one in rules if one.sequential), None)
     if one is None:
@@ -97,11 +93,18 @@ def look_of(
         runs = History(os.fspath(history)).runs
     except MissingHistoryError:  # this is the first night
         return 1, 1
-    look = 1 + sum(is_look(run, since) for run in runs)
+    return look_after(runs, earlier)
+
+
+def look_after(runs: Sequence[Run], earlier: Baseline | None) -> tuple[int, int]:
+    """Return the same of the night after these runs."""
+    since = None if earlier is None else earlier.since
+    chosen = earlier is not None and earlier.kind == "history" and since is None
+    look = 1 + sum(_is_look(run, since) for run in runs)
     return look, max(1, len(runs)) if chosen else 1
 
 
-def is_look(run: Run, since: Run | None) -> bool:
+def _is_look(run: Run, since: Run | None) -> bool:
     """Return whether a run is one of a gate after the pinned one, of its date too."""
     later = since is None or run.time > since.time or run.recorded > since.recorded
     return run.verdict is not None and later

@@ -14,16 +14,15 @@ from rankmill.analysis.statistics.distributions import t_quantile, t_tail
 from rankmill.analysis.statistics.ratios import Pair
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
-from rankmill.nightly.gate.gate import evidence_of, joined_of
-from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
-from rankmill.nightly.gate.judge import Case, Evidence, cases_of, confidence_of_each, finite
-from rankmill.nightly.gate.levels import levelled, look_of
+from rankmill.nightly.gate.gate import measured
+from rankmill.nightly.gate.gate_request import CheckedGate, Rules, asked_of, metrics_asked
+from rankmill.nightly.gate.judge import Case, cases_of, confidence_of_each, finite
+from rankmill.nightly.gate.levels import levelled
 from rankmill.nightly.gate.replay import Replay
 from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.measurements import Measurement, freedom_and_error
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.runs import beside_of, rules_text
 from rankmill.results.answer import Answer
 from rankmill.semantics.semantics import Counting
 from rankmill.show.tables import Cell, Column, Part, Table, View
@@ -180,39 +179,20 @@ def gate_power(
     job = Job(*parsed, memory=memory)
     asked = asked_of(given, job, settings, baseline, history, time, by, adjust)
     reading, candidate = Reading(threads, progress), Predictions.of(predictions)
-    joined = joined_of(asked, job, of_labels, candidate, catalogue, reading)
-    with reading.workers() as workers:
-        state = joined.state(workers, crossed=asked.crossed, rows=False)
-        alone = {}
-        if any(state.left_out.values()):  # then each side has queries of its own
-            alone = joined.states_alone(workers, crossed=asked.crossed)
-    evidence = evidence_of(asked, joined.results, joined.without, state, {}, alone)
-    written, folder = given.parsed, history
-    cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in written]
-    earlier = asked.earlier
-    since = None if earlier is None else earlier.since
-    chosen = earlier is not None and earlier.kind == "history"
-    look = look_of(written, folder, since, chosen=chosen and since is None)
-    chances = _chances(written, given.family_confidence, look, cases)
-    past: list[dict[Any, bool]] = [{} for _ in written]
-    if folder is not None:
-        scope = evidence.result.scope.to_dict() | beside_of(evidence.result.inputs)
-        replay = Replay(
-            History(os.fspath(folder)),
-            open_folder(os.fspath(folder)),
-            rules_text(evidence.result.semantics, scope, evidence.result.gain_function),
-            written,
-            given.family_confidence,
-            baseline if chosen else None,
-            None if chosen else evidence.told,
-            since,
-        )
+    _, evidence = measured(asked, of_labels, candidate, catalogue, reading, {})
+    cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in given.parsed]
+    chances = _chances(asked, cases)
+    past: list[dict[Any, bool]] = [{} for _ in cases]
+    if history is not None:
+        place, how = os.fspath(history), None
+        if asked.earlier is not None and asked.earlier.kind == "history":
+            how = baseline
+        of_all = evidence, History(place), open_folder(place), how
         past = [
-            replay.failed(place, _metric(one, evidence), cases[place])
-            if one.kind != "age"
-            and (asked.settings.cluster is None or one.least_confidence is None)
+            Replay(*of_all, number, cases[number]).failed()
+            if one.kind != "age" and (cluster is None or one.least_confidence is None)
             else {}  # nights have no ages, and no errors of clusters
-            for place, one in enumerate(written)
+            for number, one in enumerate(given.parsed)
         ]
     found = []
     for tonight, of_rule, chance, nights in zip(asked.rules, cases, chances, past, strict=True):
@@ -229,13 +209,6 @@ def gate_power(
             )
         )
     return GatePower(found, _together(chances), *_any(past))
-
-
-def _metric(rule: Rule, evidence: Evidence) -> str:
-    """Return the metric of a rule, or any one for a count."""
-    if rule.kind == "metric":
-        return rule.name(evidence.result.scope.rel)
-    return next(iter(evidence.result.metrics))
 
 
 def _any(past: Sequence[Mapping[Any, bool]]) -> tuple[int, int]:
@@ -321,14 +294,10 @@ def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
     return found
 
 
-def _chances(
-    rules: Sequence[Rule],
-    family: float | None,
-    look: tuple[int, int],
-    cases: Sequence[Sequence[Case]],
-) -> list[list[float] | None]:
+def _chances(asked: CheckedGate, cases: Sequence[Sequence[Case]]) -> list[list[float] | None]:
     """Return the chance of a false alarm of each rule, in each night of a year from tonight on."""
     found: list[list[float] | None] = []
+    rules, (look, choices) = asked.given.parsed, asked.look
     for place, one in enumerate(rules):
         tests = [_test_of(one, case.measured) for case in cases[place]]
         known = [test for test in tests if test is not None]
@@ -338,8 +307,8 @@ def _chances(
         nights = YEAR if one.sequential else 1
         chances = []
         for night in range(nights):
-            choices = look[1] + night if look[1] > 1 else 1
-            tonight = levelled(rules, family, look[0] + night, choices)[place]
+            chosen = choices + night if choices > 1 else 1
+            tonight = levelled(rules, asked.given.family_confidence, look + night, chosen)[place]
             confidence = confidence_of_each(tonight, len(tests))
             held = 1.0
             for test in known:

@@ -21,7 +21,6 @@ from rankmill.nightly.runs.folder import Folder
 from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
 from rankmill.results.result import WEIGHT, Result
 from rankmill.results.slices import UNKNOWN
-from rankmill.semantics.metric_names import canonical
 from rankmill.sources.roles.comparable_ids import check_order
 
 Value = tuple[str | None, ...]
@@ -204,17 +203,13 @@ def slices_before(
     """
     found: dict[SliceKey, RecordedMetric] = {}
     for rule, metric in rules:
-        cut = folder.slices_of(runs[metric])
-        rows = {
-            (by, value, metric): one
-            for (by, value, name), one in cut.items()
-            if canonical(name) == canonical(metric)
-        }
+        rows = folder.slices_with(runs[metric], metric)
         names = [name for name, _ in rule.slices]
         ways = {", ".join(names), ", ".join(reversed(names))}
-        if not any(by in ways for by, _, _ in rows):
+        if not any(by in ways for by, _ in rows):
             by = " and ".join(names)
             typed, called = first_night([metric], cuts)
+            cut = folder.slices_of(runs[metric])
             there = {name for ways, _, _ in cut for name in ways.split(", ")}
             near = [
                 one
@@ -227,7 +222,7 @@ def slices_before(
                 f"which a rule needs: {rule.text!r}: {meant}record a night with these slices: "
                 f"--rule 'queries > 0'{typed} on the command line, {called} in Python"
             )
-        found |= rows
+        found |= {(*key, metric): one for key, one in rows.items()}
     return found
 
 

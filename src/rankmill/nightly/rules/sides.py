@@ -9,7 +9,6 @@ from rankmill.engine.segments import natural
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.measurements import NO_BOUNDS, MeasuredSide, Measurement
-from rankmill.nightly.runs.runs import RecordedMetric as Recorded
 from rankmill.results.result import Result
 
 MIN_OVERLAP = 0.9
@@ -117,12 +116,6 @@ def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
     if column is None:
         return mine
     return mine._replace(theirs=Measurement.of(column, None, mine.bounds).mine)
-
-
-def side_of(one: Recorded, *, weighted: bool) -> MeasuredSide:
-    """Return a value of the history; it has no error if it does not tell what weights leave."""
-    error = None if weighted and one.effective_queries is None else one.standard_error
-    return MeasuredSide(one.value, error, one.queries or 0, one.effective_queries)
 
 
 def slices_of(

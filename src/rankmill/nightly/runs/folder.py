@@ -19,6 +19,7 @@ from rankmill.nightly.runs.runs import (
     runs_of_rows,
     time_of_name,
 )
+from rankmill.semantics.metric_names import canonical
 
 # The summary of a run is in the last bytes of its file.
 END = 1 << 15
@@ -118,6 +119,11 @@ class Folder(NamedTuple):
                 f"{self.name.rstrip('/')}/{name} no longer exists; expected the slices of this run"
             ) from None
         return found[0] or {} if found else {}
+
+    def slices_with(self, run: Run, metric: str) -> dict[tuple[str, str], RecordedMetric]:
+        """Return a metric, in any spelling, in the slices of a run: by what cuts and the slice."""
+        slices, asked = self.slices_of(run), canonical(metric)
+        return {key[:2]: one for key, one in slices.items() if canonical(key[2]) == asked}
 
     def _end(self, name: str) -> bytes:
         """The last bytes of a file."""
