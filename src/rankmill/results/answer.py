@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -50,8 +51,6 @@ class Answer:
         indent : int, optional
             Spaces per level; without it everything is on one line.
         """
-        import json
-
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     @classmethod
@@ -63,8 +62,6 @@ class Answer:
         InputError
             If the text is not what `to_json` of this class writes.
         """
-        import json
-
         source = f"the JSON of a {cls.__name__}"
         with outside(source):
             told = json.loads(text)

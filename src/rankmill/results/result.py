@@ -12,7 +12,7 @@ from rankmill.results import audit as audit_counts
 from rankmill.results.answer import Answer, WhenAsked
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.provenance import described, rules_of
-from rankmill.results.slices import WeightedSum, exact_rows, slice_parts, table_of_slices
+from rankmill.results.slices import UNKNOWN, WeightedSum, slice_parts, table_of_slices
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.metric_names import canonical
 from rankmill.semantics.scope import WHOLE, Scope
@@ -375,19 +375,20 @@ def groups_part(result: Result) -> list[Part]:
 
 
 def exact_table(result: Result) -> Table:
-    """Return the metrics of a result as a table for programs."""
+    """Return the metrics of a result, its sums and its slices as a table for programs."""
     names = ["metric", "value", "standard_error", "queries", "worst", "best"]
-    errors, bounds = result.standard_errors, result.bounds
-    rows = [
-        [name, value, errors.get(name), result.averaged(name), *bounds.get(name, (None, None))]
-        for name, value in result.metrics.items()
-    ]
-    if result.scope.weight is not None:
-        names.append("effective_queries")
-        rows = [[*row, result.effective_queries] for row in rows]
-    if result.by is not None or result.sums:
-        empty = [None] * (len(names) - 6)
-        more = ([*row[:6], *empty, *row[6:]] for row in exact_rows(result))
-        rows = [*([*row, None, None] for row in rows), *more]
-        names += ["by", "slice"]
-    return Table([Column(name) for name in names], rows)
+    names += ["effective_queries"] if result.scope.weight is not None else []
+    names += ["by", "slice"] if result.by is not None or result.sums else []
+    rows: list[dict[str, Any]] = []
+    for name, value in result.metrics.items():
+        worst, best = result.bounds.get(name, (None, None))
+        told = {"metric": name, "value": value, "worst": worst, "best": best}
+        told["standard_error"] = result.standard_errors.get(name)
+        told["queries"] = result.averaged(name)
+        rows.append(told | {"effective_queries": result.effective_queries})
+    for name, one in result.sums.items():
+        told = {"metric": name, "value": one.value, "standard_error": one.standard_error}
+        rows.append(told | {"worst": one.low, "best": one.high})
+    for row in [] if result.by is None else result.by.to_pylist():
+        rows.append(row | {"slice": UNKNOWN if row["slice"] is None else row["slice"]})
+    return Table([Column(name) for name in names], [[*map(row.get, names)] for row in rows])

@@ -143,8 +143,7 @@ def asked_of(
     `opened` opens a baseline that is not a run of a history; the others are as for `gate`.
     """
     asked = given.parsed
-    _check(asked, baseline, given.undecided)
-    _check_overlap(given.min_overlap)
+    _check(given, baseline)
     check_intervals(asked, job.semantics, alone=opened is numbers_of_run)
     earlier = None
     dropping = [one for one in asked if one.measure == "drop"]
@@ -180,15 +179,18 @@ def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
     return replace(found, kind="result", table=None)
 
 
-def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
+def _check(given: Rules, baseline: Any) -> None:
+    undecided, least = given.undecided, given.min_overlap
     if undecided not in ON_UNDECIDED:
         raise UsageError(f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}")
-    lonely = next((one for one in rules if one.paired), None)
+    lonely = next((one for one in given.parsed if one.paired), None)
     if baseline is None and lonely is not None:
         raise UsageError(
             f"rule {lonely.text!r} needs a baseline: give one with --baseline, such as the "
             "predictions of the model that is in use"
         )
+    if not isinstance(least, Real) or isinstance(least, bool) or not 0 <= least <= 1:
+        raise UsageError(f"min_overlap is {least!r}; expected a share from 0 to 1, such as 0.9")
 
 
 def _check_no_history(baseline: Any, history: str | os.PathLike[str] | None) -> None:
@@ -204,12 +206,6 @@ def _check_no_history(baseline: Any, history: str | os.PathLike[str] | None) -> 
             f"the baseline {name} is a history, and not predictions: the baseline 'last' compares "
             f"with the last run of it that held, if {name} is given as the history"
         )
-
-
-def _check_overlap(least: object) -> None:
-    is_real = isinstance(least, Real) and not isinstance(least, bool)
-    if not is_real or not 0 <= least <= 1:  # type: ignore[operator]
-        raise UsageError(f"min_overlap is {least!r}; expected a share from 0 to 1, such as 0.9")
 
 
 def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:

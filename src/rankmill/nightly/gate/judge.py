@@ -14,7 +14,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.counts import of_age, of_count
-from rankmill.nightly.rules.earlier_values import Value, named, slice_before, slices_lost
+from rankmill.nightly.rules.earlier_values import Value, either_order, named, slices_lost
 from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.measurements import (
     Interval,
@@ -165,7 +165,9 @@ def _with_before(
     rule: Rule, by: tuple[str, ...], value: Value, sides: Sides, evidence: Evidence
 ) -> Sides:
     """Return the sides of a slice with the value of a baseline that has none of queries."""
-    before = slice_before(evidence.slices, by, value, rule.name(evidence.result.scope.rel))
+    metric = rule.name(evidence.result.scope.rel)
+    known = (evidence.slices.get((*names, metric)) for names in either_order(by, value))
+    before = next((one for one in known if one is not None), None)
     if before is None or not rule.paired:
         return sides
     return sides._replace(measured=sides.measured._replace(theirs=evidence.side_of(before)))
@@ -270,16 +272,13 @@ def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -
     if not rule.paired:  # how sure the baseline is says nothing of a value
         one = sides.measured
         sides = sides._replace(measured=one._replace(theirs=one.theirs._replace(effective=None)))
-    return replace(_held(rule, shown, sides, confidence), **_told_of(sides))
-
-
-def _told_of(sides: Sides) -> dict[str, Any]:
-    """Return the fields of an outcome that say which queries were compared."""
+    found = replace(_held(rule, shown, sides, confidence), value=sides.own)
     if sides.shared is None:
-        return {"value": sides.own}
-    both, either = sides.shared
-    paired = {"paired": both, "paired_value": sides.measured.value} if sides.paired else {}
-    return {"value": sides.own, "paired": 0, "queries": either} | paired
+        return found
+    found = replace(found, paired=0, queries=sides.shared.either)
+    if not sides.paired:
+        return found
+    return replace(found, paired=sides.shared.both, paired_value=sides.measured.value)
 
 
 def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> RuleOutcome:

@@ -100,11 +100,10 @@ def look_after(runs: Sequence[Run], earlier: Baseline | None) -> tuple[int, int]
     """Return the same of the night after these runs."""
     since = None if earlier is None else earlier.since
     chosen = earlier is not None and earlier.kind == "history" and since is None
-    look = 1 + sum(_is_look(run, since) for run in runs)
-    return look, max(1, len(runs)) if chosen else 1
-
-
-def _is_look(run: Run, since: Run | None) -> bool:
-    """Return whether a run is one of a gate after the pinned one, of its date too."""
-    later = since is None or run.time > since.time or run.recorded > since.recorded
-    return run.verdict is not None and later
+    # After the pinned one are those of its date that were recorded later, too.
+    later = (
+        since is None or run.time > since.time or run.recorded > since.recorded
+        for run in runs
+        if run.verdict is not None
+    )
+    return 1 + sum(later), max(1, len(runs)) if chosen else 1

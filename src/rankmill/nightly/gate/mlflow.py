@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,8 +110,6 @@ def _numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
 
 
 def _parameters(rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    import json
-
     row = rows[0]
     found: dict[str, object] = {}
     for group in ("semantics", "scope"):

@@ -95,10 +95,8 @@ class Replay(NamedTuple):
 
         A slice that the night has lost has no value.
         """
-        paired, tonight = (
-            self.rule.paired,
-            {(one.by, one.slice): one.measured for one in self.cases},
-        )
+        paired = self.rule.paired
+        tonight = {(one.by, one.slice): one.measured for one in self.cases}
         before = {} if base is None else self.folder.slices_with(base, self.metric)
         rows = self.folder.slices_with(run, self.metric)
         cuts = {by for by, _ in rows}

@@ -23,7 +23,15 @@ from rankmill.nightly.runs.earlier_runs import (
     tries_of_a_night,
 )
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.runs import RecordedMetric, Run, heeded, run_of, time_of_name, told_of
+from rankmill.nightly.runs.runs import (
+    RecordedMetric,
+    Run,
+    definition_of,
+    heeded,
+    run_of,
+    time_of_name,
+    told_of,
+)
 from rankmill.nightly.runs.trends import Drift, Trend, TrendPoint, drift, otherwise, these
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
@@ -273,8 +281,6 @@ class History(Answer):
             of = "" if system is None else f" of {system}"
             raise InputError(f"the history {self.name} has no {metric}{of}; it has {there}")
         asked = heeded(having[-1][0].rules if rules is None else rules, metric)
-        from rankmill.nightly.history.record import definition_of
-
         definition = definition_of(metric, own=True) or having[-1][1].definition
         same, others = [], []
         for run, one in having:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,7 +17,7 @@ from rankmill.columns.buffers import table_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import is_url, join, local_path, shown
 from rankmill.io.whole_files import check_target
-from rankmill.nightly.rules.earlier_values import SliceValue
+from rankmill.nightly.rules.earlier_values import SliceValue, named
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.nightly.runs.runs import (
     SUMMARY,
@@ -24,12 +25,13 @@ from rankmill.nightly.runs.runs import (
     RecordedMetric,
     Run,
     beside_of,
+    definition_of,
     new_name,
     seal_of_row,
     summary_text,
 )
+from rankmill.package import __version__
 from rankmill.results.result import Result
-from rankmill.results.slices import UNKNOWN
 from rankmill.semantics.choices import Choices
 from rankmill.sources.files.files import File, find_files
 from rankmill.sources.files.footers import read_footer
@@ -129,8 +131,6 @@ def run_table(
     time: datetime | None = None,
 ) -> pa.Table:
     """Return the rows of a run; the parameters are those of `History.record`."""
-    from rankmill.package import __version__
-
     time = datetime.now(UTC) if time is None else time
     if time.tzinfo is None:
         raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
@@ -144,17 +144,13 @@ def run_table(
         | {"audit": list(facts.audits.get(name, {}).items())}
         for name, details in facts.predictions.items()
     }
-    rules = CountingRules(
-        json.dumps(facts.semantics.to_dict()),
-        json.dumps(facts.scope),
-        facts.gain_function,
-    )
+    counted = json.dumps(facts.semantics.to_dict()), json.dumps(facts.scope)
+    rules = CountingRules(*counted, facts.gain_function)
     definitions = {row.metric: definition_of(row.metric) for _, row in rows}
     # What the data do not decide is no success, even where it may pass.
-    verdict = found.word if isinstance(found, Verdict) else None
-    outcomes = None
+    verdict, outcomes = None, None
     if isinstance(found, Verdict):
-        outcomes = json.dumps([one.to_dict() for one in found.outcomes])
+        verdict, outcomes = found.word, json.dumps([one.to_dict() for one in found.outcomes])
     shared = {"outcomes": outcomes, **of_labels}
     cells = [
         shared
@@ -165,11 +161,8 @@ def run_table(
     ]
     metrics = {
         (system, row.metric): RecordedMetric(
-            row.value,
-            row.standard_error,
-            row.queries,
-            definitions[row.metric],
-            row.effective_queries,
+            *(row.value, row.standard_error, row.queries),
+            *(definitions[row.metric], row.effective_queries),
         )
         for system, row in rows
         if row.by is None
@@ -194,19 +187,6 @@ def sealed_table(run: Run, rules: CountingRules, rows: list[dict[str, Any]]) -> 
 def utf8(text: str) -> str:
     """A text that Parquet can hold: names of files need not be valid UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def definition_of(metric: str, *, own: bool = False) -> str:
-    """The definition of a metric; "" of one that is not known, or not somebody's if `own`."""
-    from rankmill.metrics.registry import parse
-
-    try:
-        spec = parse(metric).spec
-    except UsageError:  # of a result that was not made by this version
-        return ""
-    return (
-        "" if own and not spec.home else " ".join(f"{spec.definition} {spec.fingerprint}".split())
-    )
 
 
 def _facts(found: Found) -> _Facts:
@@ -266,9 +246,8 @@ def _rows(found: Found) -> Iterator[_Row]:
 
 def _slices(found: Comparison) -> Iterator[_Row]:
     for one in found.slices:
-        cut = ", ".join(one.by), ", ".join(UNKNOWN if v is None else v for v in one.value)
         for metric, values in one.values.items():
-            yield from _estimates(*cut, metric, values, one.queries)
+            yield from _estimates(*named(one.by, one.value), metric, values, one.queries)
 
 
 def _estimates(
@@ -323,8 +302,6 @@ def _files(source: object) -> list[File]:
 
 def _checksum(files: Sequence[File]) -> str | None:
     """Hash the footers of all files, if all are Parquet: other rows give other footers."""
-    from hashlib import blake2b
-
     hashed = blake2b(digest_size=16)
     try:
         with ThreadPoolExecutor(REQUESTS) as pool:  # of stores, several objects at a time

@@ -1,7 +1,7 @@
 """What charts say in their titles: sentences made of what was found."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from rankmill.analysis.compare.differences.differences import (
     BETTER,
@@ -172,13 +172,9 @@ def histogram_words(metric: str, one: Histogram) -> Html:
     zeros = one.zeros / total
     if 2 * one.zeros >= total:
         return say("{} of the queries score 0 in {}", percent(zeros), name(metric))
-    seen, width = one.zeros if one.low >= 0 else 0, (one.high - one.low) / len(one.counts)
-    end = one.high
-    for i, count in enumerate(one.counts):
-        seen += count
-        if 2 * seen >= total:
-            end = one.low + width * (i + 1)
-            break
+    width = (one.high - one.low) / len(one.counts)
+    half = _half([one.zeros if one.low >= 0 else 0, *one.counts], total)
+    end = one.high if half > len(one.counts) else one.low + width * half
     return say(
         "Half of the queries score {} or less in {}, and {} score 0",
         *(number(end, 2), name(metric), percent(zeros)),
@@ -190,16 +186,17 @@ def hits_words(hits: Sequence[float]) -> Html:
     total = sum(hits)
     if not total:
         return say("No prediction is right at the first {} ranks", len(hits))
-    seen, rank = 0.0, len(hits)
-    for i, one in enumerate(hits, 1):
-        seen += one
-        if 2 * seen >= total:
-            rank = i
-            break
+    rank = min(len(hits), 1 + _half(hits, total))
     ranks = "rank 1" if rank == 1 else f"the first {rank} ranks"
     return say(
         "Rank 1 is right for {} of the queries; half of the hits are at {}", percent(hits[0]), ranks
     )
+
+
+def _half(counts: Sequence[float], total: float) -> int:
+    """Return the place of the first count with which half of a total is reached."""
+    reached = (2 * seen >= total for seen in accumulate(counts))
+    return next((i for i, one in enumerate(reached) if one), len(counts))
 
 
 def level_words(slices: Sequence[Slice], metric: str, system: str) -> Html:

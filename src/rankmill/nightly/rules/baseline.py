@@ -4,7 +4,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,25 +122,12 @@ def _read_json(path: str, metrics: Iterable[str]) -> Mapping[str, Any] | None:
 
 def _checked(told: Any, source: str) -> Mapping[str, Any]:
     """Return a result as JSON has it; raise InputError if it is not as rankmill writes it."""
-    wrong = [] if isinstance(told, dict) else ["result"]
-    if not wrong:
+    if isinstance(told, dict):
         check_stamp(told, source)  # first, as a later format may look different
-        wrong = [one for one in _PARTS if not isinstance(told.get(one, {}), dict)]
-    if not wrong:
-        wrong = [
-            f"{part}: {name}"
-            for part in _NUMBERS
-            for name, one in [*told.get(part, {}).items()]
-            if not _is_number(one)
-        ]
-    if not wrong and not isinstance(told.get("queries", 0), int):
-        wrong = ["queries"]
-    if not wrong:
-        inputs = told.get("inputs", {}).items()
-        wrong = [f"inputs: {name}" for name, one in inputs if not _is_input(one)]
-    if wrong:
+    wrong = next(_wrong_parts(told), None)
+    if wrong is not None:
         raise InputError(
-            f"{source} cannot be read as a result: {wrong[0]!r} is not as rankmill writes it; "
+            f"{source} cannot be read as a result: {wrong!r} is not as rankmill writes it; "
             "evaluate it again"
         )
     own = {name: one for name, one in told.items() if name not in _UNSEALED}
@@ -149,6 +136,20 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
             f"{source} does not match its checksum: it is damaged or was changed; evaluate again"
         )
     return {"metrics": {}, **told}
+
+
+def _wrong_parts(told: Any) -> Iterator[str]:
+    """Yield what is not as rankmill writes it; what follows is of the right kind."""
+    if not isinstance(told, dict):
+        yield "result"
+    yield from (one for one in _PARTS if not isinstance(told.get(one, {}), dict))
+    for part in _NUMBERS:
+        numbers = told.get(part, {}).items()
+        yield from (f"{part}: {name}" for name, one in numbers if not _is_number(one))
+    if not isinstance(told.get("queries", 0), int):
+        yield "queries"
+    inputs = told.get("inputs", {}).items()
+    yield from (f"inputs: {name}" for name, one in inputs if not _is_input(one))
 
 
 def _is_input(one: Any) -> bool:

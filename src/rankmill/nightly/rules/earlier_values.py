@@ -48,8 +48,18 @@ def with_table(joined: Joined, baseline: Baseline, *, part: bool = False) -> Joi
     kept = rows.to_numpy()
     values = pa.table({"query": table.column(0)} | columns)
     alone = {CANDIDATE: joined, BASELINE: _alone(joined, earlier, values)}
-    found = _replaced(joined, earlier, Aligned(tables, queries, dict.fromkeys(tables)), kept)
-    return found._replace(alone=alone.__getitem__)
+    return joined._replace(
+        results={BASELINE: earlier, **joined.results},
+        baseline=BASELINE,
+        aligned=Aligned(tables, queries, dict.fromkeys(tables)),
+        common=None,
+        weights=None if joined.weights is None else joined.weights[kept],
+        clusters=None if joined.clusters is None else joined.clusters[kept],
+        covariate=None if joined.covariate is None else joined.covariate.at(kept),
+        segments=[way.at(kept) for way in joined.segments],
+        seen=None if joined.seen is None else joined.seen.at(kept),
+        alone=alone.__getitem__,
+    )
 
 
 def _alone(joined: Joined, earlier: Result, values: pa.Table) -> Joined:
@@ -94,21 +104,6 @@ def check_in_both(mine: int, theirs: int, both: int, source: str) -> None:
             f"{source}: none of its {theirs:,} queries is among the {mine:,} of this run: it is "
             "from other data"
         )
-
-
-def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarray) -> Joined:
-    """Return a join with one more system, the baseline, over the rows `kept` of the first."""
-    return joined._replace(
-        results={BASELINE: earlier, **joined.results},
-        baseline=BASELINE,
-        aligned=aligned,
-        common=None,
-        weights=None if joined.weights is None else joined.weights[kept],
-        clusters=None if joined.clusters is None else joined.clusters[kept],
-        covariate=None if joined.covariate is None else joined.covariate.at(kept),
-        segments=[way.at(kept) for way in joined.segments],
-        seen=None if joined.seen is None else joined.seen.at(kept),
-    )
 
 
 def check_id_types(mine: Any, theirs: Any, source: str) -> None:
@@ -226,15 +221,6 @@ def slices_before(
     return found
 
 
-def slice_before(
-    found: Mapping[SliceKey, RecordedMetric], by: tuple[str, ...], value: Value, metric: str
-) -> RecordedMetric | None:
-    """Return an earlier value of a slice, which may have been cut in the other order."""
-    either = (named(by, value), named(by[::-1], value[::-1]))
-    known = (found.get((*names, metric)) for names in either)
-    return next((one for one in known if one is not None), None)
-
-
 def slices_lost(
     found: Mapping[SliceKey, RecordedMetric], rule: Rule, metric: str, there: set[tuple[str, str]]
 ) -> Iterator[tuple[tuple[str, ...], Value, RecordedMetric]]:
@@ -248,13 +234,15 @@ def slices_lost(
         if way is None or name != metric or not one.queries:
             continue
         texts = (text,) if len(way) == 1 else tuple(text.split(", "))
-        if (
-            len(texts) == len(way)
-            and not {named(way, texts), named(way[::-1], texts[::-1])} & there
-        ):
+        if len(texts) == len(way) and there.isdisjoint(either_order(way, texts)):
             yield way, tuple(None if each == UNKNOWN else each for each in texts), one
 
 
-def named(by: tuple[str, ...], value: Value) -> tuple[str, str]:
+def either_order(by: Sequence[str], value: Sequence[str | None]) -> list[tuple[str, str]]:
+    """Return what a slice may be called by the columns of a row: it may be cut in either order."""
+    return [named(by, value), named(by[::-1], value[::-1])]
+
+
+def named(by: Sequence[str], value: Sequence[str | None]) -> tuple[str, str]:
     """Return what cuts and the slice as the columns of a row have them."""
     return ", ".join(by), ", ".join(UNKNOWN if one is None else one for one in value)

@@ -192,21 +192,16 @@ def value_of(one: Measurement, confidence: float | None, *, up: bool = True) -> 
     """
     if one.value is None:
         return None
-    if one.groups is not None and confidence is not None:
-        few, jackknife = few_hits([one.groups]), spread_of(one.groups)
-        if few or jackknife is None:
-            return Interval(one.value)
-        return Interval(
-            one.value, *interval_within(one.value, jackknife, one.groups.most, confidence)
-        )
-    sign = 1 if up else -1
+    ends, sign = None, 1 if up else -1
     spread, freedom = one.mine.spread(sign), one.mine.freedom
-    if confidence is None or spread is None or one.too_few or freedom < 1:
-        return Interval(one.value)
-    ends = _ends(spread, freedom, _turned(one.bounds, sign), confidence)
-    if ends is None:
-        return Interval(one.value)
-    return Interval(one.value, *_turned((ends.low, ends.high), sign))
+    if confidence is not None and one.groups is not None:
+        few, jackknife = few_hits([one.groups]), spread_of(one.groups)
+        if not few and jackknife is not None:
+            ends = interval_within(one.value, jackknife, one.groups.most, confidence)
+    elif confidence is not None and spread is not None and not one.too_few and freedom >= 1:
+        found = _ends(spread, freedom, _turned(one.bounds, sign), confidence)
+        ends = None if found is None else _turned((found.low, found.high), sign)
+    return Interval(one.value, *(ends or (None, None)))
 
 
 def drop_of(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rankmill.config.baseline_choice import Choice, read_choice
 from rankmill.errors import InputError, UsageError
+from rankmill.metrics.registry import parse
 from rankmill.nightly.runs.runs import RecordedMetric, Run
 
 HELD, UNDECIDED = "held", "not enough data"
@@ -153,8 +154,6 @@ def _none(
 
 def _sign_of(metric: str) -> int:
     """Return 1 if the higher value of a metric is better, and -1 if the lower one is."""
-    from rankmill.metrics.registry import parse
-
     try:
         better = parse(metric).better
     except UsageError:

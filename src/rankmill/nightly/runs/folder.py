@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, is_shortage, outside
+from rankmill.io.stores.failures import reading
+from rankmill.io.stores.filesystems import stored
 from rankmill.io.stores.read_paths import opened
+from rankmill.io.stores.store_objects import open_ranges
 from rankmill.io.stores.urls import is_url, local_path, shown
 from rankmill.nightly.runs.runs import (
     RecordedMetric,
@@ -72,8 +75,6 @@ class Folder(NamedTuple):
                 raise InputError(f"{self.name} cannot be read: {error.strerror}") from None
         from pyarrow.fs import FileSelector
 
-        from rankmill.io.stores.failures import reading
-
         with reading(self.name):
             selector = FileSelector(self.path, allow_not_found=True)
             infos = self.filesystem.get_file_info(selector)
@@ -97,11 +98,15 @@ class Folder(NamedTuple):
             for runs in pool.map(self._read, names):
                 yield from runs
 
+    def _shown(self, name: str) -> str:
+        """What messages call a file."""
+        return f"{self.name.rstrip('/')}/{name}"
+
     def _read(self, name: str) -> list[Run]:
-        opened(f"{self.name.rstrip('/')}/{name}")
-        with outside(f"{self.name.rstrip('/')}/{name}", _MOVE):
+        opened(self._shown(name))
+        with outside(self._shown(name), _MOVE):
             try:
-                run = read_summary(self._end(name), f"{self.name.rstrip('/')}/{name}")
+                run = read_summary(self._end(name), self._shown(name))
                 return self._rows(name) if run is None else [run]
             except FileNotFoundError:
                 return []
@@ -112,11 +117,11 @@ class Folder(NamedTuple):
             return run.slices
         name = f"{run.id}.parquet"
         try:
-            with outside(f"{self.name.rstrip('/')}/{name}", _MOVE):
+            with outside(self._shown(name), _MOVE):
                 found = [one.slices for one in self._rows(name) if one.id == run.id]
         except FileNotFoundError:
             raise InputError(
-                f"{self.name.rstrip('/')}/{name} no longer exists; expected the slices of this run"
+                f"{self._shown(name)} no longer exists; expected the slices of this run"
             ) from None
         return found[0] or {} if found else {}
 
@@ -132,12 +137,8 @@ class Folder(NamedTuple):
                 size = os.fstat(file.fileno()).st_size
                 file.seek(max(0, size - END))
                 return file.read(END)
-        from rankmill.io.stores.failures import reading
-        from rankmill.io.stores.store_objects import open_ranges
-
-        shown_name = f"{self.name}/{name}"
-        with open_ranges(self.filesystem, f"{self.path}/{name}", shown_name) as file:
-            with reading(shown_name):
+        with open_ranges(self.filesystem, f"{self.path}/{name}", self._shown(name)) as file:
+            with reading(self._shown(name)):
                 end: bytes = file.read_at(min(END, file.size()), max(0, file.size() - END))
             return end
 
@@ -158,9 +159,7 @@ class Folder(NamedTuple):
                 if self.filesystem is None:
                     os.unlink(os.path.join(self.path, name))
                     continue
-                from rankmill.io.stores.failures import reading
-
-                with reading(f"{self.name}/{name}"):
+                with reading(self._shown(name)):
                     self.filesystem.delete_file(f"{self.path}/{name}")
 
 
@@ -169,7 +168,5 @@ def open_folder(history: str | Path) -> Folder:
     path = local_path(str(history))
     if not is_url(path):
         return Folder(path, path)
-    from rankmill.io.stores.filesystems import stored
-
     place = stored(path)
     return Folder(shown(path).rstrip("/"), place.path.rstrip("/"), place.filesystem)

@@ -336,3 +336,14 @@ def heeded(rules: str, metric: str) -> str:
 def _without(rules: str) -> str:
     told = json.loads(rules)
     return json.dumps({name: one for name, one in told.items() if name not in KEYS}, sort_keys=True)
+
+
+def definition_of(metric: str, *, own: bool = False) -> str:
+    """The definition of a metric; "" of one that is not known, or not somebody's if `own`."""
+    try:
+        spec = parse(metric).spec
+    except UsageError:  # of a result that was not made by this version
+        return ""
+    return (
+        "" if own and not spec.home else " ".join(f"{spec.definition} {spec.fingerprint}".split())
+    )

@@ -223,9 +223,7 @@ class Trend(NamedTuple):
 class Recorded(Protocol):
     """What is shown of a history beside its trends."""
 
-    @property
-    def name(self) -> str:
-        """Its folder."""
+    name: str
 
     @property
     def unjudged(self) -> list[Run]:
