@@ -299,7 +299,7 @@ def ages_of(
 def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
     """Hold what was measured against the rules."""
     asked, state = evidence.asked, evidence.state
-    earlier, least = asked.earlier, evidence.min_overlap
+    earlier, least = asked.earlier, asked.given.min_overlap
     lack = None
     if earlier is not None and earlier.kind == "predictions" and evidence.told is not None:
         lack = lack_of(evidence.result, evidence.told, least)

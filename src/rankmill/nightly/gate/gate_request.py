@@ -16,8 +16,7 @@ from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.nightly.gate.levels import levelled, look_of
-from rankmill.nightly.history.history import History
+from rankmill.nightly.gate.levels import history_of, levelled, look_of
 from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
@@ -31,7 +30,7 @@ from rankmill.nightly.rules.rules import Rule, parse_rules
 from rankmill.nightly.rules.sides import MIN_OVERLAP
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
-from rankmill.nightly.runs.folder import MissingHistoryError, open_folder
+from rankmill.nightly.runs.folder import open_folder
 from rankmill.nightly.runs.runs import beside_of_job, rules_text, time_of_name
 from rankmill.sources.nouns import Predictions
 
@@ -274,12 +273,7 @@ def from_history(
             f"the baseline {how!r} is a run of a history: give --history, or ./{how} for "
             "a file of this name"
         )
-    name = os.fspath(history)
-    try:
-        runs = History(name)
-        _ = runs.runs
-    except MissingHistoryError:
-        runs = History.held(name, [])
+    name, runs = os.fspath(history), history_of(history)
     scope = vars(job.scope) | beside_of_job(job)
     rules = rules_text(job.semantics, scope, job.gain_function)
     named = [(one, one.name(job.scope.rel)) for one in drops]

@@ -88,11 +88,6 @@ class Evidence:
         error = None if weighted and one.effective_queries is None else one.standard_error
         return MeasuredSide(one.value, error, one.queries or 0, one.effective_queries)
 
-    @property
-    def min_overlap(self) -> float:
-        """The share of the queries of either that both must have to be paired."""
-        return self.asked.given.min_overlap
-
 
 def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     """Return what comes of a rule: an outcome, or one for each slice."""
@@ -115,11 +110,6 @@ class Case(NamedTuple):
     shown: str
     sides: Sides
 
-    @property
-    def measured(self) -> Measurement:
-        """The two values that are compared."""
-        return self.sides.measured
-
 
 def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return what a rule for a metric measures, in each of its slices."""
@@ -139,7 +129,7 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return the slices that a rule is for, in natural order."""
     wanted, metric = dict(rule.slices), rule.name(evidence.result.scope.rel)
     found: list[tuple[tuple[str, ...], Value, Sides]] = []
-    least = evidence.min_overlap if rule.paired else None
+    least = evidence.asked.given.min_overlap if rule.paired else None
     for by in evidence.state.slices:
         if set(by) == set(wanted):
             of_way = slices_of(by, metric, evidence.state, evidence.alone, least)
@@ -189,8 +179,7 @@ def _without_queries(rule: Rule, state: ComparisonState) -> RuleOutcome:
     )
     asked = _shown(by, tuple(dict(rule.slices)[name] for name in by))
     if not values:
-        one = _undecided(rule, asked, "no query counts")
-        return replace(one, word=BAD_VOLUME)
+        return _undecided(rule, asked, "no query counts", word=BAD_VOLUME)
     there = [_shown(by, value) for value in sorted(values, key=lambda v: tuple(map(natural, v)))]
     there.sort(key=lambda one: -difflib.SequenceMatcher(None, asked, one).ratio())
     more = f" and {len(there) - MOST_LISTED:,} more" if there[MOST_LISTED:] else ""
@@ -217,7 +206,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
             )
         return Sides(one, own)
     shared = shared_of(state)
-    if shared.suffice(evidence.min_overlap):
+    if shared.suffice(evidence.asked.given.min_overlap):
         return Sides(measured_of(state.whole, metric, paired=True), own, shared, True)
     one, alone = _unpaired(rule, metric, evidence), evidence.alone[BASELINE].whole
     if state.whole.clusters is not None:
@@ -288,7 +277,7 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
         # Without a single query that counts, something is wrong with the inputs.
         told = rule.paired and one.base is not None
         before = f", and the baseline has {one.base:.6g}" if told else ""
-        return replace(_undecided(rule, shown, f"there is no value{before}", one), word=BAD_VOLUME)
+        return _undecided(rule, shown, f"there is no value{before}", one, BAD_VOLUME)
     if found is None:
         few = sides.shared is not None and one.base is None
         why = "there is no value" if one.value is None else "the baseline has no value"
@@ -382,10 +371,10 @@ def finite(number: float | None) -> float | None:
     return None if number is None or math.isinf(number) else number
 
 
-def _undecided(rule: Rule, shown: str, why: str, one: Measurement | None = None) -> RuleOutcome:
+def _undecided(
+    rule: Rule, shown: str, why: str, one: Measurement | None = None, word: str = UNDECIDED
+) -> RuleOutcome:
     value, base = (None, None) if one is None else (one.value, one.base)
     where = f"{rule.subject} where {shown}" if shown else rule.subject
     reason = f"{where}: {why} (limit {rule.limit_text})"
-    return RuleOutcome(
-        rule.text, UNDECIDED, shown, value, base, None, None, None, rule.limit, reason
-    )
+    return RuleOutcome(rule.text, word, shown, value, base, None, None, None, rule.limit, reason)

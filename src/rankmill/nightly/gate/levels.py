@@ -89,11 +89,17 @@ def look_of(
         return 1, 1
     if history is None:
         raise UsageError(f"rule {one.text!r} counts the nights of a history: give --history")
+    return look_after(history_of(history).runs, earlier)
+
+
+def history_of(place: str | os.PathLike[str]) -> History:
+    """Return a history, which has no runs if this is the first night."""
+    found = History(os.fspath(place))
     try:
-        runs = History(os.fspath(history)).runs
-    except MissingHistoryError:  # this is the first night
-        return 1, 1
-    return look_after(runs, earlier)
+        _ = found.runs
+    except MissingHistoryError:
+        return History.held(os.fspath(place), [])
+    return found
 
 
 def look_after(runs: Sequence[Run], earlier: Baseline | None) -> tuple[int, int]:

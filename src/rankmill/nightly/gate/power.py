@@ -285,7 +285,7 @@ def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
     """Return the drop that a rule fails in 80% of nights, by slice; infinite if none is."""
     found: list[float | None] = []
     for one in cases:
-        test = _test_of(rule, one.measured)
+        test = _test_of(rule, one.sides.measured)
         if test is None:
             found.append(None)
             continue
@@ -299,7 +299,7 @@ def _chances(asked: CheckedGate, cases: Sequence[Sequence[Case]]) -> list[list[f
     found: list[list[float] | None] = []
     rules, (look, choices) = asked.given.parsed, asked.look
     for place, one in enumerate(rules):
-        tests = [_test_of(one, case.measured) for case in cases[place]]
+        tests = [_test_of(one, case.sides.measured) for case in cases[place]]
         known = [test for test in tests if test is not None]
         if not known:
             found.append(None)

@@ -84,7 +84,9 @@ class Replay(NamedTuple):
         if rule.slices:
             pairs = [*self._slices(run, before)]
         else:
-            pairs = [self._measured(value, base, self.cases[0].measured if self.cases else None)]
+            pairs = [
+                self._measured(value, base, self.cases[0].sides.measured if self.cases else None)
+            ]
         confidence = confidence_of_each(rule, len(pairs)) if pairs else None
         lost = [BAD_VOLUME for one in pairs if one.value is None]
         known = (interval_of(rule, one, confidence) for one in pairs)
@@ -96,7 +98,7 @@ class Replay(NamedTuple):
         A slice that the night has lost has no value.
         """
         paired = self.rule.paired
-        tonight = {(one.by, one.slice): one.measured for one in self.cases}
+        tonight = {(one.by, one.slice): one.sides.measured for one in self.cases}
         before = {} if base is None else self.folder.slices_with(base, self.metric)
         rows = self.folder.slices_with(run, self.metric)
         cuts = {by for by, _ in rows}

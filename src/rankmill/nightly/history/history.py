@@ -307,12 +307,9 @@ def _drift(runs: Sequence[tuple[Run, RecordedMetric]]) -> Drift | None:
         return None
     tries = tries_of_a_night(runs)
     serving = [one for one in tries[:-1] if one[0].verdict in (HELD, UNDECIDED, None)]
-    days, numbers = [], []
-    for run, (value, error, *_) in [*serving, tries[-1]]:
-        if value is not None:
-            days.append(run.time.toordinal())
-            numbers.append((value, error))
-    return drift(numbers, days)
+    known = [(run, one) for run, one in [*serving, tries[-1]] if one.value is not None]
+    numbers = [(one.value or 0.0, one.standard_error) for _, one in known]
+    return drift(numbers, [run.time.toordinal() for run, _ in known])
 
 
 # ------------------------------------------------------------------ pruning

@@ -342,10 +342,8 @@ def _how(subject: Subject) -> Section:
     """Return how it was counted, the inputs, the version and the command."""
     semantics, scope = subject.rules
     settings = subject.settings
-    facts: list[tuple[Any, Any]] = []
-    facts.append(
-        ("counted", "as by default" if semantics == DEFAULT else semantics_text(semantics))
-    )
+    counted = "as by default" if semantics == DEFAULT else semantics_text(semantics)
+    facts: list[tuple[Any, Any]] = [("counted", counted)]
     if scope != WHOLE:
         facts.append(("scope", str(scope)))
     if subject.comparison is not None:

@@ -106,7 +106,10 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
         return
     for rule, of_rule in by_rule(one for one in verdict.outcomes if one.slice).items():
         shown = sorted(of_rule, key=lambda one: TONES.index(tone_of(verdict, one)))[:MOST_SLICES]
-        trends = [_trend(subject, one) for one in shown]
+        trends = [  # without a history, this run alone
+            trend_of(one, verdict, subject.history) or [(None, one.value, None, one.word)]
+            for one in shown
+        ]
         nights = max(map(len, trends))
         dots = [_dot(one, tone_of(verdict, one)) for one in shown]
         bases = [charts.Dot(one.baseline, name=charts.BASE) for one in shown]
@@ -134,12 +137,6 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
         if len(shown) < len(of_rule):
             lead += f" {len(shown)} of {len(of_rule)} slices are shown."
         yield Section("Slices of a rule", _title(rule, broken, len(of_rule)), lead, [grid])
-
-
-def _trend(subject: Subject, one: RuleOutcome) -> Sequence[Any]:
-    """Return the runs of a slice, this one last; this one alone without a history of it."""
-    runs = trend_of(one, subject.verdict, subject.history)
-    return runs or [(None, one.value, None, one.word)]
 
 
 def _dot(one: RuleOutcome, tone: str) -> charts.Dot:

@@ -237,51 +237,41 @@ def check_alike(baseline: Baseline, job: Job, metrics: Sequence[str]) -> None:
 
     An InputError is raised if its value of a metric is none, or cannot be.
     """
-    if baseline.told is not None:
-        for name, mine in (
-            ("semantics", job.semantics.to_dict()),
-            ("scope", job.scope.to_dict() | {"gain_function": job.gain_function}),
-        ):
-            theirs = baseline.told.get(name)
-            if name == "scope" and theirs is not None:
-                theirs = theirs | {"gain_function": baseline.told.get("gain_function", "linear")}
-            if theirs is not None and theirs != mine:
-                raise UsageError(
-                    f"the baseline {baseline.source} was counted with another {name}: "
-                    f"{_differing(mine, theirs)}; evaluate it again"
-                )
-        known, mine = baseline.told.get("inputs"), beside_of_job(job)
-        theirs = beside_of(known) if isinstance(known, dict) else mine
-        if theirs != mine and any(map(looks_at, metrics)):
+    if baseline.kind == "predictions":
+        return
+    source, told = f"the baseline {baseline.source}", baseline.told or {}
+    scope, inputs = told.get("scope"), told.get("inputs")
+    if scope is not None:
+        scope = scope | {"gain_function": told.get("gain_function", "linear")}
+    known = isinstance(inputs, dict) and any(map(looks_at, metrics))
+    counted = {
+        "semantics": (job.semantics.to_dict(), told.get("semantics")),
+        "scope": (job.scope.to_dict() | {"gain_function": job.gain_function}, scope),
+        "catalogue": (beside_of_job(job), beside_of(inputs or {}) if known else None),
+    }
+    for name, (mine, theirs) in counted.items():
+        if theirs is not None and theirs != mine:
+            differing = _differing(mine, theirs)
             raise UsageError(
-                f"the baseline {baseline.source} was counted with another catalogue: "
-                f"{_differing(mine, theirs)}; evaluate it again"
+                f"{source} was counted with another {name}: {differing}; evaluate it again"
             )
-    there = [] if baseline.told is None else list(baseline.told["metrics"])
-    if baseline.table is not None:
-        there += baseline.table.column_names[1:]
+    values = told.get("metrics", {})
+    there = [*values, *([] if baseline.table is None else baseline.table.column_names[1:])]
     lacking = [metric for metric in metrics if metric not in there]
-    if lacking and baseline.kind != "predictions":
+    if lacking:
         raise UsageError(
-            f"the baseline {baseline.source} has {', '.join(dict.fromkeys(there))}, but not "
-            f"{', '.join(lacking)}, which a rule needs: evaluate it again with all metrics"
+            f"{source} has {', '.join(dict.fromkeys(there))}, but not {', '.join(lacking)}, which "
+            "a rule needs: evaluate it again with all metrics"
         )
-    if baseline.kind != "predictions":
-        _check_values(baseline, metrics)
-
-
-def _check_values(baseline: Baseline, metrics: Iterable[str]) -> None:
-    """Raise InputError if an earlier run has no value of a metric, or one that cannot be."""
-    values = {} if baseline.told is None else baseline.told["metrics"]
     for metric in metrics:
         value = values.get(metric)
-        if value is None and baseline.table is None:
-            raise InputError(
-                f"the baseline {baseline.source} has no value of {metric} (null), which a rule "
-                "needs, as none of its queries counted: evaluate it again"
-            )
         if value is not None:
-            check_range(metric, value, value, f"the baseline {baseline.source}")
+            check_range(metric, value, value, source)
+        elif baseline.table is None:
+            raise InputError(
+                f"{source} has no value of {metric} (null), which a rule needs, as none of its "
+                "queries counted: evaluate it again"
+            )
 
 
 def check_range(metric: str, least: float, most: float, source: str) -> None:

@@ -11,6 +11,7 @@ from rankmill.metrics.registry import parse_all
 from rankmill.nightly.rules.limits import whole_of
 from rankmill.nightly.rules.rules import HELD, Rule, age_text, percent
 from rankmill.nightly.rules.verdict import RuleOutcome
+from rankmill.sources.files.files import find_files
 
 
 def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None) -> RuleOutcome:
@@ -91,8 +92,6 @@ def of_age(rule: Rule, age: float) -> RuleOutcome:
 
 def written_at(subject: str, labels: Any, predictions: Any) -> float:
     """Return when the newest file of an input was written, in seconds since 1970."""
-    from rankmill.sources.files.files import find_files
-
     value = labels if subject == "labels_age" else predictions
     paths = [value] if isinstance(value, str | os.PathLike) else value
     if not isinstance(paths, list | tuple) or not all(

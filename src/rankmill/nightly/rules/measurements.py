@@ -18,6 +18,7 @@ from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.jackknife import interval_within
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE
 from rankmill.errors import plural
+from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
 from rankmill.metrics.base import Better
 from rankmill.metrics.gap.gap_groups import LeftOut
@@ -37,6 +38,13 @@ class MeasuredSide(NamedTuple):
     # The degrees of freedom of values that a covariate adjusts; None for those that weights, or
     # clusters of unequal size, leave.
     known_freedom: float | None = None
+
+    @classmethod
+    def of(cls, mean: Mean | WeightedMean) -> "MeasuredSide":
+        """Return the mean of a metric over queries, or over clusters of them."""
+        if isinstance(mean, WeightedMean):
+            return cls(mean.mean, mean.standard_error, mean.positive, mean.effective)
+        return cls(mean.mean, mean.standard_error, mean.count)
 
     @property
     def size(self) -> float:
@@ -69,37 +77,24 @@ class Measurement(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        column: SystemColumn,
-        base: SystemColumn | None,
-        bounds: tuple[float, float],
-        *,
-        adjusted: bool = True,
+        cls, column: SystemColumn, base: SystemColumn | None, bounds: tuple[float, float]
     ) -> "Measurement":
         """Return what is measured of one slice; `base` is the column of the baseline.
 
-        Where a covariate is known, both are adjusted by it if that is asked for.
+        Where a covariate is known, the values of pairs are adjusted by it.
         """
-        paired, mean = column.paired, column.mean
-        if adjusted and isinstance(paired, AdjustedPaired):
+        paired, mean = None if base is None else column.paired, column.mean
+        if isinstance(paired, AdjustedPaired):
             freedom = paired.mine.freedom
             mine, theirs = (
                 MeasuredSide(value, error, paired.n, None, freedom)
                 for value, error, _ in (paired.mine, paired.theirs)
             )
             return cls(mine, theirs, paired.standard_error, bounds)
-        n: tuple[int, float | None] = (
-            (mean.positive, mean.effective)
-            if isinstance(mean, WeightedMean)
-            else (mean.count, None)
-        )
-        mine, clusters = (
-            MeasuredSide(mean.mean, mean.standard_error, *n),
-            isinstance(mean, ClusteredMean),
-        )
+        mine, clusters = MeasuredSide.of(mean), isinstance(mean, ClusteredMean)
         if base is None or paired is None:
             return cls(mine, bounds=bounds, clusters=clusters)
-        theirs = MeasuredSide(base.mean.mean, base.mean.standard_error, *n)
+        theirs = mine._replace(value=base.mean.mean, error=base.mean.standard_error)
         return cls(mine, theirs, paired.standard_error, bounds, clusters=clusters)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ _RULE = re.compile(
     (\s+ confidence \s+ (?P<confidence> \S+ ))? (\s+ (?P<sequential> sequential ))? \s*""",
     re.VERBOSE | re.IGNORECASE,
 )
+_KEPT = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
+_KEPT["=="] = operator.eq
 _EXAMPLES = (
     "map@12 >= 0.08; map@12 drop <= 1% confidence 0.95; map@12[country=*] drop <= 3%; "
     "queries_only_labelled <= 1%; queries change <= 10%; predictions_age <= 36h"
@@ -103,13 +106,7 @@ class Rule:
 
     def keeps(self, value: float) -> bool:
         """Return whether a number keeps the limit."""
-        return {
-            "<=": value <= self.limit,
-            "<": value < self.limit,
-            ">=": value >= self.limit,
-            ">": value > self.limit,
-            "==": value == self.limit,
-        }[self.operator]
+        return bool(_KEPT[self.operator](value, self.limit))
 
     @property
     def limit_text(self) -> str:

@@ -106,8 +106,7 @@ def lack_of(result: Result, told: Mapping[str, Any], least: float) -> Lack | Non
 def measured_of(sums: Sums, metric: str, *, paired: bool) -> Measurement:
     """Return what some queries of the system come to, paired with those of the baseline or not."""
     of = sums.columns[metric]
-    base = of.get(BASELINE) if paired else None
-    return Measurement.of(of[CANDIDATE], base, bounds_of(metric), adjusted=paired)
+    return Measurement.of(of[CANDIDATE], of.get(BASELINE) if paired else None, bounds_of(metric))
 
 
 def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
@@ -115,7 +114,7 @@ def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
     column = None if sums is None else sums.columns.get(metric, {}).get(BASELINE)
     if column is None:
         return mine
-    return mine._replace(theirs=Measurement.of(column, None, mine.bounds).mine)
+    return mine._replace(theirs=MeasuredSide.of(column.mean))
 
 
 def slices_of(
