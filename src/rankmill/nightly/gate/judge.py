@@ -23,15 +23,7 @@ from rankmill.nightly.rules.measurements import (
     drop_of,
     value_of,
 )
-from rankmill.nightly.rules.rules import (
-    BAD_VOLUME,
-    EVERY,
-    HELD,
-    OF_SLICES,
-    UNDECIDED,
-    Rule,
-    amount,
-)
+from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule, amount
 from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
     Sides,

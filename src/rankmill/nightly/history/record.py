@@ -251,11 +251,7 @@ def _slices(found: Comparison) -> Iterator[_Row]:
 
 
 def _estimates(
-    by: str | None,
-    value: str | None,
-    metric: str,
-    values: Mapping[Any, Estimate],
-    queries: int,
+    by: str | None, value: str | None, metric: str, values: Mapping[Any, Estimate], queries: int
 ) -> Iterator[_Row]:
     for name, one in values.items():
         yield name, SliceValue(by, value, metric, one.value, one.standard_error, queries)

@@ -211,10 +211,7 @@ def level_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
     shape = "Queries with {} score lowest ({}), those with {} highest ({})"
     if lowest.by not in (("label_count",), ("label_popularity",)):
         shape = "{} scores lowest ({}), {} highest ({})"
-    return say(
-        shape,
-        *(texts[0], number(low, 3), texts[1], number(high, 3)),
-    )
+    return say(shape, texts[0], number(low, 3), texts[1], number(high, 3))
 
 
 def _class_text(one: Slice) -> Html:
