@@ -62,7 +62,11 @@ _SCORE = {
     "scored": "they score the value of their lists",
     "error": "an error",
 }
-_REPEATED_LABELS = {"set": "dropped", "count": "R counts them, hits do not", "error": "an error"}
+_REPEATED_LABELS = {
+    "set": "dropped",
+    "count": "R counts them, hits do not",
+    "error": "an error",
+}
 _REPEATED_ITEMS = {
     "once": "wrong",
     "drop": "dropped, and later ones move up",

@@ -214,17 +214,12 @@ class Result(Answer):
         """Return all but the per-query table as dicts, strings and numbers, as `to_json` has it."""
         from rankmill.columns.seal import seal_of_json
 
-        bounds = {
-            name: {"worst": worst, "best": best} for name, (worst, best) in self.bounds.items()
-        }
+        bounds = {name: {"worst": ends[0], "best": ends[1]} for name, ends in self.bounds.items()}
+        weighted = self.scope.weight is not None
         told = {
             **stamp(),
             "queries": self.queries,
-            **(
-                {"effective_queries": self.effective_queries}
-                if self.scope.weight is not None
-                else {}
-            ),
+            **({"effective_queries": self.effective_queries} if weighted else {}),
             "metrics": self.metrics,
             "standard_errors": self.standard_errors,
             "bounds": bounds,

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -31,7 +31,7 @@ from rankmill.nightly.rules.sides import MIN_OVERLAP
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.runs import beside_of_job, rules_text, time_of_name
+from rankmill.nightly.runs.runs import beside_text, rules_text, time_of_name, time_of_run
 from rankmill.sources.nouns import Predictions
 
 
@@ -274,7 +274,7 @@ def from_history(
             "a file of this name"
         )
     name, runs = os.fspath(history), history_of(history)
-    scope = vars(job.scope) | beside_of_job(job)
+    scope = vars(job.scope) | beside_text(job.beside, job.group)
     rules = rules_text(job.semantics, scope, job.gain_function)
     named = [(one, one.name(job.scope.rel)) for one in drops]
     names = [*dict.fromkeys(name for _, name in named)]
@@ -289,9 +289,7 @@ def from_history(
         known = [metric for metric, system in runs.metrics if system is None]
         mine = [metric.text for metric in job.metrics]
         names = [*(one for one in mine if one in known), *known, *mine][:1]
-    if time is not None and time.tzinfo is None:
-        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
-    now = (time or datetime.now(UTC)).astimezone(UTC)  # nights are dates in UTC
+    now = time_of_run(time)
     found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
     told = next(iter(found.values())).run.told()
     told["metrics"] = {metric: one.value for metric, one in found.items()}

@@ -75,7 +75,7 @@ def markdown(found: NoVerdict) -> str:
 
 def run_table(found: NoVerdict, tags: Mapping[str, str]) -> pa.Table:
     """Return the run as a history has it: one row, without a metric."""
-    rules = CountingRules("{}", "{}", "linear")
+    rules = CountingRules()
     run = Run(
         *(new_name(found.time), found.time.astimezone(UTC), __version__, rules.text, {}),
         verdict=NO_VERDICT,

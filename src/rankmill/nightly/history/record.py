@@ -29,6 +29,7 @@ from rankmill.nightly.runs.runs import (
     new_name,
     seal_of_row,
     summary_text,
+    time_of_run,
 )
 from rankmill.package import __version__
 from rankmill.results.result import Result
@@ -131,45 +132,34 @@ def run_table(
     time: datetime | None = None,
 ) -> pa.Table:
     """Return the rows of a run; the parameters are those of `History.record`."""
-    time = datetime.now(UTC) if time is None else time
-    if time.tzinfo is None:
-        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
-    run, tags = new_name(time), _checked(tags or {})
+    time = time_of_run(time)
+    name, tags = new_name(time), _checked(tags or {})
     facts, rows = _facts(found), list(_rows(found))
     if not isinstance(predictions, Mapping):
         predictions = dict.fromkeys(facts.predictions, predictions)
     of_labels = _columns("labels", facts.labels, labels)
+    audits = {system: dict(facts.audits.get(system, {})) for system in facts.predictions}
     of_system = {
-        name: _columns("predictions", details, predictions.get(name))
-        | {"audit": list(facts.audits.get(name, {}).items())}
-        for name, details in facts.predictions.items()
+        system: _columns("predictions", details, predictions.get(system))
+        | {"system": system, "audit": [*audits[system].items()]}
+        for system, details in facts.predictions.items()
     }
     counted = json.dumps(facts.semantics.to_dict()), json.dumps(facts.scope)
-    rules = CountingRules(*counted, facts.gain_function)
     definitions = {row.metric: definition_of(row.metric) for _, row in rows}
     # What the data do not decide is no success, even where it may pass.
     verdict, outcomes = None, None
     if isinstance(found, Verdict):
         verdict, outcomes = found.word, json.dumps([one.to_dict() for one in found.outcomes])
-    shared = {"outcomes": outcomes, **of_labels}
-    cells = [
-        shared
-        | of_system[system]
-        | row._asdict()
-        | {"system": system, "definition": definitions[row.metric]}
-        for system, row in rows
-    ]
-    metrics = {
-        (system, row.metric): RecordedMetric(
-            *(row.value, row.standard_error, row.queries),
-            *(definitions[row.metric], row.effective_queries),
-        )
-        for system, row in rows
-        if row.by is None
-    }
-    audits = {name: dict(facts.audits.get(name, {})) for name in facts.predictions}
-    summarised = Run(run, time.astimezone(UTC), __version__, "", metrics, verdict, tags, audits)
-    return sealed_table(summarised, rules, cells)
+    run = Run(name, time, __version__, "", {}, verdict, tags, audits)
+    cells = []
+    for system, row in rows:
+        known = {"definition": definitions[row.metric], "outcomes": outcomes}
+        cells.append(known | of_labels | of_system[system] | row._asdict())
+        if row.by is None:
+            numbers = row.value, row.standard_error, row.queries
+            more = definitions[row.metric], row.effective_queries
+            run.metrics[system, row.metric] = RecordedMetric(*numbers, *more)
+    return sealed_table(run, CountingRules(*counted, facts.gain_function), cells)
 
 
 def sealed_table(run: Run, rules: CountingRules, rows: list[dict[str, Any]]) -> pa.Table:
@@ -235,19 +225,15 @@ def _rows(found: Found) -> Iterator[_Row]:
     elif isinstance(found, Comparison):
         for metric, values in found.values.items():
             yield from _estimates(None, None, metric, values, found.queries)
-        yield from _slices(found)
+        for each in found.slices:
+            for metric, values in each.values.items():
+                yield from _estimates(*named(each.by, each.value), metric, values, each.queries)
     else:
         for name, one in _by_system(found).items():
             for metric, value in one.metrics.items():
                 error = one.standard_errors.get(metric)
                 of = one.averaged(metric), one.effective_queries
                 yield name, SliceValue(None, None, metric, value, error, *of)
-
-
-def _slices(found: Comparison) -> Iterator[_Row]:
-    for one in found.slices:
-        for metric, values in one.values.items():
-            yield from _estimates(*named(one.by, one.value), metric, values, one.queries)
 
 
 def _estimates(

@@ -22,6 +22,14 @@ from rankmill.show.scales import half_width, number, percent, signed
 
 # The most slices that a title names.
 NAMED = 2
+# Verdict -> what is said of a system, a metric and the size of their difference.
+_CHANGES = {
+    BETTER: "{0} is {2} better in {1}",
+    WORSE: "{0} is {2} worse in {1}",
+    HIGHER: "{1} is {2} higher for {0}",
+    LOWER: "{1} is {2} lower for {0}",
+    EQUAL: "{0} is equal in {1} within the margin",
+}
 
 
 def value_words(metric: str, one: Estimate) -> Html:
@@ -42,21 +50,12 @@ def change_words(metric: str, system: str, one: Difference | None) -> Html:
     """Say how a system differs from the baseline in a metric."""
     if one is None or one.value is None:
         return say("{} cannot be compared", name(metric))
-    named = name(system), name(metric)
-    if one.verdict == BETTER:
-        return say("{} is {} better in {}", named[0], size(one), named[1])
-    if one.verdict == WORSE:
-        return say("{} is {} worse in {}", named[0], size(one), named[1])
-    if one.verdict in (HIGHER, LOWER):
-        return say("{} is {} {} for {}", named[1], size(one), one.verdict, named[0])
-    if one.verdict == EQUAL:
-        return say("{} is equal in {} within the margin", *named)
+    told = _CHANGES.get(one.verdict or "", "No difference is shown for {1}")
     if one.verdict is None:
         way = "higher" if one.value > 0 else "lower"
-        if one.value == 0:
-            return say("{} is the same for {}", named[1], named[0])
-        return say("{} is {} {} for {}, which is not tested", named[1], size(one), way, named[0])
-    return say("No difference is shown for {}", named[1])
+        told = f"{{1}} is {{2}} {way} for {{0}}, which is not tested"
+        told = told if one.value else "{1} is the same for {0}"
+    return say(told, name(system), name(metric), size(one))
 
 
 def changes_words(changes: Sequence[tuple[str, str, Difference | None]]) -> Html:

@@ -22,7 +22,7 @@ from rankmill.nightly.runs.runs import (
     Run,
     SliceKey,
     beside_of,
-    beside_of_job,
+    beside_text,
     looks_at,
 )
 from rankmill.package import check_stamp
@@ -247,7 +247,10 @@ def check_alike(baseline: Baseline, job: Job, metrics: Sequence[str]) -> None:
     counted = {
         "semantics": (job.semantics.to_dict(), told.get("semantics")),
         "scope": (job.scope.to_dict() | {"gain_function": job.gain_function}, scope),
-        "catalogue": (beside_of_job(job), beside_of(inputs or {}) if known else None),
+        "catalogue": (
+            beside_text(job.beside, job.group),
+            beside_of(inputs or {}) if known else None,
+        ),
     }
     for name, (mine, theirs) in counted.items():
         if theirs is not None and theirs != mine:
