@@ -190,7 +190,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
     metric, state = rule.name(evidence.result.scope.rel), evidence.state
     own = evidence.result.metrics[metric]
     if not rule.paired or BASELINE not in state.systems or metric not in state.metrics:
-        one = _unpaired(rule, metric, evidence)
+        one = _unpaired(metric, evidence)
         if rule.paired and one.base is None and own is not None:
             raise InputError(
                 f"rule {rule.text!r}: the baseline has no value of {metric}, as none of its "
@@ -200,7 +200,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
     shared = shared_of(state)
     if shared.suffice(evidence.asked.given.min_overlap):
         return Sides(measured_of(state.whole, metric, paired=True), own, shared, True)
-    one, alone = _unpaired(rule, metric, evidence), evidence.alone[BASELINE].whole
+    one, alone = _unpaired(metric, evidence), evidence.alone[BASELINE].whole
     if state.whole.clusters is not None:
         if alone.clusters is None:
             raise UsageError(
@@ -223,7 +223,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
     return Sides(one, own, shared)
 
 
-def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measurement:
+def _unpaired(metric: str, evidence: Evidence) -> Measurement:
     """Return the value of a system, and that of the baseline as its result tells it."""
     result, known = evidence.result, evidence.without.get(metric, {})
     whole = evidence.alone.get(CANDIDATE, evidence.state)
@@ -233,14 +233,13 @@ def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measurement:
         of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
         side = MeasuredSide(*of_mine, result.effective_queries)
         mine = Measurement(side, bounds=bounds_of(metric))
+    told = evidence.told or {}
+    base = told.get("metrics", {}).get(metric)
     if CANDIDATE in known:
-        base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measurement.of_groups(mine.value, base, known)
         if BASELINE in known:
             return mine
-    told = evidence.told or {}
     error = told.get("standard_errors", {}).get(metric)
-    base = told.get("metrics", {}).get(metric)
     queries = told.get("lists", {}).get(metric, told.get("queries", 0))
     effective = told.get("effective", {}).get(metric, told.get("effective_queries"))
     if effective is None and result.scope.weight is not None:

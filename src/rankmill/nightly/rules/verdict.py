@@ -21,8 +21,7 @@ from rankmill.nightly.rules.rules import (
     Rule,
 )
 from rankmill.package import stamp
-from rankmill.results.answer import Answer
-from rankmill.results.plain import plain_fields
+from rankmill.results.answer import Answer, plain_fields
 from rankmill.results.provenance import described, rules_of
 from rankmill.results.result import Result
 from rankmill.results.slices import UNKNOWN
