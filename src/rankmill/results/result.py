@@ -31,18 +31,10 @@ PER_QUERY = b"rankmill result"
 
 
 class CountedQueries(NamedTuple):
-    """The queries that a mean is over.
+    """The queries that a mean is over."""
 
-    Attributes
-    ----------
-    of_labels : ndarray of bool
-        Which of the queries of the labels they are, in the order of the labels.
-    others : pyarrow.Array or None
-        The ids of those that are not among the labels, ascending; None if none of them counts.
-    """
-
-    of_labels: np.ndarray
-    others: pa.Array | None
+    of_labels: np.ndarray  # which of those of the labels they are, in the order of the labels
+    others: pa.Array | None  # the ids of those that are not among the labels, ascending
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -241,8 +241,7 @@ def _moved_words(metric: str, up: list[Moved], down: list[Moved], verbs: tuple[s
         if rows:
             size = signed(abs(rows[0].difference)).lstrip("+")
             told.append(say("query {} {} {}", name(rows[0].query, ITEM), verb, size))
-    said = say("In {}, {}", name(metric), listed(told))
-    return said
+    return say("In {}, {}", name(metric), listed(told))
 
 
 def _query(subject: Subject, one: Moved, system: str, found: Listed | None) -> Query:
