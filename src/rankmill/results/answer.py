@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import is_dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from types import NoneType, SimpleNamespace, UnionType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from rankmill.errors import UsageError, outside
 from rankmill.package import check_stamp, stamp
-from rankmill.results.plain import plain, read_fields
 from rankmill.show import writers
 from rankmill.show.tables import View
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
     from rankmill.show.pictures import Picture
 
+_Kind = TypeVar("_Kind")
 # What may differ between two answers of the same call, or of the same data in other files.
 _APART = ("rankmill", "format", "inputs", "seconds", "checksum")
 
@@ -50,8 +55,6 @@ class Answer:
         indent : int, optional
             Spaces per level; without it everything is on one line.
         """
-        import json
-
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     @classmethod
@@ -63,8 +66,6 @@ class Answer:
         InputError
             If the text is not what `to_json` of this class writes.
         """
-        import json
-
         source = f"the JSON of a {cls.__name__}"
         with outside(source):
             told = json.loads(text)
@@ -179,3 +180,61 @@ class WhenAsked:
 
     def __set__(self, held_by: Any, value: Any) -> None:
         vars(held_by)[self._name] = value
+
+
+# ------------------------------------------------------------------ as JSON, and back
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON holds it; what has a `to_dict` says itself how."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def plain_fields(one: Any, names: str) -> dict[str, Any]:
+    """Return some attributes, whose names stand between blanks, as JSON holds them."""
+    return {name: plain(getattr(one, name)) for name in names.split()}
+
+
+def read_fields(kind: type[_Kind], told: Mapping[str, Any]) -> _Kind:
+    """Return the dataclass or named tuple that `plain` told of; what is no field is passed over."""
+    fields = {name: told[name] for name in kind.__annotations__ if name in told}
+    known = {
+        name: _read(_kind_of(kind, name), one) for name, one in fields.items() if one is not None
+    }
+    return kind(**fields | known)
+
+
+def _kind_of(kind: type, name: str) -> Any:
+    """Return the type of a field; those of other fields may be known to type checkers only."""
+    alone = SimpleNamespace(__annotations__={name: kind.__annotations__[name]})
+    return get_type_hints(alone, vars(sys.modules[kind.__module__]))[name]
+
+
+def _read(kind: Any, value: Any) -> Any:
+    origin, of = get_origin(kind), get_args(kind)
+    if value is None:
+        return None
+    if origin in (Union, UnionType):
+        several = [one for one in of if one is not NoneType]
+        return _read(several[0], value) if len(several) == 1 else value
+    if origin is dict:
+        as_key = int if of[0] is int else str
+        return {as_key(name): _read(of[1], one) for name, one in value.items()}
+    if origin is list:
+        return [_read(of[0], one) for one in value]
+    if origin is tuple:
+        kinds = [of[0]] * len(value) if of[-1] is Ellipsis else of
+        return tuple(_read(one, part) for one, part in zip(kinds, value, strict=True))
+    if hasattr(kind, "from_dict"):
+        return kind.from_dict(value)
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        return read_fields(kind, value)
+    return value

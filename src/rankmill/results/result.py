@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from rankmill.errors import InputError
 from rankmill.package import stamp
 from rankmill.results import audit as audit_counts
-from rankmill.results.answer import Answer, WhenAsked
-from rankmill.results.plain import plain, read_fields
+from rankmill.results.answer import Answer, WhenAsked, plain, read_fields
 from rankmill.results.provenance import described, rules_of
-from rankmill.results.slices import WeightedSum, exact_rows, slice_parts, table_of_slices
+from rankmill.results.slices import UNKNOWN, WeightedSum, slice_parts, table_of_slices
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.metric_names import canonical
 from rankmill.semantics.scope import WHOLE, Scope
@@ -32,18 +31,10 @@ PER_QUERY = b"rankmill result"
 
 
 class CountedQueries(NamedTuple):
-    """The queries that a mean is over.
+    """The queries that a mean is over."""
 
-    Attributes
-    ----------
-    of_labels : ndarray of bool
-        Which of the queries of the labels they are, in the order of the labels.
-    others : pyarrow.Array or None
-        The ids of those that are not among the labels, ascending; None if none of them counts.
-    """
-
-    of_labels: np.ndarray
-    others: pa.Array | None
+    of_labels: np.ndarray  # which of those of the labels they are, in the order of the labels
+    others: pa.Array | None  # the ids of those that are not among the labels, ascending
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -214,17 +205,12 @@ class Result(Answer):
         """Return all but the per-query table as dicts, strings and numbers, as `to_json` has it."""
         from rankmill.columns.seal import seal_of_json
 
-        bounds = {
-            name: {"worst": worst, "best": best} for name, (worst, best) in self.bounds.items()
-        }
+        bounds = {name: {"worst": ends[0], "best": ends[1]} for name, ends in self.bounds.items()}
+        weighted = self.scope.weight is not None
         told = {
             **stamp(),
             "queries": self.queries,
-            **(
-                {"effective_queries": self.effective_queries}
-                if self.scope.weight is not None
-                else {}
-            ),
+            **({"effective_queries": self.effective_queries} if weighted else {}),
             "metrics": self.metrics,
             "standard_errors": self.standard_errors,
             "bounds": bounds,
@@ -375,19 +361,20 @@ def groups_part(result: Result) -> list[Part]:
 
 
 def exact_table(result: Result) -> Table:
-    """Return the metrics of a result as a table for programs."""
+    """Return the metrics of a result, its sums and its slices as a table for programs."""
     names = ["metric", "value", "standard_error", "queries", "worst", "best"]
-    errors, bounds = result.standard_errors, result.bounds
-    rows = [
-        [name, value, errors.get(name), result.averaged(name), *bounds.get(name, (None, None))]
-        for name, value in result.metrics.items()
-    ]
-    if result.scope.weight is not None:
-        names.append("effective_queries")
-        rows = [[*row, result.effective_queries] for row in rows]
-    if result.by is not None or result.sums:
-        empty = [None] * (len(names) - 6)
-        more = ([*row[:6], *empty, *row[6:]] for row in exact_rows(result))
-        rows = [*([*row, None, None] for row in rows), *more]
-        names += ["by", "slice"]
-    return Table([Column(name) for name in names], rows)
+    names += ["effective_queries"] if result.scope.weight is not None else []
+    names += ["by", "slice"] if result.by is not None or result.sums else []
+    rows: list[dict[str, Any]] = []
+    for name, value in result.metrics.items():
+        worst, best = result.bounds.get(name, (None, None))
+        told = {"metric": name, "value": value, "worst": worst, "best": best}
+        told["standard_error"] = result.standard_errors.get(name)
+        told["queries"] = result.averaged(name)
+        rows.append(told | {"effective_queries": result.effective_queries})
+    for name, one in result.sums.items():
+        told = {"metric": name, "value": one.value, "standard_error": one.standard_error}
+        rows.append(told | {"worst": one.low, "best": one.high})
+    for row in [] if result.by is None else result.by.to_pylist():
+        rows.append(row | {"slice": UNKNOWN if row["slice"] is None else row["slice"]})
+    return Table([Column(name) for name in names], [[*map(row.get, names)] for row in rows])

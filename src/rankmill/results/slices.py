@@ -85,18 +85,3 @@ def slice_parts(results: Mapping[str, Any]) -> list[Part]:
         ]
         parts += [Table(columns, shown), ""]
     return parts
-
-
-def exact_rows(result: Any) -> list[list[Cell]]:
-    """Return sums and slices of a `Result` as rows of a table for programs, behind its metrics.
-
-    They are metric, value, error, queries, worst and best, "by" and "slice".
-    """
-    rows: list[list[Cell]] = [
-        [name, one.value, one.standard_error, None, one.low, one.high, None, None]
-        for name, one in result.sums.items()
-    ]
-    if result.by is not None:
-        for by, value, metric, *numbers in (row.values() for row in result.by.to_pylist()):
-            rows.append([metric, *numbers, None, None, by, UNKNOWN if value is None else value])
-    return rows

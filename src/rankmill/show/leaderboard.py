@@ -13,14 +13,8 @@ Beaten = Mapping[str, Mapping[str, Collection[str]]]
 def leaderboard(values: Values, sides: Mapping[str, str], beaten: Beaten | None = None) -> Table:
     """Return the systems, the best one of the first metric first, and the best values marked.
 
-    Parameters
-    ----------
-    values : dict of str to dict of str to float or None
-        Metric -> system -> value.
-    sides : dict of str to {"higher", "lower", "neither"}
-        Metric -> which side of it is better.
-    beaten : dict of str to dict of str to collection of str, optional
-        Metric -> system -> the systems whose letters stand behind its value.
+    `sides` says which side of a metric is better: "higher", "lower" or "neither". `beaten` has the
+    systems whose letters stand behind a value.
 
     Examples
     --------

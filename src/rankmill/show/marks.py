@@ -108,23 +108,14 @@ def moved(mark: Mark, x: float, y: float, width: float) -> Mark:
 
 
 class Drawing(NamedTuple):
-    """Marks over the whole width of a cell or a figure of a page.
-
-    Attributes
-    ----------
-    height : float
-    marks : sequence of marks
-    title, told : str
-        What it shows, for those who do not see it; without a title the text around it says so.
-    unseen : str
-        What is read aloud in its place.
-    """
+    """Marks over the whole width of a cell or a figure of a page."""
 
     height: float
     marks: Sequence[Mark]
+    # What it shows, for those who do not see it; without a title the text around it says so.
     title: str = ""
     told: str = ""
-    unseen: str = ""
+    unseen: str = ""  # what is read aloud in its place
 
     def __html__(self) -> str:
         """Return the drawing as a part of a page, whose sheet has `rules`."""

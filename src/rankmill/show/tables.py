@@ -177,26 +177,15 @@ Part: TypeAlias = Table | Facts | str
 
 
 class View(NamedTuple):
-    """What is shown of something. Each field is a function, as a format asks for one of them.
+    """What is shown of something. Each field is a function, as a format asks for one of them."""
 
-    Attributes
-    ----------
-    screen : function that returns parts
-        What people read as plain text or on a terminal; an empty line is a part too.
-    page : function that returns parts
-        What Markdown and HTML show, in a document of others; Markdown leaves out facts.
-    exact : function that returns a Table
-        For CSV: names as programs write them, and every digit.
-    content : function that returns dicts, lists, strings and numbers
-        For JSON.
-    paper : function that returns parts, optional
-        What LaTeX shows, which leaves out facts too; by default the page.
-    """
-
+    # What people read as plain text or on a terminal; an empty line is a part too.
     screen: Callable[[], Sequence[Part]]
+    # What Markdown and HTML show, in a document of others; Markdown leaves out facts.
     page: Callable[[], Sequence[Part]]
-    exact: Callable[[], Table]
-    content: Callable[[], object]
+    exact: Callable[[], Table]  # for CSV: names as programs write them, and every digit
+    content: Callable[[], object]  # for JSON
+    # What LaTeX shows, which leaves out facts too; by default the page.
     paper: Callable[[], Sequence[Part]] | None = None
 
 

@@ -4,6 +4,9 @@ Ids and names are data: each writer makes them visible, and none lets them act. 
 of booktabs, in a file that a paper takes in where it wants it.
 """
 
+import csv
+import io
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -134,9 +137,6 @@ def markdown(parts: Sequence[Part]) -> str:
 
 def csv_text(table: Table) -> str:
     """Return an exact table as comma-separated values; texts are data and never a formula."""
-    import csv
-    import io
-
     text = io.StringIO()
     titles = [column.title for column in table.columns]
     lines = ([csv_cell(cell) for cell in row] for row in (titles, *table.rows))
@@ -145,8 +145,6 @@ def csv_text(table: Table) -> str:
 
 
 def _json_text(view: View) -> str:
-    import json
-
     return json.dumps(view.content(), indent=2, allow_nan=False) + "\n"
 
 

@@ -14,8 +14,9 @@ from rankmill.analysis.compare.differences.comparison_state import ComparisonSta
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
 from rankmill.engine.job import Job, parse_job
 from rankmill.errors import UsageError
-from rankmill.nightly.gate.gate import ages_of, evidence_of, verdict_of
+from rankmill.nightly.gate.gate import ages_of, verdict_of
 from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
+from rankmill.nightly.gate.judge import Evidence
 from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
@@ -125,8 +126,8 @@ def gate(
         threads, lists = thread_count(None), lists_moved(joined.found.moved)
         known = results, joined.without
         comparison = finish(state, settings, threads, *known, moved=lists)
-    evidence = evidence_of(asked, results, joined.without, state, ages, joined.found.alone)
-    found = verdict_of(asked, evidence, comparison)
+    evidence = Evidence(asked, results, joined.without, state, ages, joined.found.alone)
+    found = verdict_of(evidence, comparison)
     return replace(found, seconds=perf_counter() - began)
 
 

@@ -8,8 +8,7 @@ from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.refusals import told_under
 from rankmill.metrics.registry import parse
 from rankmill.package import stamp
-from rankmill.results.answer import Answer
-from rankmill.results.plain import plain, plain_fields, read_fields
+from rankmill.results.answer import Answer, plain, plain_fields, read_fields
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope

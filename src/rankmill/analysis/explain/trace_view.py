@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from rankmill.package import stamp
-from rankmill.results.answer import Answer
-from rankmill.results.plain import plain_fields, read_fields
+from rankmill.results.answer import Answer, plain_fields, read_fields
 from rankmill.results.provenance import rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope

@@ -7,8 +7,7 @@ import pyarrow as pa
 
 from rankmill.errors import UsageError, plural
 from rankmill.package import stamp
-from rankmill.results.answer import Answer
-from rankmill.results.plain import read_fields
+from rankmill.results.answer import Answer, read_fields
 from rankmill.show.tables import Column, Facts, Part, Table, View
 
 # So many queries, and items of each, are shown.

@@ -15,8 +15,7 @@ from rankmill.analysis.stability.halves import Halves
 from rankmill.analysis.statistics.agreement import Correlation
 from rankmill.analysis.statistics.sample_size import Needed
 from rankmill.package import stamp
-from rankmill.results.answer import Answer
-from rankmill.results.plain import plain, plain_fields, read_fields
+from rankmill.results.answer import Answer, plain, plain_fields, read_fields
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope

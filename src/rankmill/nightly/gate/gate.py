@@ -12,7 +12,6 @@ from rankmill.analysis.compare.compare import comparison_of
 from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.conclusion import few_notes
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.sums import Sums
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
@@ -186,9 +185,10 @@ def gate_in_detail(
     asked = asked_of(ruled, job, settings, baseline, history, time, by, adjust)
     ages = ages_of(asked, given.data, candidate.data, now)
     reading = Reading(threads, progress)
-    joined = joined_of(asked, job, given, candidate, catalogue, reading, details=details)
+    joined, evidence = measured(asked, given, candidate, catalogue, reading, ages, details=details)
+    evidence = replace(evidence, results={**evidence.results, CANDIDATE: sealed(evidence.result)})
+    state = evidence.state
     with reading.workers() as workers:
-        state = joined.state(workers, crossed=asked.crossed, rows=False)
         paired = BASELINE in joined.results
         comparison = comparison_of(joined, state, settings, workers) if paired else None
         shown = None if comparison is None else comparison.details
@@ -198,35 +198,34 @@ def gate_in_detail(
                 values = estimates(state.whole, settings.confidence)
                 told = state.whole.clusters.positive, settings.cluster
                 shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
-        alone = {}
-        if any(state.left_out.values()):  # then each side has queries of its own
-            alone = joined.states_alone(workers, crossed=asked.crossed)
-    results = joined.results | {CANDIDATE: sealed(joined.results[CANDIDATE])}
-    evidence = evidence_of(asked, results, joined.without, state, ages, alone)
-    found = verdict_of(asked, evidence, comparison)
+    found = verdict_of(evidence, comparison)
     return replace(found, seconds=perf_counter() - began, details=shown)
 
 
-def joined_of(
+def measured(
     asked: CheckedGate,
-    job: Job,
     labels: Labels,
     predictions: Predictions,
     catalogue: Catalogue | None,
     reading: Reading,
+    ages: Mapping[str, float],
     *,
     details: bool = False,
-) -> Joined:
-    """Score what is asked for, beside the baseline."""
+) -> tuple[Joined, Evidence]:
+    """Score what is asked for, beside the baseline, and add it up."""
     runs, earlier = asked.runs(predictions), asked.earlier
-    first = next(iter(runs))
-    how = first, asked.cuts, reading, catalogue
-    joined = join_runs(job, labels, runs, *how, details=details)
+    how = next(iter(runs)), asked.cuts, reading, catalogue
+    joined = join_runs(asked.job, labels, runs, *how, details=details)
     if earlier is not None:
         check_gains(earlier, joined.results[CANDIDATE])
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
-    return joined
+    with reading.workers() as workers:
+        state = joined.state(workers, crossed=asked.crossed, rows=False)
+        alone = {}
+        if any(state.left_out.values()):  # then each side has queries of its own
+            alone = joined.states_alone(workers, crossed=asked.crossed)
+    return joined, Evidence(asked, joined.results, joined.without, state, ages, alone)
 
 
 def _of_result(
@@ -277,8 +276,7 @@ def _of_result(
     nothing: dict[str, Any] = {"slices": {}, "left_out": {}, "differing": 0, "unpredicted": {}}
     state = ComparisonState((CANDIDATE,), CANDIDATE, (), *how, result.scope, sums, **nothing)
     ages = ages_of(asked, result, result, None)
-    evidence = evidence_of(asked, {CANDIDATE: result}, {}, state, ages, {})
-    return verdict_of(asked, evidence, None)
+    return verdict_of(Evidence(asked, {CANDIDATE: result}, {}, state, ages, {}), None)
 
 
 def ages_of(
@@ -298,12 +296,13 @@ def ages_of(
     return {name: max(0.0, age) for name, age in ages.items()}
 
 
-def verdict_of(asked: CheckedGate, evidence: Evidence, comparison: Comparison | None) -> Verdict:
+def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
     """Hold what was measured against the rules."""
-    earlier, state = asked.earlier, evidence.state
+    asked, state = evidence.asked, evidence.state
+    earlier, least = asked.earlier, asked.given.min_overlap
     lack = None
     if earlier is not None and earlier.kind == "predictions" and evidence.told is not None:
-        lack = lack_of(evidence.result, evidence.told, asked.min_overlap)
+        lack = lack_of(evidence.result, evidence.told, least)
     outcomes, notes = [], [] if earlier is None else [*earlier.notes]
     for rule in asked.rules:
         judged, left = judged_slices(rule, judge(rule, evidence))
@@ -320,10 +319,10 @@ def verdict_of(asked: CheckedGate, evidence: Evidence, comparison: Comparison | 
         evidence.result,
         comparison,
         None if earlier is None else earlier.to_dict(),
-        asked.undecided,
+        asked.given.undecided,
         notes=[
             *notes,
-            *notes_of_pairs(state, asked.min_overlap, asked.settings.adjust),
+            *notes_of_pairs(state, least, asked.settings.adjust),
             *few_notes(state, asked.settings),
         ],
         slices=slice_values(evidence.alone.get(CANDIDATE, state), CANDIDATE, asked.rules),
@@ -335,30 +334,3 @@ def _despite(lack: Lack | None, one: RuleOutcome) -> RuleOutcome:
     if lack is None or lack.enough or one.word != HELD:
         return one
     return replace(one, word=UNDECIDED, reason=f"{one.reason}; {lack}")
-
-
-def evidence_of(
-    asked: CheckedGate,
-    results: Mapping[str, Result],
-    without: Mapping[str, Without],
-    state: ComparisonState,
-    ages: Mapping[str, float],
-    alone: Mapping[str, ComparisonState],
-) -> Evidence:
-    """Return what rules are held against.
-
-    Parameters
-    ----------
-    asked
-    results, without, state
-        As those of a `Joined`; the results with that of the baseline if that is scored or paired.
-    ages, alone
-        As those of `Evidence`.
-    """
-    earlier = asked.earlier
-    told = None if earlier is None else earlier.told
-    if earlier is not None and earlier.kind == "predictions":
-        told = results[BASELINE].to_dict()
-    slices = {} if earlier is None else earlier.slices
-    known = state, told, without, ages, alone, asked.min_overlap, slices
-    return Evidence(results[CANDIDATE], *known)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -16,8 +16,7 @@ from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.nightly.gate.levels import levelled, look_of
-from rankmill.nightly.history.history import History
+from rankmill.nightly.gate.levels import history_of, levelled, look_of
 from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
@@ -31,8 +30,8 @@ from rankmill.nightly.rules.rules import Rule, parse_rules
 from rankmill.nightly.rules.sides import MIN_OVERLAP
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
-from rankmill.nightly.runs.folder import MissingHistoryError, open_folder
-from rankmill.nightly.runs.runs import beside_of_job, rules_text, time_of_name
+from rankmill.nightly.runs.folder import open_folder
+from rankmill.nightly.runs.runs import beside_text, rules_text, time_of_name, time_of_run
 from rankmill.sources.nouns import Predictions
 
 
@@ -92,12 +91,14 @@ class Rules:
 class CheckedGate(NamedTuple):
     """What to hold against which rules: the checked options of `gate`."""
 
-    rules: list[Rule]
+    given: Rules
+    rules: list[Rule]  # with the confidence that each has tonight
+    job: Job
     settings: Settings
     cuts: Cuts
     earlier: Baseline | None
-    undecided: str
-    min_overlap: float
+    # Which look of sequential rules this is, and of how many runs the baseline was chosen.
+    look: tuple[int, int]
 
     @property
     def crossed(self) -> bool:
@@ -138,17 +139,10 @@ def asked_of(
 ) -> CheckedGate:
     """Check what is asked of a gate before anything is read.
 
-    Parameters
-    ----------
-    given, job, settings
-    baseline, history, time, by, adjust
-        As for `gate`.
-    opened
-        How to open a baseline that is not a run of a history.
+    `opened` opens a baseline that is not a run of a history; the others are as for `gate`.
     """
     asked = given.parsed
-    _check(asked, baseline, given.undecided)
-    _check_overlap(given.min_overlap)
+    _check(given, baseline)
     check_intervals(asked, job.semantics, alone=opened is numbers_of_run)
     earlier = None
     dropping = [one for one in asked if one.measure == "drop"]
@@ -168,11 +162,9 @@ def asked_of(
         _check_decidable(asked, earlier)
     cuts = with_dependence(_cuts(by, asked), settings, adjust, job.scope.weight)
     _check_dependence(asked, earlier, settings)
-    since = None if earlier is None else earlier.since
-    chosen = earlier is not None and earlier.kind == "history" and since is None
-    look = look_of(asked, history, since, chosen=chosen)
+    look = look_of(asked, history, earlier)
     levels = levelled(asked, given.family_confidence, *look)
-    return CheckedGate(levels, settings, cuts, earlier, given.undecided, given.min_overlap)
+    return CheckedGate(given, levels, job, settings, cuts, earlier, look)
 
 
 def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
@@ -186,15 +178,18 @@ def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
     return replace(found, kind="result", table=None)
 
 
-def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
+def _check(given: Rules, baseline: Any) -> None:
+    undecided, least = given.undecided, given.min_overlap
     if undecided not in ON_UNDECIDED:
         raise UsageError(f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}")
-    lonely = next((one for one in rules if one.paired), None)
+    lonely = next((one for one in given.parsed if one.paired), None)
     if baseline is None and lonely is not None:
         raise UsageError(
             f"rule {lonely.text!r} needs a baseline: give one with --baseline, such as the "
             "predictions of the model that is in use"
         )
+    if not isinstance(least, Real) or isinstance(least, bool) or not 0 <= least <= 1:
+        raise UsageError(f"min_overlap is {least!r}; expected a share from 0 to 1, such as 0.9")
 
 
 def _check_no_history(baseline: Any, history: str | os.PathLike[str] | None) -> None:
@@ -210,12 +205,6 @@ def _check_no_history(baseline: Any, history: str | os.PathLike[str] | None) -> 
             f"the baseline {name} is a history, and not predictions: the baseline 'last' compares "
             f"with the last run of it that held, if {name} is given as the history"
         )
-
-
-def _check_overlap(least: object) -> None:
-    is_real = isinstance(least, Real) and not isinstance(least, bool)
-    if not is_real or not 0 <= least <= 1:  # type: ignore[operator]
-        raise UsageError(f"min_overlap is {least!r}; expected a share from 0 to 1, such as 0.9")
 
 
 def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
@@ -276,28 +265,16 @@ def from_history(
 ) -> Baseline:
     """Return the run of a history that is the baseline; for each metric it may be another one.
 
-    `drops` are the rules for a drop of a metric. `time` is that of the run that is
-    compared, None for now. `by` is as for `gate`; messages repeat it.
-
-    Raises
-    ------
-    UsageError
-        If there is no history.
-    InputError
-        If no run of it serves.
+    `drops` are the rules for a drop of a metric. `time` is that of the run that is compared, None
+    for now. `by` is as for `gate`; messages repeat it.
     """
     if history is None:
         raise UsageError(
             f"the baseline {how!r} is a run of a history: give --history, or ./{how} for "
             "a file of this name"
         )
-    name = os.fspath(history)
-    try:
-        runs = History(name)
-        _ = runs.runs
-    except MissingHistoryError:
-        runs = History.held(name, [])
-    scope = vars(job.scope) | beside_of_job(job)
+    name, runs = os.fspath(history), history_of(history)
+    scope = vars(job.scope) | beside_text(job.beside, job.group)
     rules = rules_text(job.semantics, scope, job.gain_function)
     named = [(one, one.name(job.scope.rel)) for one in drops]
     names = [*dict.fromkeys(name for _, name in named)]
@@ -312,9 +289,7 @@ def from_history(
         known = [metric for metric, system in runs.metrics if system is None]
         mine = [metric.text for metric in job.metrics]
         names = [*(one for one in mine if one in known), *known, *mine][:1]
-    if time is not None and time.tzinfo is None:
-        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
-    now = (time or datetime.now(UTC)).astimezone(UTC)  # nights are dates in UTC
+    now = time_of_run(time)
     found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
     told = next(iter(found.values())).run.told()
     told["metrics"] = {metric: one.value for metric, one in found.items()}

@@ -3,17 +3,18 @@
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from types import MappingProxyType
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError, UsageError
+from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.counts import of_age, of_count
-from rankmill.nightly.rules.earlier_values import Value, named, slice_before, slices_lost
+from rankmill.nightly.rules.earlier_values import Value, either_order, named, slices_lost
 from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.measurements import (
     Interval,
@@ -22,15 +23,7 @@ from rankmill.nightly.rules.measurements import (
     drop_of,
     value_of,
 )
-from rankmill.nightly.rules.rules import (
-    BAD_VOLUME,
-    EVERY,
-    HELD,
-    OF_SLICES,
-    UNDECIDED,
-    Rule,
-    amount,
-)
+from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule, amount
 from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
     Sides,
@@ -38,7 +31,6 @@ from rankmill.nightly.rules.sides import (
     bounds_of,
     measured_of,
     shared_of,
-    side_of,
     slices_of,
 )
 from rankmill.nightly.rules.verdict import RuleOutcome
@@ -51,50 +43,46 @@ MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
 
 
-class Evidence(NamedTuple):
-    """What rules are held against.
+@dataclass(frozen=True)
+class Evidence:
+    """What rules are held against."""
 
-    Attributes
-    ----------
-    result : Result
-        Of the system.
-    state : ComparisonState
-        What its queries add up to, and those of a paired baseline.
-    told : mapping or None
-        The result of the baseline as JSON has it, None if it is not known.
-    without : mapping
-        Metric over all predictions -> system -> its values without each group of queries.
-    ages : dict of str to float
-        The ages of inputs in seconds.
-    alone : mapping
-        What the system and a paired baseline add up to over all their queries, by name, if these
-        are not the same queries.
-    min_overlap : float
-        The share of the queries of either that both must have to be paired.
-    slices : mapping
-        The slices of a baseline without values of queries.
-    """
-
-    result: Result
-    state: ComparisonState
-    told: Mapping[str, Any] | None
+    asked: CheckedGate
+    results: Mapping[str, Result]  # of the system, and of a baseline that is scored or paired
+    # Metric over all predictions -> system -> its values without each group of queries.
     without: Mapping[str, Without]
-    ages: Mapping[str, float]
+    state: ComparisonState  # what the queries of the system add up to, and of a paired baseline
+    ages: Mapping[str, float]  # of inputs, in seconds
+    # What the system and a paired baseline add up to over all their queries, if these differ.
     alone: Mapping[str, ComparisonState]
-    min_overlap: float
-    slices: Mapping[SliceKey, Recorded] = MappingProxyType({})
+
+    @property
+    def result(self) -> Result:
+        """That of the system."""
+        return self.results[CANDIDATE]
+
+    @cached_property
+    def told(self) -> Mapping[str, Any] | None:
+        """The result of the baseline as JSON has it, if it is known."""
+        earlier = self.asked.earlier
+        if earlier is not None and earlier.kind == "predictions":
+            return self.results[BASELINE].to_dict()
+        return None if earlier is None else earlier.told
+
+    @property
+    def slices(self) -> Mapping[SliceKey, Recorded]:
+        """The slices of a baseline without values of queries."""
+        return {} if self.asked.earlier is None else self.asked.earlier.slices
+
+    def side_of(self, one: Recorded) -> MeasuredSide:
+        """Return a value of the history; it has no error if it does not tell what weights leave."""
+        weighted = self.result.scope.weight is not None
+        error = None if weighted and one.effective_queries is None else one.standard_error
+        return MeasuredSide(one.value, error, one.queries or 0, one.effective_queries)
 
 
 def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
-    """Return what comes of a rule: an outcome, or one for each slice.
-
-    Raises
-    ------
-    UsageError
-        If the baseline does not have what the rule needs, or no query is in its slice.
-    InputError
-        If the baseline has no value to compare with.
-    """
+    """Return what comes of a rule: an outcome, or one for each slice."""
     if rule.kind == "age":
         return [of_age(rule, evidence.ages[rule.subject])]
     if rule.kind == "count":
@@ -113,11 +101,6 @@ class Case(NamedTuple):
     slice: str
     shown: str
     sides: Sides
-
-    @property
-    def measured(self) -> Measurement:
-        """The two values that are compared."""
-        return self.sides.measured
 
 
 def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
@@ -138,7 +121,7 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return the slices that a rule is for, in natural order."""
     wanted, metric = dict(rule.slices), rule.name(evidence.result.scope.rel)
     found: list[tuple[tuple[str, ...], Value, Sides]] = []
-    least = evidence.min_overlap if rule.paired else None
+    least = evidence.asked.given.min_overlap if rule.paired else None
     for by in evidence.state.slices:
         if set(by) == set(wanted):
             of_way = slices_of(by, metric, evidence.state, evidence.alone, least)
@@ -164,12 +147,12 @@ def _with_before(
     rule: Rule, by: tuple[str, ...], value: Value, sides: Sides, evidence: Evidence
 ) -> Sides:
     """Return the sides of a slice with the value of a baseline that has none of queries."""
-    before = slice_before(evidence.slices, by, value, rule.name(evidence.result.scope.rel))
+    metric = rule.name(evidence.result.scope.rel)
+    known = (evidence.slices.get((*names, metric)) for names in either_order(by, value))
+    before = next((one for one in known if one is not None), None)
     if before is None or not rule.paired:
         return sides
-    weighted = evidence.result.scope.weight is not None
-    theirs = side_of(before, weighted=weighted)
-    return sides._replace(measured=sides.measured._replace(theirs=theirs))
+    return sides._replace(measured=sides.measured._replace(theirs=evidence.side_of(before)))
 
 
 def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
@@ -181,18 +164,14 @@ def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
 def _without_queries(rule: Rule, state: ComparisonState) -> RuleOutcome:
     """Return what comes of a rule for slices if no query of a system counts at all.
 
-    Raises
-    ------
-    UsageError
-        If there are slices, and this is none of them.
+    If some do, a UsageError says that the slice that is asked for is none of theirs.
     """
     by, values = next(
         (by, of_way) for by, of_way in state.slices.items() if set(by) == {*dict(rule.slices)}
     )
     asked = _shown(by, tuple(dict(rule.slices)[name] for name in by))
     if not values:
-        one = _undecided(rule, asked, "no query counts")
-        return replace(one, word=BAD_VOLUME)
+        return _undecided(rule, asked, "no query counts", word=BAD_VOLUME)
     there = [_shown(by, value) for value in sorted(values, key=lambda v: tuple(map(natural, v)))]
     there.sort(key=lambda one: -difflib.SequenceMatcher(None, asked, one).ratio())
     more = f" and {len(there) - MOST_LISTED:,} more" if there[MOST_LISTED:] else ""
@@ -211,7 +190,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
     metric, state = rule.name(evidence.result.scope.rel), evidence.state
     own = evidence.result.metrics[metric]
     if not rule.paired or BASELINE not in state.systems or metric not in state.metrics:
-        one = _unpaired(rule, metric, evidence)
+        one = _unpaired(metric, evidence)
         if rule.paired and one.base is None and own is not None:
             raise InputError(
                 f"rule {rule.text!r}: the baseline has no value of {metric}, as none of its "
@@ -219,9 +198,9 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
             )
         return Sides(one, own)
     shared = shared_of(state)
-    if shared.suffice(evidence.min_overlap):
+    if shared.suffice(evidence.asked.given.min_overlap):
         return Sides(measured_of(state.whole, metric, paired=True), own, shared, True)
-    one, alone = _unpaired(rule, metric, evidence), evidence.alone[BASELINE].whole
+    one, alone = _unpaired(metric, evidence), evidence.alone[BASELINE].whole
     if state.whole.clusters is not None:
         if alone.clusters is None:
             raise UsageError(
@@ -244,7 +223,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
     return Sides(one, own, shared)
 
 
-def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measurement:
+def _unpaired(metric: str, evidence: Evidence) -> Measurement:
     """Return the value of a system, and that of the baseline as its result tells it."""
     result, known = evidence.result, evidence.without.get(metric, {})
     whole = evidence.alone.get(CANDIDATE, evidence.state)
@@ -254,14 +233,13 @@ def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measurement:
         of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
         side = MeasuredSide(*of_mine, result.effective_queries)
         mine = Measurement(side, bounds=bounds_of(metric))
+    told = evidence.told or {}
+    base = told.get("metrics", {}).get(metric)
     if CANDIDATE in known:
-        base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measurement.of_groups(mine.value, base, known)
         if BASELINE in known:
             return mine
-    told = evidence.told or {}
     error = told.get("standard_errors", {}).get(metric)
-    base = told.get("metrics", {}).get(metric)
     queries = told.get("lists", {}).get(metric, told.get("queries", 0))
     effective = told.get("effective", {}).get(metric, told.get("effective_queries"))
     if effective is None and result.scope.weight is not None:
@@ -274,16 +252,13 @@ def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -
     if not rule.paired:  # how sure the baseline is says nothing of a value
         one = sides.measured
         sides = sides._replace(measured=one._replace(theirs=one.theirs._replace(effective=None)))
-    return replace(_held(rule, shown, sides, confidence), **_told_of(sides))
-
-
-def _told_of(sides: Sides) -> dict[str, Any]:
-    """Return the fields of an outcome that say which queries were compared."""
+    found = replace(_held(rule, shown, sides, confidence), value=sides.own)
     if sides.shared is None:
-        return {"value": sides.own}
-    both, either = sides.shared
-    paired = {"paired": both, "paired_value": sides.measured.value} if sides.paired else {}
-    return {"value": sides.own, "paired": 0, "queries": either} | paired
+        return found
+    found = replace(found, paired=0, queries=sides.shared.either)
+    if not sides.paired:
+        return found
+    return replace(found, paired=sides.shared.both, paired_value=sides.measured.value)
 
 
 def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> RuleOutcome:
@@ -293,7 +268,7 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
         # Without a single query that counts, something is wrong with the inputs.
         told = rule.paired and one.base is not None
         before = f", and the baseline has {one.base:.6g}" if told else ""
-        return replace(_undecided(rule, shown, f"there is no value{before}", one), word=BAD_VOLUME)
+        return _undecided(rule, shown, f"there is no value{before}", one, BAD_VOLUME)
     if found is None:
         few = sides.shared is not None and one.base is None
         why = "there is no value" if one.value is None else "the baseline has no value"
@@ -387,10 +362,10 @@ def finite(number: float | None) -> float | None:
     return None if number is None or math.isinf(number) else number
 
 
-def _undecided(rule: Rule, shown: str, why: str, one: Measurement | None = None) -> RuleOutcome:
+def _undecided(
+    rule: Rule, shown: str, why: str, one: Measurement | None = None, word: str = UNDECIDED
+) -> RuleOutcome:
     value, base = (None, None) if one is None else (one.value, one.base)
     where = f"{rule.subject} where {shown}" if shown else rule.subject
     reason = f"{where}: {why} (limit {rule.limit_text})"
-    return RuleOutcome(
-        rule.text, UNDECIDED, shown, value, base, None, None, None, rule.limit, reason
-    )
+    return RuleOutcome(rule.text, word, shown, value, base, None, None, None, rule.limit, reason)

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from rankmill.errors import UsageError
 from rankmill.nightly.history.history import History
+from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import MissingHistoryError
 from rankmill.nightly.runs.runs import Run
@@ -36,18 +37,11 @@ def share_of(look: int) -> float:
 def levelled(
     rules: Sequence[Rule], family: float | None, look: int, choices: int = 1
 ) -> list[Rule]:
-    """Return rules with the confidence that each has tonight.
+    """Return rules with the confidence that each has tonight, the look of this number.
 
-    Parameters
-    ----------
-    rules
-    family : float or None
-        The confidence with which all rules that have one hold together (Bonferroni).
-    look : int
-        Which look of the sequence this is.
-    choices : int
-        Of how many runs the baseline was chosen. `best` takes a lucky one, and so does `last` where
-        only lucky nights are held: the intervals hold whichever it is.
+    Rules with a confidence hold together with that of the `family`, if there is one (Bonferroni).
+    `choices` says of how many runs the baseline was chosen. `best` takes a lucky one, and so does
+    `last` where only lucky nights are held: the intervals hold whichever it is.
 
     Examples
     --------
@@ -83,37 +77,39 @@ def levelled(
 
 
 def look_of(
-    rules: Sequence[Rule],
-    history: str | os.PathLike[str] | None,
-    since: Run | None,
-    *,
-    chosen: bool = False,
+    rules: Sequence[Rule], history: str | os.PathLike[str] | None, earlier: Baseline | None
 ) -> tuple[int, int]:
     """Return which look of sequential rules this is, and of how many runs the baseline was chosen.
 
     Looks are the nights of a gate, and 1 for tonight. Tries of a night are looks too. Without a
-    pinned baseline, which is `since`, all nights of the history count. `chosen` is whether the
-    baseline is a run of the history that was not pinned.
-
-    Raises
-    ------
-    UsageError
-        If there is no history to count them in.
+    pinned baseline all nights of the history count.
     """
     one = next((one for one in rules if one.sequential), None)
     if one is None:
         return 1, 1
     if history is None:
         raise UsageError(f"rule {one.text!r} counts the nights of a history: give --history")
+    return look_after(history_of(history).runs, earlier)
+
+
+def history_of(place: str | os.PathLike[str]) -> History:
+    """Return a history, which has no runs if this is the first night."""
+    found = History(os.fspath(place))
     try:
-        runs = History(os.fspath(history)).runs
-    except MissingHistoryError:  # this is the first night
-        return 1, 1
-    look = 1 + sum(is_look(run, since) for run in runs)
-    return look, max(1, len(runs)) if chosen else 1
+        _ = found.runs
+    except MissingHistoryError:
+        return History.held(os.fspath(place), [])
+    return found
 
 
-def is_look(run: Run, since: Run | None) -> bool:
-    """Return whether a run is one of a gate after the pinned one, of its date too."""
-    later = since is None or run.time > since.time or run.recorded > since.recorded
-    return run.verdict is not None and later
+def look_after(runs: Sequence[Run], earlier: Baseline | None) -> tuple[int, int]:
+    """Return the same of the night after these runs."""
+    since = None if earlier is None else earlier.since
+    chosen = earlier is not None and earlier.kind == "history" and since is None
+    # After the pinned one are those of its date that were recorded later, too.
+    later = (
+        since is None or run.time > since.time or run.recorded > since.recorded
+        for run in runs
+        if run.verdict is not None
+    )
+    return 1 + sum(later), max(1, len(runs)) if chosen else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +24,7 @@ _PATIENCE["MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR"] = "1"
 
 
 def tracking_uri(uri: str) -> str:
-    """Return the address of the server, which is that of MLFLOW_TRACKING_URI if `uri` is "".
-
-    Raises
-    ------
-    UsageError
-        If there is no address, or the package is missing.
-    """
+    """Return the address of the server, which is that of MLFLOW_TRACKING_URI if `uri` is ""."""
     found = uri or os.environ.get("MLFLOW_TRACKING_URI", "")
     if not found:
         raise UsageError(
@@ -54,28 +49,10 @@ def _mlflow() -> Any:
 
 
 def log_run(table: pa.Table, uri: str, files: Sequence[str] = ()) -> str:
-    """Log a run as a new one of the experiment that MLflow's own variables name.
+    """Log a run as a new one of the experiment that MLflow's own variables name; return its id.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The rows of the run, as a history holds them.
-    uri : str
-        The address of the tracking server.
-    files : sequence of str
-        Files to add as artifacts; those in stores and those that are not there are passed over.
-
-    Returns
-    -------
-    str
-        The id of the run.
-
-    Raises
-    ------
-    ResourceError
-        If the server does not answer, or refuses.
-    UsageError
-        If the package is missing.
+    `table` has the rows of the run, as a history holds them. `files` are added as artifacts; those
+    in stores and those that are not there are passed over.
     """
     mlflow = _mlflow()
     rows = [row for row in table.to_pylist() if row["by"] is None]
@@ -133,8 +110,6 @@ def _numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
 
 
 def _parameters(rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    import json
-
     row = rows[0]
     found: dict[str, object] = {}
     for group in ("semantics", "scope"):

@@ -17,26 +17,12 @@ from rankmill.show.tables import Cell, Column, Facts, Table, View
 
 
 class NoVerdict(NamedTuple):
-    """Why there is no verdict.
+    """Why there is no verdict."""
 
-    Attributes
-    ----------
-    reason : str
-        The message of the error.
-    exit_code : int
-        3 for wrong data, 4 for a lack of memory, and so on.
-    rules : sequence of str
-        Those that were not judged.
-    inputs : mapping of str to str
-        What was to be read: "labels" and "predictions".
-    time : datetime
-        That of the run.
-    """
-
-    reason: str
-    exit_code: int
-    rules: Sequence[str]
-    inputs: Mapping[str, str]
+    reason: str  # the message of the error
+    exit_code: int  # 3 for wrong data, 4 for a lack of memory, and so on
+    rules: Sequence[str]  # those that were not judged
+    inputs: Mapping[str, str]  # what was to be read: "labels" and "predictions"
     time: datetime
 
     @property
@@ -89,7 +75,7 @@ def markdown(found: NoVerdict) -> str:
 
 def run_table(found: NoVerdict, tags: Mapping[str, str]) -> pa.Table:
     """Return the run as a history has it: one row, without a metric."""
-    rules = CountingRules("{}", "{}", "linear")
+    rules = CountingRules()
     run = Run(
         *(new_name(found.time), found.time.astimezone(UTC), __version__, rules.text, {}),
         verdict=NO_VERDICT,

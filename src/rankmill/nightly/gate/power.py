@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,22 +14,117 @@ from rankmill.analysis.statistics.distributions import t_quantile, t_tail
 from rankmill.analysis.statistics.ratios import Pair
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.progress import Progress
-from rankmill.nightly.gate.gate import evidence_of, joined_of
-from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
-from rankmill.nightly.gate.judge import Case, Evidence, cases_of, confidence_of_each, finite
-from rankmill.nightly.gate.levels import levelled, look_of
-from rankmill.nightly.gate.power_view import POWER, GatePower, RulePower
+from rankmill.nightly.gate.gate import measured
+from rankmill.nightly.gate.gate_request import CheckedGate, Rules, asked_of, metrics_asked
+from rankmill.nightly.gate.judge import Case, cases_of, confidence_of_each, finite
+from rankmill.nightly.gate.levels import levelled
 from rankmill.nightly.gate.replay import Replay
 from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.measurements import Measurement, freedom_and_error
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.runs import beside_of, rules_text
+from rankmill.results.answer import Answer
 from rankmill.semantics.semantics import Counting
+from rankmill.show.tables import Cell, Column, Part, Table, View
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 
 YEAR = 365
+POWER = 0.8
+"""How often a drop is to be seen."""
+_NOTES = (
+    "smallest drop: one that the rule fails in 80% of nights; of slices, from the easiest to the "
+    "hardest. For a limit of the value it is counted from tonight's value.",
+    "false alarms: nights of a year that a rule fails though nothing changed, each night with "
+    "other queries of the same kind. The same queries and the same system give none.",
+)
+_NONE = "none: these data are too few for the rule to fail in 80% of nights, whatever is lost."
+
+
+class RulePower(NamedTuple):
+    """What a rule sees, and how often it errs.
+
+    Attributes
+    ----------
+    rule : str
+    smallest, largest : float or None
+        The smallest drop that it fails in 80% of nights: in its slices the smallest and the
+        largest of these; None where no drop is seen, or the data do not tell.
+    relative : bool
+        Whether these are shares of the baseline.
+    alarms : float or None
+        Expected nights with a false alarm in a year; None if the data do not tell.
+    failed, nights : int
+        Of so many nights of the history, that many would have failed.
+    """
+
+    rule: str
+    smallest: float | None
+    largest: float | None
+    relative: bool
+    alarms: float | None
+    failed: int
+    nights: int
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class GatePower(Answer):
+    """What the rules of a gate see on some data, and how often they err.
+
+    Attributes
+    ----------
+    rules : list of RulePower
+    alarms : float or None
+        Expected nights of a year in which any rule fails though nothing changed.
+    failed, nights : int
+        Of so many nights of the history, that many would have failed by any rule.
+    """
+
+    rules: list[RulePower]
+    alarms: float | None
+    failed: int
+    nights: int
+
+    def _view(self) -> View:
+        def table() -> Table:
+            rows = [
+                [one.rule, _drop(one), _alarms(one.alarms), _nights(one.failed, one.nights)]
+                for one in self.rules
+            ]
+            if len(rows) > 1:
+                of_all = _alarms(self.alarms), _nights(self.failed, self.nights)
+                rows.append(["any of these", "", *of_all])
+            titles = ["rule", "smallest drop", "false alarms per year", "would have failed"]
+            shown = len(titles) if self.nights else len(titles) - 1
+            return Table([Column(one) for one in titles[:shown]], [row[:shown] for row in rows])
+
+        def parts() -> list[Part]:
+            blind = any(one.alarms is not None and one.largest is None for one in self.rules)
+            return [table(), *_NOTES, *([_NONE] if blind else [])]
+
+        def exact() -> Table:
+            rows: list[list[Cell]] = [list(one) for one in self.rules]
+            return Table([Column(name) for name in RulePower._fields], rows)
+
+        return View(parts, parts, exact, self.to_dict)
+
+
+def _drop(one: RulePower) -> str:
+    if one.alarms is None:
+        return ""
+    least, most = (
+        "none" if end is None else f"{100 * end:.3g}%" if one.relative else f"{end:.3g}"
+        for end in (one.smallest, one.largest)
+    )
+    return least if least == most else f"{least} to {most}"
+
+
+def _alarms(alarms: float | None) -> str:
+    return "" if alarms is None else f"{alarms:.2g}" if alarms < 10 else f"{alarms:.0f}"
+
+
+def _nights(failed: int, nights: int) -> str:
+    return f"{failed} of the last {nights} nights" if nights else ""
 
 
 def gate_power(
@@ -83,39 +179,20 @@ def gate_power(
     job = Job(*parsed, memory=memory)
     asked = asked_of(given, job, settings, baseline, history, time, by, adjust)
     reading, candidate = Reading(threads, progress), Predictions.of(predictions)
-    joined = joined_of(asked, job, of_labels, candidate, catalogue, reading)
-    with reading.workers() as workers:
-        state = joined.state(workers, crossed=asked.crossed, rows=False)
-        alone = {}
-        if any(state.left_out.values()):  # then each side has queries of its own
-            alone = joined.states_alone(workers, crossed=asked.crossed)
-    evidence = evidence_of(asked, joined.results, joined.without, state, {}, alone)
-    written, folder = given.parsed, history
-    cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in written]
-    earlier = asked.earlier
-    since = None if earlier is None else earlier.since
-    chosen = earlier is not None and earlier.kind == "history"
-    look = look_of(written, folder, since, chosen=chosen and since is None)
-    chances = _chances(written, given.family_confidence, look, cases)
-    past: list[dict[Any, bool]] = [{} for _ in written]
-    if folder is not None:
-        scope = evidence.result.scope.to_dict() | beside_of(evidence.result.inputs)
-        replay = Replay(
-            History(os.fspath(folder)),
-            open_folder(os.fspath(folder)),
-            rules_text(evidence.result.semantics, scope, evidence.result.gain_function),
-            written,
-            given.family_confidence,
-            baseline if chosen else None,
-            None if chosen else evidence.told,
-            since,
-        )
+    _, evidence = measured(asked, of_labels, candidate, catalogue, reading, {})
+    cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in given.parsed]
+    chances = _chances(asked, cases)
+    past: list[dict[Any, bool]] = [{} for _ in cases]
+    if history is not None:
+        place, how = os.fspath(history), None
+        if asked.earlier is not None and asked.earlier.kind == "history":
+            how = baseline
+        of_all = evidence, History(place), open_folder(place), how
         past = [
-            replay.failed(place, _metric(one, evidence), cases[place])
-            if one.kind != "age"
-            and (asked.settings.cluster is None or one.least_confidence is None)
+            Replay(*of_all, number, cases[number]).failed()
+            if one.kind != "age" and (cluster is None or one.least_confidence is None)
             else {}  # nights have no ages, and no errors of clusters
-            for place, one in enumerate(written)
+            for number, one in enumerate(given.parsed)
         ]
     found = []
     for tonight, of_rule, chance, nights in zip(asked.rules, cases, chances, past, strict=True):
@@ -132,13 +209,6 @@ def gate_power(
             )
         )
     return GatePower(found, _together(chances), *_any(past))
-
-
-def _metric(rule: Rule, evidence: Evidence) -> str:
-    """Return the metric of a rule, or any one for a count."""
-    if rule.kind == "metric":
-        return rule.name(evidence.result.scope.rel)
-    return next(iter(evidence.result.metrics))
 
 
 def _any(past: Sequence[Mapping[Any, bool]]) -> tuple[int, int]:
@@ -158,25 +228,14 @@ def _together(chances: Sequence[list[float] | None]) -> float | None:
 
 
 class _Test(NamedTuple):
-    """The t test of a rule.
+    """The t test of a rule."""
 
-    Attributes
-    ----------
-    margin : float
-        How far the limit is from no change.
-    error, freedom : float
-        The standard error of what is tested, and its degrees of freedom.
-    room : float
-        The largest drop that there can be.
-    more : float
-        By how much the square of the error grows with a drop of paired values: as if some queries
-        lost all that they had.
-    """
-
-    margin: float
-    error: float
+    margin: float  # how far the limit is from no change
+    error: float  # the standard error of what is tested
     freedom: float
-    room: float
+    room: float  # the largest drop that there can be
+    # By how much the square of the error grows with a drop of paired values: as if some queries
+    # lost all that they had.
     more: float = 0.0
 
     def critical(self, confidence: float | None) -> float:
@@ -226,7 +285,7 @@ def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
     """Return the drop that a rule fails in 80% of nights, by slice; infinite if none is."""
     found: list[float | None] = []
     for one in cases:
-        test = _test_of(rule, one.measured)
+        test = _test_of(rule, one.sides.measured)
         if test is None:
             found.append(None)
             continue
@@ -235,16 +294,12 @@ def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
     return found
 
 
-def _chances(
-    rules: Sequence[Rule],
-    family: float | None,
-    look: tuple[int, int],
-    cases: Sequence[Sequence[Case]],
-) -> list[list[float] | None]:
+def _chances(asked: CheckedGate, cases: Sequence[Sequence[Case]]) -> list[list[float] | None]:
     """Return the chance of a false alarm of each rule, in each night of a year from tonight on."""
     found: list[list[float] | None] = []
+    rules, (look, choices) = asked.given.parsed, asked.look
     for place, one in enumerate(rules):
-        tests = [_test_of(one, case.measured) for case in cases[place]]
+        tests = [_test_of(one, case.sides.measured) for case in cases[place]]
         known = [test for test in tests if test is not None]
         if not known:
             found.append(None)
@@ -252,8 +307,8 @@ def _chances(
         nights = YEAR if one.sequential else 1
         chances = []
         for night in range(nights):
-            choices = look[1] + night if look[1] > 1 else 1
-            tonight = levelled(rules, family, look[0] + night, choices)[place]
+            chosen = choices + night if choices > 1 else 1
+            tonight = levelled(rules, asked.given.family_confidence, look + night, chosen)[place]
             confidence = confidence_of_each(tonight, len(tests))
             held = 1.0
             for test in known:

@@ -23,7 +23,15 @@ from rankmill.nightly.runs.earlier_runs import (
     tries_of_a_night,
 )
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.runs import RecordedMetric, Run, heeded, run_of, time_of_name, told_of
+from rankmill.nightly.runs.runs import (
+    RecordedMetric,
+    Run,
+    definition_of,
+    heeded,
+    run_of,
+    time_of_name,
+    told_of,
+)
 from rankmill.nightly.runs.trends import Drift, Trend, TrendPoint, drift, otherwise, these
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
@@ -273,8 +281,6 @@ class History(Answer):
             of = "" if system is None else f" of {system}"
             raise InputError(f"the history {self.name} has no {metric}{of}; it has {there}")
         asked = heeded(having[-1][0].rules if rules is None else rules, metric)
-        from rankmill.nightly.history.record import definition_of
-
         definition = definition_of(metric, own=True) or having[-1][1].definition
         same, others = [], []
         for run, one in having:
@@ -301,12 +307,9 @@ def _drift(runs: Sequence[tuple[Run, RecordedMetric]]) -> Drift | None:
         return None
     tries = tries_of_a_night(runs)
     serving = [one for one in tries[:-1] if one[0].verdict in (HELD, UNDECIDED, None)]
-    days, numbers = [], []
-    for run, (value, error, *_) in [*serving, tries[-1]]:
-        if value is not None:
-            days.append(run.time.toordinal())
-            numbers.append((value, error))
-    return drift(numbers, days)
+    known = [(run, one) for run, one in [*serving, tries[-1]] if one.value is not None]
+    numbers = [(one.value or 0.0, one.standard_error) for _, one in known]
+    return drift(numbers, [run.time.toordinal() for run, _ in known])
 
 
 # ------------------------------------------------------------------ pruning
@@ -322,27 +325,13 @@ def prune(
 ) -> tuple[list[str], int]:
     """Remove old runs of a history by the times in the names of their files.
 
-    Parameters
-    ----------
-    folder : str or Path
-    keep : str, optional
-        Keep runs of this time or later, as `since` of `History`.
-    keep_last : int, optional
-        Keep so many of the newest runs.
-    dry_run : bool
-        Remove nothing.
-    now : datetime, optional
+    Runs of the time `keep` or later stay, as `since` of `History` takes it, or so many of the
+    newest as `keep_last` says; and files that other programs wrote. With `dry_run` all stay.
 
     Returns
     -------
     list of str, int
-        The names of the files that were removed, or would be, and how many are left. Files that
-        other programs wrote stay.
-
-    Raises
-    ------
-    UsageError
-        Unless one of `keep` and `keep_last` is given.
+        The names of the files that were removed, or would be, and how many are left.
     """
     if (keep is None) == (keep_last is None):
         raise UsageError("prune keeps runs by time or by number: give one of --keep, --keep-last")

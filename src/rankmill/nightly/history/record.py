@@ -2,8 +2,10 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,29 +14,34 @@ import pyarrow as pa
 from rankmill.analysis.compare.differences.differences import Estimate
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.columns.buffers import table_of
-from rankmill.errors import UsageError
-from rankmill.io.stores.urls import is_url, join, local_path
+from rankmill.errors import InputError, UsageError
+from rankmill.io.stores.urls import is_url, join, local_path, shown
 from rankmill.io.whole_files import check_target
-from rankmill.nightly.rules.earlier_values import SliceValue
+from rankmill.nightly.rules.earlier_values import SliceValue, named
 from rankmill.nightly.rules.verdict import Verdict
-from rankmill.nightly.runs.fingerprint import Fingerprint, fingerprint
 from rankmill.nightly.runs.runs import (
     SUMMARY,
     CountingRules,
     RecordedMetric,
     Run,
     beside_of,
+    definition_of,
     new_name,
     seal_of_row,
     summary_text,
+    time_of_run,
 )
+from rankmill.package import __version__
 from rankmill.results.result import Result
-from rankmill.results.slices import UNKNOWN
 from rankmill.semantics.choices import Choices
+from rankmill.sources.files.files import File, find_files, is_pipe
+from rankmill.sources.files.footers import read_footer
 
 Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
 _Row: TypeAlias = tuple[str | None, SliceValue]
+REQUESTS = 16
+"""So many objects of a store are read at a time."""
 
 _TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", "UTC")
 _INPUT = {"source": _TEXT, "paths": pa.list_(_TEXT), "bytes": _COUNT, "rows": _COUNT}
@@ -124,54 +131,34 @@ def run_table(
     time: datetime | None = None,
 ) -> pa.Table:
     """Return the rows of a run; the parameters are those of `History.record`."""
-    from rankmill.package import __version__
-
-    time = datetime.now(UTC) if time is None else time
-    if time.tzinfo is None:
-        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
-    run, tags = new_name(time), _checked(tags or {})
+    time = time_of_run(time)
+    name, tags = new_name(time), _checked(tags or {})
     facts, rows = _facts(found), list(_rows(found))
     if not isinstance(predictions, Mapping):
         predictions = dict.fromkeys(facts.predictions, predictions)
-    of_labels = _columns("labels", fingerprint(facts.labels, labels))
+    of_labels = _columns("labels", facts.labels, labels)
+    audits = {system: dict(facts.audits.get(system, {})) for system in facts.predictions}
     of_system = {
-        name: _columns("predictions", fingerprint(details, predictions.get(name)))
-        | {"audit": list(facts.audits.get(name, {}).items())}
-        for name, details in facts.predictions.items()
+        system: _columns("predictions", details, predictions.get(system))
+        | {"system": system, "audit": [*audits[system].items()]}
+        for system, details in facts.predictions.items()
     }
-    rules = CountingRules(
-        json.dumps(facts.semantics.to_dict()),
-        json.dumps(facts.scope),
-        facts.gain_function,
-    )
+    counted = json.dumps(facts.semantics.to_dict()), json.dumps(facts.scope)
     definitions = {row.metric: definition_of(row.metric) for _, row in rows}
     # What the data do not decide is no success, even where it may pass.
-    verdict = found.word if isinstance(found, Verdict) else None
-    outcomes = None
+    verdict, outcomes = None, None
     if isinstance(found, Verdict):
-        outcomes = json.dumps([one.to_dict() for one in found.outcomes])
-    shared = {"outcomes": outcomes, **of_labels}
-    cells = [
-        shared
-        | of_system[system]
-        | row._asdict()
-        | {"system": system, "definition": definitions[row.metric]}
-        for system, row in rows
-    ]
-    metrics = {
-        (system, row.metric): RecordedMetric(
-            row.value,
-            row.standard_error,
-            row.queries,
-            definitions[row.metric],
-            row.effective_queries,
-        )
-        for system, row in rows
-        if row.by is None
-    }
-    audits = {name: dict(facts.audits.get(name, {})) for name in facts.predictions}
-    summarised = Run(run, time.astimezone(UTC), __version__, "", metrics, verdict, tags, audits)
-    return sealed_table(summarised, rules, cells)
+        verdict, outcomes = found.word, json.dumps([one.to_dict() for one in found.outcomes])
+    run = Run(name, time, __version__, "", {}, verdict, tags, audits)
+    cells = []
+    for system, row in rows:
+        known = {"definition": definitions[row.metric], "outcomes": outcomes}
+        cells.append(known | of_labels | of_system[system] | row._asdict())
+        if row.by is None:
+            numbers = row.value, row.standard_error, row.queries
+            more = definitions[row.metric], row.effective_queries
+            run.metrics[system, row.metric] = RecordedMetric(*numbers, *more)
+    return sealed_table(run, CountingRules(*counted, facts.gain_function), cells)
 
 
 def sealed_table(run: Run, rules: CountingRules, rows: list[dict[str, Any]]) -> pa.Table:
@@ -186,28 +173,9 @@ def sealed_table(run: Run, rules: CountingRules, rows: list[dict[str, Any]]) -> 
     return table_of(rows, SCHEMA.with_metadata({SUMMARY: summary_text(run, rules)}))
 
 
-def _columns(side: str, one: Fingerprint) -> dict[str, Any]:
-    paths = None if one.paths is None else [utf8(path) for path in one.paths]
-    one = one._replace(source=utf8(one.source), paths=paths)
-    return {f"{side}_{name}": value for name, value in one._asdict().items()}
-
-
 def utf8(text: str) -> str:
     """A text that Parquet can hold: names of files need not be valid UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def definition_of(metric: str, *, own: bool = False) -> str:
-    """The definition of a metric; "" of one that is not known, or not somebody's if `own`."""
-    from rankmill.metrics.registry import parse
-
-    try:
-        spec = parse(metric).spec
-    except UsageError:  # of a result that was not made by this version
-        return ""
-    return (
-        "" if own and not spec.home else " ".join(f"{spec.definition} {spec.fingerprint}".split())
-    )
 
 
 def _facts(found: Found) -> _Facts:
@@ -256,7 +224,9 @@ def _rows(found: Found) -> Iterator[_Row]:
     elif isinstance(found, Comparison):
         for metric, values in found.values.items():
             yield from _estimates(None, None, metric, values, found.queries)
-        yield from _slices(found)
+        for each in found.slices:
+            for metric, values in each.values.items():
+                yield from _estimates(*named(each.by, each.value), metric, values, each.queries)
     else:
         for name, one in _by_system(found).items():
             for metric, value in one.metrics.items():
@@ -265,19 +235,59 @@ def _rows(found: Found) -> Iterator[_Row]:
                 yield name, SliceValue(None, None, metric, value, error, *of)
 
 
-def _slices(found: Comparison) -> Iterator[_Row]:
-    for one in found.slices:
-        cut = ", ".join(one.by), ", ".join(UNKNOWN if v is None else v for v in one.value)
-        for metric, values in one.values.items():
-            yield from _estimates(*cut, metric, values, one.queries)
-
-
 def _estimates(
-    by: str | None,
-    value: str | None,
-    metric: str,
-    values: Mapping[Any, Estimate],
-    queries: int,
+    by: str | None, value: str | None, metric: str, values: Mapping[Any, Estimate], queries: int
 ) -> Iterator[_Row]:
     for name, one in values.items():
         yield name, SliceValue(by, value, metric, one.value, one.standard_error, queries)
+
+
+# ------------------------------------------------------------------ what was read
+
+
+def _columns(
+    side: str, details: Mapping[str, object], source: str | Sequence[str] | None
+) -> dict[str, Any]:
+    """Return the columns of an input, of which a result says `details`.
+
+    `source` are the paths that it was opened by; without them, its name if that is a path. What was
+    no file has a name and perhaps rows.
+    """
+    name, rows = str(details.get("source", "")), details.get("rows")
+    found: dict[str, Any] = {"source": utf8(name), "rows": rows if isinstance(rows, int) else None}
+    try:
+        files = _files(name if source is None else source)
+        sizes = [(file.listed or file.identity())[2:] for file in files]
+    except (InputError, OSError):  # gone by now, or never a file
+        files = []
+    if files:
+        written = max(written for _, written in sizes) // 1000 / 1e6
+        found |= {
+            "paths": [utf8(shown(file.name)) for file in files],  # without credentials
+            "bytes": sum(size for size, _ in sizes),
+            "modified": datetime.fromtimestamp(written, UTC),
+            "checksum": _checksum(files),
+        }
+    return {f"{side}_{key}": value for key, value in found.items()}
+
+
+def _files(source: object) -> list[File]:
+    """The files that a source stands for; none for what is no path."""
+    paths = [source] if isinstance(source, str) else source
+    if not isinstance(paths, Sequence) or not all(isinstance(path, str) for path in paths):
+        return []
+    if not paths or not all(path and not is_pipe(path) for path in paths):
+        return []
+    return [file for file in find_files(paths) if is_url(file.name) or os.path.isfile(file.path)]
+
+
+def _checksum(files: Sequence[File]) -> str | None:
+    """Hash the footers of all files, if all are Parquet: other rows give other footers."""
+    hashed = blake2b(digest_size=16)
+    try:
+        with ThreadPoolExecutor(REQUESTS) as pool:  # of stores, several objects at a time
+            for footer in pool.map(read_footer, files):
+                hashed.update(footer.raw.tobytes())
+    except InputError:  # no Parquet
+        return None
+    return hashed.hexdigest()

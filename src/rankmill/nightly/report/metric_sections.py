@@ -105,12 +105,13 @@ def changes(subject: Subject) -> Section | None:
     """Return how each metric changed against the baseline; None without one."""
     if subject.comparison is None or subject.baseline is None:
         return None
-    found = subject.changes
+    found, several = subject.changes, len(subject.systems) > 1
     rows = [
-        (name(metric), *([name(system)] if len(subject.systems) > 1 else []), one)
+        ([name(metric), *([name(system)] if several else [])], one)
         for metric, system, one in found
+        if one is not None
     ]
-    header = ["metric", *(["system"] if len(subject.systems) > 1 else [])]
+    header = ["metric", *(["system"] if several else [])]
     level = f"{100 * subject.settings.confidence:g}%"
     lead = say(
         "Differences from {} in percent of its value, paired by query, with {} intervals. {}",
@@ -124,24 +125,22 @@ def changes(subject: Subject) -> Section | None:
 
 def _forest(
     header: Sequence[object],
-    rows: Sequence[tuple[object, ...]],
+    rows: Sequence[tuple[Sequence[object], Difference]],
     small: int = 0,
     whole: Sequence[Difference] = (),
 ) -> Grid:
-    """Return a table with a drawing of each difference, which is the last of its row.
+    """Return a table of rows with a drawing of the difference of each.
 
     With `small`, the second cell is a number of queries, and rows of fewer do not widen the axis;
     others do up to the `REACH` of the `whole`.
     """
-    found = [(row[:-1], row[-1]) for row in rows]
-    relative = all(isinstance(one, Difference) and one.relative is not None for _, one in found)
-    dots = [(_dot(one, relative=relative), row) for row, one in found]
+    relative = all(one.relative is not None for _, one in rows)
+    dots = [(_dot(one, relative=relative), row) for row, one in rows]
     large = [dot for dot, row in dots if not small or int(str(row[1]).replace(",", "")) >= small]
     drawn, reach = large or [dot for dot, _ in dots], reach_of(whole, relative=relative)
     scale = charts.scale_within(drawn, reach, most=4)
     shown = []
-    for (dot, row), (_, one) in zip(dots, found, strict=True):
-        assert isinstance(one, Difference)
+    for (dot, row), (_, one) in zip(dots, rows, strict=True):
         change = "" if one.value is None else (
             percent(one.relative, sign=True) if relative and one.relative is not None
             else signed(one.value)
@@ -157,8 +156,7 @@ def _forest(
     return Grid([*header, axis, "change", "result"], shown, left, place, wide)
 
 
-def _dot(one: object, *, relative: bool) -> Dot:
-    assert isinstance(one, Difference)
+def _dot(one: Difference, *, relative: bool) -> Dot:
     dot = dot_of(one)
     if relative:
         low, high = one.relative_interval or (None, None)
@@ -198,7 +196,7 @@ def _by_way(subject: Subject, cut: Sequence[Slice], metric: str, system: str) ->
         of_way = [one for one in cut if one.by == by]
         kept = _most_moved(of_way, metric, system)
         rows = [
-            (words.slice_value(one), count(one.queries), one.differences[metric][system])
+            ([words.slice_value(one), count(one.queries)], one.differences[metric][system])
             for one in kept
         ]
         title = say("by {}", words.way_words(by))

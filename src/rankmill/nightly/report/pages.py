@@ -27,7 +27,7 @@ from rankmill.nightly.report.rule_sections import (
     audited,
     findings,
     ruled_slices,
-    tones_of,
+    tone_of,
 )
 from rankmill.nightly.report.section import (
     FactList,
@@ -44,6 +44,8 @@ from rankmill.nightly.report.section import (
 )
 from rankmill.nightly.report.subject import Subject, subject_of
 from rankmill.nightly.rules.breaches import Trends, broken_words
+from rankmill.nightly.rules.rules import HELD, UNDECIDED
+from rankmill.package import __version__
 from rankmill.results.provenance import beside, described, semantics_text
 from rankmill.results.slices import slice_parts
 from rankmill.semantics.choices import DEFAULT
@@ -255,7 +257,7 @@ def _headline(subject: Subject) -> Html:
     if verdict.failed:
         return name(broken_words(verdict, subject.history)[0], 300)
     total = len({one.rule for one in verdict.outcomes})
-    undecided = len({one.rule for one in verdict.outcomes if one.word == "not enough data"})
+    undecided = len({one.rule for one in verdict.outcomes if one.word == UNDECIDED})
     if undecided:
         return say("Not enough data for {}", f"{undecided} of {plural(total, 'rule')}")
     return say("Held: every rule was kept" if total else "Held: there are no rules")
@@ -285,7 +287,7 @@ def _points(subject: Subject) -> Iterator[tuple[str, Html | str]]:
 def _tone(subject: Subject) -> str:
     verdict = subject.verdict
     if verdict is not None:
-        undecided = any(one.word == "not enough data" for one in verdict.outcomes)
+        undecided = any(one.word == UNDECIDED for one in verdict.outcomes)
         return "bad" if verdict.failed else "warn" if undecided else "good"
     tones = {metric_sections.tone_of(one) for _, _, one in subject.changes}
     if subject.comparison is None or tones <= {"even"}:
@@ -308,24 +310,21 @@ def _rules(subject: Subject) -> Section | None:
     verdict = subject.verdict
     if verdict is None or not verdict.outcomes:
         return None
-    tones = tones_of(verdict)
-    order = sorted(verdict.outcomes, key=lambda one: TONES.index(tones[id(one)]))
-    shown: dict[tuple[str, bool], int] = {}
+    order = sorted(verdict.outcomes, key=lambda one: TONES.index(tone_of(verdict, one)))
+    held: set[str] = set()
     rows = []
     for one in order:
-        tone = tones[id(one)]
-        kept = one.word == "held"
-        key = one.rule, kept
-        shown[key] = shown.get(key, 0) + 1
-        if kept and shown[key] > 1:
+        if one.word == HELD and one.rule in held:
             continue  # of slices that held, one stands for all
-        rows.append(Finding(one.word, tone, name(one.rule, 60), "", name(one.reason, 300)))
+        held |= {one.rule} if one.word == HELD else set()
+        told = name(one.rule, 60), "", name(one.reason, 300)
+        rows.append(Finding(one.word, tone_of(verdict, one), *told))
     lead = ""
     if verdict.baseline:
         source = name(verdict.baseline.get("source", ""))
         lead = say("Compared with {} ({}).", source, verdict.baseline.get("kind", ""))
     first = rows[0]
-    if first.word == "held":
+    if first.word == HELD:
         title = say("{} kept", "The rule was" if len(rows) == 1 else "All rules were")
     else:
         title = say("{}: {}", first.word.capitalize(), first.title)
@@ -343,10 +342,8 @@ def _how(subject: Subject) -> Section:
     """Return how it was counted, the inputs, the version and the command."""
     semantics, scope = subject.rules
     settings = subject.settings
-    facts: list[tuple[Any, Any]] = []
-    facts.append(
-        ("counted", "as by default" if semantics == DEFAULT else semantics_text(semantics))
-    )
+    counted = "as by default" if semantics == DEFAULT else semantics_text(semantics)
+    facts: list[tuple[Any, Any]] = [("counted", counted)]
     if scope != WHOLE:
         facts.append(("scope", str(scope)))
     if subject.comparison is not None:
@@ -366,8 +363,6 @@ def _how(subject: Subject) -> Section:
 def _how_section(
     facts: Sequence[tuple[Any, Any]], command: str | None, verb: str = "Counted"
 ) -> Section:
-    from rankmill.package import __version__
-
     parts = [FactList([*facts, ("rankmill", __version__)])]
     if command:
         parts.append(FactList([("command", command)], code=True))

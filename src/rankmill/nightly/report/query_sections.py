@@ -86,23 +86,33 @@ def _distributions(subject: Subject) -> Iterator[Figure]:
         if subject.main not in systems:
             continue
         one = of[subject.main]
-        ends = _ends(one)
-        series = [Series(class_of(subject, n), _shares(of[n])) for n in systems]
-        title = words.histogram_words(metric, one)
-        told = f"The share of queries with each value of {brief(metric)}, and with 0"
-        rows = [
-            [text, *(percent(s.values[i] or 0.0) for s in series)]
-            for i, text in enumerate(["= 0", *(f"{a} to {b}" for a, b in pairwise(ends))])
-        ]
-        every = max(1, len(one.counts) // LABELS)
+        ends, every = _ends(one), max(1, len(one.counts) // LABELS)
+        labels = ["= 0", *(f"{a} to {b}" for a, b in pairwise(ends))]
         below = [(0.5, "= 0"), *((i + 2, ends[i]) for i in range(0, len(one.counts), every))]
-        yield Figure(
-            title,
-            charts.bars(series, below, title.plain, told, apart=True),
-            Grid([name(metric), *map(name, systems)], rows),
-            legend(subject, systems),
-            "share of the queries by value; exactly 0 is shown separately",
-        )
+        told = f"The share of queries with each value of {brief(metric)}, and with 0"
+        note = "share of the queries by value; exactly 0 is shown separately"
+        shares, title = {n: _shares(of[n]) for n in systems}, words.histogram_words(metric, one)
+        yield _bars(subject, shares, (name(metric), labels), below, title, told, note, apart=True)
+
+
+def _bars(
+    subject: Subject,
+    shares: Mapping[str, Sequence[float]],
+    labels: tuple[object, Sequence[str]],
+    below: Sequence[tuple[float, str]],
+    title: Html,
+    told: str,
+    note: str,
+    *,
+    apart: bool = False,
+) -> Figure:
+    """Return bars for the first system, with the shares of all; `labels` are a column of texts."""
+    series = [Series(class_of(subject, one), of) for one, of in shares.items()]
+    head, texts = labels
+    rows = [[text, *(percent(of[i]) for of in shares.values())] for i, text in enumerate(texts)]
+    drawing = charts.bars(series, below, title.plain, told, apart=apart)
+    numbers = Grid([head, *map(name, shares)], rows)
+    return Figure(title, drawing, numbers, legend(subject, list(shares)), note)
 
 
 def _ends(one: Histogram) -> list[str]:
@@ -121,20 +131,11 @@ def _hits(subject: Subject) -> Iterator[Figure]:
     last = max((i for one in systems for i, hits in enumerate(of[one], 1) if hits), default=0)
     if subject.main not in systems or not last:
         return
-    series = [Series(class_of(subject, one), of[one][:last]) for one in systems]
-    title = words.hits_words(of[subject.main])
     labels = [str(rank) for rank in range(1, last + 1)]
     below = [(i + 0.5, labels[i]) for i in range(0, last, 1 + last // 13)]
-    rows = [
-        [label, *(percent(s.values[i] or 0.0) for s in series)] for i, label in enumerate(labels)
-    ]
-    yield Figure(
-        title,
-        charts.bars(series, below, title.plain, f"Hits at ranks 1 to {last}"),
-        Grid(["rank", *map(name, systems)], rows),
-        legend(subject, systems),
-        "share of the queries with a hit at each rank",
-    )
+    told, note = f"Hits at ranks 1 to {last}", "share of the queries with a hit at each rank"
+    shares, title = {n: of[n][:last] for n in systems}, words.hits_words(of[subject.main])
+    yield _bars(subject, shares, ("rank", labels), below, title, told, note)
 
 
 def _bins(subject: Subject) -> Iterator[Figure]:
@@ -240,8 +241,7 @@ def _moved_words(metric: str, up: list[Moved], down: list[Moved], verbs: tuple[s
         if rows:
             size = signed(abs(rows[0].difference)).lstrip("+")
             told.append(say("query {} {} {}", name(rows[0].query, ITEM), verb, size))
-    said = say("In {}, {}", name(metric), listed(told))
-    return said
+    return say("In {}, {}", name(metric), listed(told))
 
 
 def _query(subject: Subject, one: Moved, system: str, found: Listed | None) -> Query:
@@ -267,17 +267,8 @@ def _query(subject: Subject, one: Moved, system: str, found: Listed | None) -> Q
 def lists_of(details: Details | None, given: Mapping[str, Any]) -> list[Listed]:
     """Return the lists of the queries that moved most, for `page`; all inputs are read once more.
 
-    Parameters
-    ----------
-    details
-        Of a comparison or a verdict; without any, nothing moved.
-    given
-        The arguments of `evaluate_runs`, perhaps among others.
-
-    Returns
-    -------
-    list of Listed
-        Empty if an input can be read only once.
+    `details` are those of a comparison or a verdict, and `given` the arguments of `evaluate_runs`,
+    perhaps among others. There are no lists if an input can be read only once.
     """
     moved = {} if details is None else details.moved
     first = next((of for of in moved.values() if any(of.values())), {})

@@ -19,7 +19,7 @@ from rankmill.nightly.report.section import (
 from rankmill.nightly.report.subject import Subject
 from rankmill.nightly.rules.breaches import night_before, trend_of
 from rankmill.nightly.rules.rules import HELD
-from rankmill.nightly.rules.verdict import Verdict
+from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, by_rule, fails
 from rankmill.results import audit
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
@@ -94,13 +94,9 @@ def _of_systems(compared: Comparison) -> Iterator[Grid]:
         yield Grid(["audit", *map(name, compared.audit)], cells)
 
 
-def tones_of(verdict: Verdict) -> dict[int, str]:
-    """Return the tone of each outcome, by its `id`."""
-    failed = {id(one) for one in verdict.failed}
-    return {
-        id(one): "bad" if id(one) in failed else "even" if one.word == HELD else "warn"
-        for one in verdict.outcomes
-    }
+def tone_of(verdict: Verdict, one: RuleOutcome) -> str:
+    """Return the tone of an outcome."""
+    return "bad" if fails(verdict, one) else "even" if one.word == HELD else "warn"
 
 
 def ruled_slices(subject: Subject) -> Iterator[Section]:
@@ -108,38 +104,32 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
     verdict = subject.verdict
     if verdict is None:
         return
-    tones = tones_of(verdict)
-    for rule in dict.fromkeys(one.rule for one in verdict.outcomes if one.slice):
-        of_rule = [one for one in verdict.outcomes if one.rule == rule]
-        shown = sorted(of_rule, key=lambda one: TONES.index(tones[id(one)]))[:MOST_SLICES]
-        trends = [_trend(subject, one) for one in shown]
+    for rule, of_rule in by_rule(one for one in verdict.outcomes if one.slice).items():
+        shown = sorted(of_rule, key=lambda one: TONES.index(tone_of(verdict, one)))[:MOST_SLICES]
+        trends = [  # without a history, this run alone
+            trend_of(one, verdict, subject.history) or [(None, one.value, None, one.word)]
+            for one in shown
+        ]
         nights = max(map(len, trends))
-        dots = [_dot(one, tones[id(one)]) for one in shown]
+        dots = [_dot(one, tone_of(verdict, one)) for one in shown]
         bases = [charts.Dot(one.baseline, name=charts.BASE) for one in shown]
         scale = scale_of([end for dot in [*bases, *dots] for end in dot[:3]], most=4)
-        befores = [
-            (night_before(runs) or ("", None))[1] if nights > 1 else one.baseline
-            for one, runs in zip(shown, trends, strict=True)
-        ]
-        rows = [
-            [
-                name(one.slice),
-                charts.sparkline([run[1] for run in runs], [dot.tone])
-                if nights > 1
-                else charts.track([base, dot], scale),
-                "" if before is None else number(before),
-                number(one.value),
-                Html(f'<span class="{tones[id(one)]}">{name(one.word)}</span>'),
-            ]
-            for one, base, dot, runs, before in zip(
-                shown, bases, dots, trends, befores, strict=True
-            )
-        ]
+        rows, befores = [], set()
+        for one, base, dot, runs in zip(shown, bases, dots, trends, strict=True):
+            if nights > 1:
+                before = (night_before(runs) or ("", None))[1]
+                drawing = charts.sparkline([run[1] for run in runs], [dot.tone])
+            else:
+                before, drawing = one.baseline, charts.track([base, dot], scale)
+            befores.add(before)
+            told = Html(f'<span class="{tone_of(verdict, one)}">{name(one.word)}</span>')
+            numbers = "" if before is None else number(before), number(one.value)
+            rows.append([name(one.slice), drawing, *numbers, told])
         drawn = f"the last {nights} runs" if nights > 1 else charts.axis(scale)
-        earlier = "" if set(befores) == {None} else "before" if nights > 1 else "baseline"
+        earlier = "" if befores == {None} else "before" if nights > 1 else "baseline"
         header = ["slice", drawn, earlier, "now", "result"]
         grid = Grid(header, rows, frozenset({0, 4}), 1, frozenset({2}))
-        broken = [one for one in shown if tones[id(one)] == "bad"]
+        broken = [one for one in shown if fails(verdict, one)]
         lead = "Each line has a scale of its own."
         if nights == 1:
             lead = "There is no earlier run of these slices."
@@ -149,20 +139,13 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
         yield Section("Slices of a rule", _title(rule, broken, len(of_rule)), lead, [grid])
 
 
-def _trend(subject: Subject, one: Any) -> Sequence[Any]:
-    """Return the runs of a slice, this one last; this one alone without a history of it."""
-    runs = trend_of(one, subject.verdict, subject.history)
-    return runs or [(None, one.value, None, one.word)]
-
-
-def _dot(one: Any, tone: str) -> charts.Dot:
+def _dot(one: RuleOutcome, tone: str) -> charts.Dot:
     """Return the value of a slice, with its interval if the limit is for the value."""
-    ends = (one.low, one.high) if one.measured == one.value else (None, None)
-    low, high = ends
+    low, high = (one.low, one.high) if one.measured == one.value else (None, None)
     return charts.Dot(one.value, low, high, tone=tone.replace("even", ""))
 
 
-def _title(rule: str, broken: Sequence[Any], total: int) -> Html:
+def _title(rule: str, broken: Sequence[RuleOutcome], total: int) -> Html:
     if not broken:
         return say("{}: no slice of {} broke it", name(rule, 60), total)
     named = [name(one.slice) for one in broken[:NAMED]]

@@ -70,25 +70,13 @@ def listed(parts: list[Html]) -> Html:
 
 
 class Grid(NamedTuple):
-    """A table; cells are texts, or drawings that are HTML.
-
-    Attributes
-    ----------
-    header : sequence
-    rows : sequence of sequences
-    left : set of int
-        The columns whose cells are left-aligned; those of the others are numbers.
-    drawn : int or None
-        The column that holds drawings, which takes the room that is left.
-    wide : set of int
-        The columns that a phone leaves out.
-    """
+    """A table; cells are texts, or drawings that are HTML."""
 
     header: Sequence[Any]
     rows: Sequence[Sequence[Any]]
-    left: frozenset[int] = frozenset({0})
-    drawn: int | None = None
-    wide: frozenset[int] = frozenset()
+    left: frozenset[int] = frozenset({0})  # columns of left-aligned cells; others are numbers
+    drawn: int | None = None  # the column of drawings, which takes the room that is left
+    wide: frozenset[int] = frozenset()  # the columns that a phone leaves out
 
     @property
     def hovers(self) -> list[str]:
@@ -118,27 +106,13 @@ class Figure(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of a page.
+    """A part of a page."""
 
-    Attributes
-    ----------
-    kicker : str
-        What it is about, in a word or two.
-    title : Html or str
-        What one sees.
-    lead : Html or str
-        How to read it.
-    parts : sequence
-        Grids, figures, lists of queries, facts.
-    kind : str
-        "figures" stand beside each other if there is room.
-    """
-
-    kicker: str
-    title: Html | str
-    lead: Html | str = ""
-    parts: Sequence[Any] = ()
-    kind: str = ""
+    kicker: str  # what it is about, in a word or two
+    title: Html | str  # what one sees
+    lead: Html | str = ""  # how to read it
+    parts: Sequence[Any] = ()  # grids, figures, lists of queries, facts
+    kind: str = ""  # "figures" stand beside each other if there is room
 
 
 class Folded(NamedTuple):

@@ -1,6 +1,6 @@
 """What a page is about, told apart: a result, a comparison or a verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -14,6 +14,7 @@ from rankmill.analysis.compare.view.details import Details, Histogram, histogram
 from rankmill.analysis.explain.side_by_side import Listed
 from rankmill.errors import UsageError, plural
 from rankmill.nightly.rules.breaches import Trends
+from rankmill.nightly.rules.verdict import Verdict
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
@@ -24,34 +25,15 @@ ONLY = "the predictions"
 
 @dataclass(frozen=True)
 class Subject:
-    """What a page is about.
+    """What a page is about."""
 
-    Attributes
-    ----------
-    systems : list of str
-        The systems that are looked at, the first one above all; without the baseline.
-    baseline : str or None
-    values : dict of str to dict of str to Estimate
-        Metric -> system -> value.
-    comparison : Comparison or None
-    verdict : Verdict or None
-        Of `rankmill.gate`, which this folder does not import.
-    results : dict of str to Result
-        The result of each system that is known.
-    details : Details
-        Without them, what the subject itself has.
-    lists : sequence of Listed
-    history : mapping of str, or of metric and slice, to sequence of Night
-    command : str or None
-    """
-
-    systems: list[str]
+    systems: list[str]  # those that are looked at, the first one above all; without the baseline
     baseline: str | None
-    values: dict[str, dict[str, Estimate]]
+    values: dict[str, dict[str, Estimate]]  # metric -> system -> value
     comparison: Comparison | None
-    verdict: Any
-    results: dict[str, Result]
-    details: Details
+    verdict: Verdict | None
+    results: dict[str, Result]  # of each system that is known
+    details: Details  # without them, what the subject itself has
     lists: Sequence[Listed]
     history: Trends
     command: str | None
@@ -130,21 +112,13 @@ def subject_of(
     history: Trends | None = None,
     command: str | None = None,
 ) -> Subject:
-    """Return what a page about a Result, a Comparison or a Verdict is about.
-
-    Raises
-    ------
-    UsageError
-        If it is none of them.
-    """
-    verdict, comparison, result = None, None, None
-    if isinstance(found, Comparison):
-        comparison = found
-    elif isinstance(found, Result):
-        result = found
-    elif hasattr(found, "outcomes") and isinstance(getattr(found, "result", None), Result):
+    """Return what a page about a Result, a Comparison or a Verdict is about."""
+    verdict, comparison, result = None, None, found
+    if isinstance(found, Verdict):
         verdict, comparison, result = found, found.comparison, found.result
-    else:
+    elif isinstance(found, Comparison):
+        comparison, result = found, None
+    elif not isinstance(found, Result):
         raise UsageError(
             f"there is no page of a {type(found).__name__}; expected a Result, a Comparison or a "
             "Verdict"
@@ -152,15 +126,17 @@ def subject_of(
     details = details or getattr(found, "details", None) or getattr(comparison, "details", None)
     rest = lists, history or {}, command
     if comparison is not None:
-        details = details or Details({}, histograms=_of_comparison(comparison))
+        columns = {
+            metric: {name: f"{name}:{metric}" for name in comparison.systems}
+            for metric in comparison.values
+            if metric not in comparison.pooled
+        }
+        details = details or Details({}, histograms=_histograms(comparison.per_query, columns))
         results = dict(details.results)
         if result is not None:
             results[comparison.others[0]] = result
-        systems, base = comparison.others, comparison.baseline
-        return Subject(
-            systems, base, comparison.values, comparison, verdict, results, details, *rest
-        )
-    assert result is not None  # as one of them is given
+        known = comparison.others, comparison.baseline, comparison.values, comparison
+        return Subject(*known, verdict, results, details, *rest)
     system = next(iter(details.results), ONLY) if details is not None else ONLY
     values = {}
     for metric, value in result.metrics.items():
@@ -168,32 +144,21 @@ def subject_of(
         effective = result.effective_queries
         values[metric] = {system: interval_of(metric, value, error, queries, effective=effective)}
     values |= {} if details is None else details.values
-    details = details or Details({}, histograms=_of_result(result, system))
+    columns = {metric: {system: metric} for metric in result.metrics}
+    details = details or Details({}, histograms=_histograms(result.per_query, columns))
     return Subject([system], None, values, None, verdict, {system: result}, details, *rest)
 
 
-def _of_result(result: Result, system: str) -> dict[str, dict[str, Histogram]]:
-    table = result.per_query
+def _histograms(
+    table: Any, columns: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, Histogram]]:
+    """Return histograms of the columns of metrics and systems that a table of queries has."""
     if not isinstance(table, pa.Table):  # none, or a DataFrame of Spark
         return {}
     return {
-        metric: histograms_of({system: table.column(metric).to_numpy()})
-        for metric in result.metrics
-        if metric in table.column_names
-    }
-
-
-def _of_comparison(found: Comparison) -> dict[str, dict[str, Histogram]]:
-    table = found.per_query
-    if not isinstance(table, pa.Table):
-        return {}
-    return {
         metric: histograms_of(
-            {
-                name: table.column(f"{name}:{metric}").drop_null().to_numpy()
-                for name in found.systems
-            }
+            {name: table.column(one).drop_null().to_numpy() for name, one in of.items()}
         )
-        for metric in found.values
-        if metric not in found.pooled
+        for metric, of in columns.items()
+        if {*of.values()} <= {*table.column_names}
     }

@@ -1,7 +1,7 @@
 """What charts say in their titles: sentences made of what was found."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from rankmill.analysis.compare.differences.differences import (
     BETTER,
@@ -22,6 +22,14 @@ from rankmill.show.scales import half_width, number, percent, signed
 
 # The most slices that a title names.
 NAMED = 2
+# Verdict -> what is said of a system, a metric and the size of their difference.
+_CHANGES = {
+    BETTER: "{0} is {2} better in {1}",
+    WORSE: "{0} is {2} worse in {1}",
+    HIGHER: "{1} is {2} higher for {0}",
+    LOWER: "{1} is {2} lower for {0}",
+    EQUAL: "{0} is equal in {1} within the margin",
+}
 
 
 def value_words(metric: str, one: Estimate) -> Html:
@@ -42,21 +50,12 @@ def change_words(metric: str, system: str, one: Difference | None) -> Html:
     """Say how a system differs from the baseline in a metric."""
     if one is None or one.value is None:
         return say("{} cannot be compared", name(metric))
-    named = name(system), name(metric)
-    if one.verdict == BETTER:
-        return say("{} is {} better in {}", named[0], size(one), named[1])
-    if one.verdict == WORSE:
-        return say("{} is {} worse in {}", named[0], size(one), named[1])
-    if one.verdict in (HIGHER, LOWER):
-        return say("{} is {} {} for {}", named[1], size(one), one.verdict, named[0])
-    if one.verdict == EQUAL:
-        return say("{} is equal in {} within the margin", *named)
+    told = _CHANGES.get(one.verdict or "", "No difference is shown for {1}")
     if one.verdict is None:
         way = "higher" if one.value > 0 else "lower"
-        if one.value == 0:
-            return say("{} is the same for {}", named[1], named[0])
-        return say("{} is {} {} for {}, which is not tested", named[1], size(one), way, named[0])
-    return say("No difference is shown for {}", named[1])
+        told = f"{{1}} is {{2}} {way} for {{0}}, which is not tested"
+        told = told if one.value else "{1} is the same for {0}"
+    return say(told, name(system), name(metric), size(one))
 
 
 def changes_words(changes: Sequence[tuple[str, str, Difference | None]]) -> Html:
@@ -172,13 +171,9 @@ def histogram_words(metric: str, one: Histogram) -> Html:
     zeros = one.zeros / total
     if 2 * one.zeros >= total:
         return say("{} of the queries score 0 in {}", percent(zeros), name(metric))
-    seen, width = one.zeros if one.low >= 0 else 0, (one.high - one.low) / len(one.counts)
-    end = one.high
-    for i, count in enumerate(one.counts):
-        seen += count
-        if 2 * seen >= total:
-            end = one.low + width * (i + 1)
-            break
+    width = (one.high - one.low) / len(one.counts)
+    half = _half([one.zeros if one.low >= 0 else 0, *one.counts], total)
+    end = one.high if half > len(one.counts) else one.low + width * half
     return say(
         "Half of the queries score {} or less in {}, and {} score 0",
         *(number(end, 2), name(metric), percent(zeros)),
@@ -190,16 +185,17 @@ def hits_words(hits: Sequence[float]) -> Html:
     total = sum(hits)
     if not total:
         return say("No prediction is right at the first {} ranks", len(hits))
-    seen, rank = 0.0, len(hits)
-    for i, one in enumerate(hits, 1):
-        seen += one
-        if 2 * seen >= total:
-            rank = i
-            break
+    rank = min(len(hits), 1 + _half(hits, total))
     ranks = "rank 1" if rank == 1 else f"the first {rank} ranks"
     return say(
         "Rank 1 is right for {} of the queries; half of the hits are at {}", percent(hits[0]), ranks
     )
+
+
+def _half(counts: Sequence[float], total: float) -> int:
+    """Return the place of the first count with which half of a total is reached."""
+    reached = (2 * seen >= total for seen in accumulate(counts))
+    return next((i for i, one in enumerate(reached) if one), len(counts))
 
 
 def level_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
@@ -214,10 +210,7 @@ def level_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
     shape = "Queries with {} score lowest ({}), those with {} highest ({})"
     if lowest.by not in (("label_count",), ("label_popularity",)):
         shape = "{} scores lowest ({}), {} highest ({})"
-    return say(
-        shape,
-        *(texts[0], number(low, 3), texts[1], number(high, 3)),
-    )
+    return say(shape, texts[0], number(low, 3), texts[1], number(high, 3))
 
 
 def _class_text(one: Slice) -> Html:

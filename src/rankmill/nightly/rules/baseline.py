@@ -4,7 +4,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from rankmill.nightly.runs.runs import (
     Run,
     SliceKey,
     beside_of,
-    beside_of_job,
+    beside_text,
     looks_at,
 )
 from rankmill.package import check_stamp
@@ -43,35 +43,17 @@ _UNSEALED = ("seconds", "checksum", "values_checksum")
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a system is compared with.
+    """What a system is compared with."""
 
-    Attributes
-    ----------
-    kind : {"predictions", "per-query", "result", "history"}
-    source : str
-        Where it comes from.
-    predictions : object
-        What `evaluate` takes, if that is its kind.
-    table : pyarrow.Table or None
-        The values of each query of an earlier run.
-    told : mapping or None
-        The result of an earlier run, as JSON has it.
-    notes : tuple of str
-        What to know of the choice of a run of a history.
-    slices : mapping
-        The slices of the runs of a history that rules compare with.
-    since : Run or None
-        The run of a history that the user named, the first of several.
-    """
-
-    kind: str
-    source: str
-    predictions: Any = None
-    table: pa.Table | None = None
-    told: Mapping[str, Any] | None = None
-    notes: tuple[str, ...] = ()
+    kind: str  # "predictions", "per-query", "result" or "history"
+    source: str  # where it comes from
+    predictions: Any = None  # what `evaluate` takes, if that is its kind
+    table: pa.Table | None = None  # the values of each query of an earlier run
+    told: Mapping[str, Any] | None = None  # the result of an earlier run, as JSON has it
+    notes: tuple[str, ...] = ()  # what to know of the choice of a run of a history
+    # The slices of the runs of a history that rules compare with.
     slices: Mapping[SliceKey, RecordedMetric] = field(default_factory=dict)
-    since: Run | None = None
+    since: Run | None = None  # the run of a history that the user named, the first of several
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a verdict says of it."""
@@ -140,25 +122,12 @@ def _read_json(path: str, metrics: Iterable[str]) -> Mapping[str, Any] | None:
 
 def _checked(told: Any, source: str) -> Mapping[str, Any]:
     """Return a result as JSON has it; raise InputError if it is not as rankmill writes it."""
-    wrong = [] if isinstance(told, dict) else ["result"]
-    if not wrong:
+    if isinstance(told, dict):
         check_stamp(told, source)  # first, as a later format may look different
-        wrong = [one for one in _PARTS if not isinstance(told.get(one, {}), dict)]
-    if not wrong:
-        wrong = [
-            f"{part}: {name}"
-            for part in _NUMBERS
-            for name, one in [*told.get(part, {}).items()]
-            if not _is_number(one)
-        ]
-    if not wrong and not isinstance(told.get("queries", 0), int):
-        wrong = ["queries"]
-    if not wrong:
-        inputs = told.get("inputs", {}).items()
-        wrong = [f"inputs: {name}" for name, one in inputs if not _is_input(one)]
-    if wrong:
+    wrong = next(_wrong_parts(told), None)
+    if wrong is not None:
         raise InputError(
-            f"{source} cannot be read as a result: {wrong[0]!r} is not as rankmill writes it; "
+            f"{source} cannot be read as a result: {wrong!r} is not as rankmill writes it; "
             "evaluate it again"
         )
     own = {name: one for name, one in told.items() if name not in _UNSEALED}
@@ -167,6 +136,20 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
             f"{source} does not match its checksum: it is damaged or was changed; evaluate again"
         )
     return {"metrics": {}, **told}
+
+
+def _wrong_parts(told: Any) -> Iterator[str]:
+    """Yield what is not as rankmill writes it; what follows is of the right kind."""
+    if not isinstance(told, dict):
+        yield "result"
+    yield from (one for one in _PARTS if not isinstance(told.get(one, {}), dict))
+    for part in _NUMBERS:
+        numbers = told.get(part, {}).items()
+        yield from (f"{part}: {name}" for name, one in numbers if not _is_number(one))
+    if not isinstance(told.get("queries", 0), int):
+        yield "queries"
+    inputs = told.get("inputs", {}).items()
+    yield from (f"inputs: {name}" for name, one in inputs if not _is_input(one))
 
 
 def _is_input(one: Any) -> bool:
@@ -254,51 +237,44 @@ def check_alike(baseline: Baseline, job: Job, metrics: Sequence[str]) -> None:
 
     An InputError is raised if its value of a metric is none, or cannot be.
     """
-    if baseline.told is not None:
-        for name, mine in (
-            ("semantics", job.semantics.to_dict()),
-            ("scope", job.scope.to_dict() | {"gain_function": job.gain_function}),
-        ):
-            theirs = baseline.told.get(name)
-            if name == "scope" and theirs is not None:
-                theirs = theirs | {"gain_function": baseline.told.get("gain_function", "linear")}
-            if theirs is not None and theirs != mine:
-                raise UsageError(
-                    f"the baseline {baseline.source} was counted with another {name}: "
-                    f"{_differing(mine, theirs)}; evaluate it again"
-                )
-        known, mine = baseline.told.get("inputs"), beside_of_job(job)
-        theirs = beside_of(known) if isinstance(known, dict) else mine
-        if theirs != mine and any(map(looks_at, metrics)):
+    if baseline.kind == "predictions":
+        return
+    source, told = f"the baseline {baseline.source}", baseline.told or {}
+    scope, inputs = told.get("scope"), told.get("inputs")
+    if scope is not None:
+        scope = scope | {"gain_function": told.get("gain_function", "linear")}
+    known = isinstance(inputs, dict) and any(map(looks_at, metrics))
+    counted = {
+        "semantics": (job.semantics.to_dict(), told.get("semantics")),
+        "scope": (job.scope.to_dict() | {"gain_function": job.gain_function}, scope),
+        "catalogue": (
+            beside_text(job.beside, job.group),
+            beside_of(inputs or {}) if known else None,
+        ),
+    }
+    for name, (mine, theirs) in counted.items():
+        if theirs is not None and theirs != mine:
+            differing = _differing(mine, theirs)
             raise UsageError(
-                f"the baseline {baseline.source} was counted with another catalogue: "
-                f"{_differing(mine, theirs)}; evaluate it again"
+                f"{source} was counted with another {name}: {differing}; evaluate it again"
             )
-    there = [] if baseline.told is None else list(baseline.told["metrics"])
-    if baseline.table is not None:
-        there += baseline.table.column_names[1:]
+    values = told.get("metrics", {})
+    there = [*values, *([] if baseline.table is None else baseline.table.column_names[1:])]
     lacking = [metric for metric in metrics if metric not in there]
-    if lacking and baseline.kind != "predictions":
+    if lacking:
         raise UsageError(
-            f"the baseline {baseline.source} has {', '.join(dict.fromkeys(there))}, but not "
-            f"{', '.join(lacking)}, which a rule needs: evaluate it again with all metrics"
+            f"{source} has {', '.join(dict.fromkeys(there))}, but not {', '.join(lacking)}, which "
+            "a rule needs: evaluate it again with all metrics"
         )
-    if baseline.kind != "predictions":
-        _check_values(baseline, metrics)
-
-
-def _check_values(baseline: Baseline, metrics: Iterable[str]) -> None:
-    """Raise InputError if an earlier run has no value of a metric, or one that cannot be."""
-    values = {} if baseline.told is None else baseline.told["metrics"]
     for metric in metrics:
         value = values.get(metric)
-        if value is None and baseline.table is None:
-            raise InputError(
-                f"the baseline {baseline.source} has no value of {metric} (null), which a rule "
-                "needs, as none of its queries counted: evaluate it again"
-            )
         if value is not None:
-            check_range(metric, value, value, f"the baseline {baseline.source}")
+            check_range(metric, value, value, source)
+        elif baseline.table is None:
+            raise InputError(
+                f"{source} has no value of {metric} (null), which a rule needs, as none of its "
+                "queries counted: evaluate it again"
+            )
 
 
 def check_range(metric: str, least: float, most: float, source: str) -> None:

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, TypeAlias
 
+from rankmill.nightly.rules.earlier_values import either_order
 from rankmill.nightly.rules.rules import Rule, parse_rule, percent
+from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, fails
 from rankmill.nightly.runs.folder import open_folder
 from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
 
@@ -18,17 +20,16 @@ Trends: TypeAlias = Mapping[str | tuple[str, str], Sequence[Night]]
 """Metric, or metric and slice, -> the runs that count the same, of which this run is the last."""
 
 
-def broken_words(found: Any, trends: Trends) -> list[str]:
+def broken_words(found: Verdict, trends: Trends) -> list[str]:
     """Return a line for each rule, or slice of one, that was broken; the worst word comes first.
 
     Slices come before the whole if others of their rule did not break it: there one has to look. Of
     a rule, the slice that is furthest beyond the limit comes first.
     """
     rules = [*dict.fromkeys(one.rule for one in found.outcomes)]
-    broken = {id(one) for one in found.failed}
-    partly = {one.rule for one in found.outcomes if one.slice and id(one) not in broken}
+    partly = {one.rule for one in found.outcomes if one.slice and not fails(found, one)}
 
-    def order(one: Any) -> tuple[bool, bool, int, float]:
+    def order(one: RuleOutcome) -> tuple[bool, bool, int, float]:
         where = one.rule in partly
         beyond = math.inf if one.measured is None else abs(one.measured - one.limit)
         return one.word != found.word, not where, rules.index(one.rule), -beyond
@@ -37,19 +38,12 @@ def broken_words(found: Any, trends: Trends) -> list[str]:
 
 
 def slice_trends(
-    found: Any, history: str, runs: Mapping[str, Sequence[Run]], now: datetime
+    found: Verdict, history: str, runs: Mapping[str, Sequence[Run]], now: datetime
 ) -> dict[tuple[str, str], list[Night]]:
     """Return the trend of each slice that a rule of a verdict is about, which is the last of it.
 
-    Parameters
-    ----------
-    found
-    history
-        The folder of the history.
-    runs
-        Metric -> the earlier runs that count the same, in the order of time.
-    now
-        The time of the verdict.
+    `history` is the folder; `runs` has the earlier runs of each metric that count the same, in the
+    order of time; and `now` is the time of the verdict.
     """
     folder = open_folder(history)
     read: dict[str, Mapping[SliceKey, RecordedMetric]] = {}
@@ -70,13 +64,13 @@ def slice_trends(
     return trends
 
 
-def trend_of(one: Any, found: Any, trends: Trends) -> Sequence[Night]:
+def trend_of(one: RuleOutcome, found: Verdict, trends: Trends) -> Sequence[Night]:
     """Return the runs of what an outcome is about, this one last; none without a history."""
     metric = parse_rule(one.rule).name(found.result.scope.rel)
     return trends.get((metric, one.slice) if one.slice else metric, ())
 
 
-def _words(one: Any, found: Any, trends: Trends) -> str:
+def _words(one: RuleOutcome, found: Verdict, trends: Trends) -> str:
     rule = parse_rule(one.rule)
     limit = rule.limit_text.partition(" ")[2]
     if rule.kind != "metric" or one.value is None or one.measured is None:
@@ -107,23 +101,15 @@ def _slice_text(rule: Rule, shown: str) -> str:
 
 def night_before(runs: Sequence[Night]) -> tuple[str, float] | None:
     """Return what the night before is called, and its value; not an earlier try of this night."""
-    if not runs:
-        return None
-    *earlier, (now, *_) = runs
-    today = _day(now)
-    known = [(_day(time), value) for time, value, _, _ in earlier if value is not None]
-    others = [one for one in known if today is None or one[0] != today]
-    if not others:
-        return None
-    day, value = others[-1]
-    if day is None or today is None:
-        return "the run before", value
-    return ("yesterday" if (today - day).days == 1 else f"{day:%Y-%m-%d}"), value
-
-
-def _day(time: Any) -> date | None:
-    found: date | None = time.date() if hasattr(time, "date") else None
-    return found
+    # Times may be numbers, which have no dates.
+    days = [run[0].date() if hasattr(run[0], "date") else None for run in runs]
+    for day, (_, value, *_) in zip(days[-2::-1], runs[-2::-1], strict=True):
+        if value is None or (day is not None and day == days[-1]):
+            continue
+        if day is None or days[-1] is None:
+            return "the run before", value
+        return ("yesterday" if (days[-1] - day).days == 1 else f"{day:%Y-%m-%d}"), value
+    return None
 
 
 def _change(value: float, when: str, before: float) -> str:
@@ -153,8 +139,4 @@ def slice_keys(rule: Rule, shown: str) -> list[tuple[str, str]]:
     if len(names) > 1:
         first, _, second = values[0].partition(f", {names[1]} = ")
         values = [first, second]
-    either = [
-        (", ".join(names), ", ".join(values)),
-        (", ".join(names[::-1]), ", ".join(values[::-1])),
-    ]
-    return [*dict.fromkeys(either)]
+    return [*dict.fromkeys(either_order(names, values))]

@@ -11,16 +11,11 @@ from rankmill.metrics.registry import parse_all
 from rankmill.nightly.rules.limits import whole_of
 from rankmill.nightly.rules.rules import HELD, Rule, age_text, percent
 from rankmill.nightly.rules.verdict import RuleOutcome
+from rankmill.sources.files.files import find_files
 
 
 def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None) -> RuleOutcome:
-    """Return what comes of a rule about a count; both results are as their JSON has them.
-
-    Raises
-    ------
-    UsageError
-        If the baseline does not have what the rule needs.
-    """
+    """Return what comes of a rule about a count; both results are as their JSON has them."""
     _check_counted(rule, mine, "give it, or leave out the rule")
     value = count_of(rule.subject, mine)
     base: float | None = None
@@ -96,15 +91,7 @@ def of_age(rule: Rule, age: float) -> RuleOutcome:
 
 
 def written_at(subject: str, labels: Any, predictions: Any) -> float:
-    """Return when the newest file of an input was written, in seconds since 1970.
-
-    Raises
-    ------
-    UsageError
-        If the input is no file.
-    """
-    from rankmill.sources.files.files import find_files
-
+    """Return when the newest file of an input was written, in seconds since 1970."""
     value = labels if subject == "labels_age" else predictions
     paths = [value] if isinstance(value, str | os.PathLike) else value
     if not isinstance(paths, list | tuple) or not all(

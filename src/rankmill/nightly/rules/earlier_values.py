@@ -22,7 +22,6 @@ from rankmill.nightly.runs.folder import Folder
 from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
 from rankmill.results.result import WEIGHT, Result
 from rankmill.results.slices import UNKNOWN
-from rankmill.semantics.metric_names import canonical
 from rankmill.sources.roles.comparable_ids import check_order
 
 Value = tuple[str | None, ...]
@@ -50,8 +49,14 @@ def with_table(joined: Joined, baseline: Baseline, *, part: bool = False) -> Joi
     kept = rows.to_numpy()
     values = pa.table({"query": table.column(0)} | columns)
     alone = {CANDIDATE: joined, BASELINE: _alone(joined, earlier, values)}
-    found = _replaced(joined, earlier, Aligned(tables, queries, dict.fromkeys(tables)), kept)
-    return found._replace(alone=alone.__getitem__)
+    return joined._replace(
+        results={BASELINE: earlier, **joined.results},
+        baseline=BASELINE,
+        aligned=Aligned(tables, queries, dict.fromkeys(tables)),
+        traits=joined.traits.at(kept),
+        seen=None if joined.seen is None else joined.seen.at(kept),
+        alone=alone.__getitem__,
+    )
 
 
 def _alone(joined: Joined, earlier: Result, values: pa.Table) -> Joined:
@@ -93,17 +98,6 @@ def check_in_both(mine: int, theirs: int, both: int, source: str) -> None:
             f"{source}: none of its {theirs:,} queries is among the {mine:,} of this run: it is "
             "from other data"
         )
-
-
-def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarray) -> Joined:
-    """Return a join with one more system, the baseline, over the rows `kept` of the first."""
-    return joined._replace(
-        results={BASELINE: earlier, **joined.results},
-        baseline=BASELINE,
-        aligned=aligned,
-        traits=joined.traits.at(kept),
-        seen=None if joined.seen is None else joined.seen.at(kept),
-    )
 
 
 def check_id_types(mine: Any, theirs: Any, source: str) -> None:
@@ -192,34 +186,19 @@ def slices_before(
 ) -> dict[SliceKey, RecordedMetric]:
     """Return the slices of earlier runs that rules compare with; only their rows are read.
 
-    Parameters
-    ----------
-    folder
-    runs
-        Metric -> the run that is its baseline.
-    rules
-        Those for a drop in slices, each with the name of its metric.
-    cuts
-        What the run that is compared is cut by.
-
-    Raises
-    ------
-    InputError
-        If a run has none of the slices, so that nothing would break the rule.
+    `runs` has the baseline of each metric, and `rules` are those for a drop in slices, each with
+    the name of its metric. `cuts` is what the run that is compared is cut by. An InputError says
+    that a run has none of the slices, as then nothing would break the rule.
     """
     found: dict[SliceKey, RecordedMetric] = {}
     for rule, metric in rules:
-        cut = folder.slices_of(runs[metric])
-        rows = {
-            (by, value, metric): one
-            for (by, value, name), one in cut.items()
-            if canonical(name) == canonical(metric)
-        }
+        rows = folder.slices_with(runs[metric], metric)
         names = [name for name, _ in rule.slices]
         ways = {", ".join(names), ", ".join(reversed(names))}
-        if not any(by in ways for by, _, _ in rows):
+        if not any(by in ways for by, _ in rows):
             by = " and ".join(names)
             typed, called = first_night([metric], cuts)
+            cut = folder.slices_of(runs[metric])
             there = {name for ways, _, _ in cut for name in ways.split(", ")}
             near = [
                 one
@@ -232,17 +211,8 @@ def slices_before(
                 f"which a rule needs: {rule.text!r}: {meant}record a night with these slices: "
                 f"--rule 'queries > 0'{typed} on the command line, {called} in Python"
             )
-        found |= rows
+        found |= {(*key, metric): one for key, one in rows.items()}
     return found
-
-
-def slice_before(
-    found: Mapping[SliceKey, RecordedMetric], by: tuple[str, ...], value: Value, metric: str
-) -> RecordedMetric | None:
-    """Return an earlier value of a slice, which may have been cut in the other order."""
-    either = (named(by, value), named(by[::-1], value[::-1]))
-    known = (found.get((*names, metric)) for names in either)
-    return next((one for one in known if one is not None), None)
 
 
 def slices_lost(
@@ -258,13 +228,15 @@ def slices_lost(
         if way is None or name != metric or not one.queries:
             continue
         texts = (text,) if len(way) == 1 else tuple(text.split(", "))
-        if (
-            len(texts) == len(way)
-            and not {named(way, texts), named(way[::-1], texts[::-1])} & there
-        ):
+        if len(texts) == len(way) and there.isdisjoint(either_order(way, texts)):
             yield way, tuple(None if each == UNKNOWN else each for each in texts), one
 
 
-def named(by: tuple[str, ...], value: Value) -> tuple[str, str]:
+def either_order(by: Sequence[str], value: Sequence[str | None]) -> list[tuple[str, str]]:
+    """Return what a slice may be called by the columns of a row: it may be cut in either order."""
+    return [named(by, value), named(by[::-1], value[::-1])]
+
+
+def named(by: Sequence[str], value: Sequence[str | None]) -> tuple[str, str]:
     """Return what cuts and the slice as the columns of a row have them."""
     return ", ".join(by), ", ".join(UNKNOWN if one is None else one for one in value)

@@ -18,6 +18,7 @@ from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.jackknife import interval_within
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE
 from rankmill.errors import plural
+from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
 from rankmill.metrics.base import Better
 from rankmill.metrics.gap.gap_groups import LeftOut
@@ -27,27 +28,23 @@ NO_BOUNDS = -math.inf, math.inf
 
 
 class MeasuredSide(NamedTuple):
-    """A metric of one of two systems.
-
-    Attributes
-    ----------
-    value, error : float or None
-        The value and its standard error.
-    queries : int
-        How many queries the value is a mean over; clusters if queries come in some, or groups of
-        queries for the jackknife.
-    effective : float or None
-        The effective number of queries of weights, or of clusters, if there are some.
-    known_freedom : float or None
-        The degrees of freedom of values that a covariate adjusts; None for those that weights, or
-        clusters of unequal size, leave.
-    """
+    """A metric of one of two systems."""
 
     value: float | None = None
-    error: float | None = None
+    error: float | None = None  # the standard error
+    # What the value is a mean over: queries, clusters of them, or groups of the jackknife.
     queries: int = 0
-    effective: float | None = None
+    effective: float | None = None  # the effective number of queries of weights, or of clusters
+    # The degrees of freedom of values that a covariate adjusts; None for those that weights, or
+    # clusters of unequal size, leave.
     known_freedom: float | None = None
+
+    @classmethod
+    def of(cls, mean: Mean | WeightedMean) -> "MeasuredSide":
+        """Return the mean of a metric over queries, or over clusters of them."""
+        if isinstance(mean, WeightedMean):
+            return cls(mean.mean, mean.standard_error, mean.positive, mean.effective)
+        return cls(mean.mean, mean.standard_error, mean.count)
 
     @property
     def size(self) -> float:
@@ -69,62 +66,35 @@ class MeasuredSide(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """A metric of the system, and of the baseline.
-
-    Attributes
-    ----------
-    mine, theirs : MeasuredSide
-        The system and the baseline, which has no value if there is none.
-    difference_error : float or None
-        The standard error of the mean of the paired differences; None if they are not paired.
-    bounds : tuple of float
-        The range of the metric; infinite where it has none, or is not a mean over queries.
-    groups : LeftOut or None
-        What the jackknife left out for the system.
-    clusters : bool
-        Whether queries come in clusters.
-    """
+    """A metric of the system, and of the baseline, which has no value if there is none."""
 
     mine: MeasuredSide
     theirs: MeasuredSide = MeasuredSide()
-    difference_error: float | None = None
-    bounds: tuple[float, float] = NO_BOUNDS
-    groups: LeftOut | None = None
-    clusters: bool = False
+    difference_error: float | None = None  # of the mean of the paired differences, if it is known
+    bounds: tuple[float, float] = NO_BOUNDS  # the range of the metric, if it is a mean over queries
+    groups: LeftOut | None = None  # what the jackknife left out for the system
+    clusters: bool = False  # whether queries come in clusters
 
     @classmethod
     def of(
-        cls,
-        column: SystemColumn,
-        base: SystemColumn | None,
-        bounds: tuple[float, float],
-        *,
-        adjusted: bool = True,
+        cls, column: SystemColumn, base: SystemColumn | None, bounds: tuple[float, float]
     ) -> "Measurement":
         """Return what is measured of one slice; `base` is the column of the baseline.
 
-        Where a covariate is known, both are adjusted by it if that is asked for.
+        Where a covariate is known, the values of pairs are adjusted by it.
         """
-        paired, mean = column.paired, column.mean
-        if adjusted and isinstance(paired, AdjustedPaired):
+        paired, mean = None if base is None else column.paired, column.mean
+        if isinstance(paired, AdjustedPaired):
             freedom = paired.mine.freedom
             mine, theirs = (
                 MeasuredSide(value, error, paired.n, None, freedom)
                 for value, error, _ in (paired.mine, paired.theirs)
             )
             return cls(mine, theirs, paired.standard_error, bounds)
-        n: tuple[int, float | None] = (
-            (mean.positive, mean.effective)
-            if isinstance(mean, WeightedMean)
-            else (mean.count, None)
-        )
-        mine, clusters = (
-            MeasuredSide(mean.mean, mean.standard_error, *n),
-            isinstance(mean, ClusteredMean),
-        )
+        mine, clusters = MeasuredSide.of(mean), isinstance(mean, ClusteredMean)
         if base is None or paired is None:
             return cls(mine, bounds=bounds, clusters=clusters)
-        theirs = MeasuredSide(base.mean.mean, base.mean.standard_error, *n)
+        theirs = mine._replace(value=base.mean.mean, error=base.mean.standard_error)
         return cls(mine, theirs, paired.standard_error, bounds, clusters=clusters)
 
     @classmethod
@@ -217,21 +187,16 @@ def value_of(one: Measurement, confidence: float | None, *, up: bool = True) -> 
     """
     if one.value is None:
         return None
-    if one.groups is not None and confidence is not None:
-        few, jackknife = few_hits([one.groups]), spread_of(one.groups)
-        if few or jackknife is None:
-            return Interval(one.value)
-        return Interval(
-            one.value, *interval_within(one.value, jackknife, one.groups.most, confidence)
-        )
-    sign = 1 if up else -1
+    ends, sign = None, 1 if up else -1
     spread, freedom = one.mine.spread(sign), one.mine.freedom
-    if confidence is None or spread is None or one.too_few or freedom < 1:
-        return Interval(one.value)
-    ends = _ends(spread, freedom, _turned(one.bounds, sign), confidence)
-    if ends is None:
-        return Interval(one.value)
-    return Interval(one.value, *_turned((ends.low, ends.high), sign))
+    if confidence is not None and one.groups is not None:
+        few, jackknife = few_hits([one.groups]), spread_of(one.groups)
+        if not few and jackknife is not None:
+            ends = interval_within(one.value, jackknife, one.groups.most, confidence)
+    elif confidence is not None and spread is not None and not one.too_few and freedom >= 1:
+        found = _ends(spread, freedom, _turned(one.bounds, sign), confidence)
+        ends = None if found is None else _turned((found.low, found.high), sign)
+    return Interval(one.value, *(ends or (None, None)))
 
 
 def drop_of(

@@ -8,7 +8,7 @@ from rankmill.errors import UsageError, plural
 from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
-from rankmill.nightly.rules.verdict import Verdict, shown_outcomes, slices_held
+from rankmill.nightly.rules.verdict import Verdict, by_rule, fails, shown_outcomes, slices_held
 from rankmill.package import install
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
@@ -21,16 +21,15 @@ def lines(found: Verdict) -> list[str]:
     """
     shown, waiting = [], [one for one in found.outcomes if one.slice and one.word == UNDECIDED]
     held = Counter(one.rule for one in found.outcomes if one.word == HELD)
+    of_rules = by_rule(found.outcomes)
     for one in shown_outcomes(found, most=1):
-        if one not in waiting:
+        if not one.slice or one.word != UNDECIDED:
             many = one.word == HELD and held[one.rule] > 1
             of = f"; of {held[one.rule]:,} slices that held, the nearest to the limit" * many
             shown.append(visible_message(f"{one.word}: {one.reason}{of}"))
-    for rule in dict.fromkeys(one.rule for one in waiting):
-        mine = [one for one in waiting if one.rule == rule]
-        of_rule = sum(one.rule == rule for one in found.outcomes)
+    for rule, mine in by_rule(waiting).items():
         names = ", ".join(one.slice for one in mine[:3]) + (", ..." if mine[3:] else "")
-        told = f"{UNDECIDED}: {rule}: in {len(mine)} of {of_rule} slices ({names})"
+        told = f"{UNDECIDED}: {rule}: in {len(mine)} of {len(of_rules[rule])} slices ({names})"
         if len(mine) == 1:
             told = f"{UNDECIDED}: {mine[0].reason}"
         shown.append(visible_message(told))
@@ -72,13 +71,7 @@ def markdown(found: Verdict) -> str:
 
 
 def junit(found: Verdict) -> str:
-    """Return the verdict as JUnit XML: a test case for each rule, and for each slice of one.
-
-    Raises
-    ------
-    UsageError
-        If junitparser is not installed.
-    """
+    """Return the verdict as JUnit XML: a test case for each rule, and for each slice of one."""
     check_junit()
     from junitparser import Failure, Skipped, TestCase, TestSuite
 
@@ -89,7 +82,7 @@ def junit(found: Verdict) -> str:
         name = f"{one.rule} ({one.slice})" if one.slice else one.rule
         case = TestCase(visible(name), "rankmill.gate", seconds)
         case.system_out = visible(one.reason)
-        if one in found.failed:
+        if fails(found, one):
             case.result = [Failure(visible(one.reason), one.word)]
         elif one.word == UNDECIDED:
             case.result = [Skipped(visible(one.reason))]

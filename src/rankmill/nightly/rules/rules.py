@@ -2,6 +2,7 @@
 
 import difflib
 import math
+import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ _RULE = re.compile(
     (\s+ confidence \s+ (?P<confidence> \S+ ))? (\s+ (?P<sequential> sequential ))? \s*""",
     re.VERBOSE | re.IGNORECASE,
 )
+_KEPT = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
+_KEPT["=="] = operator.eq
 _EXAMPLES = (
     "map@12 >= 0.08; map@12 drop <= 1% confidence 0.95; map@12[country=*] drop <= 3%; "
     "queries_only_labelled <= 1%; queries change <= 10%; predictions_age <= 36h"
@@ -52,42 +55,21 @@ _EXAMPLES = (
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, taken apart.
-
-    Attributes
-    ----------
-    text : str
-        As it was written.
-    subject : str
-        A metric, a count of the audit or of `VOLUMES`, or one of `AGES`.
-    kind : {"metric", "count", "age"}
-    measure : {"value", "drop", "change"}
-        The value itself; how much worse it is than the baseline; or how far a count is from the
-        baseline's, either way.
-    operator : {"<=", ">=", "==", "<", ">"}
-    limit : float
-        1% is 0.01, and 1h is 3600.
-    relative : bool
-        Whether the limit is a share: of the baseline, or for the value of a count, of what
-        `whole_of` says.
-    slices : tuple of (str, str)
-        What cuts, and the value of the slice, or "*" for every one.
-    confidence : float or None
-        The rule fails only if the interval of this confidence lies beyond the limit.
-    sequential : bool
-        Whether its intervals hold on all nights together.
-    """
+    """A rule, taken apart."""
 
     text: str
-    subject: str
+    subject: str  # a metric, a count of the audit or of `VOLUMES`, or one of `AGES`
     kind: Kind
+    # The value itself; how much worse it is than the baseline; or how far a count is from the
+    # baseline's, either way.
     measure: Measure
     operator: str
-    limit: float
+    limit: float  # 1% is 0.01, and 1h is 3600
+    # Whether the limit is a share: of the baseline, or of what `whole_of` says of a count.
     relative: bool = False
-    slices: tuple[tuple[str, str], ...] = ()
-    confidence: float | None = None
-    sequential: bool = False
+    slices: tuple[tuple[str, str], ...] = ()  # what cuts, and the value or "*" for every one
+    confidence: float | None = None  # the interval of it has to lie beyond the limit
+    sequential: bool = False  # whether its intervals hold on all nights together
 
     @property
     def least_confidence(self) -> float | None:
@@ -124,13 +106,7 @@ class Rule:
 
     def keeps(self, value: float) -> bool:
         """Return whether a number keeps the limit."""
-        return {
-            "<=": value <= self.limit,
-            "<": value < self.limit,
-            ">=": value >= self.limit,
-            ">": value > self.limit,
-            "==": value == self.limit,
-        }[self.operator]
+        return bool(_KEPT[self.operator](value, self.limit))
 
     @property
     def limit_text(self) -> str:
@@ -173,11 +149,6 @@ def amount(number: float, rule: Rule) -> str:
 
 def parse_rule(text: str) -> Rule:
     """Take a rule apart.
-
-    Raises
-    ------
-    UsageError
-        If it is no rule, or names something that does not exist.
 
     Examples
     --------

@@ -9,7 +9,6 @@ from rankmill.engine.segments import natural
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.measurements import NO_BOUNDS, MeasuredSide, Measurement
-from rankmill.nightly.runs.runs import RecordedMetric as Recorded
 from rankmill.results.result import Result
 
 MIN_OVERLAP = 0.9
@@ -29,24 +28,12 @@ class Shared(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What a rule is held against.
+    """What a rule is held against."""
 
-    Attributes
-    ----------
-    measured : Measurement
-        The two values that are compared.
-    own : float or None
-        The value of the system over all its queries.
-    shared : Shared or None
-        None if the baseline has no values of queries, or the rule needs none.
-    paired : bool
-        Whether `measured` is over the queries of both sides.
-    """
-
-    measured: Measurement
-    own: float | None
-    shared: Shared | None = None
-    paired: bool = False
+    measured: Measurement  # the two values that are compared
+    own: float | None  # the value of the system over all its queries
+    shared: Shared | None = None  # None without values of queries, or if the rule needs none
+    paired: bool = False  # whether `measured` is over the queries of both sides
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
@@ -78,19 +65,12 @@ def notes_of_pairs(state: ComparisonState, least: float, adjust: str | None) -> 
 
 
 class Lack(NamedTuple):
-    """How many queries of the labels a system and a baseline have predictions for.
-
-    Attributes
-    ----------
-    labelled, mine, theirs : int
-        The queries with labels, and those of them that each side predicts.
-    enough : bool
-        Whether the baseline predicts as large a share of what the system does as both must have.
-    """
+    """How many of the queries with labels a system and a baseline have predictions for."""
 
     labelled: int
     mine: int
     theirs: int
+    # Whether the baseline predicts as large a share of what the system does as both must have.
     enough: bool
 
     def __str__(self) -> str:
@@ -126,8 +106,7 @@ def lack_of(result: Result, told: Mapping[str, Any], least: float) -> Lack | Non
 def measured_of(sums: Sums, metric: str, *, paired: bool) -> Measurement:
     """Return what some queries of the system come to, paired with those of the baseline or not."""
     of = sums.columns[metric]
-    base = of.get(BASELINE) if paired else None
-    return Measurement.of(of[CANDIDATE], base, bounds_of(metric), adjusted=paired)
+    return Measurement.of(of[CANDIDATE], of.get(BASELINE) if paired else None, bounds_of(metric))
 
 
 def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
@@ -135,13 +114,7 @@ def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
     column = None if sums is None else sums.columns.get(metric, {}).get(BASELINE)
     if column is None:
         return mine
-    return mine._replace(theirs=Measurement.of(column, None, mine.bounds).mine)
-
-
-def side_of(one: Recorded, *, weighted: bool) -> MeasuredSide:
-    """Return a value of the history; it has no error if it does not tell what weights leave."""
-    error = None if weighted and one.effective_queries is None else one.standard_error
-    return MeasuredSide(one.value, error, one.queries or 0, one.effective_queries)
+    return mine._replace(theirs=MeasuredSide.of(column.mean))
 
 
 def slices_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,7 @@ from rankmill.nightly.rules.rules import (
     Rule,
 )
 from rankmill.package import stamp
-from rankmill.results.answer import Answer
-from rankmill.results.plain import plain_fields
+from rankmill.results.answer import Answer, plain_fields
 from rankmill.results.provenance import described, rules_of
 from rankmill.results.result import Result
 from rankmill.results.slices import UNKNOWN
@@ -127,8 +127,7 @@ class Verdict(Answer):
     @property
     def failed(self) -> list[RuleOutcome]:
         """The outcomes that make the verdict fail."""
-        passing = {HELD} if self.undecided == "fail" else {HELD, UNDECIDED}
-        return [one for one in self.outcomes if one.word not in passing]
+        return [one for one in self.outcomes if fails(self, one)]
 
     @property
     def headline(self) -> str:
@@ -173,7 +172,7 @@ class Verdict(Answer):
         def table() -> Table:
             columns = [Column("rule"), Column("verdict"), Column("reason")]
             rows: list[list[Cell]] = [
-                [one.rule, Bad(one.word) if one in self.failed else one.word, one.reason]
+                [one.rule, Bad(one.word) if fails(self, one) else one.word, one.reason]
                 for one in shown_outcomes(self)
             ]
             return Table(columns, rows)
@@ -198,6 +197,11 @@ class Verdict(Answer):
             return Table([Column(name) for name in names], rows)
 
         return View(lambda: [*parts(), "", facts()], parts, exact, self.to_dict)
+
+
+def fails(found: Verdict, one: RuleOutcome) -> bool:
+    """Return whether an outcome makes a verdict fail."""
+    return one.word not in ((HELD,) if found.undecided == "fail" else (HELD, UNDECIDED))
 
 
 def judged_slices(rule: Rule, outcomes: list[RuleOutcome]) -> tuple[list[RuleOutcome], str]:
@@ -227,9 +231,8 @@ def undecided_note(outcomes: list[RuleOutcome]) -> str:
     waiting = [one for one in outcomes if one.word == UNDECIDED]
     if not waiting:
         return ""
-    rules = {one.rule: [each for each in waiting if each.rule == one.rule] for one in waiting}
     told = "; ".join(
-        f"{rule} ({_named(of)})" if of[0].slice else rule for rule, of in rules.items()
+        f"{rule} ({_named(of)})" if of[0].slice else rule for rule, of in by_rule(waiting).items()
     )
     sliced = any(one.slice for one in waiting)
     instead = ", or write rules for larger slices only, such as [COLUMN=VALUE]" * sliced
@@ -255,19 +258,19 @@ def shown_outcomes(found: Verdict, most: int = MOST_SLICES) -> list[RuleOutcome]
     held.
     """
     shown: list[RuleOutcome] = []
-    for of_rule in outcomes_by_rule(found).values():
+    for of_rule in by_rule(found.outcomes).values():
         held = [one for one in of_rule if one.word == HELD]
         shown += [one for one in of_rule if one.word != HELD]
         shown += held if len(of_rule) <= most else sorted(held, key=_distance)[:1]
     return shown
 
 
-def outcomes_by_rule(found: Verdict) -> dict[str, list[RuleOutcome]]:
+def by_rule(outcomes: Iterable[RuleOutcome]) -> dict[str, list[RuleOutcome]]:
     """Return the outcomes of each rule, which are several of one for slices."""
-    by_rule: dict[str, list[RuleOutcome]] = {}
-    for one in found.outcomes:
-        by_rule.setdefault(one.rule, []).append(one)
-    return by_rule
+    found: dict[str, list[RuleOutcome]] = {}
+    for one in outcomes:
+        found.setdefault(one.rule, []).append(one)
+    return found
 
 
 def slices_held(found: Verdict) -> list[str]:
@@ -275,7 +278,7 @@ def slices_held(found: Verdict) -> list[str]:
     return [
         f"{rule}: held in {sum(one.word == HELD for one in of_rule):,} of {len(of_rule):,} slices; "
         "of those that held, only the nearest to the limit is shown; CSV and JSON have all"
-        for rule, of_rule in outcomes_by_rule(found).items()
+        for rule, of_rule in by_rule(found.outcomes).items()
         if len(of_rule) > MOST_SLICES
     ]
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rankmill.config.baseline_choice import Choice, read_choice
 from rankmill.errors import InputError, UsageError
+from rankmill.metrics.registry import parse
 from rankmill.nightly.runs.runs import RecordedMetric, Run
 
 HELD, UNDECIDED = "held", "not enough data"
@@ -41,26 +42,11 @@ Candidate = tuple[Run, RecordedMetric]
 def choose(
     how: str, metric: str, candidates: Sequence[Candidate], now: datetime, history: str
 ) -> ChosenRun:
-    """Return the run to compare a metric with.
+    """Return the run to compare a metric with, as `read_choice` takes `how`.
 
-    Parameters
-    ----------
-    how : str
-        As `read_choice` takes it.
-    metric : str
-    candidates : sequence of (Run, RecordedMetric)
-        The runs that have the metric and count it the same, in the order of time.
-    now : datetime
-        The time of the run that is compared: later ones do not serve.
-    history : str
-        The name of the history, for messages.
-
-    Raises
-    ------
-    UsageError
-        If `how` is unknown, or "best" where neither side of the metric is better.
-    InputError
-        If no run serves; the message says why.
+    `candidates` are the runs that have the metric and count it the same, in the order of time.
+    Those later than `now`, the time of the run that is compared, do not serve. `history` is the
+    name of the history, for messages.
     """
     choice = read_choice(how)
     having = [one for one in candidates if one[1].value is not None]
@@ -168,8 +154,6 @@ def _none(
 
 def _sign_of(metric: str) -> int:
     """Return 1 if the higher value of a metric is better, and -1 if the lower one is."""
-    from rankmill.metrics.registry import parse
-
     try:
         better = parse(metric).better
     except UsageError:

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, is_shortage, outside
+from rankmill.io.stores.failures import reading
+from rankmill.io.stores.filesystems import stored
 from rankmill.io.stores.read_paths import opened
+from rankmill.io.stores.store_objects import open_ranges
 from rankmill.io.stores.urls import is_url, local_path, shown
 from rankmill.nightly.runs.runs import (
     RecordedMetric,
@@ -19,6 +22,7 @@ from rankmill.nightly.runs.runs import (
     runs_of_rows,
     time_of_name,
 )
+from rankmill.semantics.metric_names import canonical
 
 # The summary of a run is in the last bytes of its file.
 END = 1 << 15
@@ -36,20 +40,11 @@ class MissingHistoryError(InputError):
 
 
 class Folder(NamedTuple):
-    """The folder of a history.
+    """The folder of a history."""
 
-    Attributes
-    ----------
-    name : str
-        In messages.
-    path : str
-    filesystem : pyarrow.fs.FileSystem or None
-        None for the disk.
-    """
-
-    name: str
+    name: str  # in messages
     path: str
-    filesystem: Any = None
+    filesystem: Any = None  # of a store; None for the disk
 
     def files(self, since: datetime | None = None) -> list[str]:
         """Return the names of the Parquet files in it, sorted: those of runs sort by time.
@@ -80,8 +75,6 @@ class Folder(NamedTuple):
                 raise InputError(f"{self.name} cannot be read: {error.strerror}") from None
         from pyarrow.fs import FileSelector
 
-        from rankmill.io.stores.failures import reading
-
         with reading(self.name):
             selector = FileSelector(self.path, allow_not_found=True)
             infos = self.filesystem.get_file_info(selector)
@@ -105,11 +98,15 @@ class Folder(NamedTuple):
             for runs in pool.map(self._read, names):
                 yield from runs
 
+    def _shown(self, name: str) -> str:
+        """What messages call a file."""
+        return f"{self.name.rstrip('/')}/{name}"
+
     def _read(self, name: str) -> list[Run]:
-        opened(f"{self.name.rstrip('/')}/{name}")
-        with outside(f"{self.name.rstrip('/')}/{name}", _MOVE):
+        opened(self._shown(name))
+        with outside(self._shown(name), _MOVE):
             try:
-                run = read_summary(self._end(name), f"{self.name.rstrip('/')}/{name}")
+                run = read_summary(self._end(name), self._shown(name))
                 return self._rows(name) if run is None else [run]
             except FileNotFoundError:
                 return []
@@ -120,13 +117,18 @@ class Folder(NamedTuple):
             return run.slices
         name = f"{run.id}.parquet"
         try:
-            with outside(f"{self.name.rstrip('/')}/{name}", _MOVE):
+            with outside(self._shown(name), _MOVE):
                 found = [one.slices for one in self._rows(name) if one.id == run.id]
         except FileNotFoundError:
             raise InputError(
-                f"{self.name.rstrip('/')}/{name} no longer exists; expected the slices of this run"
+                f"{self._shown(name)} no longer exists; expected the slices of this run"
             ) from None
         return found[0] or {} if found else {}
+
+    def slices_with(self, run: Run, metric: str) -> dict[tuple[str, str], RecordedMetric]:
+        """Return a metric, in any spelling, in the slices of a run: by what cuts and the slice."""
+        slices, asked = self.slices_of(run), canonical(metric)
+        return {key[:2]: one for key, one in slices.items() if canonical(key[2]) == asked}
 
     def _end(self, name: str) -> bytes:
         """The last bytes of a file."""
@@ -135,12 +137,8 @@ class Folder(NamedTuple):
                 size = os.fstat(file.fileno()).st_size
                 file.seek(max(0, size - END))
                 return file.read(END)
-        from rankmill.io.stores.failures import reading
-        from rankmill.io.stores.store_objects import open_ranges
-
-        shown_name = f"{self.name}/{name}"
-        with open_ranges(self.filesystem, f"{self.path}/{name}", shown_name) as file:
-            with reading(shown_name):
+        with open_ranges(self.filesystem, f"{self.path}/{name}", self._shown(name)) as file:
+            with reading(self._shown(name)):
                 end: bytes = file.read_at(min(END, file.size()), max(0, file.size() - END))
             return end
 
@@ -161,24 +159,14 @@ class Folder(NamedTuple):
                 if self.filesystem is None:
                     os.unlink(os.path.join(self.path, name))
                     continue
-                from rankmill.io.stores.failures import reading
-
-                with reading(f"{self.name}/{name}"):
+                with reading(self._shown(name)):
                     self.filesystem.delete_file(f"{self.path}/{name}")
 
 
 def open_folder(history: str | Path) -> Folder:
-    """Return the folder that a path or a URL names; it is looked at when its files are asked for.
-
-    Raises
-    ------
-    UsageError
-        If the URL makes no sense.
-    """
+    """Return the folder that a path or a URL names; nothing is looked at yet."""
     path = local_path(str(history))
     if not is_url(path):
         return Folder(path, path)
-    from rankmill.io.stores.filesystems import stored
-
     place = stored(path)
     return Folder(shown(path).rstrip("/"), place.path.rstrip("/"), place.filesystem)

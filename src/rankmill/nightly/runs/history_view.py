@@ -128,15 +128,20 @@ def _runs(trend: Trend) -> Table:
 
 def _exact(trends: Sequence[Trend]) -> Table:
     names = ["run", "time", "system", "metric", "value", "standard_error", "queries", "change"]
-    rows: list[list[Cell]] = [
-        [
-            *(run.id, run.time.isoformat(), trend.system, trend.metric),
-            *(value, error, queries, change, run.verdict, run.reason or None),
-        ]
-        for trend in trends
-        for run, value, error, queries, change in trend.points
-    ]
-    return Table([Column(name) for name in [*names, "verdict", "reason"]], rows)
+    names += ["verdict", "reason"]
+    rows: list[list[Cell]] = []
+    for trend in trends:
+        for point in trend.points:
+            told = _told(point) | {"reason": point.run.reason or None}
+            told |= {"system": trend.system, "metric": trend.metric}
+            rows.append([told[name] for name in names])
+    return Table([Column(name) for name in names], rows)
+
+
+def _told(point: TrendPoint) -> dict[str, Any]:
+    """Return what programs are told of a run in a trend."""
+    run, numbers = point.run, point._asdict()
+    return numbers | {"run": run.id, "time": run.time.isoformat(), "verdict": run.verdict}
 
 
 def _content(found: Recorded, trends: Sequence[Trend]) -> dict[str, Any]:
@@ -154,19 +159,7 @@ def _content(found: Recorded, trends: Sequence[Trend]) -> dict[str, Any]:
                 "system": trend.system,
                 "drift": _drift(trend),
                 "note": trend.note or None,
-                "points": [
-                    {
-                        "run": run.id,
-                        "time": run.time.isoformat(),
-                        "value": value,
-                        "standard_error": error,
-                        "queries": queries,
-                        "change": change,
-                        "verdict": run.verdict,
-                        "tags": run.tags,
-                    }
-                    for run, value, error, queries, change in trend.points
-                ],
+                "points": [_told(point) | {"tags": point.run.tags} for point in trend.points],
             }
             for trend in trends
         ],

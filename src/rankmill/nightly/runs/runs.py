@@ -17,7 +17,7 @@ from time import time as seconds_now
 from typing import Any, NamedTuple
 
 from rankmill.columns.seal import DIGITS, seal_of
-from rankmill.engine.job import BESIDE, Job
+from rankmill.engine.job import BESIDE
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.aggregate import aggregate_of, needs_of
 from rankmill.metrics.registry import parse
@@ -135,6 +135,13 @@ def new_name(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y%m%dT%H%M%S%f}Z-{clock:010x}{secrets.token_hex(3)}"
 
 
+def time_of_run(time: datetime | None) -> datetime:
+    """Return the time of a run in UTC, in which nights are dates; by default now."""
+    if time is not None and time.tzinfo is None:
+        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
+    return (time or datetime.now(UTC)).astimezone(UTC)
+
+
 def time_of_name(name: str) -> datetime | None:
     """Return the time in the name of a run's file, None if another program named it.
 
@@ -173,9 +180,9 @@ def rules_text(
 class CountingRules(NamedTuple):
     """How a run was counted, as three columns of its rows."""
 
-    semantics: str
-    scope: str
-    gain_function: str
+    semantics: str = "{}"
+    scope: str = "{}"
+    gain_function: str = "linear"
 
     @property
     def text(self) -> str:
@@ -214,13 +221,7 @@ def told_of(run: Run) -> dict[str, Any]:
 
 
 def read_summary(end: bytes, file: str = "this run") -> Run | None:
-    """Return the run of the summary in the last bytes of a file; None if there is none whole.
-
-    Raises
-    ------
-    InputError
-        If a later version of rankmill wrote it.
-    """
+    """Return the run of the summary in the last bytes of a file; None if there is none whole."""
     start = end.rfind(SUMMARY + _TEXT)  # JSON in ASCII has no such byte: it is the key
     if start < 0:
         return None
@@ -278,11 +279,8 @@ def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
             raise ValueError("its checksum is not that of its values")
         run = found.get(row["run"])
         if run is None:
-            rules = CountingRules(
-                row.get("semantics") or "{}",
-                row.get("scope") or "{}",
-                row.get("gain_function") or "linear",
-            )
+            how = {name: row[name] for name in CountingRules._fields if row.get(name)}
+            rules = CountingRules(**how)
             run = Run(
                 row["run"],
                 row["time"].astimezone(UTC),
@@ -309,15 +307,11 @@ def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
 def beside_of(inputs: Mapping[str, Any]) -> dict[str, str]:
     """Return what the inputs of a result, or a run, say of it, for its rules; {} without any."""
     group = inputs.get("items", {}).get("columns", {}).get("group")
-    return _told([name for name in BESIDE if name in inputs], group)
+    return beside_text([name for name in BESIDE if name in inputs], group)
 
 
-def beside_of_job(job: Job) -> dict[str, str]:
-    """Return the same of a job."""
-    return _told(job.beside, job.group)
-
-
-def _told(names: Sequence[str], group: str | None) -> dict[str, str]:
+def beside_text(names: Sequence[str], group: str | None) -> dict[str, str]:
+    """Return the same of the names of inputs, and the column of the groups of items."""
     found = {"beside": ", ".join(names)} if names else {}
     return found | ({} if group is None else {"item_group": group})
 
@@ -342,3 +336,14 @@ def heeded(rules: str, metric: str) -> str:
 def _without(rules: str) -> str:
     told = json.loads(rules)
     return json.dumps({name: one for name, one in told.items() if name not in KEYS}, sort_keys=True)
+
+
+def definition_of(metric: str, *, own: bool = False) -> str:
+    """The definition of a metric; "" of one that is not known, or not somebody's if `own`."""
+    try:
+        spec = parse(metric).spec
+    except UsageError:  # of a result that was not made by this version
+        return ""
+    return (
+        "" if own and not spec.home else " ".join(f"{spec.definition} {spec.fingerprint}".split())
+    )

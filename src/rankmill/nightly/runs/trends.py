@@ -77,14 +77,8 @@ def drift(numbers: Sequence[Number], days: Sequence[int] | None = None) -> Drift
     """Return how far the newest numbers are from those before them; None if these are few.
 
     The newest one is compared with up to 14 before it, and the newest twelve with up to 14 before
-    these. Of both, the distance that is larger beside its limit is returned.
-
-    Parameters
-    ----------
-    numbers : sequence of (float, float or None)
-        The value and standard error of each run, in the order of time.
-    days : sequence of int, optional
-        The day of each run, as a number; a run a day by default.
+    these. Of both, the distance that is larger beside its limit is returned. `days` are the day of
+    each run, as a number; a run a day by default.
 
     Examples
     --------
@@ -229,9 +223,7 @@ class Trend(NamedTuple):
 class Recorded(Protocol):
     """What is shown of a history beside its trends."""
 
-    @property
-    def name(self) -> str:
-        """Its folder."""
+    name: str
 
     @property
     def unjudged(self) -> list[Run]:

@@ -10,7 +10,7 @@ from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.errors import plural
 from rankmill.metrics.base import Better
-from rankmill.results.plain import plain, read_fields
+from rankmill.results.answer import plain, read_fields
 from rankmill.show.leaderboard import Beaten
 
 BETTER, WORSE = "better", "worse"

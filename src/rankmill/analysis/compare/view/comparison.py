@@ -37,8 +37,7 @@ from rankmill.analysis.compare.view.tables import (
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.engine.results_view import audit_table
 from rankmill.package import stamp
-from rankmill.results.answer import Answer
-from rankmill.results.plain import plain_fields, read_fields
+from rankmill.results.answer import Answer, plain_fields, read_fields
 from rankmill.results.provenance import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
