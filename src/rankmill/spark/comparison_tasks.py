@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.moved_queries import MovedRows, merged_rows
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.job import Job
-from rankmill.errors import RankmillError
+from rankmill.engine.state import State
+from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.earlier_values import with_table
 from rankmill.sources.nouns import Labels, Predictions
-from rankmill.spark.exchange.findings import Findings
-from rankmill.spark.exchange.layout import TRAIN, Side
+from rankmill.spark.exchange.layout import TRAIN, Form, Side
 from rankmill.spark.exchange.returned_rows import Returned
-from rankmill.spark.exchange.tasks import input_of, partition, tables_of, told, with_training
+from rankmill.spark.exchange.tasks import input_of, partition, tables_of, with_training
+from rankmill.threads import Workers
 
 # What sides besides those that are scored are called: tables of slices, the popularity of labels,
 # and the values by query of an earlier run.
@@ -28,10 +31,8 @@ class Joining:
     Attributes
     ----------
     job : Job
-    sides : tuple of Side
-        The labels, the systems, and tables of slices.
-    schema : pyarrow.Schema
-        Of the rows of the shuffle.
+    form : Form
+        Its sides are the labels, the systems, and tables of slices.
     systems : tuple of str
     baseline : str
     cuts : Cuts
@@ -41,8 +42,7 @@ class Joining:
     """
 
     job: Job
-    sides: tuple[Side, ...]
-    schema: Any
+    form: Form
     systems: tuple[str, ...]
     baseline: str
     cuts: Cuts
@@ -50,7 +50,7 @@ class Joining:
 
     def join(self, batches: Iterator[Any]) -> tuple[Joined, dict[str, int]]:
         """Return the systems over the queries of a partition, and the rows of each side."""
-        tables = tables_of(batches, self.schema, self.sides)
+        tables = tables_of(batches, self.form)
         rows = {side: one.num_rows for side, one in tables.items()}
         inputs = {side.system: input_of(tables.pop(side.system), side) for side in self.scored}
         job = with_training(self.job, inputs)
@@ -67,10 +67,67 @@ class Joining:
         return found, rows
 
     @property
-    def scored(self) -> tuple[Side, ...]:
+    def scored(self) -> list[Side]:
         """The labels, the systems and what queries had in training, among the sides."""
         several = 1 + len(self.systems)
-        return self.sides[:several] + tuple(s for s in self.sides[several:] if s.system == TRAIN)
+        sides = self.form.sides
+        return [*sides[:several], *(one for one in sides[several:] if one.system == TRAIN)]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What some queries of a comparison add up to.
+
+    Attributes
+    ----------
+    state : ComparisonState
+    states : dict of str to State
+        Those of the systems that were scored.
+    moved : dict
+        The queries that moved most, by metric and system, up to `count` each.
+    count : int
+    rows : dict of str to int
+        The number of rows that were read of each side.
+    alone : dict of str to ComparisonState
+        What the queries of each of two systems add up to, also those that do not count for both.
+    """
+
+    state: ComparisonState
+    states: Mapping[str, State]
+    moved: MovedRows
+    count: int
+    rows: Mapping[str, int]
+    alone: Mapping[str, ComparisonState]
+
+    @classmethod
+    def of(
+        cls,
+        joined: Joined,
+        rows: Mapping[str, int],
+        count: int,
+        *,
+        crossed: bool,
+        values: bool,
+        alone: bool,
+    ) -> Self:
+        """Return what the queries of a join add up to; the options are those of `systems.join`."""
+        with Workers(1) as workers:
+            state = joined.state(workers, crossed=crossed, rows=values)
+            moved = joined.moved_rows(count, workers)
+            each = joined.states_alone(workers, crossed=crossed) if alone else {}
+            return cls(state, joined.states, moved, count, rows, each)
+
+    def merge(self, other: Self) -> Self:
+        """Return the same of the queries of both."""
+        moved = {
+            task: merged_rows([rows, other.moved[task]], self.count, parse(task[0]).better)
+            for task, rows in self.moved.items()
+        }
+        states = {name: one.merge(other.states[name]) for name, one in self.states.items()}
+        rows = {side: count + other.rows[side] for side, count in self.rows.items()}
+        state = self.state.merge(other.state)
+        alone = {name: one.merge(other.alone[name]) for name, one in self.alone.items()}
+        return type(self)(state, states, moved, self.count, rows, alone)
 
 
 def find(
@@ -83,8 +140,5 @@ def find(
 
 def values_of(batches: Iterator[Any], joining: Joining, schema: Any) -> Iterator[Any]:
     """Yield the values of the queries of a partition for all systems, as in `schema`."""
-    try:
-        joined, _ = joining.join(batches)
-    except RankmillError as error:
-        raise told(error, partition()) from None
+    joined, _ = joining.join(batches)
     yield from joined.aligned.table().cast(schema).to_batches()

@@ -1,6 +1,6 @@
 """What gap comes to without some of the queries on Spark: tasks leave out the groups."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
@@ -21,7 +21,7 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.gap.gap_groups import GroupPlaces, LeftOut, groups_in, places_of, sum_less
 from rankmill.semantics.choices import Choices
 from rankmill.spark.exchange.collection import mapped
-from rankmill.spark.exchange.layout import Side, arrow_schema, to_arrow
+from rankmill.spark.exchange.layout import Form, to_arrow
 from rankmill.spark.exchange.returned_rows import packed, unpacked
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of
@@ -57,16 +57,14 @@ class Whole(NamedTuple):
     together: np.ndarray
 
 
-def _places(
-    batches: Iterator[Any], job: Job, sides: Sequence[Side], schema: Any, sent: bytes
-) -> Iterator[Any]:
+def _places(batches: Iterator[Any], job: Job, form: Form, sent: bytes) -> Iterator[Any]:
     """Yield where the predictions of each group of a partition are among the correct ones.
 
     `sent` are the metrics, packed, whose place in it is the number of their rows; all else is as
     for `score`.
     """
     wholes: tuple[Whole, ...] = unpacked(sent)
-    inputs = inputs_of(batches, schema, sides)
+    inputs = inputs_of(batches, form)
     held = HeldLabels(inputs.pop(""))
     wanted = {one.metric for one in wholes}
     metrics = tuple(one for one in job.metrics if one.text in wanted)
@@ -144,9 +142,9 @@ def _sums(
     request: SparkRequest, wholes: tuple[Whole, ...], systems: int
 ) -> dict[int, list[dict[str, Any]]]:
     """Return the rows of `SUMS` of each of the metrics by its number."""
-    rows, sides = request.rows(*range(systems + 1))
+    rows, form = request.rows(*range(systems + 1))
     sent = packed(wholes)
-    places = mapped(rows, PLACES, _places, request.job, sides, arrow_schema(rows), sent)
+    places = mapped(rows, PLACES, _places, request.job, form, sent)
     groups = sum(int(one.together.max()) + 1 for one in wholes)
     together = places.repartition(min(groups, request.partitions), *_TASK)
     together = together.sortWithinPartitions(*_TASK)

@@ -26,11 +26,9 @@ from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.spark.comparison_tasks import TABLE, Joining, find, values_of
+from rankmill.spark.comparison_tasks import TABLE, Findings, Joining, find, values_of
 from rankmill.spark.evaluation import result_of
 from rankmill.spark.exchange.collection import collected, mapped
-from rankmill.spark.exchange.findings import Findings
-from rankmill.spark.exchange.layout import arrow_schema
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.jackknife_groups import left_out
 from rankmill.spark.known_items import with_known_items
@@ -232,10 +230,9 @@ def _joining(
     earlier: Baseline | None = None,
 ) -> tuple[Any, Joining]:
     """Return the shuffled rows of all sides, and how tasks join them."""
-    rows, sides = request.rows(*range(len(request.sides)))
-    form = tuple(sides), arrow_schema(rows)
+    rows, form = request.rows(*range(len(request.sides)))
     cuts = cuts._replace(tables=())
-    return rows, Joining(request.job, *form, systems, baseline, cuts, earlier)
+    return rows, Joining(request.job, form, systems, baseline, cuts, earlier)
 
 
 def _check_slices(state: ComparisonState) -> None:

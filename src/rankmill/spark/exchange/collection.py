@@ -88,7 +88,7 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
 
     The task gets larger batches than Spark may give it, as each has a fixed cost. Its process may
     wait for another task: it gives back the memory that Arrow would keep. Metrics of somebody's own
-    go with it.
+    go with it. An error that it raises tells the partition.
     """
     own = [_by_value(spec) for spec in own_metrics()]
     driver = package.__version__
@@ -101,7 +101,10 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
             there = REGISTRY.get(spec.name)
             if there is None or there.fingerprint != spec.fingerprint:  # else it is compiled
                 register(spec)
-        yield from task(joined(batches), *known)
+        try:
+            yield from task(joined(batches), *known)
+        except RankmillError as error:
+            raise told(error, partition()) from None
         pa.default_memory_pool().release_unused()
 
     return run

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -42,6 +42,13 @@ class Side:
     columns: Columns
     slots: Mapping[str, str]
     subtopic: str | None = None
+
+
+class Form(NamedTuple):
+    """The sides that are among the rows of a DataFrame, and the Arrow schema of these rows."""
+
+    sides: Sequence[Side]
+    schema: Any
 
 
 def arrow_schema(frame: Any) -> Any:

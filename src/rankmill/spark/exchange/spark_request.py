@@ -16,7 +16,9 @@ from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.facts import NO_FACTS, Kind
 from rankmill.spark.exchange.layout import (
     TRAIN,
+    Form,
     Side,
+    arrow_schema,
     check_one_query,
     check_ordered,
     empty_source,
@@ -73,10 +75,11 @@ class SparkRequest:
         """The numbers of the sides of all systems."""
         return [n for n in range(1, len(self.sides)) if n not in self.training]
 
-    def rows(self, *numbers: int) -> tuple[Any, list[Side]]:
-        """Return the shuffled rows of some sides, by their number, and these sides."""
+    def rows(self, *numbers: int) -> tuple[Any, Form]:
+        """Return the shuffled rows of some sides, by their number, and the form that they have."""
         sides = [self.sides[number] for number in numbers]
-        return shuffled([self.frames[n] for n in numbers], sides, self.partitions), sides
+        rows = shuffled([self.frames[n] for n in numbers], sides, self.partitions)
+        return rows, Form(sides, arrow_schema(rows))
 
 
 def request_of(

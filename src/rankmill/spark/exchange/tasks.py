@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -22,7 +22,7 @@ from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.roles.streams import open_table
 from rankmill.sources.rows.subtopics import with_subtopics
-from rankmill.spark.exchange.layout import SIDE, TRAIN, Side
+from rankmill.spark.exchange.layout import SIDE, TRAIN, Form, Side
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.threads import Workers
 
@@ -31,17 +31,13 @@ _ARCHIVES = ("pyspark", "py4j", "spark-core")
 
 
 def score(
-    batches: Iterator[Any],
-    job: Job,
-    sides: Sequence[Side],
-    schema: Any,
-    inputs: Callable[..., dict[str, Input]],
+    batches: Iterator[Any], job: Job, form: Form, inputs: Callable[..., dict[str, Input]]
 ) -> Iterator[Returned]:
     """Yield the states of all systems over the queries of a partition.
 
-    `inputs` returns what is among its rows, which are of `schema`, as `inputs_of` does.
+    `inputs` returns what is among its rows, as `inputs_of` does.
     """
-    runs = inputs(batches, schema, sides)
+    runs = inputs(batches, form)
     labels, job = runs.pop(""), with_training(job, runs)
     systems = {name: Predictions(one) for name, one in runs.items()}
     states = part_states(job, Labels(labels), systems, threads=1)
@@ -94,12 +90,12 @@ def told(error: RankmillError, where: int) -> RankmillError:
     return known(f"{error.args[0]} (in partition {where}; rows are counted within it)")
 
 
-def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
+def inputs_of(batches: Iterable[Any], form: Form) -> dict[str, Input]:
     """Return what is among the rows of a shuffle: labels under "", and each other side."""
-    tables = tables_of(batches, schema, sides)
+    tables = tables_of(batches, form)
     # Rows that are not sorted yet are not kept, and what Arrow took for them is given back: all
     # else that needs memory does not take it from Arrow.
-    found = {side.system: input_of(tables.pop(side.system), side) for side in sides}
+    found = {side.system: input_of(tables.pop(side.system), side) for side in form.sides}
     pa.default_memory_pool().release_unused()
     return found
 
@@ -112,8 +108,9 @@ def input_of(table: Any, side: Side) -> Input:
     return Input(source, side.columns)
 
 
-def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Any]:
+def tables_of(batches: Iterable[Any], form: Form) -> dict[str, Any]:
     """Return the same as tables, with the rows as they come."""
+    sides, nothing = form.sides, pa.RecordBatch.from_pylist([], form.schema)
     found: list[list[Any]] = [[] for _ in sides]
     for batch in batches:
         numbers = numbers_of(batch.column(SIDE))
@@ -123,8 +120,7 @@ def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dic
             found[number].append(_columns(of_side, sides[number]))
     tables = {}
     for side, parts in zip(sides, found, strict=True):
-        names = _columns(pa.RecordBatch.from_pylist([], schema), side).schema
-        tables[side.system] = pa.Table.from_batches(parts, names)
+        tables[side.system] = pa.Table.from_batches(parts, _columns(nothing, side).schema)
     return tables
 
 
