@@ -10,8 +10,7 @@ import pyarrow as pa
 from rankmill.columns.ids import is_text_type
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.role import open_as
-from rankmill.engine.wide_rows import RowBlocks
-from rankmill.engine.wide_writer import write_rows
+from rankmill.engine.wide_rows import RowBlocks, write_rows
 from rankmill.errors import UsageError, positive
 from rankmill.io.whole_files import check_target
 from rankmill.sources.input_options import MEMORY, Role
