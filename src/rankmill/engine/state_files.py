@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import narrowest
 from rankmill.engine.job import parse_job
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError
@@ -178,12 +179,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def _narrow(values: list[Any]) -> list[Any]:
     if not all(isinstance(one, np.ndarray) for one in values):
         return values
-    every = np.concatenate([np.empty(0, values[0].dtype), *values])
-    if every.dtype.kind == "i" and every.min(initial=0) >= 0:
-        kind = np.min_scalar_type(int(every.max(initial=0)))
-    else:
-        exact = every.dtype == np.float64 and (every == every.astype(np.float32)).all()
-        kind = np.dtype(np.float32) if exact else every.dtype
+    kind = narrowest(np.concatenate([np.empty(0, values[0].dtype), *values]))
     return [one.astype(kind) for one in values]
 
 
