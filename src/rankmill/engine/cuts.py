@@ -204,7 +204,7 @@ def job_of(
         told = semantics, labels.weight, *names
         if {type(one) for one in (*told, *more.values())} <= SCALARS and not names_file(names):
             return _usual_job(registered(), *told, **more)
-    job = Job(*parse_job(metrics, labels, semantics, catalogue, asked), sums=asked, **more)
+    job = parse_job(metrics, labels, semantics, catalogue, asked, **more)
     names = (*cuts.columns, *cuts.derived)
     if not cuts.tables:
         check_terms(read_sums(asked), names)
@@ -219,7 +219,7 @@ def _usual_job(
     registered: int, semantics: str, weight: str | None, *metrics: str, **more: Any
 ) -> Job:
     """Return the job of names and numbers alone: each step of a training asks for the same one."""
-    return Job(*parse_job(metrics, Labels(None, weight=weight), semantics), **more)
+    return parse_job(metrics, Labels(None, weight=weight), semantics, **more)
 
 
 def check_several(job: Job) -> None:

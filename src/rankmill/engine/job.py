@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from rankmill.errors import UsageError, positive
 from rankmill.io.overflow import Overflow
@@ -38,66 +38,32 @@ BESIDE = "train", "items", "features"
 
 @dataclass(frozen=True)
 class Job:
-    """What to compute, and how.
+    """What to compute, and how."""
 
-    Attributes
-    ----------
-    metrics : tuple of Metric
-        In the order of the request.
-    semantics, gain_function, scope
-    skipped : tuple of str
-        Notes on what was asked for and is not computed: see `parse_under`.
-    beside : tuple of str
-        The fields of `Catalogue` that are given as inputs.
-    group : str or None
-        The column of the group of items.
-    catalogue : KnownItems or None
-        The items that can be shown, and what queries had in training, once they are read.
-    memory
-    aside : tuple of Metric
-        More means over queries, which are added up and change nothing that is shown: no count of
-        the audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
-    alike : Alike or None
-        What each list is beside that of the baseline.
-    cuts : Cuts or None
-        How to cut the queries into slices, in each of which the job is done as well.
-    by : tuple of str
-        The names of these ways, once their tables are opened.
-    sums : tuple of str
-        Weighted sums of metrics and slices, as `read_sums` reads them.
-    keep_values : bool
-        Whether the values of each query are kept.
-    keep_lengths : bool
-        Whether the number of predictions of each query of the labels is kept.
-    gap_groups : bool
-        Whether metrics such as gap can be computed without some of the queries, too.
-    keep_rows : bool
-        Whether every prediction is kept with its ids for a metric over all predictions.
-    part : bool
-        Whether this is a part of an evaluation, which may have no labels of its own.
-    file : Overflow or None
-        Where aggregates put what needs more memory; the run that made it closes it.
-    """
-
-    metrics: tuple[Metric, ...]
+    metrics: tuple[Metric, ...]  # in the order of the request
     semantics: Choices
     gain_function: str = "linear"
     scope: Scope = WHOLE
-    skipped: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-    group: str | None = None
+    skipped: tuple[str, ...] = ()  # notes on what is not computed: see `parse_under`
+    beside: tuple[str, ...] = ()  # the fields of `Catalogue` that are given as inputs
+    group: str | None = None  # the column of the group of items
+    # The items that can be shown, and what queries had in training, once they are read.
     catalogue: KnownItems | None = None
     memory: int = MEMORY
-    keep_values: bool = True
-    keep_lengths: bool = False
-    gap_groups: bool = False
-    keep_rows: bool = False
-    part: bool = False
+    keep_values: bool = True  # of each query
+    keep_lengths: bool = False  # how many predictions each query of the labels has
+    gap_groups: bool = False  # so that metrics such as gap can leave out some of the queries
+    keep_rows: bool = False  # every prediction with its ids, for a metric over all predictions
+    part: bool = False  # of an evaluation, which may have no labels of its own
+    # More means over queries, which are added up and change nothing that is shown: no count of the
+    # audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
     aside: tuple[Metric, ...] = ()
-    alike: Any = None
+    alike: Any = None  # `Alike`: what each list is beside that of the baseline
+    # `Cuts`: how to cut the queries into slices, in each of which the job is done as well.
     cuts: Any = None
-    by: tuple[str, ...] = ()
-    sums: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()  # the names of these ways, once their tables are opened
+    sums: tuple[str, ...] = ()  # of metrics and slices, weighted, as `read_sums` reads them
+    # Where aggregates put what needs more memory; the run that made it closes it.
     file: Overflow | None = None
 
     def __post_init__(self) -> None:
@@ -239,26 +205,15 @@ class Job:
         return {name: self.kinds[name].init(one) for name, one in self.asked.items()}
 
 
-class ParsedJob(NamedTuple):
-    """Metrics and how they are counted, parsed and checked: the first fields of a `Job`."""
-
-    metrics: tuple[Metric, ...]
-    semantics: Choices
-    gain_function: str
-    scope: Scope
-    skipped: tuple[str, ...]
-    beside: tuple[str, ...]
-    group: str | None
-
-
 def parse_job(
     metrics: str | Iterable[str],
     labels: Labels,
     semantics: Counting,
     catalogue: Catalogue | None = None,
     sums: str | Iterable[str] = (),
-) -> ParsedJob:
-    """Parse and check what a function of the face is asked for, and what `sums` are made of.
+    **more: Any,
+) -> Job:
+    """Parse and check what a function of the face is asked for; `more` are other fields of the job.
 
     Raises
     ------
@@ -272,11 +227,12 @@ def parse_job(
     if depth is not None:
         depth = positive(depth, "depth")
     choices = given.choices
+    sums = (sums,) if isinstance(sums, str) else tuple(sums)
     terms = [one.metric.text for each in read_sums(sums, rel).values() for one in each]
     asked, skipped = parse_under(metrics, given, rel) if metrics or not terms else ([], {})
     if terms:  # by themselves, as metrics that nobody typed may be left out
-        more = parse_under(terms, given, rel)[0]
-        asked = [*{one.text: one for one in (*asked, *more)}.values()]
+        used = parse_under(terms, given, rel)[0]
+        asked = [*{one.text: one for one in (*asked, *used)}.values()]
     gain_function = canonical_gain_function(given.gain_function)
     for metric in asked:
         check_defined(metric, choices)
@@ -298,7 +254,8 @@ def parse_job(
     scope = Scope(rel, depth, bool(given.judged_only), weight, bool(items.drop_seen))
     told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
     beside = tuple(name for name in BESIDE if getattr(items, name) is not None)
-    return ParsedJob(tuple(asked), choices, gain_function, scope, told, beside, items.group)
+    how = choices, gain_function, scope, told, beside, items.group
+    return Job(tuple(asked), *how, sums=sums, **more)
 
 
 def runs_of(runs: Any) -> dict[str, Predictions]:

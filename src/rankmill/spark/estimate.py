@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rankmill.engine.job import Job, parse_job, runs_of
+from rankmill.engine.job import parse_job, runs_of
 from rankmill.engine.plan_view import inputs_of, view_of_plan
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
@@ -96,8 +96,8 @@ def plan_runs(
 ) -> dict[str, Any]:
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
     given = Labels.of(labels)
-    parsed = parse_job(metrics, given, semantics, catalogue)
-    job = Job(*parsed, memory=memory, keep_values=per_query, part=True)
+    how: Any = {"memory": memory, "keep_values": per_query, "part": True}
+    job = parse_job(metrics, given, semantics, catalogue, **how)
     request = request_of(given, runs_of(runs), job, partitions, catalogue=catalogue)
     placings = [placing_of(request, number) for number in request.systems]
     shuffled = [n for n, one in enumerate(placings, 1) if one.how == "shuffle"]

@@ -85,7 +85,7 @@ def compare(
     settings = settings_of(tests, confidence, margin, moved, worst_slices)
     cuts = cuts_asked(by, settings, None, given.weight)
     systems = runs_of(runs)
-    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
+    job = parse_job(metrics, given, semantics, catalogue, memory=memory, part=True)
     joined = join(
         given,
         systems,
@@ -113,23 +113,12 @@ def compare(
 
 
 class JoinedOnSpark(NamedTuple):
-    """Systems that were scored and joined by tasks.
-
-    Attributes
-    ----------
-    request : SparkRequest
-    found : Findings
-        What all queries add up to.
-    results : dict of str to Result
-    without : dict of str to dict
-        The values of metrics over all predictions without some of the queries, as `leave_out`
-        finds them: by metric and system.
-    """
+    """Systems that were scored and joined by tasks."""
 
     request: SparkRequest
-    found: Findings
+    found: Findings  # what all queries add up to
     results: dict[str, Result]
-    without: Mapping[str, Without]
+    without: Mapping[str, Without]  # as `left_out` finds them
 
 
 def values_of_runs(
@@ -147,7 +136,7 @@ def values_of_runs(
     The options are those of `evaluate_runs`. Of one system it is what `Result.per_query` is.
     """
     given = Labels.of(labels)
-    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
+    job = parse_job(metrics, given, semantics, catalogue, memory=memory, part=True)
     return _values(given, runs_of(runs), job, partitions, catalogue)
 
 

@@ -12,7 +12,7 @@ from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.job import parse_job
 from rankmill.errors import UsageError
 from rankmill.nightly.gate.gate import ages_of, evidence_of, verdict_of
 from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
@@ -94,8 +94,8 @@ def gate(
     opened = partial(_opened, of_labels.data.sparkSession)
     given = Rules.of(rules)
     settings = settings_of("t", given.confidence, None, moved, worst_slices)
-    parsed = parse_job(metrics_asked(given, metrics), of_labels, semantics, catalogue)
-    job = Job(*parsed, memory=memory, part=True)
+    names = metrics_asked(given, metrics)
+    job = parse_job(names, of_labels, semantics, catalogue, memory=memory, part=True)
     asked = asked_of(given, job, settings, baseline, history, time, tables, None, opened)
     ages = ages_of(asked, of_labels.data, of_predictions.data, None)
     runs, earlier, cuts = asked.runs(of_predictions), asked.earlier, asked.cuts
