@@ -34,21 +34,11 @@ Classes = tuple[list[Value], np.ndarray]
 
 
 class Segments(NamedTuple):
-    """One way to cut queries into slices.
+    """One way to cut queries into slices."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The columns, or the names in `DERIVED`, that cut: one or two.
-    values : list of tuple
-        The slices, each with a `Value` for each name, in the order in which they are shown.
-    codes : ndarray of int64
-        The slice of each query, as its place in `values`.
-    """
-
-    names: tuple[str, ...]
-    values: list[tuple[Value, ...]]
-    codes: np.ndarray
+    names: tuple[str, ...]  # the columns, or the names in `DERIVED`, that cut: one or two
+    values: list[tuple[Value, ...]]  # a value for each name, in the order in which slices are shown
+    codes: np.ndarray  # the slice of each query, as its place in `values`
 
     def at(self, rows: np.ndarray) -> "Segments":
         """Return the slices of some of the queries, those that have one."""
@@ -238,20 +228,11 @@ def unpredicted(predicted: Sequence[np.ndarray]) -> tuple[list[Value], np.ndarra
 
 
 class Known(NamedTuple):
-    """What is known of the queries of the labels without a further column.
-
-    Attributes
-    ----------
-    labels : LabelIndex
-    lengths : ndarray of int64
-        How many predictions the baseline has for each query.
-    predicted : list of ndarray of bool
-        For each system whether it has predictions for each query.
-    """
+    """What is known of the queries of the labels without a further column."""
 
     labels: LabelIndex
-    lengths: np.ndarray
-    predicted: list[np.ndarray]
+    lengths: np.ndarray  # how many predictions the baseline has for each query
+    predicted: list[np.ndarray]  # for each system whether it has predictions for each query
 
 
 DERIVED: dict[str, tuple[str, Callable[[Known], Classes]]] = {

@@ -45,20 +45,11 @@ AT_ONCE = 64 << 20
 
 @dataclass(frozen=True)
 class Placed:
-    """The state of some partitions, and what tells whether a query is in two of them.
-
-    Attributes
-    ----------
-    state : State
-    taken : int32[n]
-        The rows of the labels that tasks took.
-    split : bool
-        Whether a query without labels may be in two partitions.
-    """
+    """The state of some partitions, and what tells whether a query is in two of them."""
 
     state: State
-    taken: np.ndarray
-    split: bool = False
+    taken: np.ndarray  # the rows of the labels that tasks took
+    split: bool = False  # whether a query without labels may be in two partitions
 
     def merge(self, other: Self) -> Self:
         """Return the sum of both."""

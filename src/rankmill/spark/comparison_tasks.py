@@ -26,26 +26,14 @@ TABLE, POPULARITY, EARLIER = "by ", "popularity", "earlier"
 
 @dataclass(frozen=True)
 class Joining:
-    """How a task joins the systems over the queries of a partition.
-
-    Attributes
-    ----------
-    job : Job
-    form : Form
-        Its sides are the labels, the systems, and tables of slices.
-    systems : tuple of str
-    baseline : str
-    cuts : Cuts
-        Without the tables, which come with the rows.
-    earlier : Baseline or None
-        An earlier run whose values by query come with the rows: the baseline of the only system.
-    """
+    """How a task joins the systems over the queries of a partition."""
 
     job: Job
-    form: Form
+    form: Form  # its sides are the labels, the systems, and tables of slices
     systems: tuple[str, ...]
     baseline: str
-    cuts: Cuts
+    cuts: Cuts  # without the tables, which come with the rows
+    # An earlier run whose values by query come with the rows: the baseline of the only system.
     earlier: Baseline | None = None
 
     def join(self, batches: Iterator[Any]) -> tuple[Joined, dict[str, int]]:
@@ -76,27 +64,14 @@ class Joining:
 
 @dataclass(frozen=True)
 class Findings:
-    """What some queries of a comparison add up to.
-
-    Attributes
-    ----------
-    state : ComparisonState
-    states : dict of str to State
-        Those of the systems that were scored.
-    moved : dict
-        The queries that moved most, by metric and system, up to `count` each.
-    count : int
-    rows : dict of str to int
-        The number of rows that were read of each side.
-    alone : dict of str to ComparisonState
-        What the queries of each of two systems add up to, also those that do not count for both.
-    """
+    """What some queries of a comparison add up to."""
 
     state: ComparisonState
-    states: Mapping[str, State]
-    moved: MovedRows
+    states: Mapping[str, State]  # those of the systems that were scored
+    moved: MovedRows  # the queries that moved most, by metric and system, up to `count` each
     count: int
-    rows: Mapping[str, int]
+    rows: Mapping[str, int]  # how many were read of each side
+    # Those of the queries of each of two systems, also of those that do not count for both.
     alone: Mapping[str, ComparisonState]
 
     @classmethod

@@ -37,24 +37,13 @@ SUMS = pa.schema(_TASK | {"sum": pa.float64(), "correct": pa.int64(), "predictio
 
 
 class Whole(NamedTuple):
-    """A metric of a system over all predictions.
+    """A metric of a system over all predictions."""
 
-    Attributes
-    ----------
-    side : str
-        That of the system in the shuffle.
-    metric : str
-    correct : Distinct
-    among : Among
-    together : ndarray of uint8
-        For each group the one that it is left out with.
-    """
-
-    side: str
+    side: str  # that of the system in the shuffle
     metric: str
     correct: Distinct
     among: Among
-    together: np.ndarray
+    together: np.ndarray  # for each group the one that it is left out with
 
 
 def _places(batches: Iterator[Any], job: Job, form: Form, sent: bytes) -> Iterator[Any]:

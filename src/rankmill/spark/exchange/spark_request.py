@@ -39,31 +39,18 @@ OLDEST = (3, 5)
 class SparkRequest:
     """A checked request: what to compute, on which DataFrames, and the columns found in them.
 
-    Attributes
-    ----------
-    job : Job
-    frames : list of pyspark.sql.DataFrame
-        The labels, the predictions of each system, and what queries had in training if it is given.
-    inputs : list of Input
-        The same, without rows.
-    sides : list of Side
-    sizes : list of int or None
-        The bytes of each DataFrame, as far as Spark knows them.
-    partitions : int
-    told : bool
-        Whether the caller chose the number of partitions.
-    catalogue : Catalogue
-        What is given beside labels and predictions.
+    What is known of each side has the number of the side: labels, each system, and what queries had
+    in training if it is given.
     """
 
     job: Job
     frames: Sequence[Any]
-    inputs: Sequence[Input]
+    inputs: Sequence[Input]  # the same, without rows
     sides: Sequence[Side]
-    sizes: Sequence[int | None]
+    sizes: Sequence[int | None]  # the bytes of each DataFrame, as far as Spark knows them
     partitions: int
-    told: bool
-    catalogue: Catalogue
+    told: bool  # whether the caller chose the number of partitions
+    catalogue: Catalogue  # what is given beside labels and predictions
 
     @property
     def training(self) -> list[int]:
