@@ -44,15 +44,8 @@ class SparkCommand(FileCommand):
 class SparkInputs:
     """The inputs of a command, as they are named; `frames` reads them.
 
-    Parameters
-    ----------
-    labels : str
-    systems : dict of str to str
-        The predictions of each system.
-    options : dict
-        The options of the command, which lose those that tell how inputs are read.
-    outputs : RunOutputs
-        Those of the command, which lose the folder `per_query`: Spark writes it.
+    The options of the command lose those that tell how inputs are read, and its outputs the folder
+    `per_query`, which Spark writes.
     """
 
     def __init__(

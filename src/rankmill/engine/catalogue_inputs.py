@@ -36,12 +36,7 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
     """Return the job with the items that can be shown, and those that queries had in training.
 
     Their columns are named as those of the labels, or by their usual names. A job that knows them
-    already is as it was.
-
-    Raises
-    ------
-    InputError, UsageError
-        If an input cannot be read, or its ids cannot be those of the labels.
+    already is as it was. Errors are of inputs that cannot be read, or of ids unlike the labels'.
     """
     if job.catalogue is not None:
         return job

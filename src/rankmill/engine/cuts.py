@@ -154,12 +154,8 @@ def read_classes(
     """Return the classes of all queries of the labels by each column of the labels and tables.
 
     Tables of a part of the queries may have no rows. With the classes is the code of the cluster of
-    each query, -1 where it is not known; None without clusters.
-
-    Raises
-    ------
-    InputError, UsageError
-        If a table cannot be read, two columns have one name, or a column has too many values.
+    each query, -1 where it is not known; None without clusters. It is an error if a table cannot be
+    read, two columns have one name, or a column has too many values.
     """
     tables = [read_table(one, labels, workers, memory, part) for one in cuts.tables]
     _check_names(cuts, labels, tables)

@@ -215,10 +215,7 @@ def parse_job(
 ) -> Job:
     """Parse and check what a function of the face is asked for; `more` are other fields of the job.
 
-    Raises
-    ------
-    UsageError
-        If a metric or a choice does not exist, or a number is out of range.
+    Raises UsageError if a metric or a choice does not exist, or a number is out of range.
     """
     given, items = Semantics.of(semantics), Catalogue.of(catalogue)
     rel, depth, weight = given.rel, given.depth, labels.weight

@@ -86,10 +86,7 @@ def table_of_counts(counts: Mapping[str, Among], part: str | None) -> pa.Table:
 def merge_files(paths: Sequence[str]) -> MergedFiles:
     """Merge the states in some files, and the counts of the second pass in others.
 
-    Raises
-    ------
-    InputError, UsageError
-        If a file holds neither, or two do not fit together; the message names both.
+    Errors are of files that hold neither, or of two that do not fit together: these name both.
     """
     states: list[tuple[str, State]] = []
     found: State | None = None

@@ -323,10 +323,7 @@ class Tally:
 def counted_queries(tally: Tally, source: str) -> Counted:
     """Return the queries that count under the job's semantics; `source` names the predictions.
 
-    Raises
-    ------
-    InputError
-        If a query has no predictions or no label, and the semantics make this an error.
+    Raises InputError if one has no predictions or no label, and the semantics make this an error.
     """
     semantics = tally.job.semantics
     labelled, asked = tally.has_labels, tally.predicted

@@ -34,17 +34,11 @@ class WideBlock(NamedTuple):
 
 
 class RowBlocks:
-    """Makes rows of the lists of an input, and counts them.
+    """Makes rows of the lists of an input; counts them, their null items and those of equal rank.
 
-    Ids have a type that fits those of all inputs `among` which it is; by default it is alone.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        That of the rows. Ids are integers, or bytes, which Arrow sorts and takes; the metadata
-        "text" names the columns that hold text.
-    rows, nulls, tied : int
-        The rows that were read, and the null items and the items of equal rank among them.
+    Ids have a type that fits those of all inputs `among` which it is; by default it is alone. In
+    `schema`, ids are integers, or bytes, which Arrow sorts and takes; the metadata "text" names the
+    columns that hold text.
     """
 
     def __init__(self, one: Input, role: Role, among: Sequence[Input] = ()) -> None:

@@ -68,16 +68,8 @@ def score_with_labels(
 ) -> Iterator[Any]:
     """Yield the keys of queries without labels, and the state of the partition, once.
 
-    Parameters
-    ----------
-    sent : bytes
-        All labels as an Arrow stream. Spark sends it to each executor once.
-    sides : tuple of Side
-        The labels, and the predictions.
-    groups : int
-        How many groups the keys of queries are checked in.
-    seed : int
-        That of the keys of strings.
+    All labels are `sent` as an Arrow stream, which each executor gets once; `sides` are the labels
+    and the predictions. Keys are checked in `groups`, and `seed` is that of the keys of strings.
     """
     where = partition()
     of_labels, of_predictions = sides
@@ -172,13 +164,7 @@ def _repeated(keys: np.ndarray) -> bool:
 def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | None:
     """Score a system with all labels in each task; None if a query may be in two partitions.
 
-    Parameters
-    ----------
-    request
-    number : int
-        That of the system among the sides.
-    labels : pyarrow.Table
-        The columns of the labels that are read.
+    `number` is that of the system among the sides, and `labels` is a table of the columns read.
     """
     side, frame = request.sides[number], request.frames[number]
     # Spark does not find a column of a name with backticks when it maps rows.

@@ -97,18 +97,9 @@ def left_out(
 ) -> Mapping[str, Without]:
     """Return for each metric over all predictions its values without each group of queries.
 
-    Parameters
-    ----------
-    request
-    states : mapping of str to State
-        What the queries of each system add up to.
-    among : mapping of str to mapping of str to Among
-        The counts of the second pass of each system, by metric.
-
-    Raises
-    ------
-    InputError
-        If the predictions are not those that the passes before have seen.
+    `states` are what the queries of each system add up to, and `among` the counts of its second
+    pass by metric. Raises InputError if the predictions are not those that the passes before have
+    seen.
     """
     found: dict[str, dict[str, LeftOut | str]] = {}
     wholes = {}

@@ -55,12 +55,7 @@ def with_known_items(request: SparkRequest) -> SparkRequest:
     """Return a request whose job knows the catalogue, as far as it is not told by query.
 
     The driver holds items, their groups and features. Of training it only holds how many queries
-    had each item: each task has what its own queries had.
-
-    Raises
-    ------
-    InputError, UsageError
-        As `rankmill.evaluate`, if a part of the catalogue is not as it has to be.
+    had each item: each task has what its own queries had. Errors are as for `rankmill.evaluate`.
     """
     job, given = request.job, request.catalogue
     if not job.beside or job.catalogue is not None:

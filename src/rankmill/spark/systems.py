@@ -175,18 +175,15 @@ def join(
 
     Parameters
     ----------
-    labels, runs, job, partitions, catalogue
-        As for `request_of`.
-    baseline, cuts
-        As for the `join_runs` of one machine.
+    labels, runs, job, partitions, catalogue, baseline, cuts
+        As for `request_of`, and for the `join_runs` of one machine.
     moved : int
         How many of the queries that moved most are wanted, up and down.
     crossed, values, alone : bool
         Whether slices of two ways to cut are needed, the values that Tukey's test takes, and what
         each system has over all its queries.
     earlier : Baseline, optional
-        An earlier run with a DataFrame of its values by query, which the only system is paired
-        with.
+        An earlier run with a DataFrame of its values by query, to pair with the only system.
     """
     facts: Any = dict.fromkeys(cuts.columns, "segment")
     job = replace(job, keep_values=False)

@@ -157,10 +157,7 @@ def _opened(session: Any, value: Any, metrics: Sequence[str]) -> Baseline:
 def _paired(earlier: Baseline, joined: JoinedOnSpark) -> tuple[dict[str, Result], ComparisonState]:
     """Return the results with that of an earlier run, and the state of both.
 
-    Raises
-    ------
-    InputError
-        If no query is in both.
+    Raises InputError if no query is in both.
     """
     result, state = joined.results[CANDIDATE], joined.found.state
     rows = joined.found.rows[EARLIER]

@@ -31,10 +31,7 @@ FAN = 16
 def collected(rows: Any, task: Answering, partitions: int) -> list[Returned]:
     """Run a task on each partition of a DataFrame and return what they return, merged by system.
 
-    Raises
-    ------
-    InputError, UsageError
-        The error of the first partition that has one.
+    It raises what `gathered` does.
     """
     return gathered(mapped(rows, RETURNED, _answered, task), partitions)
 
@@ -56,12 +53,7 @@ def gathered(found: Any, partitions: int) -> list[Returned]:
     """Return what is in a DataFrame of what tasks return, merged by system.
 
     With more than `FAN` partitions, executors merge it in rounds, so that the driver never holds
-    the confidences of all partitions at once.
-
-    Raises
-    ------
-    InputError, UsageError
-        The error of the first partition that has one.
+    the confidences of all partitions at once. Raises the error of the first partition that has one.
     """
     from pyspark.sql import functions
 

@@ -95,14 +95,9 @@ def merged_rows(rows: Iterable[Returned], where: int) -> list[Returned]:
     """Return what tasks return merged by system, as of a partition; an error stands alone.
 
     Of several errors it is that of the first partition. Rows are merged as they come, and then not
-    held.
-
-    Raises
-    ------
-    RuntimeError
-        If a partition is there twice. Spark gives each once: of a task that was tried several
-        times, or on two executors at once, it keeps the rows of one attempt. So this is a check
-        that nothing else happened.
+    held. Spark gives each partition once: of a task that was tried several times, or on two
+    executors at once, it keeps the rows of one attempt. A RuntimeError says that something else
+    happened.
     """
     failed: Returned | None = None
     places = set()

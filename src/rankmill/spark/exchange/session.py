@@ -17,10 +17,7 @@ _SEPARATORS = {"csv": ",", "tsv": "\t"}
 def session(*, quiet: bool = False) -> Any:
     """Return the session of spark-submit, or start one; it shows its progress by stages.
 
-    Raises
-    ------
-    UsageError
-        If pyspark is not installed.
+    Raises UsageError if pyspark is not installed.
     """
     try:
         from pyspark.sql import SparkSession
@@ -42,12 +39,7 @@ def read(
     """Return the DataFrame of a path, of several separated by commas, or of a table.
 
     `columns` are the names of the columns of text without a header, separated by commas, and
-    `encoding` is that of text, as Java calls it.
-
-    Raises
-    ------
-    InputError
-        If Spark cannot open it.
+    `encoding` is that of text, as Java calls it. Raises InputError if Spark cannot open it.
     """
     paths = text.split(",")
     name = paths[0].lower().removesuffix(_GZ)

@@ -80,11 +80,6 @@ def request_of(
     """Check a request on the driver, as `rankmill.evaluate` does, before any row is read.
 
     `facts` are columns of the labels with a value a query.
-
-    Raises
-    ------
-    InputError, UsageError
-        As `rankmill.evaluate`, if columns and types are enough to find the error.
     """
     check_inputs(labels, runs)
     check_in_parts(job)
