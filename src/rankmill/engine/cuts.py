@@ -85,12 +85,8 @@ def cuts_of(by: Any) -> Cuts:
     """Return what `by` asks for: one way to cut, or several.
 
     A text is a name in `DERIVED`; or a table, if it has a folder, a URL or the suffix of a format
-    that can be read; else a column of the labels. Anything else is a table.
-
-    Raises
-    ------
-    UsageError
-        If a name is empty, or a Series does not tell its name, or whose values it holds.
+    that can be read; else a column of the labels. Anything else is a table; a Series has to tell
+    its name, and whose values it holds.
     """
     if isinstance(by, tuple | None) and not by:
         return Cuts()

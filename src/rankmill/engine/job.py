@@ -69,6 +69,11 @@ class Job:
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", positive(self.memory, "memory"))
 
+    @cached_property
+    def every(self) -> tuple[Metric, ...]:
+        """All metrics, those aside among them."""
+        return (*self.metrics, *self.aside)
+
     @property
     def ahead(self) -> int:
         """How many pieces of the inputs a thread reads side by side."""
@@ -99,7 +104,7 @@ class Job:
     @cached_property
     def share(self) -> int:
         """The memory of each need that holds more the more is read."""
-        growing = sum(need.grows for need in _users_of_needs((*self.metrics, *self.aside)))
+        growing = sum(need.grows for need in _users_of_needs(self.every))
         return max(1, self.memory // max(1, growing))
 
     @cached_property
@@ -108,7 +113,7 @@ class Job:
         more: Any = {"catalogue": self.catalogue, "beside": bool(self.beside), "file": self.file}
         return {
             need: AggregateSettings(some[0], self.semantics, self.share, users=some, **more)
-            for need, some in _users_of_needs((*self.metrics, *self.aside)).items()
+            for need, some in _users_of_needs(self.every).items()
         }
 
     @cached_property
@@ -125,7 +130,7 @@ class Job:
     @cached_property
     def needs_judged(self) -> bool:
         """Whether a metric asks for judged items of gain 0 or less."""
-        return any(metric.needs_judged for metric in (*self.metrics, *self.aside))
+        return any(metric.needs_judged for metric in self.every)
 
     @cached_property
     def keeps_judged(self) -> bool:
@@ -136,8 +141,7 @@ class Job:
     def limit(self) -> int:
         """The last rank at which any metric needs the hits."""
         # Ties, and items that are dropped, may move hits from later ranks forward.
-        every = (*self.metrics, *self.aside)
-        if self.semantics.ties_open or any(metric.judged_only for metric in every):
+        if self.semantics.ties_open or any(metric.judged_only for metric in self.every):
             return NO_CUTOFF
         return max(NO_CUTOFF if one.spec.sees_all else one.limit for one in self.metrics)
 
@@ -147,7 +151,7 @@ class Job:
         if self.scope.judged_only or self.keep_lengths:
             return NO_CUTOFF
         beside = [self.alike.reach] if self.alike else []
-        last: int = max([*beside, *(metric.limit for metric in (*self.metrics, *self.aside))])
+        last: int = max([*beside, *(metric.limit for metric in self.every)])
         last = min(last, self.scope.depth or last)
         if self.scope.drop_seen and self.catalogue and self.catalogue.training:
             last += self.catalogue.training.most
@@ -198,7 +202,7 @@ class Job:
     @cached_property
     def kinds(self) -> dict[str, type[Aggregate]]:
         """The class of each aggregate."""
-        return kinds_of((*self.metrics, *self.aside), self.scope.weight, self.gap_groups)
+        return kinds_of(self.every, self.scope.weight, self.gap_groups)
 
     def aggregates(self) -> dict[str, Aggregate]:
         """Each aggregate before any query is added."""

@@ -52,13 +52,8 @@ def view_of_plan(
 ) -> View:
     """Return what is shown of a plan.
 
-    Parameters
-    ----------
-    plan, inputs
-    shown, told
-        What people see of each input, in which columns, and what CSV has of it.
-    facts, more
-        What stands before the scope, and behind it.
+    People see what is `shown` of each input, in these columns, and CSV has what is `told`. `facts`
+    stand before the scope, and `more` behind it.
     """
 
     def rows(keys: Collection[str], between: str) -> list[list[Any]]:

@@ -1,14 +1,14 @@
 """Slices of queries: which queries are in which, and what a block adds to each, and to sums."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rankmill.columns.ids import take_ids
 from rankmill.columns.lists import take_offsets, take_values
 from rankmill.engine.job import Job
-from rankmill.engine.segments import DERIVED, Key, Known, Value, compact
+from rankmill.engine.segments import DERIVED, Classes, Key, Known, compact
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
 from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
@@ -22,40 +22,36 @@ OF_PREDICTIONS = frozenset({"list_length", "unpredicted"})
 PIECE = 1 << 20
 
 
-class Way(NamedTuple):
-    """One way to cut some queries: its name, its values, and the place of each query among them."""
-
-    name: str
-    values: list[Value]
-    codes: np.ndarray
+Ways = Mapping[str, Classes]
+"""The ways to cut some queries, by their names."""
 
 
 def ways_at(
     index: LabelIndex, derived: Sequence[str], rows: np.ndarray, lengths: np.ndarray
-) -> list[Way]:
+) -> Ways:
     """Return the ways to cut queries, given their rows in the labels and their predictions."""
-    found = []
+    found = {}
     for name, (values, codes) in index.classes.items():
         of_rows = codes[rows] if len(codes) else np.zeros(len(rows), np.int8)
-        found.append(Way(name, values, np.where(rows < 0, len(values) - 1, of_rows)))
+        found[name] = values, np.where(rows < 0, len(values) - 1, of_rows)
     for name in derived:  # of the first system, while its predictions are read
         if name in OF_PREDICTIONS and name not in index.classes:
             values, codes = compact(name, DERIVED[name][1](Known(index, lengths, [lengths > 0])))
-            found.append(Way(name, values, np.where(rows < 0, len(values) - 1, codes)))
+            found[name] = values, np.where(rows < 0, len(values) - 1, codes)
     return found
 
 
-def pieces_of(index: LabelIndex) -> Iterator[tuple[slice, list[Way]]]:
+def pieces_of(index: LabelIndex) -> Iterator[tuple[slice, Ways]]:
     """Yield pieces of the queries of the labels, and the ways to cut them."""
     for start in range(0, len(index.queries.keys), PIECE):
         at = slice(start, start + PIECE)
-        yield at, [Way(name, v, codes[at]) for name, (v, codes) in index.classes.items()]
+        yield at, {name: (v, codes[at]) for name, (v, codes) in index.classes.items()}
 
 
-def places_of(ways: Sequence[Way]) -> dict[Key, np.ndarray]:
+def places_of(ways: Ways) -> dict[Key, np.ndarray]:
     """Return the places of the queries of each slice that has one."""
     found = {}
-    for name, values, codes in ways:
+    for name, (values, codes) in ways.items():
         order = np.argsort(codes, kind="stable")
         there, starts = np.unique(codes[order], return_index=True)
         for place, at in zip(there.tolist(), np.split(order, starts)[1:], strict=True):
@@ -112,9 +108,7 @@ def _taken(block: ScoredBlock, at: np.ndarray) -> ScoredBlock:
     return block._replace(**taken)
 
 
-def moments_of(
-    job: Job, ways: Sequence[Way], of_queries: Mapping[str, ScoredBlock]
-) -> TermProducts:
+def moments_of(job: Job, ways: Ways, of_queries: Mapping[str, ScoredBlock]) -> TermProducts:
     """Return the moments of the terms of sums that queries of a block have."""
     if not job.terms:
         return TermProducts()
@@ -125,11 +119,7 @@ def moments_of(
 
 
 def moments_at_close(
-    job: Job,
-    ways: Sequence[Way],
-    counts: np.ndarray,
-    ones: np.ndarray,
-    weights: np.ndarray | None,
+    job: Job, ways: Ways, counts: np.ndarray, ones: np.ndarray, weights: np.ndarray | None
 ) -> TermProducts:
     """Return what queries add to moments because they count, and score 1 or nothing.
 
@@ -143,20 +133,19 @@ def moments_at_close(
 
 
 def _moments(
-    job: Job, ways: Sequence[Way], arrays: Mapping[str, Any], *, closing: bool = False
+    job: Job, ways: Ways, arrays: Mapping[str, Any], *, closing: bool = False
 ) -> TermProducts:
     """Return the moments, given values, divisors and weights for each metric."""
-    codes = {one.name: one for one in ways}
     columns, means = [], []
     for metric, by, value in job.terms:
         values, divisors, times = arrays[metric]
         divisors = np.ones(len(values)) if divisors is None else divisors
         times = 1.0 if times is None else times
         if by:
-            way = codes[by]
+            there, codes = ways[by]
             known = None if value == UNKNOWN else value
-            place = way.values.index(known) if known in way.values else -1
-            times = times * (way.codes == place)
+            place = there.index(known) if known in there else -1
+            times = times * (codes == place)
         columns.append((values * times, divisors * times))
         means.append(job.terms[metric, by, value].metric.summary != MICRO)
     return TermProducts.of(columns, () if closing else means)

@@ -27,12 +27,11 @@ from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.comparison_tasks import TABLE, Findings, Joining, find, values_of
-from rankmill.spark.evaluation import result_of
+from rankmill.spark.evaluation import per_query_frame, result_of
 from rankmill.spark.exchange.collection import collected, mapped
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.jackknife_groups import left_out
 from rankmill.spark.known_items import with_known_items
-from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.slice_sides import with_tables, with_values
 from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
@@ -198,7 +197,8 @@ def join(
     # What is wrong with the request is found before Spark reads a row.
     nothing = [*task(iter(()))]
     found: Findings = (collected(rows, task, request.partitions) or nothing)[0].value
-    _check_slices(found.state)
+    for by, of_way in found.state.slices.items():  # tasks only see their own
+        check_slices(by, len(of_way), MOST_SLICES if len(by) == 1 else MOST_CROSSED)
     _warn_of_strangers(found.state, cuts, request)
     results, among = {}, {}
     for number, name in enumerate(runs, 1):
@@ -219,12 +219,6 @@ def _joining(
     rows, form = request.rows(*range(len(request.sides)))
     cuts = cuts._replace(tables=())
     return rows, Joining(request.job, form, systems, baseline, cuts, earlier)
-
-
-def _check_slices(state: ComparisonState) -> None:
-    """Raise UsageError if there are too many slices; tasks only see their own."""
-    for by, of_way in state.slices.items():
-        check_slices(by, len(of_way), MOST_SLICES if len(by) == 1 else MOST_CROSSED)
 
 
 def _warn_of_strangers(state: ComparisonState, cuts: Cuts, request: SparkRequest) -> None:

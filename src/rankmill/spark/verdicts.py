@@ -31,9 +31,9 @@ from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.comparison_tasks import EARLIER
+from rankmill.spark.evaluation import per_query_frame
 from rankmill.spark.exchange.layout import arrow_schema, from_arrow
 from rankmill.spark.exchange.spark_request import check_frame, is_frame
-from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.systems import JoinedOnSpark, join
 from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
@@ -134,18 +134,16 @@ def _opened(session: Any, value: Any, metrics: Sequence[str]) -> Baseline:
     """Find out what a baseline is; values by query become a DataFrame, which joins the others."""
     if isinstance(value, Predictions):
         return Baseline("predictions", "a DataFrame", predictions=value)
-    known = open_baseline(value, metrics) if not is_frame(value) else None
+    known = None if is_frame(value) else open_baseline(value, metrics)
     frame = value.per_query if isinstance(value, Result) else value
     if known is not None and known.table is not None:
         return replace(known, predictions=from_arrow(session, known.table))
     if is_frame(frame):
         schema = arrow_schema(frame)
-        if known is not None:
-            return replace(known, kind="per-query", predictions=frame, table=schema.empty_table())
-        if holds_values(schema, metrics, "a DataFrame"):
-            table = schema.empty_table()
-            return Baseline("per-query", "a DataFrame", predictions=frame, table=table)
-        return Baseline("predictions", "a DataFrame", predictions=frame)
+        if known is None and not holds_values(schema, metrics, "a DataFrame"):
+            return Baseline("predictions", "a DataFrame", predictions=frame)
+        known = known or Baseline("per-query", "a DataFrame")
+        return replace(known, kind="per-query", predictions=frame, table=schema.empty_table())
     if known is None or known.kind == "predictions":
         raise UsageError(
             f"baseline is a {type(value).__name__}; expected a DataFrame of predictions or of "
