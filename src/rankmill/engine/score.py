@@ -198,7 +198,7 @@ def _scored(
     aggregates: dict[str, Aggregate] = {}
     kept: dict[str, np.ndarray] = {}
     each: dict[str, ScoredBlock] = {}
-    keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
+    keeps = {*job.values_kept}
     if shared is not None:
         shared.add(whole.hits, judged)
     for name, asked in job.asked.items():

@@ -102,7 +102,7 @@ def plan_runs(
     placings = [placing_of(request, number) for number in request.systems]
     shuffled = [n for n, one in enumerate(placings, 1) if one.how == "shuffle"]
     predictions = {}
-    for number, (name, one) in enumerate(zip(runs, placings, strict=True), 1):
+    for number, (name, one) in enumerate(zip(request.names, placings, strict=True), 1):
         # Systems that are shuffled share the labels, and what queries had; the first counts them.
         moved = [0, number, *request.training] if [number] == shuffled[:1] else [number]
         predictions[name] = _described(request, number) | {

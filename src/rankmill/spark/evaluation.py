@@ -88,7 +88,7 @@ def evaluate(
     how: Any = {"memory": memory, "keep_values": per_query, "part": True}
     job = job_of(metrics, given, semantics, catalogue, by, sums, **how)
     runs = {"": Predictions.of(predictions)}
-    return _evaluate(_request(given, runs, job, partitions, catalogue), [""])[""]
+    return _evaluate(_request(given, runs, job, partitions, catalogue))[""]
 
 
 @on_spark
@@ -127,7 +127,7 @@ def evaluate_runs(
     given = Labels.of(labels)
     how: Any = {"memory": memory, "keep_values": per_query, "part": True}
     job = job_of(metrics, given, semantics, catalogue, by, sums, **how)
-    return Results(_evaluate(_request(given, runs_of(runs), job, partitions, catalogue), runs))
+    return Results(_evaluate(_request(given, runs_of(runs), job, partitions, catalogue)))
 
 
 def _request(
@@ -162,12 +162,12 @@ def _request(
     return request_of(labels, runs, job, partitions, job.cuts.facts, catalogue)
 
 
-def _evaluate(request: SparkRequest, runs: Iterable[str]) -> dict[str, Result]:
+def _evaluate(request: SparkRequest) -> dict[str, Result]:
     began = time.perf_counter()
     request = with_known_items(request)
     found = first_pass(request)
     results = {}
-    for number, name in enumerate(runs, 1):
+    for number, name in enumerate(request.names, 1):
         one = found.get(request.sides[number].system)
         state = State.of(request.job) if one is None else one.value
         rows_read = (0, 0) if one is None else (one.label_rows, one.rows)

@@ -33,7 +33,7 @@ from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.comparison_tasks import EARLIER
 from rankmill.spark.evaluation import per_query_frame
 from rankmill.spark.exchange.layout import arrow_schema, from_arrow
-from rankmill.spark.exchange.spark_request import check_frame, is_frame
+from rankmill.spark.exchange.spark_request import check_frame, is_frame, request_of
 from rankmill.spark.systems import JoinedOnSpark, join
 from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
@@ -95,18 +95,16 @@ def gate(
     given = Rules.of(rules)
     settings = settings_of("t", given.confidence, None, moved, worst_slices)
     names = metrics_asked(given, metrics)
-    job = parse_job(names, of_labels, semantics, catalogue, memory=memory, part=True)
+    how: Any = {"memory": memory, "part": True, "keep_values": False}
+    job = parse_job(names, of_labels, semantics, catalogue, **how)
     asked = asked_of(given, job, settings, baseline, history, time, tables, None, opened)
     ages = ages_of(asked, of_labels.data, of_predictions.data, None)
     runs, earlier, cuts = asked.runs(of_predictions), asked.earlier, asked.cuts
+    request = request_of(of_labels, runs, job, partitions, cuts.facts, catalogue)
     joined = join(
-        of_labels,
-        runs,
-        job,
-        partitions,
-        catalogue,
-        baseline=next(iter(runs)),
-        cuts=cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
+        request,
+        request.names[0],
+        cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
         moved=moved,
         crossed=asked.crossed,
         alone=earlier is not None and (len(runs) > 1 or earlier.table is not None),

@@ -44,6 +44,7 @@ class SparkRequest:
     """
 
     job: Job
+    names: tuple[str, ...]  # of the systems
     frames: Sequence[Any]
     inputs: Sequence[Input]  # the same, without rows
     sides: Sequence[Side]
@@ -114,7 +115,8 @@ def request_of(
     if partitions is None:
         partitions = partition_count(labels.data.sparkSession, sizes)
     count = positive(partitions, "partitions")
-    return SparkRequest(job, frames, list(named.values()), sides, sizes, count, told, given)
+    every = frames, list(named.values()), sides, sizes
+    return SparkRequest(job, tuple(runs), *every, count, told, given)
 
 
 def _training(frame: Any, labels: Input, job: Job) -> Input:
