@@ -14,8 +14,7 @@ from rankmill.columns.ids import is_text_type
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.segments import DERIVED, Classes, Known, classes_of, codes_of, compact
-from rankmill.engine.slice_values import check_terms
-from rankmill.engine.slices import OF_PREDICTIONS
+from rankmill.engine.slices import OF_PREDICTIONS, check_terms
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import is_url, shown
 from rankmill.matching.index import LabelIndex

@@ -17,9 +17,9 @@ from rankmill.engine.job import Job
 from rankmill.engine.score import Block, score_unpredicted
 from rankmill.engine.segments import DERIVED, Key, Known, compact
 from rankmill.engine.shared_patterns import SharedPatterns
-from rankmill.engine.slice_values import merged
 from rankmill.engine.slices import (
     labels_at,
+    merged,
     moments_at_close,
     moments_of,
     pieces_of,

@@ -19,13 +19,11 @@ import pyarrow as pa
 
 from rankmill.columns.ids import take_ids, to_ids
 from rankmill.engine.job import Job
-from rankmill.engine.parts import part_states
 from rankmill.engine.state import State
 from rankmill.errors import RankmillError
 from rankmill.kernels.identity import MULTIPLIER, STRING, Ids, hash_strings
 from rankmill.matching.lookup import look_up
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.collection import FAN, gathered, mapped
 from rankmill.spark.exchange.layout import Side, arrow_schema, column
@@ -37,7 +35,7 @@ from rankmill.spark.exchange.returned_rows import (
     read_returned,
 )
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import input_of, ordered, partition, told
+from rankmill.spark.exchange.tasks import input_of, ordered, partition, scored, told
 
 # A task scores so many bytes of predictions at a time.
 AT_ONCE = 64 << 20
@@ -84,8 +82,8 @@ def score_with_labels(
         for table in map(partial(ordered, side=of_predictions), read):
             one = Input(open_table(table, of_predictions.name), of_predictions.columns)
             taken, others = _matched(known, table.column(of_predictions.columns.query))
-            state = scored(job, input_of(labels.take(taken), of_labels), one)
-            placed = placed.merge(Placed(state, taken.astype(np.int32)))
+            states = scored(job, input_of(labels.take(taken), of_labels), {"": one})
+            placed = placed.merge(Placed(states[""], taken.astype(np.int32)))
             label_rows += len(taken)
             rows += table.num_rows
             yield from _keys(others, groups, seed)
@@ -192,12 +190,8 @@ def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | Non
         left[placed.taken] = False
         if placed.split or len(placed.taken) != labels.num_rows - left.sum():
             return None
-        pairs = (labels.filter(left), request.sides[0]), (nothing, side)
-        state = placed.state.merge(scored(request.job, *(input_of(*pair) for pair in pairs)))
+        others = input_of(labels.filter(left), request.sides[0])
+        alone = scored(request.job, others, {"": input_of(nothing, side)})[""]
+        state = placed.state.merge(alone)
         return replace(one, system=side.system, value=state, label_rows=labels.num_rows)
     return None
-
-
-def scored(job: Job, labels: Input, predictions: Input) -> State:
-    """Return the state of the rows of one task."""
-    return part_states(job, Labels(labels), {"": Predictions(predictions)}, threads=1)[""]

@@ -15,7 +15,7 @@ from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels, check_labelled
 from rankmill.engine.job import Job, runs_of
 from rankmill.engine.results import Results
-from rankmill.engine.slice_values import check_terms
+from rankmill.engine.slices import check_terms
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, plural, spoken
 from rankmill.metrics.defaults import DEFAULT_METRICS

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -16,6 +16,7 @@ from rankmill.columns.buffers import numbers_of
 from rankmill.engine.catalogue_inputs import opened, training_index
 from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
+from rankmill.engine.state import State
 from rankmill.errors import RankmillError
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.inputs.inputs import Input
@@ -39,11 +40,16 @@ def score(
     """
     runs = inputs(batches, form)
     labels, job = runs.pop(""), with_training(job, runs)
-    systems = {name: Predictions(one) for name, one in runs.items()}
-    states = part_states(job, Labels(labels), systems, threads=1)
+    states = scored(job, labels, runs)
     for name, one in runs.items():
         rows = labels.source.rows or 0, one.source.rows or 0
         yield Returned(partition(), name, states[name], None, *rows)
+
+
+def scored(job: Job, labels: Input, runs: Mapping[str, Input]) -> dict[str, State]:
+    """Return the states of systems over the rows that a task has."""
+    systems = {name: Predictions(one) for name, one in runs.items()}
+    return part_states(job, Labels(labels), systems, threads=1)
 
 
 def with_training(job: Job, inputs: dict[str, Input]) -> Job:
