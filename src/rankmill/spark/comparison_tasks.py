@@ -14,7 +14,7 @@ from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.earlier_values import with_table
 from rankmill.sources.nouns import Labels, Predictions
-from rankmill.spark.exchange.layout import TRAIN, Form, Side
+from rankmill.spark.exchange.layout import TRAIN, Form
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.tasks import input_of, partition, tables_of, with_training
 from rankmill.threads import Workers
@@ -40,7 +40,12 @@ class Joining:
         """Return the systems over the queries of a partition, and the rows of each side."""
         tables = tables_of(batches, self.form)
         rows = {side: one.num_rows for side, one in tables.items()}
-        inputs = {side.system: input_of(tables.pop(side.system), side) for side in self.scored}
+        several = 1 + len(self.systems)
+        inputs = {  # the labels, the systems and what queries had in training, among the sides
+            side.system: input_of(tables.pop(side.system), side)
+            for number, side in enumerate(self.form.sides)
+            if number < several or side.system == TRAIN
+        }
         job = with_training(self.job, inputs)
         labels, *runs = inputs.values()
         cuts = self.cuts._replace(
@@ -53,13 +58,6 @@ class Joining:
             earlier = replace(self.earlier, table=tables[EARLIER])
             found = with_table(found, earlier, part=True)
         return found, rows
-
-    @property
-    def scored(self) -> list[Side]:
-        """The labels, the systems and what queries had in training, among the sides."""
-        several = 1 + len(self.systems)
-        sides = self.form.sides
-        return [*sides[:several], *(one for one in sides[several:] if one.system == TRAIN)]
 
 
 @dataclass(frozen=True)

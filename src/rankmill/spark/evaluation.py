@@ -28,6 +28,7 @@ from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.confidence_counts import counted
 from rankmill.spark.exchange.collection import mapped
 from rankmill.spark.exchange.layout import QUERY, Form, column
+from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.exchange.tasks import inputs_of, with_training
 from rankmill.spark.known_items import with_known_items
@@ -168,10 +169,9 @@ def _evaluate(request: SparkRequest) -> dict[str, Result]:
     found = first_pass(request)
     results = {}
     for number, name in enumerate(request.names, 1):
-        one = found.get(request.sides[number].system)
-        state = State.of(request.job) if one is None else one.value
-        rows_read = (0, 0) if one is None else (one.label_rows, one.rows)
-        result, _ = result_of(request, number, state, *rows_read)
+        nothing = Returned(0, value=State.of(request.job))
+        one = found.get(request.sides[number].system, nothing)
+        result, _ = result_of(request, number, one.value, one.label_rows, one.rows)
         results[name] = replace(result, seconds=time.perf_counter() - began)
         began = time.perf_counter()
     return results

@@ -111,18 +111,16 @@ def left_out(
                 correct = cast(Gap, state.aggregates[metric]).correct
                 side = request.sides[number].system
                 wholes[name, metric] = Whole(side, metric, correct, counts, together)
-    sums = _sums(request, tuple(wholes.values()), len(states)) if wholes else {}
+    sums = _sums(request, tuple(wholes.values())) if wholes else {}
     for number, ((name, metric), whole) in enumerate(wholes.items()):
         of_groups = {row["group"]: row for row in sums.get(number, ())}
         found[metric][name] = _divided(whole, states[name], of_groups) or NO_VALUE
     return found
 
 
-def _sums(
-    request: SparkRequest, wholes: tuple[Whole, ...], systems: int
-) -> dict[int, list[dict[str, Any]]]:
+def _sums(request: SparkRequest, wholes: tuple[Whole, ...]) -> dict[int, list[dict[str, Any]]]:
     """Return the rows of `SUMS` of each of the metrics by its number."""
-    rows, form = request.rows(*range(systems + 1))
+    rows, form = request.rows(0, *request.systems)
     sent = packed(wholes)
     places = mapped(rows, PLACES, _places, request.job, form, sent)
     groups = sum(int(one.together.max()) + 1 for one in wholes)

@@ -59,9 +59,9 @@ class SparkRequest:
         return [number for number, side in enumerate(self.sides) if side.system == TRAIN]
 
     @property
-    def systems(self) -> list[int]:
+    def systems(self) -> range:
         """The numbers of the sides of all systems."""
-        return [n for n in range(1, len(self.sides)) if n not in self.training]
+        return range(1, 1 + len(self.names))
 
     def rows(self, *numbers: int) -> tuple[Any, Form]:
         """Return the shuffled rows of some sides, by their number, and the form that they have."""
