@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +24,8 @@ GROUP_ROWS = 1 << 17
 GROUP_BYTES = 1 << 26
 
 
-class WideBlock(NamedTuple):
-    """The rows of a block of lists, and what was counted in it."""
-
-    rows: Any
-    input_rows: int
-    nulls: int
-    tied: int
+# The rows of some lists, and of these the rows that were read, the null items and the tied ones.
+_Block = tuple[Any, int, int, int]
 
 
 class RowBlocks:
@@ -56,7 +51,7 @@ class RowBlocks:
         self.schema = pa.schema(fields, {"text": ",".join(named)})
         self.rows = self.nulls = self.tied = 0
 
-    def of(self, lists: Lists) -> WideBlock:
+    def of(self, lists: Lists) -> _Block:
         """The rows of some lists."""
         source = lists.place.source
         offsets = arrow_of(lists.offsets)
@@ -71,15 +66,15 @@ class RowBlocks:
                 pa.LargeListArray.from_arrays(offsets, arrow_of(numbers).cast(self._number))
             )
         rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        return WideBlock(rows, lists.rows, lists.nulls, lists.tied)
+        return rows, lists.rows, lists.nulls, lists.tied
 
-    def counted(self, blocks: Iterable[WideBlock], progress: Progress | None) -> Iterator[Any]:
+    def counted(self, blocks: Iterable[_Block], progress: Progress | None) -> Iterator[Any]:
         """Yield the rows of blocks, and count them."""
-        for block in blocks:
-            self.rows += block.input_rows
-            self.nulls += block.nulls
-            self.tied += block.tied
-            yield block.rows
+        for rows, count, nulls, tied in blocks:
+            self.rows += count
+            self.nulls += nulls
+            self.tied += tied
+            yield rows
             if progress is not None:
                 progress(self.rows, self._total)
 
