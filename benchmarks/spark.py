@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession, Window, functions
 import rankmill
 import rankmill.spark
 from rankmill import Labels, Predictions
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.job import parse_job
 from rankmill.spark.exchange.layout import to_arrow
 from rankmill.spark.exchange.spark_request import request_of
 
@@ -48,7 +48,7 @@ def bytes_of(batches: Any) -> Any:
 def shuffle_alone(labels: Any, predictions: Any, metrics: list[str]) -> Any:
     """The rows that rankmill shuffles, given to Python, which does nothing with them."""
     given = Labels(labels)
-    job = Job(*parse_job(metrics, given, "default", None), part=True)
+    job = parse_job(metrics, given, "default", part=True)
     request = request_of(given, {"": Predictions(predictions)}, job)
     rows, _ = request.rows(0, 1)
     return to_arrow(rows.mapInArrow(bytes_of, "bytes long"))

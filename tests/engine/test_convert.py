@@ -23,7 +23,7 @@ from flat import flat, job_of
 from portions import in_batches
 from rankmill import InputError, UsageError
 from rankmill.arrays import Ragged
-from rankmill.engine import wide_writer
+from rankmill.engine import wide_rows
 from rankmill.engine.job import open_job
 from rankmill.engine.memory import bytes_of_all, id_ranges
 from rankmill.sources.rows import sorted_rows
@@ -173,7 +173,7 @@ def test_more_rows_than_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: Any, long: bool
 ) -> None:
     """Runs are merged from a temporary file; later evaluations hold a range of ids at a time."""
-    monkeypatch.setattr(wide_writer, "GROUP_ROWS", 500)
+    monkeypatch.setattr(wide_rows, "GROUP_ROWS", 500)
     monkeypatch.setattr(sorted_rows, "RUN_BATCH", 2000)
     draw = np.random.default_rng(0)
     count = 5000

@@ -19,7 +19,7 @@ import strategies
 from flat import flat
 from rankmill import InputError
 from rankmill.engine import first_pass
-from rankmill.engine.job import Job, open_job, parse_job
+from rankmill.engine.job import open_job, parse_job
 from rankmill.engine.memory import id_ranges
 from rankmill.semantics.presets import PRESETS
 from rankmill.sources.files.files import File
@@ -365,7 +365,7 @@ def test_bounds_of_ids_are_not_read_where_labels_fit() -> None:
     def unread(*arguments: Any) -> Any:
         raise AssertionError("the bounds of ids were asked for")
 
-    job = Job(*parse_job("map", rankmill.Labels(table), "default"), keep_values=False)
+    job = parse_job("map", rankmill.Labels(table), "default", keep_values=False)
     with open_job(
         job, rankmill.Labels(table, item="items"), {"": rankmill.Predictions(table, item="items")}
     ) as (labels, inputs):

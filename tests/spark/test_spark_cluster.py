@@ -97,7 +97,7 @@ def test_a_failure_with_all_labels_in_each_task_changes_no_bit(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     labels, predictions = tables("integers", "wide", "wide")
-    flag = harming(monkeypatch, broadcast.Matching, what, tmp_path)
+    flag = harming(monkeypatch, broadcast.score_with_labels, what, tmp_path)
     both = [frame_of(cluster, one) for one in (labels, predictions)]
     both[1] = both[1].repartition(4)
     with pytest.MonkeyPatch.context() as patch:

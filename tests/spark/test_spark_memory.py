@@ -18,7 +18,7 @@ import rankmill.spark
 from flat import flat
 from harm import made_by
 from rankmill.spark import estimate
-from rankmill.spark.broadcast import Matching
+from rankmill.spark.broadcast import score_with_labels
 from rankmill.spark.confidence_counts import count
 from rankmill.spark.exchange import collection
 from rankmill.spark.exchange.tasks import score
@@ -84,7 +84,7 @@ def recorded(folder: str, usual: Callable[..., Any]) -> Callable[..., Any]:
     def function_of(task: Any, *known: Any) -> Any:
         run = usual(task, *known)
         made = made_by(task, *known)
-        if made not in (score, Matching, count):
+        if made not in (score, score_with_labels, count):
             return run
 
         def measured(batches: Iterator[Any]) -> Iterator[Any]:

@@ -38,5 +38,5 @@ def job_of(
     given = Labels.of(face["labels"])
     how = face.get("semantics", "default"), face.get("catalogue")
     memory = {"memory": face["memory"]} if "memory" in face else {}
-    job = Job(*parse_job(metrics, given, *how), **memory, **fields)
+    job = parse_job(metrics, given, *how, **memory, **fields)
     return job, given, runs_of(face["runs"])

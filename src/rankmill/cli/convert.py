@@ -33,8 +33,7 @@ rankmill convert 'scores/*.csv' scores.parquet --query user --score sim
 def command(source: str, output: str, **options: Any) -> None:
     """Check the names, convert, and tell what was written."""
     paths = source_of(source, "INPUT")
-    from rankmill.engine.convert import check_path, convert
-    from rankmill.engine.convert_view import converted_lines
+    from rankmill.engine.convert import check_path, convert, converted_lines
     from rankmill.show.writers import plain_text
 
     check_path(output)

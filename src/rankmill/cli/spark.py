@@ -15,7 +15,6 @@ from rankmill.config.face import face_of
 from rankmill.engine.results_view import systems_view
 from rankmill.errors import UsageError
 from rankmill.results.result import check_values
-from rankmill.spark.cluster_plan import cluster_plan_view
 
 _HELP = """Score ranked PREDICTIONS against LABELS on Spark with 'rankmill spark evaluate'.
 
@@ -80,8 +79,8 @@ def command(
     from rankmill.metrics.registry import parse_under, sides_of
 
     parsed, _ = parse_under(metrics, options["semantics"])
-    given, per_query = SparkInputs(labels, systems, options), outputs.files.pop("per_query")
-    check_files(outputs, parsed, len(systems), lambda: given.check(per_query, [], outputs.check))
+    given = SparkInputs(labels, systems, options, outputs)
+    check_files(outputs, parsed, len(systems), given.check)
     options["metrics"] = metrics
 
     from rankmill.spark.evaluation import evaluate_runs
@@ -91,7 +90,7 @@ def command(
     frame, runs = given.frames()
     whole = {name: one for name, one in options.items() if name not in ("by", "sums")}
     if only_plan:
-        from rankmill.spark.estimate import plan_runs
+        from rankmill.spark.estimate import cluster_plan_view, plan_runs
 
         planned = plan_runs(**face_of(plan_runs, frame, runs, whole))
         outputs.deliver(cluster_plan_view(planned), [])
@@ -101,8 +100,8 @@ def command(
         name: replace(one, inputs=given.named(one.inputs, systems[name]))
         for name, one in found.items()
     }
-    if per_query is not None:
-        write(values_of_runs(**face_of(values_of_runs, frame, runs, whole)), per_query)
+    if given.per_query is not None:
+        write(values_of_runs(**face_of(values_of_runs, frame, runs, whole)), given.per_query)
     first = next(iter(results.values()))
     recorded = files_of(results, outputs) + outputs.page(first, {})
     if all(None not in one.metrics.values() for one in results.values()):

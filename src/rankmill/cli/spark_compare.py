@@ -37,20 +37,20 @@ def command(
 
     parse_under(metrics, options["semantics"])
     check_several(systems)
-    given, per_query = SparkInputs(labels, systems, options), outputs.files.pop("per_query")
-    given.check(per_query, [], outputs.check)
+    given = SparkInputs(labels, systems, options, outputs)
+    given.check()
 
     from rankmill.spark.exchange.session import write
     from rankmill.spark.systems import compare
 
     frame, runs = given.frames()
     names = {text: name for name, text in systems.items()}
-    options |= {"metrics": metrics, "per_query": per_query is not None}
+    options |= {"metrics": metrics, "per_query": given.per_query is not None}
     options["baseline"] = names.get(baseline or "", baseline)
     found = compare(**face_of(compare, frame, runs, options))
     found = replace(found, inputs=given.named(found.inputs))
-    if per_query is not None:
-        write(found.per_query, per_query)
+    if given.per_query is not None:
+        write(found.per_query, given.per_query)
     more = outputs.picture(found) + outputs.page(found, {})
     more += outputs.recording.record_run(found, *given.files) if found.queries else []
     outputs.deliver(found, more)

@@ -47,21 +47,20 @@ def command(
     from rankmill.nightly.rules.rules import parse_rules
 
     parse_rules(rules)
-    given = SparkInputs(labels, {"": predictions}, options)
-    per_query = outputs.files.pop("per_query")
-    given.check(per_query, [] if baseline is None else [baseline], outputs.check)
+    given = SparkInputs(labels, {"": predictions}, options, outputs)
+    given.check(*([] if baseline is None else [baseline]))
     outputs.begin(rules, labels, predictions)
     from rankmill.spark.exchange.session import write
     from rankmill.spark.verdicts import gate
 
     frame, runs = given.frames()
     base = baseline if baseline is None or _is_run(baseline) else given.predictions(baseline)
-    asked = outputs.asked(rules, base, options) | {"per_query": per_query is not None}
+    asked = outputs.asked(rules, base, options) | {"per_query": given.per_query is not None}
     found = gate(**face_of(gate, frame, runs[""], asked))
     result = replace(found.result, inputs=given.named(found.result.inputs, predictions))
     found = replace(found, result=result)
-    if per_query is not None:
-        write(result.per_query, per_query)
+    if given.per_query is not None:
+        write(result.per_query, given.per_query)
     of_labels, of_runs = given.files
     trends, report = outputs.trends(found), outputs.files["report"]
     more = [] if report is None else [(report, page_of(found, {}, trends))]

@@ -1,7 +1,7 @@
 """What the commands on Spark have in common: the inputs, and what they refuse."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -9,6 +9,7 @@ import click
 from rankmill.cli import process
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import STANDARD_OUTPUT, catalogue_sources, check_suffix
+from rankmill.cli.run_outputs import RunOutputs
 from rankmill.config.given_inputs import source_of
 from rankmill.config.keys import joined
 from rankmill.config.options import options_of
@@ -43,36 +44,29 @@ class SparkCommand(FileCommand):
 class SparkInputs:
     """The inputs of a command, as they are named; `frames` reads them.
 
-    Parameters
-    ----------
-    labels : str
-    systems : dict of str to str
-        The predictions of each system.
-    options : dict
-        The options of the command, which lose those that tell how inputs are read.
+    The options of the command lose those that tell how inputs are read, and its outputs the folder
+    `per_query`, which Spark writes.
     """
 
-    def __init__(self, labels: str, systems: dict[str, str], options: dict[str, Any]) -> None:
+    def __init__(
+        self, labels: str, systems: dict[str, str], options: dict[str, Any], outputs: RunOutputs
+    ) -> None:
         self.labels, self.systems = labels, systems
+        self.per_query, self._outputs = outputs.files.pop("per_query"), outputs
         self._told = {name: options.pop(name) for name in _TOLD}
         self._options = options
         self._train = options["train"] and joined(options["train"])
 
-    def check(
-        self, per_query: str | None, more: Sequence[str], check: Callable[[Sequence[Any]], None]
-    ) -> None:
-        """Check the outputs with a function of the inputs that are files of this machine.
-
-        `more` are other inputs.
-        """
-        if per_query == STANDARD_OUTPUT:
+    def check(self, *more: str) -> None:
+        """Check the outputs, which must not replace inputs; `more` are other inputs."""
+        if self.per_query == STANDARD_OUTPUT:
             raise UsageError(
                 "--per-query takes the name of a new folder, and not - for standard output"
             )
-        check_suffix(per_query or "", "a folder of Parquet", (".parquet",))
+        check_suffix(self.per_query or "", "a folder of Parquet", (".parquet",))
         given = [self.labels, *self.systems.values(), *more]
         inputs = [one for text in given for one in text.split(",") if os.path.isfile(one)]
-        check([*inputs, *catalogue_sources(self._options)])
+        self._outputs.check([*inputs, *catalogue_sources(self._options)])
 
     def frames(self) -> tuple[Any, dict[str, Any]]:
         """Return the labels and the predictions of each system as DataFrames.

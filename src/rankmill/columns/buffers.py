@@ -136,3 +136,17 @@ def _array_of(values: list[Any], kind: Any) -> Any:
 
 def _offsets(parts: list[Any]) -> Any:
     return pa.py_buffer(np.cumsum([0, *map(len, parts)]).astype(np.int32))
+
+
+def narrowest(numbers: np.ndarray) -> np.dtype:
+    """Return the narrowest type that holds the bits of all numbers of an array."""
+    kind = numbers.dtype
+    if kind == np.float64:
+        with np.errstate(over="ignore"):
+            back = numbers.astype(np.float32).astype(kind)
+        same = (back.view(np.int64) == numbers.view(np.int64)).all()
+        return np.dtype(np.float32) if same else kind
+    if kind.kind not in "iu":
+        return kind
+    low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
+    return np.min_scalar_type(high if low >= 0 else min(low, -1 - high))

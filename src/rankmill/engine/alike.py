@@ -24,20 +24,12 @@ from rankmill.semantics.choices import Choices
 
 @dataclass
 class Alike:
-    """The metrics of each list beside that of the baseline, which is scored before all others.
+    """The metrics of each list beside that of the baseline, which is scored before all others."""
 
-    Attributes
-    ----------
-    metrics : dict of str to Metric
-        By the name that was asked for.
-    semantics : Choices
-    index : LabelIndex or None
-        The lists of the baseline by query; None until all are read. As labels, their gains fall
-        by 1 a rank.
-    """
-
-    metrics: dict[str, Metric]
+    metrics: dict[str, Metric]  # by the name that was asked for
     semantics: Choices
+    # The lists of the baseline by query; None until all are read. As labels, their gains fall by 1
+    # a rank.
     index: LabelIndex | None = None
 
     @classmethod

@@ -36,12 +36,7 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
     """Return the job with the items that can be shown, and those that queries had in training.
 
     Their columns are named as those of the labels, or by their usual names. A job that knows them
-    already is as it was.
-
-    Raises
-    ------
-    InputError, UsageError
-        If an input cannot be read, or its ids cannot be those of the labels.
+    already is as it was. Errors are of inputs that cannot be read, or of ids unlike the labels'.
     """
     if job.catalogue is not None:
         return job
@@ -51,21 +46,19 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
         return job
     training = items = groups = features = None
     described: dict[str, dict[str, object]] = {}
-    if "train" in openers:
-        with opened("train", openers["train"], labels) as one:
-            index = training_index(one, job, workers)
-            training = training_of(*item_counts(index), one).of_part(index)
-            items, described["train"] = training.items, described_beside("train", one, index.rows)
-    if "items" in openers:
-        with opened("items", openers["items"], labels) as one:
-            items, groups, rows = read_items(one, workers)
-            described["items"] = described_beside("items", one, rows)
-    if "features" in openers:
-        with opened("features", openers["features"], labels) as one:
-            read = read_features(one, workers)
-            features = Features(read.items, read.vectors)
-            described["features"] = described_beside("features", one, read.rows)
-        items = features.items if items is None else items
+    for name, opener in openers.items():
+        with opened(name, opener, labels) as one:
+            if name == "train":
+                index = training_index(one, job, workers)
+                training = training_of(*item_counts(index), one).of_part(index)
+                items, rows = training.items, index.rows
+            elif name == "items":
+                items, groups, rows = read_items(one, workers)
+            else:
+                read = read_features(one, workers)
+                features, rows = Features(read.items, read.vectors), read.rows
+                items = features.items if items is None else items
+            described[name] = described_beside(name, one, rows)
     assert items is not None
     warn_of_padding(items)
     return replace(job, catalogue=KnownItems(items, training, described, groups, features))

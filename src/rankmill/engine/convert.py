@@ -1,6 +1,6 @@
 """convert() writes any input as wide Parquet, sorted by query id."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,11 @@ import pyarrow as pa
 from rankmill.columns.ids import is_text_type
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.role import open_as
-from rankmill.engine.wide_rows import RowBlocks
-from rankmill.engine.wide_writer import write_rows
-from rankmill.errors import UsageError, positive
+from rankmill.engine.wide_rows import RowBlocks, write_rows
+from rankmill.errors import UsageError, plural, positive
 from rankmill.io.whole_files import check_target
+from rankmill.results.provenance import doubt_fact
+from rankmill.show.tables import Facts
 from rankmill.sources.input_options import MEMORY, Role
 from rankmill.sources.inputs.inputs import Input, map_lists, with_integer_ids
 from rankmill.sources.roles.comparable_ids import check_comparable
@@ -160,3 +161,21 @@ def _with_integers(one: Input, roles: Sequence[str]) -> Input:
                 "read as integers: cast them before"
             )
     return one
+
+
+def converted_lines(told: Mapping[str, Any]) -> list[Facts]:
+    """Return what is said of what `rankmill.convert` returned."""
+    columns = ", ".join(f"{role}={column}" for role, column in told["input"]["columns"].items())
+    rows = [
+        ("wrote", told["path"]),
+        (told["role"], f"{plural(told['queries'], 'query')}, {plural(told['items'], 'item')}"),
+        ("read as", f"{told['input']['shape']}: {columns}"),
+    ]
+    if told["null_items"]:
+        rows.append(("left out", f"{told['null_items']:,} null items"))
+    if told["tied_ranks"]:
+        rows.append(
+            ("equal ranks", f"{plural(told['tied_ranks'], 'item')}: they keep the order of rows")
+        )
+    rows += [doubt_fact(one) for one in told["input"].get("doubts", ())]
+    return [Facts(rows)]

@@ -14,8 +14,7 @@ from rankmill.columns.ids import is_text_type
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.segments import DERIVED, Classes, Known, classes_of, codes_of, compact
-from rankmill.engine.slice_values import check_terms
-from rankmill.engine.slices import OF_PREDICTIONS
+from rankmill.engine.slices import OF_PREDICTIONS, check_terms
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import is_url, shown
 from rankmill.matching.index import LabelIndex
@@ -85,12 +84,8 @@ def cuts_of(by: Any) -> Cuts:
     """Return what `by` asks for: one way to cut, or several.
 
     A text is a name in `DERIVED`; or a table, if it has a folder, a URL or the suffix of a format
-    that can be read; else a column of the labels. Anything else is a table.
-
-    Raises
-    ------
-    UsageError
-        If a name is empty, or a Series does not tell its name, or whose values it holds.
+    that can be read; else a column of the labels. Anything else is a table; a Series has to tell
+    its name, and whose values it holds.
     """
     if isinstance(by, tuple | None) and not by:
         return Cuts()
@@ -154,12 +149,8 @@ def read_classes(
     """Return the classes of all queries of the labels by each column of the labels and tables.
 
     Tables of a part of the queries may have no rows. With the classes is the code of the cluster of
-    each query, -1 where it is not known; None without clusters.
-
-    Raises
-    ------
-    InputError, UsageError
-        If a table cannot be read, two columns have one name, or a column has too many values.
+    each query, -1 where it is not known; None without clusters. It is an error if a table cannot be
+    read, two columns have one name, or a column has too many values.
     """
     tables = [read_table(one, labels, workers, memory, part) for one in cuts.tables]
     _check_names(cuts, labels, tables)
@@ -204,7 +195,7 @@ def job_of(
         told = semantics, labels.weight, *names
         if {type(one) for one in (*told, *more.values())} <= SCALARS and not names_file(names):
             return _usual_job(registered(), *told, **more)
-    job = Job(*parse_job(metrics, labels, semantics, catalogue, asked), sums=asked, **more)
+    job = parse_job(metrics, labels, semantics, catalogue, asked, **more)
     names = (*cuts.columns, *cuts.derived)
     if not cuts.tables:
         check_terms(read_sums(asked), names)
@@ -219,7 +210,7 @@ def _usual_job(
     registered: int, semantics: str, weight: str | None, *metrics: str, **more: Any
 ) -> Job:
     """Return the job of names and numbers alone: each step of a training asks for the same one."""
-    return Job(*parse_job(metrics, Labels(None, weight=weight), semantics), **more)
+    return parse_job(metrics, Labels(None, weight=weight), semantics, **more)
 
 
 def check_several(job: Job) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -59,14 +59,7 @@ def finish(
         seconds=time.perf_counter() - began,
         counted=_counted(tally, predictions) if several else None,
     )
-    more = nothing_in_common(result, partial(_examples, tally)) + _labels_twice(labels, predictions)
-    more += _other_separators(labels, predictions)
-    more += _other_zeros(tally, result) + _trec_ties(predictions, result)
-    more += map(spoken, filter(None, [labels.columns.doubt]))
-    for one in (labels, predictions):
-        more += [] if one.source.doubts is None else one.source.doubts.notes()
-    more += tally.job.skipped
-    result.notes.extend(more)
+    result.notes.extend(_notes(tally, result, labels, predictions))
     if not tally.job.keep_values:
         return result
     table = per_query_table(tally, labels, predictions)
@@ -105,15 +98,32 @@ def _telling(table: Any, told: dict[str, Any]) -> Any:
     return table.replace_schema_metadata({PER_QUERY: text.encode()})
 
 
-def _trec_ties(predictions: Input, result: Result) -> list[str]:
-    """Return a note if a run has equal scores, which trec_eval orders in a way of its own."""
+def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> Iterator[str]:
+    """Yield what has to be said of a result beside its values."""
+    yield from nothing_in_common(result, partial(_examples, tally))
+    mine, theirs = labels.source, predictions.source
+    same = mine.format and {*mine.schemas} == {*theirs.schemas}
+    if same and labels.columns.item == predictions.columns.item:
+        yield f"the predictions are the labels: both are {labels.columns.item!r} of {mine.name}"
+    formats = (one.format.partition(", ")[2] for one in (mine, theirs))
+    cells, others = (one.replace(*_BETWEEN_PAIRS) for one in formats)
+    if cells.startswith("items ") and others.startswith("items ") and cells != others:
+        yield (
+            f"the labels have {cells}, the predictions {others}: both are read, but a competition "
+            "may count the predictions as wrong; 'rankmill check' lists them"
+        )
+    yield from _other_zeros(tally, result)
     tied = result.audit["tied_ranks"]
-    if not (tied and predictions.source.format == "TREC run" and result.semantics == DEFAULT):
-        return []
-    return [
-        f"{plural(tied, 'prediction', 'has', 'have')} the same score as another of their query: "
-        "they rank in the order of the file; trec_eval ranks them by document, as its preset does"
-    ]
+    if tied and theirs.format == "TREC run" and result.semantics == DEFAULT:
+        yield (
+            f"{plural(tied, 'prediction', 'has', 'have')} the same score as another of their "
+            "query: they rank in the order of the file; trec_eval ranks them by document, as its "
+            "preset does"
+        )
+    yield from map(spoken, filter(None, [labels.columns.doubt]))
+    for source in (mine, theirs):
+        yield from () if source.doubts is None else source.doubts.notes()
+    yield from tally.job.skipped
 
 
 def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list[str]:
@@ -129,27 +139,6 @@ def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list
     ):
         return [f"no prediction is correct; {exactly}"]
     return []
-
-
-def _labels_twice(labels: Input, predictions: Input) -> list[str]:
-    """Return a note if the predictions are the labels: the same column of the same files."""
-    mine, theirs = labels.source, predictions.source
-    is_same = mine.format and {*mine.schemas} == {*theirs.schemas}
-    if not is_same or labels.columns.item != predictions.columns.item:
-        return []
-    return [f"the predictions are the labels: both are {labels.columns.item!r} of {mine.name}"]
-
-
-def _other_separators(labels: Input, predictions: Input) -> list[str]:
-    """Return a note if cells of text hold items in another way than those of the labels."""
-    formats = (one.source.format.partition(", ")[2] for one in (labels, predictions))
-    mine, theirs = (one.replace(*_BETWEEN_PAIRS) for one in formats)
-    if not (mine.startswith("items ") and theirs.startswith("items ") and mine != theirs):
-        return []
-    return [
-        f"the labels have {mine}, the predictions {theirs}: both are read, but a competition may "
-        "count the predictions as wrong; 'rankmill check' lists them"
-    ]
 
 
 def _examples(tally: Tally) -> str:

@@ -82,13 +82,7 @@ def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
 
 
 def _read_weights(labels: Input, index: LabelIndex, name: str, workers: Workers) -> np.ndarray:
-    """Return the weight of each query of the index.
-
-    Raises
-    ------
-    InputError
-        If it is missing or is no weight.
-    """
+    """Return the weight of each query of the index; InputError if one is missing or wrong."""
     source = labels.source.name
     column = read_label_facts(labels, index, [name], workers)[name]
     try:

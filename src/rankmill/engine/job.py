@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from rankmill.errors import UsageError, positive
 from rankmill.io.overflow import Overflow
@@ -38,70 +38,41 @@ BESIDE = "train", "items", "features"
 
 @dataclass(frozen=True)
 class Job:
-    """What to compute, and how.
+    """What to compute, and how."""
 
-    Attributes
-    ----------
-    metrics : tuple of Metric
-        In the order of the request.
-    semantics, gain_function, scope
-    skipped : tuple of str
-        Notes on what was asked for and is not computed: see `parse_under`.
-    beside : tuple of str
-        The fields of `Catalogue` that are given as inputs.
-    group : str or None
-        The column of the group of items.
-    catalogue : KnownItems or None
-        The items that can be shown, and what queries had in training, once they are read.
-    memory
-    aside : tuple of Metric
-        More means over queries, which are added up and change nothing that is shown: no count of
-        the audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
-    alike : Alike or None
-        What each list is beside that of the baseline.
-    cuts : Cuts or None
-        How to cut the queries into slices, in each of which the job is done as well.
-    by : tuple of str
-        The names of these ways, once their tables are opened.
-    sums : tuple of str
-        Weighted sums of metrics and slices, as `read_sums` reads them.
-    keep_values : bool
-        Whether the values of each query are kept.
-    keep_lengths : bool
-        Whether the number of predictions of each query of the labels is kept.
-    gap_groups : bool
-        Whether metrics such as gap can be computed without some of the queries, too.
-    keep_rows : bool
-        Whether every prediction is kept with its ids for a metric over all predictions.
-    part : bool
-        Whether this is a part of an evaluation, which may have no labels of its own.
-    file : Overflow or None
-        Where aggregates put what needs more memory; the run that made it closes it.
-    """
-
-    metrics: tuple[Metric, ...]
+    metrics: tuple[Metric, ...]  # in the order of the request
     semantics: Choices
     gain_function: str = "linear"
     scope: Scope = WHOLE
-    skipped: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-    group: str | None = None
+    skipped: tuple[str, ...] = ()  # notes on what is not computed: see `parse_under`
+    beside: tuple[str, ...] = ()  # the fields of `Catalogue` that are given as inputs
+    group: str | None = None  # the column of the group of items
+    # The items that can be shown, and what queries had in training, once they are read.
     catalogue: KnownItems | None = None
     memory: int = MEMORY
-    keep_values: bool = True
-    keep_lengths: bool = False
-    gap_groups: bool = False
-    keep_rows: bool = False
-    part: bool = False
+    keep_values: bool = True  # of each query
+    keep_lengths: bool = False  # how many predictions each query of the labels has
+    gap_groups: bool = False  # so that metrics such as gap can leave out some of the queries
+    keep_rows: bool = False  # every prediction with its ids, for a metric over all predictions
+    part: bool = False  # of an evaluation, which may have no labels of its own
+    # More means over queries, which are added up and change nothing that is shown: no count of the
+    # audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
     aside: tuple[Metric, ...] = ()
-    alike: Any = None
+    alike: Any = None  # `Alike`: what each list is beside that of the baseline
+    # `Cuts`: how to cut the queries into slices, in each of which the job is done as well.
     cuts: Any = None
-    by: tuple[str, ...] = ()
-    sums: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()  # the names of these ways, once their tables are opened
+    sums: tuple[str, ...] = ()  # of metrics and slices, weighted, as `read_sums` reads them
+    # Where aggregates put what needs more memory; the run that made it closes it.
     file: Overflow | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "memory", positive(self.memory, "memory"))
+
+    @cached_property
+    def every(self) -> tuple[Metric, ...]:
+        """All metrics, those aside among them."""
+        return (*self.metrics, *self.aside)
 
     @property
     def ahead(self) -> int:
@@ -133,7 +104,7 @@ class Job:
     @cached_property
     def share(self) -> int:
         """The memory of each need that holds more the more is read."""
-        growing = sum(need.grows for need in _users_of_needs((*self.metrics, *self.aside)))
+        growing = sum(need.grows for need in _users_of_needs(self.every))
         return max(1, self.memory // max(1, growing))
 
     @cached_property
@@ -142,7 +113,7 @@ class Job:
         more: Any = {"catalogue": self.catalogue, "beside": bool(self.beside), "file": self.file}
         return {
             need: AggregateSettings(some[0], self.semantics, self.share, users=some, **more)
-            for need, some in _users_of_needs((*self.metrics, *self.aside)).items()
+            for need, some in _users_of_needs(self.every).items()
         }
 
     @cached_property
@@ -159,7 +130,7 @@ class Job:
     @cached_property
     def needs_judged(self) -> bool:
         """Whether a metric asks for judged items of gain 0 or less."""
-        return any(metric.needs_judged for metric in (*self.metrics, *self.aside))
+        return any(metric.needs_judged for metric in self.every)
 
     @cached_property
     def keeps_judged(self) -> bool:
@@ -170,8 +141,7 @@ class Job:
     def limit(self) -> int:
         """The last rank at which any metric needs the hits."""
         # Ties, and items that are dropped, may move hits from later ranks forward.
-        every = (*self.metrics, *self.aside)
-        if self.semantics.ties_open or any(metric.judged_only for metric in every):
+        if self.semantics.ties_open or any(metric.judged_only for metric in self.every):
             return NO_CUTOFF
         return max(NO_CUTOFF if one.spec.sees_all else one.limit for one in self.metrics)
 
@@ -181,7 +151,7 @@ class Job:
         if self.scope.judged_only or self.keep_lengths:
             return NO_CUTOFF
         beside = [self.alike.reach] if self.alike else []
-        last: int = max([*beside, *(metric.limit for metric in (*self.metrics, *self.aside))])
+        last: int = max([*beside, *(metric.limit for metric in self.every)])
         last = min(last, self.scope.depth or last)
         if self.scope.drop_seen and self.catalogue and self.catalogue.training:
             last += self.catalogue.training.most
@@ -232,23 +202,11 @@ class Job:
     @cached_property
     def kinds(self) -> dict[str, type[Aggregate]]:
         """The class of each aggregate."""
-        return kinds_of((*self.metrics, *self.aside), self.scope.weight, self.gap_groups)
+        return kinds_of(self.every, self.scope.weight, self.gap_groups)
 
     def aggregates(self) -> dict[str, Aggregate]:
         """Each aggregate before any query is added."""
         return {name: self.kinds[name].init(one) for name, one in self.asked.items()}
-
-
-class ParsedJob(NamedTuple):
-    """Metrics and how they are counted, parsed and checked: the first fields of a `Job`."""
-
-    metrics: tuple[Metric, ...]
-    semantics: Choices
-    gain_function: str
-    scope: Scope
-    skipped: tuple[str, ...]
-    beside: tuple[str, ...]
-    group: str | None
 
 
 def parse_job(
@@ -257,13 +215,11 @@ def parse_job(
     semantics: Counting,
     catalogue: Catalogue | None = None,
     sums: str | Iterable[str] = (),
-) -> ParsedJob:
-    """Parse and check what a function of the face is asked for, and what `sums` are made of.
+    **more: Any,
+) -> Job:
+    """Parse and check what a function of the face is asked for; `more` are other fields of the job.
 
-    Raises
-    ------
-    UsageError
-        If a metric or a choice does not exist, or a number is out of range.
+    Raises UsageError if a metric or a choice does not exist, or a number is out of range.
     """
     given, items = Semantics.of(semantics), Catalogue.of(catalogue)
     rel, depth, weight = given.rel, given.depth, labels.weight
@@ -272,11 +228,12 @@ def parse_job(
     if depth is not None:
         depth = positive(depth, "depth")
     choices = given.choices
+    sums = (sums,) if isinstance(sums, str) else tuple(sums)
     terms = [one.metric.text for each in read_sums(sums, rel).values() for one in each]
     asked, skipped = parse_under(metrics, given, rel) if metrics or not terms else ([], {})
     if terms:  # by themselves, as metrics that nobody typed may be left out
-        more = parse_under(terms, given, rel)[0]
-        asked = [*{one.text: one for one in (*asked, *more)}.values()]
+        used = parse_under(terms, given, rel)[0]
+        asked = [*{one.text: one for one in (*asked, *used)}.values()]
     gain_function = canonical_gain_function(given.gain_function)
     for metric in asked:
         check_defined(metric, choices)
@@ -298,7 +255,8 @@ def parse_job(
     scope = Scope(rel, depth, bool(given.judged_only), weight, bool(items.drop_seen))
     told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
     beside = tuple(name for name in BESIDE if getattr(items, name) is not None)
-    return ParsedJob(tuple(asked), choices, gain_function, scope, told, beside, items.group)
+    how = choices, gain_function, scope, told, beside, items.group
+    return Job(tuple(asked), *how, sums=sums, **more)
 
 
 def runs_of(runs: Any) -> dict[str, Predictions]:

@@ -136,12 +136,7 @@ def check_room(
 ) -> int:
     """Return how many of the bytes allowed are left beside the labels, but a quarter at least.
 
-    `whole` are the bytes of all labels.
-
-    Raises
-    ------
-    ResourceError
-        If files need more at once than is allowed.
+    `whole` are the bytes of all labels. Raises ResourceError if files need more than is allowed.
     """
     held, a_list = bytes_at_once(labels, predictions, ranges, whole)
     for one, size, what, todo in (

@@ -14,21 +14,12 @@ SIDES = "labels", "predictions"
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """The parts that a state covers, and a sample of the queries of both inputs.
+    """The parts that a state covers, and a sample of the queries of both inputs."""
 
-    Attributes
-    ----------
-    of : int
-        How many parts the inputs are divided into; 0 if each state has inputs of its own.
-    numbers : tuple of int
-        The parts that are there, ascending, from 1 on.
-    samples : dict of str to ndarray of uint64
-        The smallest hashes of query ids in the labels and in the predictions, ascending: of whole
-        inputs if these are divided, else of the queries of the state.
-    """
-
-    of: int = 0
-    numbers: tuple[int, ...] = ()
+    of: int = 0  # how many parts the inputs are divided into; 0 if each state has inputs of its own
+    numbers: tuple[int, ...] = ()  # the parts that are there, ascending, from 1 on
+    # The smallest hashes of query ids in the labels and in the predictions, ascending: of whole
+    # inputs if these are divided, else of the queries of the state.
     samples: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod

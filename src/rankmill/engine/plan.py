@@ -118,8 +118,8 @@ def plan_runs(
 ) -> dict[str, Any]:
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
     given, systems = Labels.of(labels), runs_of(runs)
-    parsed = parse_job(metrics, given, semantics, catalogue)
-    job = Job(*parsed, memory=memory, keep_values=per_query)
+    how: Any = {"memory": memory, "keep_values": per_query}
+    job = parse_job(metrics, given, semantics, catalogue, **how)
     with open_job(job, given, systems) as (label_input, inputs):
         return _plan(job, label_input, inputs, catalogue, thread_count(threads))
 

@@ -48,16 +48,10 @@ def _same_ids(one: CountedQueries, other: CountedQueries) -> bool:
 def systems_view(
     results: Mapping[str, Result], same_queries: bool | None, sides: Mapping[str, str]
 ) -> View:
-    """Return what is shown of several results.
+    """Return what is shown of the results of systems, of one call of `evaluate_runs`.
 
-    Parameters
-    ----------
-    results : mapping of str to Result
-        Name of a system -> its result, of one call of `evaluate_runs`.
-    same_queries : bool or None
-        Whether they were averaged over the same queries; None if that is not known.
-    sides : mapping of str to {"higher", "lower", "neither"}
-        Metric -> which side of it is better.
+    `same_queries` tells whether they were averaged over the same queries, None if that is not
+    known, and `sides` which side of each metric is better.
     """
     first, note = next(iter(results.values())), _note(results, same_queries)
     notes = joint_notes(results)

@@ -16,12 +16,7 @@ from rankmill.sources.roles.source import Source
 def open_as(source: Any, memory: int) -> tuple[Role, Input]:
     """Open an input as what it is given as. Given bare, its columns tell what it is.
 
-    It is labels then if only so it has all columns.
-
-    Raises
-    ------
-    InputError, UsageError
-        If the input cannot be opened, or if columns that it must have are missing.
+    It is labels then if only so it has all columns. If columns are missing, that is an InputError.
     """
     given = Given.of(source)
     check_told(given)

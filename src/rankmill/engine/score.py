@@ -45,42 +45,20 @@ NO_SLICES: Empties = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Block:
-    """What one block of lists comes to, without the lists.
+    """What one block of lists comes to, without the lists."""
 
-    Attributes
-    ----------
-    queries, place, input_rows
-        As in `Lists`.
-    rows : int64[n]
-        The row of each query among the labels, or -1.
-    lengths : int64[n]
-        How many predictions it has.
-    aggregates : dict of str to Aggregate
-        What each aggregate of the job comes to.
-    values : dict of str to float64[n]
-        The values a query, if they are kept.
-    shown : Lists or None
-        The first items of the lists, if those of other systems will be compared with them.
-    audit, counts : dict of str to int
-    slices : dict of slice to dict
-        What each aggregate comes to in each slice.
-    label_pairs : dict of slice to int
-        How many labels the queries with predictions have in each.
-    moments : TermProducts
-    """
-
-    queries: Ids
+    queries: Ids  # with their place and number of rows as in `Lists`
     place: Place
     input_rows: int
-    rows: np.ndarray
-    lengths: np.ndarray
-    aggregates: dict[str, Aggregate]
-    values: dict[str, np.ndarray]
-    shown: Lists | None
+    rows: np.ndarray  # of each query among the labels, or -1
+    lengths: np.ndarray  # how many predictions each query has
+    aggregates: dict[str, Aggregate]  # what each aggregate of the job comes to
+    values: dict[str, np.ndarray]  # of each query, if they are kept
+    shown: Lists | None  # first items of the lists, with which those of other systems are compared
     audit: dict[str, int]
     counts: dict[str, int]
-    slices: dict[Key, dict[str, Aggregate]]
-    label_pairs: dict[Key, int]
+    slices: dict[Key, dict[str, Aggregate]]  # what each aggregate comes to in each slice
+    label_pairs: dict[Key, int]  # how many labels the queries with predictions have in each
     moments: TermProducts
 
 
@@ -117,7 +95,7 @@ def score_lists(
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
     own = predicted & known if semantics.no_relevant == "scored" else both
     whole, judged = whole_block(lists, found, judged, predicted, (index, rows), job)
-    ways = ways_at(index, job.cuts.derived, rows, lengths) if job.cuts else []
+    ways = ways_at(index, job.cuts.derived, rows, lengths) if job.cuts else {}
     weights = index.weights_at(rows)
     if weights is not None or whole.order == "expected":
         shared = None
@@ -220,7 +198,7 @@ def _scored(
     aggregates: dict[str, Aggregate] = {}
     kept: dict[str, np.ndarray] = {}
     each: dict[str, ScoredBlock] = {}
-    keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
+    keeps = {*job.values_kept}
     if shared is not None:
         shared.add(whole.hits, judged)
     for name, asked in job.asked.items():

@@ -34,21 +34,11 @@ Classes = tuple[list[Value], np.ndarray]
 
 
 class Segments(NamedTuple):
-    """One way to cut queries into slices.
+    """One way to cut queries into slices."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The columns, or the names in `DERIVED`, that cut: one or two.
-    values : list of tuple
-        The slices, each with a `Value` for each name, in the order in which they are shown.
-    codes : ndarray of int64
-        The slice of each query, as its place in `values`.
-    """
-
-    names: tuple[str, ...]
-    values: list[tuple[Value, ...]]
-    codes: np.ndarray
+    names: tuple[str, ...]  # the columns, or the names in `DERIVED`, that cut: one or two
+    values: list[tuple[Value, ...]]  # a value for each name, in the order in which slices are shown
+    codes: np.ndarray  # the slice of each query, as its place in `values`
 
     def at(self, rows: np.ndarray) -> "Segments":
         """Return the slices of some of the queries, those that have one."""
@@ -100,10 +90,7 @@ def natural(value: Value) -> tuple[Any, ...]:
 def classes_of(name: str, column: Any) -> Classes:
     """Return the different values of an Arrow array as text, and the place of each among them.
 
-    Raises
-    ------
-    UsageError
-        If it has more than MOST_SLICES different values.
+    Raises UsageError if there are more than MOST_SLICES.
     """
     encoded = _encoded(column)
     codes = codes_of(encoded)
@@ -114,10 +101,7 @@ def classes_of(name: str, column: Any) -> Classes:
 def compact(name: str, classes: Classes) -> Classes:
     """Return classes with each value once, None last, and the places in as few bytes as hold them.
 
-    Raises
-    ------
-    UsageError
-        If a value is called as queries are for which it is not known.
+    Raises UsageError if a value is called as queries are for which it is not known.
     """
     values, codes = classes
     if UNKNOWN in values:
@@ -150,22 +134,10 @@ def _text(value: Any) -> Value:
 
 
 def segments_of(name: str, classes: Classes, rows: np.ndarray) -> Segments:
-    """Return the slices of queries, given the classes of all queries of the labels.
+    """Return the slices of queries, given the classes of all queries of the labels by `name`.
 
-    Parameters
-    ----------
-    name
-        What cuts.
-    classes
-        The values, the last of which is None, and the place in them for each query of the labels;
-        -1 stands for the last one.
-    rows : ndarray of int64
-        The row of each query in the labels; -1 if it is not among them.
-
-    Returns
-    -------
-    Segments
-        Equal values are one slice. The slices are in natural order, and each has a query.
+    `rows` are the rows of the queries in the labels, -1 where they are not among them. Equal values
+    are one slice. The slices are in natural order, and each has a query.
     """
     values, codes = classes
     known = np.append(codes, NO_ROW)[rows]
@@ -238,20 +210,11 @@ def unpredicted(predicted: Sequence[np.ndarray]) -> tuple[list[Value], np.ndarra
 
 
 class Known(NamedTuple):
-    """What is known of the queries of the labels without a further column.
-
-    Attributes
-    ----------
-    labels : LabelIndex
-    lengths : ndarray of int64
-        How many predictions the baseline has for each query.
-    predicted : list of ndarray of bool
-        For each system whether it has predictions for each query.
-    """
+    """What is known of the queries of the labels without a further column."""
 
     labels: LabelIndex
-    lengths: np.ndarray
-    predicted: list[np.ndarray]
+    lengths: np.ndarray  # how many predictions the baseline has for each query
+    predicted: list[np.ndarray]  # for each system whether it has predictions for each query
 
 
 DERIVED: dict[str, tuple[str, Callable[[Known], Classes]]] = {

@@ -34,15 +34,8 @@ class SharedPatterns:
 
     Sums are exact, so neither the threads nor the blocks change a bit. The queries of a block are
     grouped once, by all that any metric looks at. The fewer patterns of metrics that look at less
-    are made of those.
-
-    Parameters
-    ----------
-    job : Job
-    empty : dict of str to Aggregate
-        The aggregates of the job, to which no block is added yet.
-    labels : LabelLists
-        Those that the hits of all blocks are of.
+    are made of those. The hits of all blocks are of `labels`, and `empty` are the aggregates of the
+    job, to which no block is added yet.
     """
 
     def __init__(self, job: Job, empty: Mapping[str, Aggregate], labels: LabelLists) -> None:

@@ -1,61 +1,66 @@
-"""Slices of queries: which queries are in which, and what a block adds to each, and to sums."""
+"""Slices of queries: which queries are in which, and what a block adds to each, and to sums.
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+And what the slices of a state come to: values, weighted sums, and how they merge and travel.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from rankmill.columns.ids import take_ids
 from rankmill.columns.lists import take_offsets, take_values
 from rankmill.engine.job import Job
-from rankmill.engine.segments import DERIVED, Key, Known, Value, compact
+from rankmill.engine.segments import DERIVED, Classes, Key, Known, check_slices, compact, natural
+from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
-from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
+from rankmill.metrics.aggregate import Aggregate, Need, Ratio, ScoredBlock
+from rankmill.metrics.aggregate import Value as Finished
 from rankmill.metrics.base import MICRO
-from rankmill.metrics.sums import TermProducts
-from rankmill.results.slices import UNKNOWN
+from rankmill.metrics.records.state_rows import Row, damaged, field, text
+from rankmill.metrics.sums import Term, TermProducts
+from rankmill.results.slices import UNKNOWN, MetricOfSlice, WeightedSum, weighted_sum
 
 # What is known of queries only once the predictions of the first system are read.
 OF_PREDICTIONS = frozenset({"list_length", "unpredicted"})
 # So many queries of the labels are looked at at a time, as numbers of all would take memory.
 PIECE = 1 << 20
 
-
-class Way(NamedTuple):
-    """One way to cut some queries: its name, its values, and the place of each query among them."""
-
-    name: str
-    values: list[Value]
-    codes: np.ndarray
+OfState = TypeVar("OfState")
+Values = Mapping[str, Finished]
+Ways = Mapping[str, Classes]
+"""The ways to cut some queries, by their names."""
 
 
 def ways_at(
     index: LabelIndex, derived: Sequence[str], rows: np.ndarray, lengths: np.ndarray
-) -> list[Way]:
+) -> Ways:
     """Return the ways to cut queries, given their rows in the labels and their predictions."""
-    found = []
+    found = {}
     for name, (values, codes) in index.classes.items():
         of_rows = codes[rows] if len(codes) else np.zeros(len(rows), np.int8)
-        found.append(Way(name, values, np.where(rows < 0, len(values) - 1, of_rows)))
+        found[name] = values, np.where(rows < 0, len(values) - 1, of_rows)
     for name in derived:  # of the first system, while its predictions are read
         if name in OF_PREDICTIONS and name not in index.classes:
             values, codes = compact(name, DERIVED[name][1](Known(index, lengths, [lengths > 0])))
-            found.append(Way(name, values, np.where(rows < 0, len(values) - 1, codes)))
+            found[name] = values, np.where(rows < 0, len(values) - 1, codes)
     return found
 
 
-def pieces_of(index: LabelIndex) -> Iterator[tuple[slice, list[Way]]]:
+def pieces_of(index: LabelIndex) -> Iterator[tuple[slice, Ways]]:
     """Yield pieces of the queries of the labels, and the ways to cut them."""
     for start in range(0, len(index.queries.keys), PIECE):
         at = slice(start, start + PIECE)
-        yield at, [Way(name, v, codes[at]) for name, (v, codes) in index.classes.items()]
+        yield at, {name: (v, codes[at]) for name, (v, codes) in index.classes.items()}
 
 
-def places_of(ways: Sequence[Way]) -> dict[Key, np.ndarray]:
+def places_of(ways: Ways) -> dict[Key, np.ndarray]:
     """Return the places of the queries of each slice that has one."""
     found = {}
-    for name, values, codes in ways:
+    for name, (values, codes) in ways.items():
         order = np.argsort(codes, kind="stable")
         there, starts = np.unique(codes[order], return_index=True)
         for place, at in zip(there.tolist(), np.split(order, starts)[1:], strict=True):
@@ -112,9 +117,7 @@ def _taken(block: ScoredBlock, at: np.ndarray) -> ScoredBlock:
     return block._replace(**taken)
 
 
-def moments_of(
-    job: Job, ways: Sequence[Way], of_queries: Mapping[str, ScoredBlock]
-) -> TermProducts:
+def moments_of(job: Job, ways: Ways, of_queries: Mapping[str, ScoredBlock]) -> TermProducts:
     """Return the moments of the terms of sums that queries of a block have."""
     if not job.terms:
         return TermProducts()
@@ -125,11 +128,7 @@ def moments_of(
 
 
 def moments_at_close(
-    job: Job,
-    ways: Sequence[Way],
-    counts: np.ndarray,
-    ones: np.ndarray,
-    weights: np.ndarray | None,
+    job: Job, ways: Ways, counts: np.ndarray, ones: np.ndarray, weights: np.ndarray | None
 ) -> TermProducts:
     """Return what queries add to moments because they count, and score 1 or nothing.
 
@@ -143,20 +142,19 @@ def moments_at_close(
 
 
 def _moments(
-    job: Job, ways: Sequence[Way], arrays: Mapping[str, Any], *, closing: bool = False
+    job: Job, ways: Ways, arrays: Mapping[str, Any], *, closing: bool = False
 ) -> TermProducts:
     """Return the moments, given values, divisors and weights for each metric."""
-    codes = {one.name: one for one in ways}
     columns, means = [], []
     for metric, by, value in job.terms:
         values, divisors, times = arrays[metric]
         divisors = np.ones(len(values)) if divisors is None else divisors
         times = 1.0 if times is None else times
         if by:
-            way = codes[by]
+            there, codes = ways[by]
             known = None if value == UNKNOWN else value
-            place = way.values.index(known) if known in way.values else -1
-            times = times * (way.codes == place)
+            place = there.index(known) if known in there else -1
+            times = times * (codes == place)
         columns.append((values * times, divisors * times))
         means.append(job.terms[metric, by, value].metric.summary != MICRO)
     return TermProducts.of(columns, () if closing else means)
@@ -169,3 +167,122 @@ def labels_at(index: LabelIndex, rows: np.ndarray) -> LabelIndex:
     at = take_values(labels.offsets, np.arange(len(labels.items.keys)), rows, offsets)
     own = LabelLists(offsets, take_ids(labels.items, at), NO_GAINS)
     return LabelIndex(take_ids(index.queries, rows), own)
+
+
+# ------------------------------------------------------------------ what slices come to
+
+
+def in_order(slices: Mapping[Key, OfState], by: tuple[str, ...]) -> dict[Key, OfState]:
+    """Return slices as they are shown; UsageError if they are too many."""
+    for name in by:
+        check_slices([name], sum(of == name for of, _ in slices))
+    order = sorted(slices, key=lambda key: (by.index(key[0]), natural(key[1])))
+    return {key: slices[key] for key in order}
+
+
+def merged(one: Mapping[Key, Any], other: Mapping[Key, Any]) -> dict[Key, Any]:
+    """Return the slices of two states."""
+    both = {**one}
+    for key, state in other.items():
+        both[key] = both[key].merge(state) if key in both else state
+    return both
+
+
+def packed(
+    by: tuple[str, ...], sums: tuple[str, ...], slices: Mapping[Key, Any], moments: TermProducts
+) -> dict[str, Any]:
+    """Return the fields of a row; slices are the bytes of an Arrow stream with a row each."""
+    if not (by or sums):
+        return {}
+    rows = [
+        {"slice": value, "slice.by": name, **state.to_row()}
+        for (name, value), state in in_order(slices, by).items()
+    ]
+    sink = pa.BufferOutputStream()
+    table = pa.Table.from_pylist(rows)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    texts = {"by": "\n".join(by), "sums": "\n".join(sums)}
+    return {**texts, "slices": bytes(sink.getvalue()), **moments.to_row()}
+
+
+def unpacked(row: Row, read: Callable[[Row], OfState]) -> dict[str, Any]:
+    """Return the fields of a state that `packed` wrote; UsageError if it wrote others."""
+    if "slices" not in row:
+        return {}
+    by, sums = (tuple(text(row, name).splitlines()) for name in ("by", "sums"))
+    try:
+        rows = pa.ipc.open_stream(field(row, "slices")).read_all().to_pylist()
+        found = {(one["slice.by"], one["slice"]): read(one) for one in rows}
+    except (pa.ArrowException, TypeError, KeyError) as error:
+        raise damaged(f"slices: {error}") from None
+    if not {name for name, _ in found} <= {*by}:
+        raise damaged("its slices are not those of by")
+    moments = TermProducts.from_row(row)
+    return {"by": by, "sums": sums, "slices": found, "moments": moments}
+
+
+def rows_of(slices: Mapping[Key, tuple[int, Values]]) -> list[MetricOfSlice]:
+    """Return the rows of `Result.by`."""
+    return [
+        MetricOfSlice(by, value, metric, one.value, one.standard_error, queries)
+        for (by, value), (queries, values) in slices.items()
+        for metric, one in values.items()
+    ]
+
+
+def sums_of(
+    sums: Mapping[str, list[Term]],
+    values: Values,
+    slices: Mapping[Key, tuple[int, Values]],
+    by: tuple[str, ...],
+    moments: TermProducts,
+    ratio: Callable[[Key | None, str], Ratio | None],
+) -> dict[str, WeightedSum]:
+    """Return weighted sums; those of means and micro-averages have an error."""
+    found = {}
+    linear = [*dict.fromkeys(one.place for each in sums.values() for one in each if one.linear)]
+    for name, terms in sums.items():
+        parts, weights = [], dict.fromkeys(linear, 0.0)
+        ratios: dict[tuple[str, str, str], Ratio | None] = dict.fromkeys(linear)
+        for one in terms:
+            key = slice_of(name, one, slices, by)
+            value = (slices[key][1] if key else values)[one.metric.text].value
+            if value is None:
+                raise InputError(f"the sum {name!r} has no value, as {one} has none")
+            parts.append(one.weight * value)
+            if one.linear:
+                weights[one.place] += one.weight
+                ratios[one.place] = ratio(key, one.metric.text)
+        error = None
+        if all(one.linear for one in terms):
+            error = moments.standard_error([*weights.values()], [*ratios.values()])
+        found[name] = weighted_sum(math.fsum(parts), error)
+    return found
+
+
+def check_terms(sums: Mapping[str, list[Term]], by: tuple[str, ...]) -> None:
+    """Raise UsageError if a sum has a slice of what does not cut."""
+    for name, terms in sums.items():
+        for one in terms:
+            if one.by and one.by not in by:
+                there = f"slices are only of {', '.join(by)}" if by else "there are no slices"
+                raise UsageError(
+                    f"the sum {name!r} has {one}, but {there}: name {one.by!r} in --by"
+                )
+
+
+def slice_of(name: str, term: Term, slices: Mapping[Key, Any], by: tuple[str, ...]) -> Key | None:
+    """Return the slice of a term of a sum; None for all queries."""
+    check_terms({name: [term]}, by)
+    if not term.by:
+        return None
+    key = term.by, None if term.value == UNKNOWN else term.value
+    if key not in slices:
+        texts = [UNKNOWN if value is None else value for of, value in slices if of == term.by]
+        shown = ", ".join(texts[:10]) + (", ..." if len(texts) > 10 else "")
+        raise InputError(
+            f"the sum {name!r} has {term}, but no query that counts has {term.value!r} in "
+            f"{term.by!r}; there are {shown}"
+        )
+    return key

@@ -13,7 +13,7 @@ import numpy as np
 from rankmill.engine.job import Job
 from rankmill.engine.origin import Origin, check_whole, merged_origin
 from rankmill.engine.segments import Key
-from rankmill.engine.slice_values import in_order, merged, packed, rows_of, sums_of, unpacked
+from rankmill.engine.slices import in_order, merged, packed, rows_of, sums_of, unpacked
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import (
     OF_GROUPS,

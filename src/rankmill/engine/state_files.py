@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import narrowest
 from rankmill.engine.job import parse_job
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError
@@ -85,10 +86,7 @@ def table_of_counts(counts: Mapping[str, Among], part: str | None) -> pa.Table:
 def merge_files(paths: Sequence[str]) -> MergedFiles:
     """Merge the states in some files, and the counts of the second pass in others.
 
-    Raises
-    ------
-    InputError, UsageError
-        If a file holds neither, or two do not fit together; the message names both.
+    Errors are of files that hold neither, or of two that do not fit together: these name both.
     """
     states: list[tuple[str, State]] = []
     found: State | None = None
@@ -178,12 +176,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 def _narrow(values: list[Any]) -> list[Any]:
     if not all(isinstance(one, np.ndarray) for one in values):
         return values
-    every = np.concatenate([np.empty(0, values[0].dtype), *values])
-    if every.dtype.kind == "i" and every.min(initial=0) >= 0:
-        kind = np.min_scalar_type(int(every.max(initial=0)))
-    else:
-        exact = every.dtype == np.float64 and (every == every.astype(np.float32)).all()
-        kind = np.dtype(np.float32) if exact else every.dtype
+    kind = narrowest(np.concatenate([np.empty(0, values[0].dtype), *values]))
     return [one.astype(kind) for one in values]
 
 

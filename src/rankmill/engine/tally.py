@@ -17,9 +17,9 @@ from rankmill.engine.job import Job
 from rankmill.engine.score import Block, score_unpredicted
 from rankmill.engine.segments import DERIVED, Key, Known, compact
 from rankmill.engine.shared_patterns import SharedPatterns
-from rankmill.engine.slice_values import merged
 from rankmill.engine.slices import (
     labels_at,
+    merged,
     moments_at_close,
     moments_of,
     pieces_of,
@@ -45,34 +45,17 @@ GAP_TOTALS = "labelled_queries", "label_pairs", "predicted_label_pairs", "hits"
 
 
 class Counted(NamedTuple):
-    """The queries that count.
+    """The queries that count."""
 
-    Attributes
-    ----------
-    closing : Closing
-        How many queries count, how many of them score 1 because they have no label, and the weights
-        of both.
-    among_labels : bool
-        Whether each query of the labels counts.
-    ones : ndarray of bool
-        Whether each scores 1 because it has no label.
-    strangers : bool
-        Whether queries that are only in the predictions count as well.
-    others : int
-        How many these are.
-    no_relevant : float or None
-        The score of a query of the labels without a label; None if it is the value of its list.
-    unlabelled : float
-        The score of a query that the labels do not have.
-    """
-
+    # How many count, how many of them score 1 because they have no label, and the weights of both.
     closing: Closing
-    among_labels: np.ndarray
-    ones: np.ndarray
-    strangers: bool
-    others: int
+    among_labels: np.ndarray  # whether each query of the labels counts
+    ones: np.ndarray  # whether each scores 1 because it has no label
+    strangers: bool  # whether queries that are only in the predictions count as well
+    others: int  # how many these are
+    # The score of a query of the labels without a label; None if it is the value of its list.
     no_relevant: float | None
-    unlabelled: float
+    unlabelled: float  # the score of a query that the labels do not have
 
 
 class Tally:
@@ -340,10 +323,7 @@ class Tally:
 def counted_queries(tally: Tally, source: str) -> Counted:
     """Return the queries that count under the job's semantics; `source` names the predictions.
 
-    Raises
-    ------
-    InputError
-        If a query has no predictions or no label, and the semantics make this an error.
+    Raises InputError if one has no predictions or no label, and the semantics make this an error.
     """
     semantics = tally.job.semantics
     labelled, asked = tally.has_labels, tally.predicted

@@ -1,7 +1,8 @@
-"""Lists as rows of a wide table: query_id, items, and scores or gains."""
+"""Lists as rows of a wide table: query_id, items, and scores or gains; and as a Parquet file."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,31 +14,26 @@ from rankmill.columns.lists import is_list_type
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.progress import Progress
 from rankmill.errors import InputError
+from rankmill.io.whole_files import whole_file
 from rankmill.sources.input_options import Role
 from rankmill.sources.inputs.inputs import Input
 
+# A row group ends at either of these. Small ones make narrow ranges of ids and several threads
+# possible, large ones are read and compressed best.
+GROUP_ROWS = 1 << 17
+GROUP_BYTES = 1 << 26
 
-class WideBlock(NamedTuple):
-    """The rows of a block of lists, and what was counted in it."""
 
-    rows: Any
-    input_rows: int
-    nulls: int
-    tied: int
+# The rows of some lists, and of these the rows that were read, the null items and the tied ones.
+_Block = tuple[Any, int, int, int]
 
 
 class RowBlocks:
-    """Makes rows of the lists of an input, and counts them.
+    """Makes rows of the lists of an input; counts them, their null items and those of equal rank.
 
-    Ids have a type that fits those of all inputs `among` which it is; by default it is alone.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        That of the rows. Ids are integers, or bytes, which Arrow sorts and takes; the metadata
-        "text" names the columns that hold text.
-    rows, nulls, tied : int
-        The rows that were read, and the null items and the items of equal rank among them.
+    Ids have a type that fits those of all inputs `among` which it is; by default it is alone. In
+    `schema`, ids are integers, or bytes, which Arrow sorts and takes; the metadata "text" names the
+    columns that hold text.
     """
 
     def __init__(self, one: Input, role: Role, among: Sequence[Input] = ()) -> None:
@@ -55,7 +51,7 @@ class RowBlocks:
         self.schema = pa.schema(fields, {"text": ",".join(named)})
         self.rows = self.nulls = self.tied = 0
 
-    def of(self, lists: Lists) -> WideBlock:
+    def of(self, lists: Lists) -> _Block:
         """The rows of some lists."""
         source = lists.place.source
         offsets = arrow_of(lists.offsets)
@@ -70,15 +66,15 @@ class RowBlocks:
                 pa.LargeListArray.from_arrays(offsets, arrow_of(numbers).cast(self._number))
             )
         rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        return WideBlock(rows, lists.rows, lists.nulls, lists.tied)
+        return rows, lists.rows, lists.nulls, lists.tied
 
-    def counted(self, blocks: Iterable[WideBlock], progress: Progress | None) -> Iterator[Any]:
+    def counted(self, blocks: Iterable[_Block], progress: Progress | None) -> Iterator[Any]:
         """Yield the rows of blocks, and count them."""
-        for block in blocks:
-            self.rows += block.input_rows
-            self.nulls += block.nulls
-            self.tied += block.tied
-            yield block.rows
+        for rows, count, nulls, tied in blocks:
+            self.rows += count
+            self.nulls += nulls
+            self.tied += tied
+            yield rows
             if progress is not None:
                 progress(self.rows, self._total)
 
@@ -111,3 +107,67 @@ def _number_type(one: Input, name: str) -> Any:
     found = {kind.value_type if is_list_type(kind) else kind for kind in found}
     narrow = all(kinds.is_float32(kind) or kinds.is_float16(kind) for kind in found)
     return pa.float32() if narrow else pa.float64()
+
+
+def write_rows(path: str | Path, tables: Iterable[Any], schema: Any) -> tuple[int, int]:
+    """Write tables of rows; return how many rows and items were written."""
+    import pyarrow.parquet as pq
+
+    target = written_schema(schema)
+    rows = items = 0
+    with (
+        whole_file(path) as file,
+        pq.ParquetWriter(
+            file,
+            target,
+            compression="zstd",
+            use_dictionary=["items.list.element"],
+            write_statistics=["query_id"],
+            write_page_index=True,
+            write_page_checksum=True,
+            store_schema=False,  # else lists and strings would be read with 64-bit offsets
+        ) as writer,
+    ):
+        for group in _groups(tables):
+            rows += len(group)
+            items += sum(len(chunk.flatten()) for chunk in group.column("items").chunks)
+            # The bytes of text are written as they were read, valid or not.
+            writer.write_table(group.cast(target, safe=False), row_group_size=len(group))
+    return rows, items
+
+
+def written_schema(schema: Any) -> Any:
+    """Return the schema in which rows of a schema of `RowBlocks` are written."""
+    text = schema.metadata[b"text"].decode().split(",")
+    return pa.schema([pa.field(one.name, _target(one.type, one.name in text)) for one in schema])
+
+
+def _target(kind: Any, text: bool) -> Any:
+    """The type in which a column is written."""
+    if kinds.is_large_list(kind):
+        return pa.large_list(pa.field("element", _target(kind.value_type, text)))
+    if not kinds.is_large_binary(kind):
+        return kind
+    return pa.large_string() if text else kind
+
+
+def _groups(tables: Iterable[Any]) -> Iterator[Any]:
+    """Yield tables of the rows of a row group each."""
+    held: list[Any] = []
+    rows = size = 0
+    for table in _pieces(tables):
+        if held and (rows + len(table) > GROUP_ROWS or size + table.nbytes > GROUP_BYTES):
+            yield pa.concat_tables(held)
+            held, rows, size = [], 0, 0
+        held.append(table)
+        rows, size = rows + len(table), size + table.nbytes
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _pieces(tables: Iterable[Any]) -> Iterator[Any]:
+    """Yield tables of an eighth of a row group at most, unless a single list is longer."""
+    for table in tables:
+        most = min(GROUP_ROWS, GROUP_BYTES * len(table) // max(1, table.nbytes)) // 8
+        for start in range(0, len(table), max(1, most)):
+            yield table.slice(start, max(1, most))

@@ -7,6 +7,7 @@ of the labels. Of the other queries, keys are shuffled, 8 bytes each: if no two 
 are the queries.
 """
 
+import math
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,13 +19,11 @@ import pyarrow as pa
 
 from rankmill.columns.ids import take_ids, to_ids
 from rankmill.engine.job import Job
-from rankmill.engine.parts import part_states
 from rankmill.engine.state import State
 from rankmill.errors import RankmillError
 from rankmill.kernels.identity import MULTIPLIER, STRING, Ids, hash_strings
 from rankmill.matching.lookup import look_up
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.collection import FAN, gathered, mapped
 from rankmill.spark.exchange.layout import Side, arrow_schema, column
@@ -36,31 +35,19 @@ from rankmill.spark.exchange.returned_rows import (
     read_returned,
 )
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import input_of, ordered, partition, told
+from rankmill.spark.exchange.tasks import input_of, ordered, partition, scored, told
 
 # A task scores so many bytes of predictions at a time.
 AT_ONCE = 64 << 20
-# The columns that what tasks return has besides: which rows are checked together, and their keys.
-GROUP, KEYS = "group", "keys"
-KEYED = pa.schema([*RETURNED, (GROUP, pa.int64()), (KEYS, pa.binary())])
 
 
 @dataclass(frozen=True)
 class Placed:
-    """The state of some partitions, and what tells whether a query is in two of them.
-
-    Attributes
-    ----------
-    state : State
-    taken : int32[n]
-        The rows of the labels that tasks took.
-    split : bool
-        Whether a query without labels may be in two partitions.
-    """
+    """The state of some partitions, and what tells whether a query is in two of them."""
 
     state: State
-    taken: np.ndarray
-    split: bool = False
+    taken: np.ndarray  # the rows of the labels that tasks took
+    split: bool = False  # whether a query without labels may be in two partitions
 
     def merge(self, other: Self) -> Self:
         """Return the sum of both."""
@@ -68,77 +55,63 @@ class Placed:
         return type(self)(self.state.merge(other.state), taken, self.split or other.split)
 
 
-@dataclass(frozen=True)
-class Matching:
-    """What a task does that has all labels: it scores the predictions of its partition.
+def score_with_labels(
+    batches: Iterator[Any],
+    job: Job,
+    sent: bytes,
+    sides: tuple[Side, Side],
+    empty: Placed,
+    groups: int,
+    seed: int,
+) -> Iterator[Any]:
+    """Yield the keys of queries without labels, and the state of the partition, once.
 
-    Attributes
-    ----------
-    job : Job
-    labels : bytes
-        All labels as an Arrow stream. Spark sends it to each executor once.
-    sides : tuple of Side
-        The labels, and the predictions.
-    empty : Placed
-    groups : int
-        How many groups the keys of queries are checked in.
-    seed : int
-        That of the keys of strings.
+    All labels are `sent` as an Arrow stream, which each executor gets once; `sides` are the labels
+    and the predictions. Keys are checked in `groups`, and `seed` is that of the keys of strings.
     """
-
-    job: Job
-    labels: bytes
-    sides: tuple[Side, Side]
-    empty: Placed
-    groups: int
-    seed: int
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the keys of queries without labels, and the state of the partition, once."""
-        where = partition()
-        of_labels, of_predictions = self.sides
-        labels = pa.ipc.open_stream(self.labels).read_all()
-        placed, label_rows, rows = self.empty, 0, 0
-        try:
-            known = to_ids(labels.column(of_labels.columns.query).combine_chunks(), "query")
-            # Of long predictions, a query may have rows in all batches.
-            most = AT_ONCE if of_predictions.columns.wide else None
-            read = _tables(batches, [*of_predictions.slots], most)
-            # By `map`, as this holds no rows that are not sorted yet.
-            for table in map(partial(ordered, side=of_predictions), read):
-                one = Input(open_table(table, of_predictions.name), of_predictions.columns)
-                taken, others = _matched(known, table.column(of_predictions.columns.query))
-                own = input_of(labels.take(taken), of_labels)
-                state = scored(self.job, own, one)
-                placed = placed.merge(Placed(state, taken.astype(np.int32)))
-                label_rows += len(taken)
-                rows += table.num_rows
-                yield from self._keys(others)
-            returned = Returned(where, "", placed, None, label_rows, rows)
-        except RankmillError as error:
-            returned = Returned(where, error=told(error, where))
-        yield _with_keys(batch_of([returned]), where // FAN, None)
-
-    def _keys(self, ids: Ids) -> Iterator[Any]:
-        """Yield keys that are equal if ids are, by group."""
-        keys = ids.keys * MULTIPLIER  # different keys stay different, and are spread
-        if ids.kind == STRING:
-            keys = np.empty(len(ids.keys), np.uint64)
-            hash_strings(ids.starts, ids.ends, ids.data, np.uint64(self.seed), keys)
-        groups = (keys >> np.uint64(32)) % np.uint64(self.groups)
-        nothing = batch_of([Returned(-1)])
-        for group in np.unique(groups).tolist():
-            yield _with_keys(nothing, group, keys[groups == group].tobytes())
+    where = partition()
+    of_labels, of_predictions = sides
+    labels = pa.ipc.open_stream(sent).read_all()
+    placed, label_rows, rows = empty, 0, 0
+    try:
+        known = to_ids(labels.column(of_labels.columns.query).combine_chunks(), "query")
+        # Of long predictions, a query may have rows in all batches.
+        most = AT_ONCE if of_predictions.columns.wide else math.inf
+        read = _tables(batches, [*of_predictions.slots], most)
+        # By `map`, as this holds no rows that are not sorted yet.
+        for table in map(partial(ordered, side=of_predictions), read):
+            one = Input(open_table(table, of_predictions.name), of_predictions.columns)
+            taken, others = _matched(known, table.column(of_predictions.columns.query))
+            states = scored(job, input_of(labels.take(taken), of_labels), {"": one})
+            placed = placed.merge(Placed(states[""], taken.astype(np.int32)))
+            label_rows += len(taken)
+            rows += table.num_rows
+            yield from _keys(others, groups, seed)
+        returned = Returned(where, "", placed, None, label_rows, rows)
+    except RankmillError as error:
+        returned = Returned(where, error=told(error, where))
+    yield batch_of([returned], where // FAN)
 
 
-def _tables(batches: Iterator[Any], names: list[str], most: int | None) -> Iterator[Any]:
+def _keys(ids: Ids, groups: int, seed: int) -> Iterator[Any]:
+    """Yield keys that are equal if ids are, by group, whose number stands for the partition."""
+    keys = ids.keys * MULTIPLIER  # different keys stay different, and are spread
+    if ids.kind == STRING:
+        keys = np.empty(len(ids.keys), np.uint64)
+        hash_strings(ids.starts, ids.ends, ids.data, np.uint64(seed), keys)
+    group_of = (keys >> np.uint64(32)) % np.uint64(groups)
+    for group in np.unique(group_of).tolist():
+        yield batch_of([Returned(group, value=keys[group_of == group])])
+
+
+def _tables(batches: Iterator[Any], names: list[str], most: float) -> Iterator[Any]:
     """Yield the rows of a partition in tables of so many bytes, or all in one."""
     held: list[Any] = []
     size = 0
     for batch in batches:
         held.append(batch)
         size += batch.nbytes
-        if most is not None and size >= most:
+        if size >= most:
             yield _taken(held, names)
             size = 0
     if held:
@@ -166,26 +139,19 @@ def _matched(known: Ids, queries: Any) -> tuple[np.ndarray, Ids]:
     return taken, take_ids(asked, np.flatnonzero(others))
 
 
-def _with_keys(batch: Any, group: int, keys: bytes | None) -> Any:
-    arrays = [*batch.columns, pa.array([group]), pa.array([keys], pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, schema=KEYED)
-
-
 def _checked(batches: Iterator[Any], empty: Placed) -> Iterator[Any]:
     """Yield the merged state of some partitions, which tells whether keys of a group are equal."""
-    rows: list[Returned] = []
+    states: list[Returned] = []
     keys: dict[int, list[np.ndarray]] = {}
-    for batch in batches:
-        table = pa.Table.from_batches([batch])
-        groups, held = (table.column(name).to_pylist() for name in (GROUP, KEYS))
-        for group, some in zip(groups, held, strict=True):
-            if some is not None:
-                keys.setdefault(group, []).append(np.frombuffer(some, np.uint64))
-        rows += read_returned(table.filter(table.column(KEYS).is_null()))
+    for one in (one for batch in batches for one in read_returned(batch)):
+        if isinstance(one.value, np.ndarray):
+            keys.setdefault(one.partition, []).append(one.value)
+        else:
+            states.append(one)
     if any(_repeated(np.concatenate(some)) for some in keys.values()):
-        rows.append(Returned(-1, "", replace(empty, split=True)))
-    if rows:
-        yield batch_of(merged_rows(rows, partition()))
+        states.append(Returned(-1, "", replace(empty, split=True)))
+    if states:
+        yield batch_of(merged_rows(states, partition()))
 
 
 def _repeated(keys: np.ndarray) -> bool:
@@ -196,13 +162,7 @@ def _repeated(keys: np.ndarray) -> bool:
 def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | None:
     """Score a system with all labels in each task; None if a query may be in two partitions.
 
-    Parameters
-    ----------
-    request
-    number : int
-        That of the system among the sides.
-    labels : pyarrow.Table
-        The columns of the labels that are read.
+    `number` is that of the system among the sides, and `labels` is a table of the columns read.
     """
     side, frame = request.sides[number], request.frames[number]
     # Spark does not find a column of a name with backticks when it maps rows.
@@ -213,15 +173,16 @@ def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | Non
         writer.write_table(labels)
     empty = Placed(State.of(request.job), np.zeros(0, np.int32))
     groups = -(-request.partitions // FAN)
-    task = Matching(
-        request.job,
-        sink.getvalue().to_pybytes(),
-        (request.sides[0], side),
-        empty,
-        groups,
-        secrets.randbits(63) | 1,
+    task = partial(
+        score_with_labels,
+        job=request.job,
+        sent=sink.getvalue().to_pybytes(),
+        sides=(request.sides[0], side),
+        empty=empty,
+        groups=groups,
+        seed=secrets.randbits(63) | 1,
     )
-    found = mapped(rows, KEYED, task).repartition(groups, GROUP)
+    found = mapped(rows, RETURNED, task).repartition(groups, RETURNED.names[0])
     found = mapped(found, RETURNED, _checked, empty)
     for one in gathered(found, groups):
         placed = one.value
@@ -229,16 +190,8 @@ def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | Non
         left[placed.taken] = False
         if placed.split or len(placed.taken) != labels.num_rows - left.sum():
             return None
-        state = placed.state.merge(_score(request, number, labels.filter(left), nothing))
+        others = input_of(labels.filter(left), request.sides[0])
+        alone = scored(request.job, others, {"": input_of(nothing, side)})[""]
+        state = placed.state.merge(alone)
         return replace(one, system=side.system, value=state, label_rows=labels.num_rows)
     return None
-
-
-def _score(request: SparkRequest, number: int, labels: Any, predictions: Any) -> State:
-    pairs = (labels, request.sides[0]), (predictions, request.sides[number])
-    return scored(request.job, *(input_of(*pair) for pair in pairs))
-
-
-def scored(job: Job, labels: Input, predictions: Input) -> State:
-    """Return the state of the rows of one task."""
-    return part_states(job, Labels(labels), {"": Predictions(predictions)}, threads=1)[""]

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.moved_queries import MovedRows, merged_rows
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.job import Job
-from rankmill.errors import RankmillError
+from rankmill.engine.state import State
+from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.earlier_values import with_table
 from rankmill.sources.nouns import Labels, Predictions
-from rankmill.spark.exchange.findings import Findings
-from rankmill.spark.exchange.layout import TRAIN, Side
+from rankmill.spark.exchange.layout import TRAIN, Form
 from rankmill.spark.exchange.returned_rows import Returned
-from rankmill.spark.exchange.tasks import input_of, partition, tables_of, told, with_training
+from rankmill.spark.exchange.tasks import input_of, partition, tables_of, with_training
+from rankmill.threads import Workers
 
 # What sides besides those that are scored are called: tables of slices, the popularity of labels,
 # and the values by query of an earlier run.
@@ -23,36 +26,26 @@ TABLE, POPULARITY, EARLIER = "by ", "popularity", "earlier"
 
 @dataclass(frozen=True)
 class Joining:
-    """How a task joins the systems over the queries of a partition.
-
-    Attributes
-    ----------
-    job : Job
-    sides : tuple of Side
-        The labels, the systems, and tables of slices.
-    schema : pyarrow.Schema
-        Of the rows of the shuffle.
-    systems : tuple of str
-    baseline : str
-    cuts : Cuts
-        Without the tables, which come with the rows.
-    earlier : Baseline or None
-        An earlier run whose values by query come with the rows: the baseline of the only system.
-    """
+    """How a task joins the systems over the queries of a partition."""
 
     job: Job
-    sides: tuple[Side, ...]
-    schema: Any
+    form: Form  # its sides are the labels, the systems, and tables of slices
     systems: tuple[str, ...]
     baseline: str
-    cuts: Cuts
+    cuts: Cuts  # without the tables, which come with the rows
+    # An earlier run whose values by query come with the rows: the baseline of the only system.
     earlier: Baseline | None = None
 
     def join(self, batches: Iterator[Any]) -> tuple[Joined, dict[str, int]]:
         """Return the systems over the queries of a partition, and the rows of each side."""
-        tables = tables_of(batches, self.schema, self.sides)
+        tables = tables_of(batches, self.form)
         rows = {side: one.num_rows for side, one in tables.items()}
-        inputs = {side.system: input_of(tables.pop(side.system), side) for side in self.scored}
+        several = 1 + len(self.systems)
+        inputs = {  # the labels, the systems and what queries had in training, among the sides
+            side.system: input_of(tables.pop(side.system), side)
+            for number, side in enumerate(self.form.sides)
+            if number < several or side.system == TRAIN
+        }
         job = with_training(self.job, inputs)
         labels, *runs = inputs.values()
         cuts = self.cuts._replace(
@@ -66,11 +59,48 @@ class Joining:
             found = with_table(found, earlier, part=True)
         return found, rows
 
-    @property
-    def scored(self) -> tuple[Side, ...]:
-        """The labels, the systems and what queries had in training, among the sides."""
-        several = 1 + len(self.systems)
-        return self.sides[:several] + tuple(s for s in self.sides[several:] if s.system == TRAIN)
+
+@dataclass(frozen=True)
+class Findings:
+    """What some queries of a comparison add up to."""
+
+    state: ComparisonState
+    states: Mapping[str, State]  # those of the systems that were scored
+    moved: MovedRows  # the queries that moved most, by metric and system, up to `count` each
+    count: int
+    rows: Mapping[str, int]  # how many were read of each side
+    # Those of the queries of each of two systems, also of those that do not count for both.
+    alone: Mapping[str, ComparisonState]
+
+    @classmethod
+    def of(
+        cls,
+        joined: Joined,
+        rows: Mapping[str, int],
+        count: int,
+        *,
+        crossed: bool,
+        values: bool,
+        alone: bool,
+    ) -> Self:
+        """Return what the queries of a join add up to; the options are those of `systems.join`."""
+        with Workers(1) as workers:
+            state = joined.state(workers, crossed=crossed, rows=values)
+            moved = joined.moved_rows(count, workers)
+            each = joined.states_alone(workers, crossed=crossed) if alone else {}
+            return cls(state, joined.states, moved, count, rows, each)
+
+    def merge(self, other: Self) -> Self:
+        """Return the same of the queries of both."""
+        moved = {
+            task: merged_rows([rows, other.moved[task]], self.count, parse(task[0]).better)
+            for task, rows in self.moved.items()
+        }
+        states = {name: one.merge(other.states[name]) for name, one in self.states.items()}
+        rows = {side: count + other.rows[side] for side, count in self.rows.items()}
+        state = self.state.merge(other.state)
+        alone = {name: one.merge(other.alone[name]) for name, one in self.alone.items()}
+        return type(self)(state, states, moved, self.count, rows, alone)
 
 
 def find(
@@ -83,8 +113,5 @@ def find(
 
 def values_of(batches: Iterator[Any], joining: Joining, schema: Any) -> Iterator[Any]:
     """Yield the values of the queries of a partition for all systems, as in `schema`."""
-    try:
-        joined, _ = joining.join(batches)
-    except RankmillError as error:
-        raise told(error, partition()) from None
+    joined, _ = joining.join(batches)
     yield from joined.aligned.table().cast(schema).to_batches()

@@ -15,7 +15,7 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.streams import open_stream
 from rankmill.spark.exchange.collection import collected
-from rankmill.spark.exchange.layout import Side, arrow_schema, column, shuffled
+from rankmill.spark.exchange.layout import Form, Side, arrow_schema, column, shuffled
 from rankmill.spark.exchange.partitions import tasks_of
 from rankmill.spark.exchange.returned_rows import Returned, packed, unpacked
 from rankmill.spark.exchange.tasks import inputs_of, partition
@@ -32,7 +32,7 @@ def count(
     """
     state: State = unpacked(sent)
     if _is_shuffled(state, side):
-        one = inputs_of(batches, schema, [side])[side.system]
+        one = inputs_of(batches, Form([side], schema))[side.system]
     else:
         named = (pa.RecordBatch.from_arrays(b.columns, names=schema.names) for b in batches)
         source = open_stream(side.name, schema, lambda names: (b.select(names) for b in named))

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rankmill.engine.job import Job, parse_job, runs_of
+from rankmill.engine.job import parse_job, runs_of
+from rankmill.engine.plan_view import inputs_of, view_of_plan
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
+from rankmill.show.tables import Column, View, size_text
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.spark.broadcast import AT_ONCE
@@ -94,13 +96,13 @@ def plan_runs(
 ) -> dict[str, Any]:
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
     given = Labels.of(labels)
-    parsed = parse_job(metrics, given, semantics, catalogue)
-    job = Job(*parsed, memory=memory, keep_values=per_query, part=True)
+    how: Any = {"memory": memory, "keep_values": per_query, "part": True}
+    job = parse_job(metrics, given, semantics, catalogue, **how)
     request = request_of(given, runs_of(runs), job, partitions, catalogue=catalogue)
     placings = [placing_of(request, number) for number in request.systems]
     shuffled = [n for n, one in enumerate(placings, 1) if one.how == "shuffle"]
     predictions = {}
-    for number, (name, one) in enumerate(zip(runs, placings, strict=True), 1):
+    for number, (name, one) in enumerate(zip(request.names, placings, strict=True), 1):
         # Systems that are shuffled share the labels, and what queries had; the first counts them.
         moved = [0, number, *request.training] if [number] == shuffled[:1] else [number]
         predictions[name] = _described(request, number) | {
@@ -160,3 +162,30 @@ def _driver_memory(request: SparkRequest, placings: Iterable[Placing]) -> int | 
         return None
     labels = UNPACKED * size
     return 2 * labels * sent + len(request.job.pooled) * A_CONFIDENCE * (labels // A_LABEL)
+
+
+def cluster_plan_view(plan: Mapping[str, Any]) -> View:
+    """Return what is shown of what `plan_runs` returned: `rankmill spark evaluate --plan`."""
+    inputs = inputs_of(plan)
+    facts = {
+        "memory of a task": _most(plan["task_memory"]),
+        "memory of the driver": _most(plan["driver_memory"]),
+    }
+    if plan["python_limit"] is not None:
+        least = plan["python_memory"]
+        told = "a size is unknown" if least is None else f"needs {size_text(least)}"
+        facts[PYTHON_MEMORY] = f"is {plan['python_limit']}, {told}"
+    why = {
+        f"{name}: {one['placing']}": f"because {one['why']}"
+        for name, one in inputs.items()
+        if "placing" in one
+    }
+    shown = {"bytes": Column("to read", "size"), "shape": Column("shape")}
+    shown |= {"placing": Column("placing"), "shuffled": Column("shuffled", "size")}
+    shown |= {"tasks": Column("tasks", "count")}
+    exact = "source", "shape", "bytes", "placing", "why", "shuffled", "tasks"
+    return view_of_plan(plan, inputs, shown, exact, facts, why)
+
+
+def _most(size: int | None) -> str:
+    return "unknown, because a size is unknown" if size is None else f"at most {size_text(size)}"

@@ -1,34 +1,41 @@
-"""evaluate() of DataFrames of Spark: what the driver does."""
+"""evaluate() of DataFrames of Spark: what the driver does; and the values of each query."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
 from rankmill.engine.cuts import check_several, job_of
-from rankmill.engine.finish import nothing_in_common
-from rankmill.engine.held_labels import check_labelled
+from rankmill.engine.finish import nothing_in_common, per_query_table
+from rankmill.engine.first_pass import run
+from rankmill.engine.held_labels import HeldLabels, check_labelled
 from rankmill.engine.job import Job, runs_of
 from rankmill.engine.results import Results
-from rankmill.engine.slice_values import check_terms
+from rankmill.engine.slices import check_terms
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, plural, spoken
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.sums import read_sums
-from rankmill.results.result import Result
+from rankmill.results.result import WEIGHT, Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.confidence_counts import counted
-from rankmill.spark.exchange.layout import column
+from rankmill.spark.exchange.collection import mapped
+from rankmill.spark.exchange.layout import QUERY, Form, column
+from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
+from rankmill.spark.exchange.tasks import inputs_of, with_training
 from rankmill.spark.known_items import with_known_items
-from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.placement import first_pass
 from rankmill.spark.slice_sides import with_columns
 from rankmill.spark.workers import on_spark
+from rankmill.threads import Workers
 
 
 @on_spark
@@ -82,7 +89,7 @@ def evaluate(
     how: Any = {"memory": memory, "keep_values": per_query, "part": True}
     job = job_of(metrics, given, semantics, catalogue, by, sums, **how)
     runs = {"": Predictions.of(predictions)}
-    return _evaluate(_request(given, runs, job, partitions, catalogue), [""])[""]
+    return _evaluate(_request(given, runs, job, partitions, catalogue))[""]
 
 
 @on_spark
@@ -121,7 +128,7 @@ def evaluate_runs(
     given = Labels.of(labels)
     how: Any = {"memory": memory, "keep_values": per_query, "part": True}
     job = job_of(metrics, given, semantics, catalogue, by, sums, **how)
-    return Results(_evaluate(_request(given, runs_of(runs), job, partitions, catalogue), runs))
+    return Results(_evaluate(_request(given, runs_of(runs), job, partitions, catalogue)))
 
 
 def _request(
@@ -156,16 +163,15 @@ def _request(
     return request_of(labels, runs, job, partitions, job.cuts.facts, catalogue)
 
 
-def _evaluate(request: SparkRequest, runs: Iterable[str]) -> dict[str, Result]:
+def _evaluate(request: SparkRequest) -> dict[str, Result]:
     began = time.perf_counter()
     request = with_known_items(request)
     found = first_pass(request)
     results = {}
-    for number, name in enumerate(runs, 1):
-        one = found.get(request.sides[number].system)
-        state = State.of(request.job) if one is None else one.value
-        rows_read = (0, 0) if one is None else (one.label_rows, one.rows)
-        result, _ = result_of(request, number, state, *rows_read)
+    for number, name in enumerate(request.names, 1):
+        nothing = Returned(0, value=State.of(request.job))
+        one = found.get(request.sides[number].system, nothing)
+        result, _ = result_of(request, number, one.value, one.label_rows, one.rows)
         results[name] = replace(result, seconds=time.perf_counter() - began)
         began = time.perf_counter()
     return results
@@ -232,3 +238,32 @@ def _ties(request: SparkRequest, number: int, state: State) -> list[str]:
         "the query: on Spark they rank by item id, ascending; rankmill.evaluate ranks them in the "
         "order of the file"
     ]
+
+
+# ------------------------------------------------------------------ the values of each query
+
+
+def per_query_frame(request: SparkRequest, number: int) -> Any:
+    """Return a DataFrame with the values of each query that counts for a system."""
+    rows, form = request.rows(0, number, *request.training)
+    names = [metric.text for metric in request.job.per_query]
+    names += [WEIGHT] if request.job.scope.weight is not None else []
+    query = request.inputs[0].columns.query
+    fields = {"query" if query in names else query: form.schema.field(QUERY).type}
+    schema = pa.schema({**fields, **dict.fromkeys(names, pa.float64())})
+    job = replace(request.job, keep_values=True, cuts=None, by=(), sums=())
+    return mapped(rows, schema, _values, job, form, schema)
+
+
+def _values(batches: Iterator[Any], job: Job, form: Form, schema: Any) -> Iterator[Any]:
+    """Yield the values of the queries of a partition, as in `schema`."""
+    inputs = inputs_of(batches, form)
+    labels = inputs.pop("")
+    job = with_training(job, inputs)
+    (predictions,) = inputs.values()
+    with (
+        Workers(1) as workers,
+        closing(run(job, HeldLabels(labels), {"": predictions}, workers)) as tallies,
+    ):
+        found = per_query_table(next(tallies), labels, predictions)()
+    yield from found.rename_columns(schema.names).cast(schema).to_batches()

@@ -1,6 +1,6 @@
 """What gap comes to without some of the queries on Spark: tasks leave out the groups."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
@@ -21,7 +21,7 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.gap.gap_groups import GroupPlaces, LeftOut, groups_in, places_of, sum_less
 from rankmill.semantics.choices import Choices
 from rankmill.spark.exchange.collection import mapped
-from rankmill.spark.exchange.layout import Side, arrow_schema, to_arrow
+from rankmill.spark.exchange.layout import Form, to_arrow
 from rankmill.spark.exchange.returned_rows import packed, unpacked
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of
@@ -37,36 +37,23 @@ SUMS = pa.schema(_TASK | {"sum": pa.float64(), "correct": pa.int64(), "predictio
 
 
 class Whole(NamedTuple):
-    """A metric of a system over all predictions.
+    """A metric of a system over all predictions."""
 
-    Attributes
-    ----------
-    side : str
-        That of the system in the shuffle.
-    metric : str
-    correct : Distinct
-    among : Among
-    together : ndarray of uint8
-        For each group the one that it is left out with.
-    """
-
-    side: str
+    side: str  # that of the system in the shuffle
     metric: str
     correct: Distinct
     among: Among
-    together: np.ndarray
+    together: np.ndarray  # for each group the one that it is left out with
 
 
-def _places(
-    batches: Iterator[Any], job: Job, sides: Sequence[Side], schema: Any, sent: bytes
-) -> Iterator[Any]:
+def _places(batches: Iterator[Any], job: Job, form: Form, sent: bytes) -> Iterator[Any]:
     """Yield where the predictions of each group of a partition are among the correct ones.
 
     `sent` are the metrics, packed, whose place in it is the number of their rows; all else is as
     for `score`.
     """
     wholes: tuple[Whole, ...] = unpacked(sent)
-    inputs = inputs_of(batches, schema, sides)
+    inputs = inputs_of(batches, form)
     held = HeldLabels(inputs.pop(""))
     wanted = {one.metric for one in wholes}
     metrics = tuple(one for one in job.metrics if one.text in wanted)
@@ -110,18 +97,9 @@ def left_out(
 ) -> Mapping[str, Without]:
     """Return for each metric over all predictions its values without each group of queries.
 
-    Parameters
-    ----------
-    request
-    states : mapping of str to State
-        What the queries of each system add up to.
-    among : mapping of str to mapping of str to Among
-        The counts of the second pass of each system, by metric.
-
-    Raises
-    ------
-    InputError
-        If the predictions are not those that the passes before have seen.
+    `states` are what the queries of each system add up to, and `among` the counts of its second
+    pass by metric. Raises InputError if the predictions are not those that the passes before have
+    seen.
     """
     found: dict[str, dict[str, LeftOut | str]] = {}
     wholes = {}
@@ -133,20 +111,18 @@ def left_out(
                 correct = cast(Gap, state.aggregates[metric]).correct
                 side = request.sides[number].system
                 wholes[name, metric] = Whole(side, metric, correct, counts, together)
-    sums = _sums(request, tuple(wholes.values()), len(states)) if wholes else {}
+    sums = _sums(request, tuple(wholes.values())) if wholes else {}
     for number, ((name, metric), whole) in enumerate(wholes.items()):
         of_groups = {row["group"]: row for row in sums.get(number, ())}
         found[metric][name] = _divided(whole, states[name], of_groups) or NO_VALUE
     return found
 
 
-def _sums(
-    request: SparkRequest, wholes: tuple[Whole, ...], systems: int
-) -> dict[int, list[dict[str, Any]]]:
+def _sums(request: SparkRequest, wholes: tuple[Whole, ...]) -> dict[int, list[dict[str, Any]]]:
     """Return the rows of `SUMS` of each of the metrics by its number."""
-    rows, sides = request.rows(*range(systems + 1))
+    rows, form = request.rows(0, *request.systems)
     sent = packed(wholes)
-    places = mapped(rows, PLACES, _places, request.job, sides, arrow_schema(rows), sent)
+    places = mapped(rows, PLACES, _places, request.job, form, sent)
     groups = sum(int(one.together.max()) + 1 for one in wholes)
     together = places.repartition(min(groups, request.partitions), *_TASK)
     together = together.sortWithinPartitions(*_TASK)

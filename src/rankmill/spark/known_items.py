@@ -20,7 +20,7 @@ from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.metrics.records.record import Count, Record, nested
 from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.collection import collected
-from rankmill.spark.exchange.layout import TRAIN, Side, arrow_schema, to_arrow
+from rankmill.spark.exchange.layout import TRAIN, Form, to_arrow
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, check_frame, is_frame
 from rankmill.spark.exchange.tasks import history_of, inputs_of, partition
@@ -41,10 +41,10 @@ class TrainingCounts(Record):
 
 
 def count_training(
-    batches: Iterator[Any], job: Job, side: Side, schema: Any, training: Training | None
+    batches: Iterator[Any], job: Job, form: Form, training: Training | None
 ) -> Iterator[Returned]:
     """Yield what the queries of a partition had, or how popular it is in `training`."""
-    index = history_of(job, inputs_of(batches, schema, [side])[TRAIN])
+    index = history_of(job, inputs_of(batches, form)[TRAIN])
     counts: Record = TrainingCounts(*item_counts(index))
     if training is not None:
         counts = usual_popularity(training.of_part(index))
@@ -55,12 +55,7 @@ def with_known_items(request: SparkRequest) -> SparkRequest:
     """Return a request whose job knows the catalogue, as far as it is not told by query.
 
     The driver holds items, their groups and features. Of training it only holds how many queries
-    had each item: each task has what its own queries had.
-
-    Raises
-    ------
-    InputError, UsageError
-        As `rankmill.evaluate`, if a part of the catalogue is not as it has to be.
+    had each item: each task has what its own queries had. Errors are as for `rankmill.evaluate`.
     """
     job, given = request.job, request.catalogue
     if not job.beside or job.catalogue is not None:
@@ -109,8 +104,7 @@ def _added_up(
     request: SparkRequest, nothing: Counts, training: Training | None
 ) -> tuple[Counts, int]:
     """Return what tasks count of training, and the rows that they read."""
-    rows, (side,) = request.rows(*request.training)
-    how: Any = {"job": request.job, "side": side, "schema": arrow_schema(rows)}
-    task = partial(count_training, **how, training=training)
+    rows, form = request.rows(*request.training)
+    task = partial(count_training, job=request.job, form=form, training=training)
     (one,) = collected(rows, task, request.partitions) or [Returned(0, "", nothing)]
     return one.value, one.rows

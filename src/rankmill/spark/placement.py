@@ -1,44 +1,44 @@
-"""Where the rows of a system are scored: where they are, if that is known to do, or shuffled."""
+"""Where the rows of a system are scored: where they are, if that is known to do, or shuffled.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+Both sides stay in place where they are partitioned so that a join by query needs no shuffle. Such
+are tables in the same number of buckets by query, and DataFrames that were partitioned so.
+"""
+
+import re
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import numbers_of
 from rankmill.show.tables import size_text
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.roles.streams import open_table
 from rankmill.spark.broadcast import broadcast
 from rankmill.spark.exchange.collection import collected
-from rankmill.spark.exchange.layout import Side, arrow_schema, column, to_arrow
+from rankmill.spark.exchange.layout import QUERY, Form, Side, arrow_schema, column, to_arrow
 from rankmill.spark.exchange.partitions import PARTITION_BYTES, tasks_of
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of, score
-from rankmill.spark.local_join import joined, joined_inputs, together
 
 # Labels may take so many times the limit in memory, as the limit is one for files.
 UNPACKED = 4
 # Partitions stay in place if they have at most so many bytes of files.
 LARGEST = 8 * PARTITION_BYTES
+# The line of a plan that moves rows.
+_EXCHANGE = re.compile(r"^[^A-Za-z]*(?:Broadcast)?Exchange\b", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Placing:
-    """How the rows of a system come to the tasks that score them, and why so.
-
-    Attributes
-    ----------
-    how : {"broadcast", "in place", "shuffle"}
-    why : str
-    rows : pyspark.sql.DataFrame or None
-        The joined rows of both sides, if these stay in place.
-    tasks : int or None
-        How many tasks score them; None if Spark decides when it reads the predictions.
-    """
+class Placing(NamedTuple):
+    """How the rows of a system come to the tasks that score them, and why so."""
 
     how: Literal["broadcast", "in place", "shuffle"]
     why: str
-    rows: Any = None
-    tasks: int | None = None
+    rows: Any = None  # the joined rows of both sides, if these stay in place
+    tasks: int | None = None  # None if Spark decides when it reads the predictions
 
 
 def placing_of(request: SparkRequest, number: int, largest: int = LARGEST) -> Placing:
@@ -109,17 +109,76 @@ def _labels_of(request: SparkRequest) -> Any:
 
 
 def _shuffled(request: SparkRequest, numbers: list[int]) -> list[Returned]:
-    return _scored(request, *request.rows(0, *numbers, *request.training))
+    return _scored(request, *request.rows(0, *numbers, *request.training), inputs_of)
 
 
 def _in_place(request: SparkRequest, number: int, rows: Any) -> list[Returned]:
-    return _scored(request, rows, [request.sides[one] for one in (0, number)], joined_inputs)
+    form = Form([request.sides[one] for one in (0, number)], arrow_schema(rows))
+    return _scored(request, rows, form, joined_inputs)
 
 
-def _scored(
-    request: SparkRequest, rows: Any, sides: Sequence[Side], inputs: Any = inputs_of
-) -> list[Returned]:
-    schema = arrow_schema(rows)
-    task = partial(score, job=request.job, sides=sides, schema=schema, inputs=inputs)
+def _scored(request: SparkRequest, rows: Any, form: Form, inputs: Any) -> list[Returned]:
+    task = partial(score, job=request.job, form=form, inputs=inputs)
     # A state without confidences is so small that the driver merges those of all partitions.
     return collected(rows, task, request.partitions if request.job.pooled else 0)
+
+
+# ------------------------------------------------------------------ both sides in place
+
+
+def joined_inputs(batches: Iterator[Any], form: Form) -> dict[str, Input]:
+    """Return joined rows, which hold a row of the labels, of a system, or both, as `inputs_of`."""
+    whole = pa.Table.from_batches(batches, form.schema)
+    inputs = {}
+    for number, side in enumerate(form.sides):
+        held = whole.select([_row(number), *_names(number, side)])
+        held = held.filter(held.column(0).is_valid())
+        rows = numbers_of(held.column(0).combine_chunks())
+        first = np.unique(rows, return_index=True)[1]
+        if len(first) < len(rows):  # one query has several rows on the other side: an error
+            held = held.take(np.sort(first))
+        table = held.drop_columns([_row(number)]).rename_columns(list(side.slots))
+        inputs[side.system] = Input(open_table(table, side.name), side.columns)
+    return inputs
+
+
+def joined(request: SparkRequest, number: int) -> Any:
+    """Return the joined rows of the labels and a system; None if they had to be shuffled."""
+    from pyspark.sql import functions
+
+    numbers = (0, number)
+    sides = [request.sides[one] for one in numbers]
+    if not all(side.columns.wide for side in sides):  # rows of a query would be multiplied
+        return None
+    both = []
+    for place, (one, side) in enumerate(zip(numbers, sides, strict=True)):
+        frame = request.frames[one]
+        names = zip(_names(place, side), side.slots, strict=True)
+        columns = [column(frame, name).alias(new) for new, name in names]
+        row = functions.monotonically_increasing_id().alias(_row(place))
+        both.append(frame.select(row, *columns))
+    on = functions.col(_names(0, sides[0])[0]) == functions.col(_names(1, sides[1])[0])
+    rows = both[0].join(both[1], on, "full_outer")
+    return rows if exchanges(rows) == sum(map(exchanges, both)) else None
+
+
+def together(request: SparkRequest, number: int) -> bool:
+    """Return whether Spark knows that all rows of a query are in one partition."""
+    query = column(request.frames[number], request.sides[number].columns.query)
+    rows = request.frames[number].select(query.alias(QUERY))
+    return exchanges(rows.groupBy(QUERY).count()) == exchanges(rows)
+
+
+def exchanges(frame: Any) -> int:
+    """Return how often the plan of a DataFrame moves rows."""
+    return len(_EXCHANGE.findall(frame._jdf.queryExecution().executedPlan().toString()))
+
+
+def _row(number: int) -> str:
+    """Return the column that numbers the rows of a side."""
+    return f"row{number}"
+
+
+def _names(number: int, side: Side) -> list[str]:
+    """Return the columns of a side among joined rows; the first holds the queries."""
+    return [f"side{number}_{i}" for i in range(len(side.slots))]

@@ -13,7 +13,7 @@ from rankmill.engine.job import Job
 from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.errors import RankmillError
 from rankmill.spark.exchange.collection import mapped
-from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema, to_arrow
+from rankmill.spark.exchange.layout import QUERY, Form, to_arrow
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of
 from rankmill.threads import Workers
@@ -21,12 +21,12 @@ from rankmill.threads import Workers
 ITEM, LABELS, HEAD, HEAD_OR_MIDDLE = "item", "labels", "head", "head or middle"
 
 
-def _pairs(batches: Iterator[Any], job: Job, side: Side, schema: Any, table: Any) -> Iterator[Any]:
+def _pairs(batches: Iterator[Any], job: Job, form: Form, schema: Any) -> Iterator[Any]:
     """Yield the query and the item of each label of a partition, as the engine counts them, once.
 
-    `schema` is that of the rows of the shuffle, and `table` that of the pairs.
+    `schema` is that of the pairs.
     """
-    labels = inputs_of(batches, schema, [side])[side.system]
+    (labels,) = inputs_of(batches, form).values()
     try:
         with Workers(1) as workers:
             index = HeldLabels(labels).index(job, workers)
@@ -34,8 +34,8 @@ def _pairs(batches: Iterator[Any], job: Job, side: Side, schema: Any, table: Any
         return
     rows = np.repeat(np.arange(len(index.queries.keys)), np.diff(index.labels.offsets))
     ids = take_ids(index.queries, rows), index.labels.items
-    arrays = [ids_to_arrow(one, {kind}) for one, kind in zip(ids, table.types, strict=True)]
-    yield from pa.table(arrays, schema=table).to_batches()
+    arrays = [ids_to_arrow(one, {kind}) for one, kind in zip(ids, schema.types, strict=True)]
+    yield from pa.table(arrays, schema=schema).to_batches()
 
 
 def _classes(batches: Iterator[Any], table: Any) -> Iterator[Any]:
@@ -55,12 +55,12 @@ def popularity_frame(request: SparkRequest, name: str) -> Any:
     """
     from pyspark.sql import functions
 
-    rows, (side,) = request.rows(0)
-    schema = arrow_schema(rows)
-    kinds = {QUERY: schema.field(QUERY).type}
-    item = schema.field(side.slots[side.columns.item]).type
+    rows, form = request.rows(0)
+    (side,) = form.sides
+    kinds = {QUERY: form.schema.field(QUERY).type}
+    item = form.schema.field(side.slots[side.columns.item]).type
     table = pa.schema({**kinds, ITEM: item.value_type if side.columns.wide else item})
-    pairs = mapped(rows, table, _pairs, request.job, side, schema, table)
+    pairs = mapped(rows, table, _pairs, request.job, form, table)
     items = pairs.groupBy(ITEM).agg(functions.count(functions.lit(1)).alias(LABELS))
     many = to_arrow(items.groupBy(LABELS).agg(functions.count(functions.lit(1)).alias("items")))
     least = _least(*(numbers_of(many.column(one).combine_chunks()) for one in (LABELS, "items")))

@@ -30,10 +30,7 @@ _KEY = "rankmill query"
 def with_tables(request: SparkRequest, cuts: Cuts) -> SparkRequest:
     """Return a request with the tables of `by`, and with the popularity of labels if it is asked.
 
-    Raises
-    ------
-    InputError, UsageError
-        As `rankmill.compare`, if a table is not one of query ids and classes.
+    Errors are as for `rankmill.compare`, of a table that is not one of query ids and classes.
     """
     labels = request.inputs[0]
     session, memory = request.frames[0].sparkSession, request.job.memory
@@ -76,10 +73,7 @@ def with_columns(
 ) -> tuple[Any, list[str]]:
     """Return a DataFrame of labels with the columns of tables that the driver reads, and these.
 
-    Raises
-    ------
-    UsageError
-        If a table is a DataFrame of Spark, or has a column that is there already.
+    Raises UsageError if a table is on Spark itself, or has a column that is there already.
     """
     names: list[str] = []
     for table in tables:

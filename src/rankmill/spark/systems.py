@@ -18,23 +18,20 @@ from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.engine.cuts import Cuts, warn_of_strangers
-from rankmill.engine.job import Job, parse_job, runs_of
+from rankmill.engine.job import parse_job, runs_of
 from rankmill.engine.segments import MOST_CROSSED, MOST_SLICES, check_slices
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.spark.comparison_tasks import TABLE, Joining, find, values_of
-from rankmill.spark.evaluation import result_of
+from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.spark.comparison_tasks import TABLE, Findings, Joining, find, values_of
+from rankmill.spark.evaluation import per_query_frame, result_of
 from rankmill.spark.exchange.collection import collected, mapped
-from rankmill.spark.exchange.findings import Findings
-from rankmill.spark.exchange.layout import arrow_schema
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
 from rankmill.spark.jackknife_groups import left_out
 from rankmill.spark.known_items import with_known_items
-from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.slice_sides import with_tables, with_values
 from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
@@ -87,19 +84,15 @@ def compare(
     settings = settings_of(tests, confidence, margin, moved, worst_slices)
     cuts = cuts_asked(by, settings, None, given.weight)
     systems = runs_of(runs)
-    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
-    joined = join(
-        given,
-        systems,
-        job,
-        partitions,
-        catalogue,
-        baseline=base,
-        cuts=cuts,
-        moved=moved,
-        crossed=settings.crossed,
-        values=settings.rows,
-    )
+    how: Any = {"memory": memory, "part": True, "keep_values": False}
+    job = parse_job(metrics, given, semantics, catalogue, **how)
+    request = request_of(given, systems, job, partitions, cuts.facts, catalogue)
+    how = {"moved": moved, "crossed": settings.crossed, "values": settings.rows}
+    joined = join(request, base, cuts, **how)
+    values = None
+    if per_query:
+        job = joined.request.job
+        values = _values(request_of(given, systems, job, partitions, catalogue=catalogue))
     found = finish(
         joined.found.state,
         settings,
@@ -107,31 +100,18 @@ def compare(
         joined.results,
         joined.without,
         moved=lists_moved(joined.found.moved),
-        per_query=_values(given, systems, joined.request.job, partitions, catalogue)
-        if per_query
-        else None,
+        per_query=values,
     )
     return replace(found, seconds=time.perf_counter() - began)
 
 
 class JoinedOnSpark(NamedTuple):
-    """Systems that were scored and joined by tasks.
-
-    Attributes
-    ----------
-    request : SparkRequest
-    found : Findings
-        What all queries add up to.
-    results : dict of str to Result
-    without : dict of str to dict
-        The values of metrics over all predictions without some of the queries, as `leave_out`
-        finds them: by metric and system.
-    """
+    """Systems that were scored and joined by tasks."""
 
     request: SparkRequest
-    found: Findings
+    found: Findings  # what all queries add up to
     results: dict[str, Result]
-    without: Mapping[str, Without]
+    without: Mapping[str, Without]  # as `left_out` finds them
 
 
 def values_of_runs(
@@ -149,35 +129,25 @@ def values_of_runs(
     The options are those of `evaluate_runs`. Of one system it is what `Result.per_query` is.
     """
     given = Labels.of(labels)
-    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
-    return _values(given, runs_of(runs), job, partitions, catalogue)
+    job = parse_job(metrics, given, semantics, catalogue, memory=memory, part=True)
+    return _values(request_of(given, runs_of(runs), job, partitions, catalogue=catalogue))
 
 
-def _values(
-    labels: Labels,
-    runs: Mapping[str, Predictions],
-    job: Job,
-    partitions: int | None,
-    catalogue: Catalogue | None,
-) -> Any:
-    request = with_known_items(request_of(labels, runs, job, partitions, catalogue=catalogue))
-    if len(runs) == 1:
+def _values(request: SparkRequest) -> Any:
+    request = with_known_items(request)
+    if len(request.names) == 1:
         return per_query_frame(request, 1)
-    rows, joining = _joining(request, tuple(runs), next(iter(runs)), Cuts())
+    rows, joining = _joining(request, request.names[0], Cuts())
     nothing, _ = joining.join(iter(()))
     schema = nothing.aligned.table().schema
     return mapped(rows, schema, values_of, joining, schema)
 
 
 def join(
-    labels: Labels,
-    runs: Mapping[str, Predictions],
-    job: Job,
-    partitions: int | None,
-    catalogue: Catalogue | None,
-    *,
+    request: SparkRequest,
     baseline: str,
     cuts: Cuts,
+    *,
     moved: int,
     crossed: bool,
     values: bool = False,
@@ -188,8 +158,7 @@ def join(
 
     Parameters
     ----------
-    labels, runs, job, partitions, catalogue
-        As for `request_of`.
+    request
     baseline, cuts
         As for the `join_runs` of one machine.
     moved : int
@@ -198,26 +167,23 @@ def join(
         Whether slices of two ways to cut are needed, the values that Tukey's test takes, and what
         each system has over all its queries.
     earlier : Baseline, optional
-        An earlier run with a DataFrame of its values by query, which the only system is paired
-        with.
+        An earlier run with a DataFrame of its values by query, to pair with the only system.
     """
-    facts: Any = dict.fromkeys(cuts.columns, "segment")
-    job = replace(job, keep_values=False)
-    scored = with_known_items(request_of(labels, runs, job, partitions, facts, catalogue))
-    request = with_tables(scored, cuts)
+    request = with_tables(with_known_items(request), cuts)
     if earlier is not None:
         request = with_values(request, earlier)
         earlier = replace(earlier, predictions=None)
-    rows, joining = _joining(request, tuple(runs), baseline, cuts, earlier)
+    rows, joining = _joining(request, baseline, cuts, earlier)
     how: Any = {"crossed": crossed, "values": values, "alone": alone}
     task = partial(find, joining=joining, count=moved, how=how)
     # What is wrong with the request is found before Spark reads a row.
     nothing = [*task(iter(()))]
     found: Findings = (collected(rows, task, request.partitions) or nothing)[0].value
-    _check_slices(found.state)
+    for by, of_way in found.state.slices.items():  # tasks only see their own
+        check_slices(by, len(of_way), MOST_SLICES if len(by) == 1 else MOST_CROSSED)
     _warn_of_strangers(found.state, cuts, request)
     results, among = {}, {}
-    for number, name in enumerate(runs, 1):
+    for number, name in enumerate(request.names, 1):
         read = found.rows[""], found.rows[request.sides[number].system]
         results[name], among[name] = result_of(request, number, found.states[name], *read)
     without = left_out(request, found.states, among)
@@ -225,23 +191,12 @@ def join(
 
 
 def _joining(
-    request: SparkRequest,
-    systems: tuple[str, ...],
-    baseline: str,
-    cuts: Cuts,
-    earlier: Baseline | None = None,
+    request: SparkRequest, baseline: str, cuts: Cuts, earlier: Baseline | None = None
 ) -> tuple[Any, Joining]:
     """Return the shuffled rows of all sides, and how tasks join them."""
-    rows, sides = request.rows(*range(len(request.sides)))
-    form = tuple(sides), arrow_schema(rows)
+    rows, form = request.rows(*range(len(request.sides)))
     cuts = cuts._replace(tables=())
-    return rows, Joining(request.job, *form, systems, baseline, cuts, earlier)
-
-
-def _check_slices(state: ComparisonState) -> None:
-    """Raise UsageError if there are too many slices; tasks only see their own."""
-    for by, of_way in state.slices.items():
-        check_slices(by, len(of_way), MOST_SLICES if len(by) == 1 else MOST_CROSSED)
+    return rows, Joining(request.job, form, request.names, baseline, cuts, earlier)
 
 
 def _warn_of_strangers(state: ComparisonState, cuts: Cuts, request: SparkRequest) -> None:

@@ -12,7 +12,7 @@ from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.job import parse_job
 from rankmill.errors import UsageError
 from rankmill.nightly.gate.gate import ages_of, verdict_of
 from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
@@ -32,9 +32,9 @@ from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.comparison_tasks import EARLIER
+from rankmill.spark.evaluation import per_query_frame
 from rankmill.spark.exchange.layout import arrow_schema, from_arrow
-from rankmill.spark.exchange.spark_request import check_frame, is_frame
-from rankmill.spark.per_query import per_query_frame
+from rankmill.spark.exchange.spark_request import check_frame, is_frame, request_of
 from rankmill.spark.systems import JoinedOnSpark, join
 from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
@@ -95,19 +95,17 @@ def gate(
     opened = partial(_opened, of_labels.data.sparkSession)
     given = Rules.of(rules)
     settings = settings_of("t", given.confidence, None, moved, worst_slices)
-    parsed = parse_job(metrics_asked(given, metrics), of_labels, semantics, catalogue)
-    job = Job(*parsed, memory=memory, part=True)
+    names = metrics_asked(given, metrics)
+    how: Any = {"memory": memory, "part": True, "keep_values": False}
+    job = parse_job(names, of_labels, semantics, catalogue, **how)
     asked = asked_of(given, job, settings, baseline, history, time, tables, None, opened)
     ages = ages_of(asked, of_labels.data, of_predictions.data, None)
     runs, earlier, cuts = asked.runs(of_predictions), asked.earlier, asked.cuts
+    request = request_of(of_labels, runs, job, partitions, cuts.facts, catalogue)
     joined = join(
-        of_labels,
-        runs,
-        job,
-        partitions,
-        catalogue,
-        baseline=next(iter(runs)),
-        cuts=cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
+        request,
+        request.names[0],
+        cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
         moved=moved,
         crossed=asked.crossed,
         alone=earlier is not None and (len(runs) > 1 or earlier.table is not None),
@@ -135,18 +133,16 @@ def _opened(session: Any, value: Any, metrics: Sequence[str]) -> Baseline:
     """Find out what a baseline is; values by query become a DataFrame, which joins the others."""
     if isinstance(value, Predictions):
         return Baseline("predictions", "a DataFrame", predictions=value)
-    known = open_baseline(value, metrics) if not is_frame(value) else None
+    known = None if is_frame(value) else open_baseline(value, metrics)
     frame = value.per_query if isinstance(value, Result) else value
     if known is not None and known.table is not None:
         return replace(known, predictions=from_arrow(session, known.table))
     if is_frame(frame):
         schema = arrow_schema(frame)
-        if known is not None:
-            return replace(known, kind="per-query", predictions=frame, table=schema.empty_table())
-        if holds_values(schema, metrics, "a DataFrame"):
-            table = schema.empty_table()
-            return Baseline("per-query", "a DataFrame", predictions=frame, table=table)
-        return Baseline("predictions", "a DataFrame", predictions=frame)
+        if known is None and not holds_values(schema, metrics, "a DataFrame"):
+            return Baseline("predictions", "a DataFrame", predictions=frame)
+        known = known or Baseline("per-query", "a DataFrame")
+        return replace(known, kind="per-query", predictions=frame, table=schema.empty_table())
     if known is None or known.kind == "predictions":
         raise UsageError(
             f"baseline is a {type(value).__name__}; expected a DataFrame of predictions or of "
@@ -158,10 +154,7 @@ def _opened(session: Any, value: Any, metrics: Sequence[str]) -> Baseline:
 def _paired(earlier: Baseline, joined: JoinedOnSpark) -> tuple[dict[str, Result], ComparisonState]:
     """Return the results with that of an earlier run, and the state of both.
 
-    Raises
-    ------
-    InputError
-        If no query is in both.
+    Raises InputError if no query is in both.
     """
     result, state = joined.results[CANDIDATE], joined.found.state
     rows = joined.found.rows[EARLIER]

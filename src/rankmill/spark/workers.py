@@ -28,13 +28,7 @@ Found = TypeVar("Found")
 
 
 def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
-    """Let a function refuse what is not on Spark, and tell the way out where tasks cannot run.
-
-    Raises
-    ------
-    UsageError, ResourceError
-        If an option is not on Spark; if tasks lack what they import, or memory for it.
-    """
+    """Let a function refuse what is not on Spark, and tell the way out where tasks cannot run."""
     name, here = function.__name__, inspect.signature(function).parameters
 
     @wraps(function)

@@ -19,7 +19,7 @@ from rankmill.analysis.compare.differences.moved_queries import lists_moved
 from rankmill.analysis.compare.queries.join import Reading, join_runs
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
-from rankmill.spark.exchange.findings import Findings
+from rankmill.spark.comparison_tasks import Findings
 from rankmill.spark.exchange.returned_rows import packed, unpacked
 from strategies import examples
 

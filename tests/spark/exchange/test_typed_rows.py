@@ -41,8 +41,9 @@ def test_arrays_keep_their_bits(kind: str, data: st.DataObject) -> None:
     [
         (np.full(1000, 127), 1),
         (np.full(1000, -129), 2),
-        (np.full(1000, 1 << 15), 4),
-        (np.full(1000, 1 << 31), 8),
+        (np.full(1000, 1 << 15), 2),
+        (np.full(1000, 1 << 31), 4),
+        (np.append(np.full(999, 1 << 31), -1), 8),
         (np.full(1000, 0.5), 4),
         (np.full(1000, 0.1), 8),
         (np.full(1000, np.inf), 4),

@@ -22,7 +22,7 @@ from rankmill.analysis.compare.view.details import details_of
 from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import cuts_of
-from rankmill.engine.job import Job, parse_job, runs_of
+from rankmill.engine.job import parse_job, runs_of
 from rankmill.engine.progress import Progress
 from rankmill.engine.results import Results
 from rankmill.errors import UsageError, plural
@@ -175,9 +175,9 @@ def compare_in_detail(
         base, given = baseline_of(runs, baseline), Labels.of(labels)
         cuts = cuts_asked(by, settings, adjust, given.weight)
         names, beside = split_beside(metrics)
-        parsed = parse_job(names or DEFAULT_METRICS, given, semantics, catalogue)
-        job, alike = Job(*parsed, memory=memory), Alike.of(beside, parsed.semantics)
-        more: Any = {"details": details, "alike": alike}
+        asked = names or DEFAULT_METRICS
+        job = parse_job(asked, given, semantics, catalogue, memory=memory)
+        more: Any = {"details": details, "alike": Alike.of(beside, job.semantics)}
         reading, systems = Reading(threads, progress), runs_of(runs)
         joined = join_runs(job, given, systems, base, cuts, reading, catalogue, **more)
     with Workers(threads) as workers:
@@ -271,7 +271,7 @@ def compare_part(
     given, systems = Labels.of(labels), runs_of(runs)
     if "label_popularity" in cuts.derived:
         raise UsageError("label_popularity needs the labels of all queries: use compare")
-    job = Job(*parse_job(metrics, given, semantics, catalogue), memory=memory, part=True)
+    job = parse_job(metrics, given, semantics, catalogue, memory=memory, part=True)
     for metric in job.metrics:
         if metric.spec.kernel is None:
             raise UsageError(

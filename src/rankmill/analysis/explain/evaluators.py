@@ -116,7 +116,7 @@ def explain_evaluators(
     parse(metric)  # one metric, not several
     of_labels, of_predictions = Labels.of(labels), Predictions.of(predictions)
     scope = Semantics.of(semantics)
-    job = Job(*parse_job([metric], of_labels, scope), memory=memory)
+    job = parse_job([metric], of_labels, scope, memory=memory)
     (asked,) = job.metrics
     given = _named(presets, asked)
     named = {name: _as_seen_by(asked, choices) for name, choices in given.items()}
@@ -218,8 +218,7 @@ def _scorer(
     held: list[HeldLabels] = []
 
     def score(choices: Choices) -> _Scored:
-        parsed = parse_job([metric.text], labels, scope.under(choices))
-        job = Job(*parsed, memory=asked.memory)
+        job = parse_job([metric.text], labels, scope.under(choices), memory=asked.memory)
         with (
             open_job(job, labels, {"": predictions}) as (label_input, inputs),
             Workers(threads) as workers,

@@ -49,9 +49,9 @@ def side_by_side(
     """
     given, alone = Labels.of(labels), Catalogue.of(catalogue).without_training()
     # The walk of recall tells at each rank whether there is a hit, and it is always defined.
-    parsed = parse_job([f"recall@{ranks}"], given, semantics, alone)
-    parsed = parsed._replace(scope=replace(parsed.scope, weight=None))
-    job = Job(*parsed, memory=memory, keep_values=False)
+    how: Any = {"memory": memory, "keep_values": False}
+    job = parse_job([f"recall@{ranks}"], given, semantics, alone, **how)
+    job = replace(job, scope=replace(job.scope, weight=None))
     with (
         open_job(job, given, runs_of(runs)) as (label_input, inputs),
         Workers(threads) as workers,

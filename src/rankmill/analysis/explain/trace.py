@@ -115,10 +115,10 @@ def explain(
         alone = catalogue
     pooled = Confidences in aggregate_of(asked).needs
     holds_rows = aggregate_of(asked) is Gap
-    parsed = parse_job([metric], given, semantics, alone)
+    how: Any = {"memory": memory, "keep_values": not pooled, "keep_rows": holds_rows}
+    job = parse_job([metric], given, semantics, alone, **how)
     # A query's own value has no weight.
-    parsed = parsed._replace(scope=replace(parsed.scope, weight=None))
-    job = Job(*parsed, memory=memory, keep_values=not pooled, keep_rows=holds_rows)
+    job = replace(job, scope=replace(job.scope, weight=None))
     rows = rows if rows is None else positive(rows, "rows")
     if pooled and query_id is not None:
         raise UsageError(f"{metric} ranks the predictions of all queries: leave out --query-id")

@@ -24,7 +24,7 @@ from rankmill.analysis.fuse.optimum import best_of, grid_of, metric_of, training
 from rankmill.analysis.fuse.trec_run import write_run
 from rankmill.engine.job import runs_of
 from rankmill.engine.progress import Progress, progress_of
-from rankmill.engine.wide_writer import write_rows
+from rankmill.engine.wide_rows import write_rows
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.io.whole_files import check_target
 from rankmill.sources.input_options import MEMORY

@@ -10,7 +10,7 @@ from rankmill.analysis.fuse.hit_rates import stacked
 from rankmill.analysis.fuse.methods import Fusion
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, to_ids
-from rankmill.engine.wide_writer import written_schema
+from rankmill.engine.wide_rows import written_schema
 from rankmill.errors import InputError
 from rankmill.kernels.fusion import fuse_lists
 from rankmill.kernels.identity import SEED

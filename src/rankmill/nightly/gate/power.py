@@ -12,7 +12,7 @@ from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.queries.join import Reading
 from rankmill.analysis.statistics.distributions import t_quantile, t_tail
 from rankmill.analysis.statistics.ratios import Pair
-from rankmill.engine.job import Job, parse_job
+from rankmill.engine.job import parse_job
 from rankmill.engine.progress import Progress
 from rankmill.nightly.gate.gate import measured
 from rankmill.nightly.gate.gate_request import CheckedGate, Rules, asked_of, metrics_asked
@@ -175,8 +175,8 @@ def gate_power(
     """
     given, of_labels = Rules.of(rules), Labels.of(labels)
     settings = settings_of("t", given.confidence, None, 0, 0, cluster, adjust)
-    parsed = parse_job(metrics_asked(given, metrics), of_labels, semantics, catalogue)
-    job = Job(*parsed, memory=memory)
+    names = metrics_asked(given, metrics)
+    job = parse_job(names, of_labels, semantics, catalogue, memory=memory)
     asked = asked_of(given, job, settings, baseline, history, time, by, adjust)
     reading, candidate = Reading(threads, progress), Predictions.of(predictions)
     _, evidence = measured(asked, of_labels, candidate, catalogue, reading, {})

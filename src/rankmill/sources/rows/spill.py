@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,12 +34,8 @@ MOST_PARTITIONS = 256
 ROWS_OF_A_PART = 1 << 10
 
 
-class _Packed(NamedTuple):
-    """Some rows as a record batch, or its place in the file; and its schema."""
-
-    data: Any
-    schema: Any
-    source: str
+# Where a record batch of some rows is in the file, its schema, and the source of the rows.
+_Packed = tuple[tuple[int, int], Any, str]
 
 
 def grouped_lists(
@@ -94,9 +90,9 @@ def _spilled_lists(
         portions = _portions(batches, min(count * ROWS_OF_A_PART, memory // a_row))
         with closing(workers.map(part, portions)) as parted:
             for parts in parted:
-                for number, (data, schema, name) in parts:
-                    schema = schemas.setdefault(schema, schema)
-                    places[number].append(_Packed(file.add(data.serialize()), schema, name))
+                for number, data, name in parts:
+                    schema = schemas.setdefault(data.schema, data.schema)
+                    places[number].append((file.add(data.serialize()), schema, name))
         for partition in places:
             if partition:
                 yield from slice_lists(_grouped(file, partition, columns))
@@ -125,13 +121,13 @@ def _grouped(file: Overflow, partition: list[_Packed], columns: Columns) -> List
     return group_lists(rows, columns)
 
 
-def _part(portion: list[LongRows], columns: Columns, count: int) -> list[tuple[int, _Packed]]:
-    """Split some rows by partition; partitions without rows are left out."""
+def _part(portion: list[LongRows], columns: Columns, count: int) -> list[tuple[int, Any, str]]:
+    """Split some rows by partition, into record batches; partitions without rows are left out."""
     rows = portion[0] if len(portion) == 1 else join_rows(portion)
     order, partitions = in_partitions(rows.queries, count)
     data = _pack(rows, columns, order)
     return [
-        (number, _Packed(data.slice(start, end - start), data.schema, rows.source))
+        (number, data.slice(start, end - start), rows.source)
         for number, (start, end) in enumerate(partitions)
         if end > start
     ]

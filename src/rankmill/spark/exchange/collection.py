@@ -31,10 +31,7 @@ FAN = 16
 def collected(rows: Any, task: Answering, partitions: int) -> list[Returned]:
     """Run a task on each partition of a DataFrame and return what they return, merged by system.
 
-    Raises
-    ------
-    InputError, UsageError
-        The error of the first partition that has one.
+    It raises what `gathered` does.
     """
     return gathered(mapped(rows, RETURNED, _answered, task), partitions)
 
@@ -56,12 +53,7 @@ def gathered(found: Any, partitions: int) -> list[Returned]:
     """Return what is in a DataFrame of what tasks return, merged by system.
 
     With more than `FAN` partitions, executors merge it in rounds, so that the driver never holds
-    the confidences of all partitions at once.
-
-    Raises
-    ------
-    InputError, UsageError
-        The error of the first partition that has one.
+    the confidences of all partitions at once. Raises the error of the first partition that has one.
     """
     from pyspark.sql import functions
 
@@ -88,7 +80,7 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
 
     The task gets larger batches than Spark may give it, as each has a fixed cost. Its process may
     wait for another task: it gives back the memory that Arrow would keep. Metrics of somebody's own
-    go with it.
+    go with it. An error that it raises tells the partition.
     """
     own = [_by_value(spec) for spec in own_metrics()]
     driver = package.__version__
@@ -101,7 +93,10 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
             there = REGISTRY.get(spec.name)
             if there is None or there.fingerprint != spec.fingerprint:  # else it is compiled
                 register(spec)
-        yield from task(joined(batches), *known)
+        try:
+            yield from task(joined(batches), *known)
+        except RankmillError as error:
+            raise told(error, partition()) from None
         pa.default_memory_pool().release_unused()
 
     return run

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -22,26 +22,20 @@ TRAIN = "train"
 
 @dataclass(frozen=True)
 class Side:
-    """Labels, or the predictions of a system: which columns they have, and where these travel.
+    """Labels, or the predictions of a system: which columns they have, and where these travel."""
 
-    Attributes
-    ----------
-    system : str
-        The name of the system; empty for labels, and `TRAIN` for what queries had in training.
-    name : str
-        What messages call these rows.
-    columns : Columns
-    slots : dict of str to str
-        The name of each column that is read -> the column of the shuffle that holds it.
-    subtopic : str or None
-        The column of subtopics of the labels, of which their gains are made.
-    """
-
-    system: str
-    name: str
+    system: str  # its name; empty for labels, and `TRAIN` for what queries had in training
+    name: str  # what messages call these rows
     columns: Columns
-    slots: Mapping[str, str]
-    subtopic: str | None = None
+    slots: Mapping[str, str]  # each column that is read -> the column of the shuffle that holds it
+    subtopic: str | None = None  # the column of subtopics of the labels, that gains are made of
+
+
+class Form(NamedTuple):
+    """The sides that are among the rows of a DataFrame, and the Arrow schema of these rows."""
+
+    sides: Sequence[Side]
+    schema: Any
 
 
 def arrow_schema(frame: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import narrowest
 from rankmill.errors import RankmillError
 from rankmill.metrics.base import Metric
 from rankmill.metrics.records.record import Record
@@ -16,8 +17,6 @@ from rankmill.metrics.registry import parse
 
 RETURNED = pa.schema({"partition": pa.int64(), "returned": pa.binary()})
 
-# The types that arrays of a kind of number are narrowed to, where that loses nothing.
-_NARROWER = {"i": ("i1", "i2", "i4"), "u": ("u1", "u2", "u4"), "f": ("f4",)}
 # Shorter arrays take as many bytes narrowed.
 _SHORT = 32
 
@@ -56,7 +55,7 @@ class _Packer(pickle.Pickler):
         if isinstance(value, Metric):
             return parse, (value.text,)
         if type(value) is np.ndarray and value.ndim == 1 and len(value) > _SHORT:
-            narrow = value.astype(_narrowest(value))
+            narrow = value.astype(narrowest(value))
             return _widened, (narrow.tobytes(), narrow.dtype.str, value.dtype.str)
         return NotImplemented
 
@@ -73,9 +72,12 @@ def unpacked(data: Any) -> Any:
     return pickle.loads(data)
 
 
-def batch_of(returned: Iterable[Returned]) -> Any:
-    """Return a record batch of what tasks return."""
-    rows = [{"partition": one.partition, "returned": packed(one)} for one in returned]
+def batch_of(returned: Iterable[Returned], group: int | None = None) -> Any:
+    """Return a record batch of what tasks return, by its partition, or by a group of these."""
+    rows = [
+        {"partition": one.partition if group is None else group, "returned": packed(one)}
+        for one in returned
+    ]
     return pa.RecordBatch.from_pylist(rows, RETURNED)
 
 
@@ -83,24 +85,6 @@ def read_returned(table: Any) -> Iterator[Returned]:
     """Yield what a table or a batch of such rows holds, one at a time."""
     column = table.column("returned")
     return (unpacked(column[row].as_buffer()) for row in range(len(column)))
-
-
-def _narrowest(array: np.ndarray) -> np.dtype:
-    """Return the narrowest type that holds all numbers of an array exactly."""
-    kind = array.dtype
-    narrower = map(np.dtype, _NARROWER.get(kind.kind, ()))
-    fits = (one for one in narrower if one.itemsize < kind.itemsize and _holds(one, array))
-    return next(fits, kind)
-
-
-def _holds(narrow: Any, array: np.ndarray) -> bool:
-    """Return whether all numbers have the same bits in a narrower type and back."""
-    if narrow.kind == "f":
-        with np.errstate(over="ignore"):
-            there = array.astype(narrow).astype(array.dtype)
-        return bool((there.view(np.int64) == array.view(np.int64)).all())
-    limits = np.iinfo(narrow)
-    return bool(array.min(initial=0) >= limits.min and array.max(initial=0) <= limits.max)
 
 
 def _widened(data: bytes, narrow: str, kind: str) -> np.ndarray:
@@ -111,14 +95,9 @@ def merged_rows(rows: Iterable[Returned], where: int) -> list[Returned]:
     """Return what tasks return merged by system, as of a partition; an error stands alone.
 
     Of several errors it is that of the first partition. Rows are merged as they come, and then not
-    held.
-
-    Raises
-    ------
-    RuntimeError
-        If a partition is there twice. Spark gives each once: of a task that was tried several
-        times, or on two executors at once, it keeps the rows of one attempt. So this is a check
-        that nothing else happened.
+    held. Spark gives each partition once: of a task that was tried several times, or on two
+    executors at once, it keeps the rows of one attempt. A RuntimeError says that something else
+    happened.
     """
     failed: Returned | None = None
     places = set()

@@ -1,5 +1,7 @@
 """The session of a command, and what it reads."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rankmill.errors import InputError, UsageError
@@ -15,10 +17,7 @@ _SEPARATORS = {"csv": ",", "tsv": "\t"}
 def session(*, quiet: bool = False) -> Any:
     """Return the session of spark-submit, or start one; it shows its progress by stages.
 
-    Raises
-    ------
-    UsageError
-        If pyspark is not installed.
+    Raises UsageError if pyspark is not installed.
     """
     try:
         from pyspark.sql import SparkSession
@@ -40,16 +39,8 @@ def read(
     """Return the DataFrame of a path, of several separated by commas, or of a table.
 
     `columns` are the names of the columns of text without a header, separated by commas, and
-    `encoding` is that of text, as Java calls it.
-
-    Raises
-    ------
-    InputError
-        If Spark cannot open it.
+    `encoding` is that of text, as Java calls it. Raises InputError if Spark cannot open it.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     paths = text.split(",")
     name = paths[0].lower().removesuffix(_GZ)
     kind = told or next((k for end, k in _SUFFIXES.items() if name.endswith(end)), "parquet")
@@ -60,34 +51,29 @@ def read(
     options = {"header": header, "inferSchema": "true", "sep": separator} if separator else {}
     if encoding is not None:
         options["encoding"] = encoding
-    try:
+    with _on_spark(f"{text} cannot be read by Spark as {kind}"):
         if kind == "table":
             return spark.read.table(text)
         frame = spark.read.options(**options).format(_FORMATS.get(kind, kind)).load(paths)
         return frame if columns is None else frame.toDF(*columns.split(","))
-    except (PySparkException, Py4JJavaError) as error:
-        raise InputError(f"{text} cannot be read by Spark as {kind}: {said(error)}") from None
 
 
 def write(values: Any, place: str) -> None:
-    """Write a DataFrame as Parquet to a new folder.
+    """Write a DataFrame as Parquet to a new folder; raises InputError if Spark cannot."""
+    with _on_spark(f"{place} cannot be written by Spark"):
+        values.write.parquet(place)
 
-    Raises
-    ------
-    InputError
-        If Spark cannot.
-    """
+
+@contextmanager
+def _on_spark(failure: str) -> Iterator[None]:
+    """Raise InputError with the first line of an error of Spark, without the trace of Java."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
-        values.write.parquet(place)
+        yield
     except (PySparkException, Py4JJavaError) as error:
-        raise InputError(f"{place} cannot be written by Spark: {said(error)}") from None
-
-
-def said(error: Any) -> str:
-    """Return the first line of an error of Spark, without the trace of Java."""
-    java = getattr(error, "java_exception", None)
-    text = str(error) if java is None else str(java.getMessage())
-    return next(iter(text.splitlines()), type(error).__name__)
+        java = getattr(error, "java_exception", None)
+        text = str(error) if java is None else str(java.getMessage())
+        said = next(iter(text.splitlines()), type(error).__name__)
+        raise InputError(f"{failure}: {said}") from None

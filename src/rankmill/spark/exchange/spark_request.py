@@ -16,7 +16,9 @@ from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.facts import NO_FACTS, Kind
 from rankmill.spark.exchange.layout import (
     TRAIN,
+    Form,
     Side,
+    arrow_schema,
     check_one_query,
     check_ordered,
     empty_source,
@@ -37,31 +39,19 @@ OLDEST = (3, 5)
 class SparkRequest:
     """A checked request: what to compute, on which DataFrames, and the columns found in them.
 
-    Attributes
-    ----------
-    job : Job
-    frames : list of pyspark.sql.DataFrame
-        The labels, the predictions of each system, and what queries had in training if it is given.
-    inputs : list of Input
-        The same, without rows.
-    sides : list of Side
-    sizes : list of int or None
-        The bytes of each DataFrame, as far as Spark knows them.
-    partitions : int
-    told : bool
-        Whether the caller chose the number of partitions.
-    catalogue : Catalogue
-        What is given beside labels and predictions.
+    What is known of each side has the number of the side: labels, each system, and what queries had
+    in training if it is given.
     """
 
     job: Job
+    names: tuple[str, ...]  # of the systems
     frames: Sequence[Any]
-    inputs: Sequence[Input]
+    inputs: Sequence[Input]  # the same, without rows
     sides: Sequence[Side]
-    sizes: Sequence[int | None]
+    sizes: Sequence[int | None]  # the bytes of each DataFrame, as far as Spark knows them
     partitions: int
-    told: bool
-    catalogue: Catalogue
+    told: bool  # whether the caller chose the number of partitions
+    catalogue: Catalogue  # what is given beside labels and predictions
 
     @property
     def training(self) -> list[int]:
@@ -69,14 +59,15 @@ class SparkRequest:
         return [number for number, side in enumerate(self.sides) if side.system == TRAIN]
 
     @property
-    def systems(self) -> list[int]:
+    def systems(self) -> range:
         """The numbers of the sides of all systems."""
-        return [n for n in range(1, len(self.sides)) if n not in self.training]
+        return range(1, 1 + len(self.names))
 
-    def rows(self, *numbers: int) -> tuple[Any, list[Side]]:
-        """Return the shuffled rows of some sides, by their number, and these sides."""
+    def rows(self, *numbers: int) -> tuple[Any, Form]:
+        """Return the shuffled rows of some sides, by their number, and the form that they have."""
         sides = [self.sides[number] for number in numbers]
-        return shuffled([self.frames[n] for n in numbers], sides, self.partitions), sides
+        rows = shuffled([self.frames[n] for n in numbers], sides, self.partitions)
+        return rows, Form(sides, arrow_schema(rows))
 
 
 def request_of(
@@ -90,11 +81,6 @@ def request_of(
     """Check a request on the driver, as `rankmill.evaluate` does, before any row is read.
 
     `facts` are columns of the labels with a value a query.
-
-    Raises
-    ------
-    InputError, UsageError
-        As `rankmill.evaluate`, if columns and types are enough to find the error.
     """
     check_inputs(labels, runs)
     check_in_parts(job)
@@ -129,7 +115,8 @@ def request_of(
     if partitions is None:
         partitions = partition_count(labels.data.sparkSession, sizes)
     count = positive(partitions, "partitions")
-    return SparkRequest(job, frames, list(named.values()), sides, sizes, count, told, given)
+    every = frames, list(named.values()), sides, sizes
+    return SparkRequest(job, tuple(runs), *every, count, told, given)
 
 
 def _training(frame: Any, labels: Input, job: Job) -> Input:

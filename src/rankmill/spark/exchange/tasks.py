@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -16,13 +16,14 @@ from rankmill.columns.buffers import numbers_of
 from rankmill.engine.catalogue_inputs import opened, training_index
 from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
+from rankmill.engine.state import State
 from rankmill.errors import RankmillError
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.roles.streams import open_table
 from rankmill.sources.rows.subtopics import with_subtopics
-from rankmill.spark.exchange.layout import SIDE, TRAIN, Side
+from rankmill.spark.exchange.layout import SIDE, TRAIN, Form, Side
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.threads import Workers
 
@@ -31,23 +32,24 @@ _ARCHIVES = ("pyspark", "py4j", "spark-core")
 
 
 def score(
-    batches: Iterator[Any],
-    job: Job,
-    sides: Sequence[Side],
-    schema: Any,
-    inputs: Callable[..., dict[str, Input]],
+    batches: Iterator[Any], job: Job, form: Form, inputs: Callable[..., dict[str, Input]]
 ) -> Iterator[Returned]:
     """Yield the states of all systems over the queries of a partition.
 
-    `inputs` returns what is among its rows, which are of `schema`, as `inputs_of` does.
+    `inputs` returns what is among its rows, as `inputs_of` does.
     """
-    runs = inputs(batches, schema, sides)
+    runs = inputs(batches, form)
     labels, job = runs.pop(""), with_training(job, runs)
-    systems = {name: Predictions(one) for name, one in runs.items()}
-    states = part_states(job, Labels(labels), systems, threads=1)
+    states = scored(job, labels, runs)
     for name, one in runs.items():
         rows = labels.source.rows or 0, one.source.rows or 0
         yield Returned(partition(), name, states[name], None, *rows)
+
+
+def scored(job: Job, labels: Input, runs: Mapping[str, Input]) -> dict[str, State]:
+    """Return the states of systems over the rows that a task has."""
+    systems = {name: Predictions(one) for name, one in runs.items()}
+    return part_states(job, Labels(labels), systems, threads=1)
 
 
 def with_training(job: Job, inputs: dict[str, Input]) -> Job:
@@ -94,12 +96,12 @@ def told(error: RankmillError, where: int) -> RankmillError:
     return known(f"{error.args[0]} (in partition {where}; rows are counted within it)")
 
 
-def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
+def inputs_of(batches: Iterable[Any], form: Form) -> dict[str, Input]:
     """Return what is among the rows of a shuffle: labels under "", and each other side."""
-    tables = tables_of(batches, schema, sides)
+    tables = tables_of(batches, form)
     # Rows that are not sorted yet are not kept, and what Arrow took for them is given back: all
     # else that needs memory does not take it from Arrow.
-    found = {side.system: input_of(tables.pop(side.system), side) for side in sides}
+    found = {side.system: input_of(tables.pop(side.system), side) for side in form.sides}
     pa.default_memory_pool().release_unused()
     return found
 
@@ -112,8 +114,9 @@ def input_of(table: Any, side: Side) -> Input:
     return Input(source, side.columns)
 
 
-def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Any]:
+def tables_of(batches: Iterable[Any], form: Form) -> dict[str, Any]:
     """Return the same as tables, with the rows as they come."""
+    sides, nothing = form.sides, pa.RecordBatch.from_pylist([], form.schema)
     found: list[list[Any]] = [[] for _ in sides]
     for batch in batches:
         numbers = numbers_of(batch.column(SIDE))
@@ -123,8 +126,7 @@ def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dic
             found[number].append(_columns(of_side, sides[number]))
     tables = {}
     for side, parts in zip(sides, found, strict=True):
-        names = _columns(pa.RecordBatch.from_pylist([], schema), side).schema
-        tables[side.system] = pa.Table.from_batches(parts, names)
+        tables[side.system] = pa.Table.from_batches(parts, _columns(nothing, side).schema)
     return tables
 
 
