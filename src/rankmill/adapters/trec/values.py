@@ -156,18 +156,6 @@ class Levels:
     def _num_q(self) -> np.ndarray:
         return np.ones(len(self.marked.label_counts))
 
-    def _num_ret(self) -> np.ndarray:
-        return self._counts[1]
-
-    def _num_rel(self) -> np.ndarray:
-        return self._counts[2]
-
-    def _num_rel_ret(self) -> np.ndarray:
-        return self._counts[0]
-
-    def _num_nonrel_judged_ret(self) -> np.ndarray:
-        return np.asarray(np.diff(drop_values(self.marked.offsets, self.marked.gains == 0)))
-
     def _utility(self, a: float, b: float, c: float, d: float) -> np.ndarray:
         found, n, relevant = self._counts
         beside = self._documents + found - n - relevant
