@@ -45,20 +45,8 @@ def face_of(
 ) -> dict[str, Any]:
     """Return the arguments of a function of rankmill, given inputs and flat options.
 
-    Parameters
-    ----------
-    function
-    labels
-        The labels; of `convert` and `head`, which take one input, the input.
-    runs
-        The predictions, or those of each system.
-    options
-        Each is a parameter of the function or in `PARAMETERS`.
-
-    Raises
-    ------
-    TypeError
-        If the function has no place for an option.
+    `labels` is the input of `convert` and `head`, which take one. `runs` are the predictions, or
+    those of each system. TypeError is raised for an option that the function has no place for.
     """
     wanted = inspect.signature(function).parameters
     nouns = _nouns_of(wanted)

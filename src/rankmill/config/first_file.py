@@ -77,21 +77,9 @@ def written(
 ) -> str:
     """Return the text of a file.
 
-    Parameters
-    ----------
-    labels
-    systems
-        Name -> predictions: one, or the candidate and then its baseline.
-    metrics
-    options
-        What is to stand in the table of columns.
-    today
-        The "metrics" and the "audit" of the candidate, as its result has them; {} if not known.
-    known
-        The keys that a file may have.
-    slices
-    hint
-        What to know of the baseline; "" for nothing.
+    The systems are one, or the candidate and then its baseline. `options` are for the table of
+    columns, `today` has the "metrics" and the "audit" of the candidate if they are known, `known`
+    are the keys that a file may have, and `hint` says what to know of the baseline.
     """
     names = list(systems)
     cuts = slices.columns or labels.unread()

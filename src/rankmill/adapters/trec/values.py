@@ -67,16 +67,8 @@ _named = lru_cache(1 << 10)(parse)
 class Levels:
     """Judged hits as measures see them: relevant from a level on, or with gains of their levels.
 
-    Parameters
-    ----------
-    judged : Hits
-        With gains that are levels; those below 0 are in the pool, and not judged.
-    level : int
-        The least that is relevant.
-    semantics : Choices
-        Those of the preset of the version.
-    documents : int
-        How many there are in the collection, for utility.
+    Gains of `judged` are levels; those below 0 are in the pool, and not judged. `documents` is how
+    many there are in the collection, for utility.
     """
 
     def __init__(self, judged: Hits, level: int, semantics: Choices, documents: int = 0) -> None:
