@@ -1,5 +1,6 @@
 """The click commands: their options are rows of the table, and so are their helps."""
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import click
 
 from rankmill.cli import process
 from rankmill.cli.output_checks import STANDARD_OUTPUT
-from rankmill.cli.run_record import TIME, recording_of
+from rankmill.cli.run_record import TIME, Recording, recording_of
 from rankmill.config.click_options import click_option
 from rankmill.config.option import Option
 from rankmill.config.options import options_of
@@ -16,22 +17,16 @@ from rankmill.semantics.semantics import Semantics
 
 WHOLE = "rankmill.whole"
 """Where it is kept that a help is to show all options."""
-_PAGES = "per_query", "curve", "plot", "report", "leaderboard"
-_FILES = *_PAGES, "state", "json", "junit", "markdown", "summary"
+_FILES = (
+    *("per_query", "curve", "plot", "report", "leaderboard"),
+    *("state", "json", "junit", "markdown", "summary"),
+)
 
 
 class Command(click.Command):
     """A command with the options that the table has for it.
 
-    Parameters
-    ----------
-    name : str
-    help : str
-        The short help shows the first paragraph.
-    examples : str
-        Lines; the short help shows three.
-    exits : str
-        What the exit codes say.
+    The short help shows the first paragraph of `help`, and three lines of `examples`.
     """
 
     def __init__(
@@ -119,30 +114,38 @@ def table_command(
     outputs: Callable[..., Any] | None = None,
     **more: Any,
 ) -> Callable[[Callable[..., None]], Command]:
-    """Make a function the command of a name.
+    """Make a function the command of a name, whose help is the docstring if no other is given.
 
     It receives no `output` where -o names standard output, `semantics` instead of the options of
     semantics, and with `outputs`, such as RunOutputs, one of them instead of what is written.
     """
 
     def decorate(function: Callable[..., None]) -> Command:
+        more.setdefault("help", inspect.getdoc(function))
+
         def called(**given: Any) -> None:
             if "format" in given and given.get("output") == STANDARD_OUTPUT:
                 given["output"] = None  # as without -o
             if "preset" in given:
                 given["semantics"] = _semantics(given.pop("preset"), given.pop("fields"))
             if outputs is not None:
-                time = click.get_current_context().meta.get(TIME)
-                history, tags, mlflow = (given.pop(one) for one in ("history", "tags", "mlflow"))
-                recording = recording_of(history, tags, mlflow, time)
-                files = {one: given.pop(one) for one in _FILES if one in given}
-                told = given.pop("output"), given.pop("format")
-                given["outputs"] = outputs(*told, files, recording)
+                given["outputs"] = _made(outputs, given)
             function(**given)
 
         return cls(name, callback=called, params=[*arguments], **more)
 
     return decorate
+
+
+def _made(outputs: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """Return the outputs of a command, which are taken from its options."""
+    recording = Recording()
+    if "mlflow" in given:
+        time = click.get_current_context().meta.get(TIME)
+        history, tags, mlflow = (given.pop(one) for one in ("history", "tags", "mlflow"))
+        recording = recording_of(history, tags, mlflow, time)
+    files = {one: given.pop(one) for one in _FILES if one in given}
+    return outputs(given.pop("output"), given.pop("format"), files, recording)
 
 
 def _be_quiet(_: click.Context, __: click.Parameter, wanted: bool) -> None:

@@ -49,30 +49,16 @@ LITTLE_MEMORY = 1 << 9
 
 
 class WarmUp(NamedTuple):
-    """The result of a warm-up.
+    """The result of a warm-up."""
 
-    Attributes
-    ----------
-    compiled, loaded : int
-        The number of kernel versions that were compiled, and of those that were in the cache.
-    folders : list of str
-        The folders that store the compiled kernels; empty if no folder can be written.
-    seconds : float
-        The duration of the warm-up.
-    """
-
-    compiled: int
-    loaded: int
-    folders: list[str]
+    compiled: int  # versions of kernels
+    loaded: int  # those that were in the cache
+    folders: list[str]  # that store the compiled kernels; empty if no folder can be written
     seconds: float
 
 
 def warmup() -> WarmUp:
     """Compile all kernels for all types of input, and store them for later processes.
-
-    Use it when you build a container image: an evaluation then starts in a second. The stored
-    kernels are valid for this user, this kind of processor and the current files of the package.
-    Set ``NUMBA_CPU_NAME=generic`` if the image will run on other processors.
 
     Numba compiles one kernel at a time in a process. Where there are two CPUs, a second process
     takes the same steps from the other end, until each finds on disk what the other one compiled.

@@ -21,13 +21,9 @@ class FileCommand(Command):
     """A command that takes LABELS and PREDICTIONS, or a single FILE.toml in their place.
 
     Its function receives `labels` and `systems`, a dict of name -> predictions, as the command line
-    has them. Options of the command line replace those of the file.
-
-    Parameters
-    ----------
-    apart : bool
-        Whether there is one system, and the baseline apart from it. The function then receives the
-        paths `predictions` and `baseline`; otherwise `baseline` is the name of one of `systems`.
+    has them. Options of the command line replace those of the file. With `apart`, there is one
+    system, and the baseline apart from it: the function receives the paths `predictions` and
+    `baseline`; otherwise `baseline` is the name of one of `systems`.
     """
 
     takes_file = True

@@ -7,7 +7,6 @@ import click
 from click.core import ParameterSource
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import Progress, run
@@ -17,12 +16,6 @@ from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
 
-_HELP = """Check PREDICTIONS against rules, and exit with 1 if they break one.
-
-LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. A rule is about a metric, a count of
-the audit, or the age of an input; see 'rankmill docs gate' for the grammar. For each rule, a line
-on standard error says why it was kept or broken.
-"""
 _EXAMPLES = """
 rankmill gate labels.parquet new.parquet --rule 'map@12 >= 0.08'
 rankmill gate labels new --baseline old --rule 'map@12 drop <= 1% confidence 0.95'
@@ -48,7 +41,6 @@ EXITS = """
     cls=FileCommand,
     outputs=VerdictOutputs,
     apart=True,
-    help=_HELP,
     examples=_EXAMPLES,
     exits=EXITS,
 )
@@ -61,7 +53,12 @@ def command(
     power: bool,
     **options: Any,
 ) -> None:
-    """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
+    """Check PREDICTIONS against rules, and exit with 1 if they break one.
+
+    LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. A rule is about a metric, a
+    count of the audit, or the age of an input; see 'rankmill docs gate' for the grammar. For each
+    rule, a line on standard error says why it was kept or broken.
+    """
     from rankmill.config.baseline_choice import is_choice
     from rankmill.nightly.rules.rules import parse_rules
 
@@ -115,4 +112,4 @@ def _show_power(
 
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
     found = run(gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
-    deliver(found, outputs.chosen, outputs.output)
+    outputs.deliver(found)

@@ -25,13 +25,6 @@ from rankmill.io.stores.urls import is_url, shown
 if TYPE_CHECKING:
     from rankmill.config.first_file import FoundInput
 
-_HELP = """Write a first rankmill.toml for LABELS, PREDICTIONS and an optional BASELINE.
-
-Use the file with evaluate, compare, gate and report: 'rankmill evaluate rankmill.toml'. Its
-comments show how the inputs were read. It has two rules for 'rankmill gate' with today's values,
-and more in comments. A date in a name, such as 2024-05-01 or 20240501, becomes {date}. An existing
-file is not replaced. See 'rankmill docs config' for all keys.
-"""
 _EXAMPLES = """
 rankmill init labels.parquet predictions.parquet
 rankmill init labels.parquet new.parquet old.parquet -o nightly.toml
@@ -50,7 +43,6 @@ _HOLE = re.compile(r"\{date[^}]*\}")
         click.Argument(["predictions"]),
         click.Argument(["baseline"], required=False),
     ],
-    help=_HELP,
     examples=_EXAMPLES,
 )
 def command(
@@ -63,7 +55,13 @@ def command(
     by: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Look at the inputs, evaluate the candidate, and write the file."""
+    """Write a first rankmill.toml for LABELS, PREDICTIONS and an optional BASELINE.
+
+    Use the file with evaluate, compare, gate and report: 'rankmill evaluate rankmill.toml'. Its
+    comments show how the inputs were read. It has two rules for 'rankmill gate' with today's
+    values, and more in comments. A date in a name, such as 2024-05-01 or 20240501, becomes {date}.
+    An existing file is not replaced. See 'rankmill docs config' for all keys.
+    """
     _check_output(output, force)
     texts = [predictions] if baseline is None else [predictions, baseline]
     sources = {"LABELS": source_of(labels, "LABELS")}

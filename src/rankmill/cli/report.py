@@ -15,12 +15,6 @@ from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
 from rankmill.io import whole_files as writing
 
-_HELP = """Write an HTML report on PREDICTIONS: their metrics, slices and queries to look at.
-
-LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. The report is about the first
-PREDICTIONS. If there are more, the second are the baseline, and all others are compared with it.
-The report is one self-contained HTML file without scripts. See 'rankmill docs report'.
-"""
 _EXAMPLES = """
 rankmill report labels.parquet new.parquet -m map@12 -o page.html
 rankmill report labels.parquet new.parquet old.parquet -m map@12 --by country -o page.html
@@ -28,18 +22,21 @@ rankmill report rankmill.toml
 """
 
 
-@table_command("report", cls=FileCommand, help=_HELP, examples=_EXAMPLES)
+@table_command("report", cls=FileCommand, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],
-    metrics: tuple[str, ...],
     baseline: str | None,
-    by: tuple[str, ...],
     report: str | None,
     history: str | None,
     **options: Any,
 ) -> None:
-    """Check what can be checked, compare, and write the page whole or not at all."""
+    """Write an HTML report on PREDICTIONS: their metrics, slices and queries to look at.
+
+    LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. The report is about the first
+    PREDICTIONS. If there are more, the second are the baseline, and all others are compared with
+    it. The report is one self-contained HTML file without scripts. See 'rankmill docs report'.
+    """
     from rankmill.metrics.registry import parse_under
 
     if report is None and is_terminal(sys.stdout):
@@ -48,10 +45,10 @@ def command(
             "page.html, or use -o - to print it anyway"
         )
     report = None if report == "-" else report
-    parse_under(metrics, options["semantics"])
+    parse_under(options["metrics"], options["semantics"])
     source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(report, [source, *runs.values(), *catalogue_sources({**options, "by": by})])
+    check_outputs(report, [source, *runs.values(), *catalogue_sources(options)])
     check_names(None, {"report": report})
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
@@ -62,7 +59,6 @@ def command(
 
     found: Any
     details = None
-    options |= {"metrics": metrics, "by": by}
     with Progress() as progress:
         if len(runs) == 1:
             given = face_of(evaluate_in_detail, source, runs, options | {"progress": progress})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,15 +32,8 @@ def page_of(
 ) -> str:
     """Return the page about a result, a comparison or a verdict.
 
-    Parameters
-    ----------
-    found, details
-        As for `rankmill.nightly.report.page`.
-    given
-        The arguments of `evaluate_runs`, with the predictions of each system by its name in
-        `found`, perhaps among others.
-    trends
-        The history, as `trends_of` reads it.
+    `given` are the arguments of `evaluate_runs`, with the predictions of each system by its name in
+    `found`, perhaps among others.
     """
     from rankmill.nightly.report.pages import page
     from rankmill.nightly.report.query_sections import lists_of
@@ -63,18 +56,9 @@ def command_line() -> str:
 
 
 def trends_of(found: Any, folder: str | None, time: datetime | None = None) -> Trends:
-    """Return the runs of each metric that count as this one, which is the last.
+    """Return the runs of a history that count as this one, which is the last, of each metric.
 
-    Of a verdict, also those of each slice that a rule is about.
-
-    Parameters
-    ----------
-    found
-        A result, a comparison or a verdict.
-    folder
-        The history; None for no runs.
-    time
-        That of the run; None for now.
+    Of a verdict, also those of each slice that a rule is about. Without a `time` the run is now.
     """
     if folder is None:
         return {}
@@ -114,20 +98,11 @@ def trends_of(found: Any, folder: str | None, time: datetime | None = None) -> T
 
 @dataclass
 class RunOutputs:
-    """What a run writes.
-
-    Attributes
-    ----------
-    output, format : str or None
-        The options of these names.
-    files : dict of str to str or None
-        The other options that name files, as far as the command has them.
-    recording : Recording
-    """
+    """What a run writes: the options -o and --format, and the others that name files."""
 
     output: str | None
     format: str | None
-    files: dict[str, str | None]
+    files: dict[str, str | None]  # as far as the command has them
     recording: Recording
 
     @property
@@ -163,16 +138,16 @@ class RunOutputs:
 
         return [(path, leaderboard_page(found, command_line()))]
 
-    def picture(self, found: Any) -> list[tuple[str, Any]]:
-        """Return the file and the picture of --plot."""
+    def picture(self, plot: Callable[[], Any]) -> list[tuple[str, Any]]:
+        """Return the file and the picture of --plot, which a function draws."""
         path = self.files["plot"]
         if path is None:
             return []
         from rankmill.show.pictures import rendered
 
-        return [(path, rendered(found.plot(), path))]
+        return [(path, rendered(plot(), path))]
 
-    def deliver(self, found: Answer | View, more: Sequence[tuple[str, Any]]) -> None:
+    def deliver(self, found: Answer | View, more: Sequence[tuple[str, Any]] = ()) -> None:
         """Show what was found, and write all other files with it or none."""
         deliver(found, self.chosen, self.output, more)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -24,25 +24,13 @@ FAILED = "rankmill.failed"
 
 @dataclass
 class Recording:
-    """Where a run goes: the options --history, --tag and --mlflow, checked.
+    """Where a run goes: the options --history, --tag and --mlflow, checked."""
 
-    Attributes
-    ----------
-    history : str or None
-    tags : dict of str to str
-    mlflow : str or None
-        The address of the tracking server.
-    time : datetime or None
-        That of the run; None for now.
-    run : pyarrow.Table or None
-        The run, once it is known.
-    """
-
-    history: str | None
-    tags: dict[str, str]
-    mlflow: str | None
-    time: datetime | None = None
-    run: pa.Table | None = None
+    history: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    mlflow: str | None = None  # the address of the tracking server
+    time: datetime | None = None  # that of the run; None for now
+    run: pa.Table | None = None  # once it is known
 
     @property
     def place(self) -> str | None:
@@ -54,14 +42,9 @@ class Recording:
     def record_run(
         self, found: Found, labels: Any = None, predictions: Any = None
     ) -> list[tuple[str, pa.Table | None]]:
-        """Return what `write_files` is to write of the run; nothing without a history.
+        """Return what `write_files` is to write of a good run; nothing without a history.
 
-        Parameters
-        ----------
-        found
-            What the run found, which is known to be good.
-        labels, predictions
-            The paths that were read; predictions by system if there are several.
+        The labels and predictions are the paths that were read; by system if there are several.
         """
         if self.history is None and self.mlflow is None:
             return []
@@ -82,13 +65,7 @@ class Recording:
 def recording_of(
     history: str | None, tags: Sequence[str], mlflow: str | None, time: datetime | None = None
 ) -> Recording:
-    """Check the options of a recording before any work is done.
-
-    Raises
-    ------
-    UsageError
-        If a run could not be written to the history, a tag is not KEY=VALUE, or MLflow is missing.
-    """
+    """Check the options of a recording before any work is done; UsageError if one is wrong."""
     named = _tags(tags)
     if named and history is None and mlflow is None:
         raise UsageError("--tag names a run in a history: give --history or --mlflow too")

@@ -51,21 +51,13 @@ def append(path: str, text: str) -> None:
 
 @dataclass
 class VerdictOutputs(RunOutputs):
-    """What a gate writes.
+    """What a gate writes."""
 
-    Attributes
-    ----------
-    step : str or None
-        The file that Markdown is appended to, if it is asked for by "-".
-    rules : tuple of str
-    inputs : mapping of str to str
-    opened : int
-        How often something was opened to read when all was checked that can be before.
-    """
-
+    # The file that Markdown is appended to, if it is asked for by "-".
     step: str | None = field(init=False, default=None)
     rules: tuple[str, ...] = field(init=False, default=())
     inputs: Mapping[str, str] = field(init=False, default_factory=dict)
+    # How often something was opened to read when all was checked that can be before.
     opened: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
