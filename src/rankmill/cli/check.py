@@ -2,7 +2,6 @@
 
 import click
 
-from rankmill.cli import process
 from rankmill.cli.command import table_command
 from rankmill.cli.run_outputs import RunOutputs
 
@@ -10,9 +9,7 @@ _EXAMPLES = """
 rankmill check sample_submission.csv submission.csv -m map@12
 rankmill check solution.csv submission.csv -m gap -o problems.json
 """
-_EXITS = process.EXIT_CODES.replace(
-    "0    done", "0    no problem\n1    a problem was found, even one that is not rejected"
-)
+_EXITS = {0: "no problem", 1: "a problem was found, even one that is not rejected"}
 
 
 @table_command(

@@ -35,12 +35,12 @@ class Command(click.Command):
         *,
         help: str,
         examples: str = "",
-        exits: str = process.EXIT_CODES,
+        exits: dict[int, str] | None = None,
         **more: Any,
     ) -> None:
         super().__init__(name, help=help, **more)
         self.rows = options_of(name)
-        self._examples, self._exits = examples, exits
+        self._examples, self._exits = examples, process.EXIT_CODES | (exits or {})
         self._options = {
             one: click_option(one, **_MORE.get(one.name, {}))
             for rows in self.rows.values()
@@ -82,7 +82,8 @@ class Command(click.Command):
                 formatter.write_dl(
                     [("-h, --help", "Show the usual options."), ("--help-all", "Show all options.")]
                 )
-            _write_lines(formatter, "Exit codes", self._exits.strip("\n").splitlines())
+            exits = [f"{code:<5}{text}" for code, text in sorted(self._exits.items())]
+            _write_lines(formatter, "Exit codes", exits)
             return
         left = sum(map(len, self.rows.values())) - sum(map(len, shown.values()))
         others = f"the other {left} options" if left > 1 else "the other option"

@@ -24,16 +24,13 @@ rankmill gate labels new --baseline old --rule 'map@12[country=*] drop <= 3%' --
 rankmill gate labels new --baseline q.parquet --rule 'queries change <= 10%' --junit gate.xml
 rankmill gate rankmill.toml --history history --power
 """
-EXITS = """
-0    every rule was kept, or --undecided allows those that the data cannot decide
-1    a rule was broken: the system is worse, or its inputs are not as they should be
-2    wrong usage, such as a rule that names something unknown
-3    wrong input data, such as a broken file
-4    too little memory, threads, open files or disk space
-70   a bug in rankmill; please report it
-130  interrupted by Ctrl-C
-143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
-"""
+EXITS = {
+    0: "every rule was kept, or --undecided allows those that the data cannot decide",
+    1: "a rule was broken: the system is worse, or its inputs are not as they should be",
+    2: "wrong usage, such as a rule that names something unknown",
+    3: "wrong input data, such as a broken file",
+    4: "too little memory, threads, open files or disk space",
+}
 
 
 @table_command(
