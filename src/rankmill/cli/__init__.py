@@ -20,7 +20,7 @@ from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
 from rankmill.io.stores.read_paths import gathered
 from rankmill.io.stores.urls import redacted
-from rankmill.package import install
+from rankmill.package import __version__, install
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
@@ -175,7 +175,8 @@ class _Commands(click.Group):
             if isinstance(error, FileNotFoundError) and process.is_folder_gone():
                 return 2, "error: the working folder was removed; change to another"
             short = process.shortage_message(error)
-            if short is None and isinstance(error, ImportError) and not _is_own(error):
+            own = (getattr(error, "name", None) or "").partition(".")[0] == "rankmill"
+            if short is None and isinstance(error, ImportError) and not own:
                 return 2, _message(
                     f"a package that rankmill needs cannot be loaded: {error}: {install()} brings "
                     "all of them up to date"
@@ -228,11 +229,6 @@ def _advice(context: click.Context | None) -> str:
     return f"\n{context.get_usage()}\nTry '{context.command_path} --help' for help."
 
 
-def _is_own(error: ImportError) -> bool:
-    """Whether it is a module of rankmill that cannot be imported."""
-    return (error.name or "").partition(".")[0] == "rankmill"
-
-
 def _bug(error: Exception) -> str:
     message = (
         f"error: rankmill failed in a way it should not: {type(error).__name__}: "
@@ -246,14 +242,6 @@ def _bug(error: Exception) -> str:
     return f"{redacted(''.join(traceback.format_exception(error)))}{message}"
 
 
-def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        from rankmill.package import __version__
-
-        click.echo(f"rankmill {__version__}")
-        context.exit()
-
-
 @click.group(
     "rankmill",
     cls=_Commands,
@@ -263,14 +251,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     epilog="Exit codes: 0 done, 1 failed (gate, check), 2 usage, 3 data, 4 memory, 70 bug, "
     "130 interrupted.",
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_print_version,
-    help="Show the version and exit.",
-)
+@click.version_option(__version__, message="rankmill %(version)s")
 @click.pass_context
 def main(context: click.Context) -> None:
     """Show the help if nothing is asked for."""

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from rankmill.cli.command import table_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
-from rankmill.cli.progress_bar import Progress
+from rankmill.cli.progress_bar import call
 from rankmill.cli.run_outputs import RunOutputs, command_line
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
@@ -45,7 +45,6 @@ rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
 def command(
     labels: str,
     systems: dict[str, str],
-    baseline: str | None,
     outputs: RunOutputs,
     **options: Any,
 ) -> None:
@@ -72,11 +71,8 @@ def command(
     from rankmill.analysis.compare.compare import compare, compare_in_detail
     from rankmill.analysis.compare.view.comparison import view_of
 
-    with Progress() as progress:
-        names = {text: name for name, text in systems.items()}
-        options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
-        given = face_of(compare, label_source, runs, options)
-        found = compare_in_detail(**given, details=files["report"] is not None)
+    given = face_of(compare, label_source, runs, options)
+    found = call(compare_in_detail, given, details=files["report"] is not None)
     per_query = files["per_query"]
     more = [] if per_query is None else [(per_query, found.per_query)]
     more += outputs.picture(found.plot) + outputs.page(found, given) + outputs.board(found)

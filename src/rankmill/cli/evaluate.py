@@ -11,9 +11,8 @@ from rankmill.cli.command import table_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.merge import write_part
 from rankmill.cli.output_checks import catalogue_sources
-from rankmill.cli.progress_bar import Progress, run
+from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import RunOutputs
-from rankmill.cli.run_record import by_system
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.engine.results_view import same_queries, systems_view
@@ -96,15 +95,13 @@ def command(
         from rankmill.analysis.compare.view.details import evaluate_in_detail
 
         del options["per_query"]
-        with Progress() as progress:
-            options["progress"] = progress
-            given = face_of(evaluate_in_detail, label_source, runs, options)
-            results, details = evaluate_in_detail(**given)
+        given = face_of(evaluate_in_detail, label_source, runs, options)
+        results, details = call(evaluate_in_detail, given)
         (only,) = results.values()
         recorded += outputs.page(only, given, details)
     recorded += files_of(results, outputs)
     if all(None not in one.metrics.values() for one in results.values()):
-        recorded += outputs.recording.record_run(results, label_source, by_system(runs))
+        recorded += outputs.recording.record_run(results, label_source, runs)
     _deliver(results, outputs, recorded)
     check_values(results)
     outputs.log()

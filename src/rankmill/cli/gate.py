@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from rankmill.cli.command import table_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
-from rankmill.cli.progress_bar import Progress, run
+from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import page_of
 from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.face import face_of
@@ -73,10 +73,8 @@ def command(
     from rankmill.sources.nouns import Predictions
 
     per_query, report = outputs.files["per_query"], outputs.files["report"]
-    with Progress() as progress:
-        asked = outputs.asked(rules, base, options) | {"progress": progress}
-        given = face_of(gate, sources[0], sources[1], asked)
-        found = gate_in_detail(**given, details=report is not None)
+    given = face_of(gate, sources[0], sources[1], outputs.asked(rules, base, options))
+    found = call(gate_in_detail, given, details=report is not None)
     trends, written = outputs.trends(found), []
     if per_query is not None:
         written.append((per_query, found.result.per_query))

@@ -86,8 +86,10 @@ def command(
     metrics = _metrics([one.told for one in found.values()])
     today: list[dict[str, Any]] = []
     if not no_evaluate:
-        asked = given | {"metrics": metrics, "by": by}
-        today = [_today(sources["LABELS"], sources[name], asked) for name in names]
+        from rankmill.engine.evaluate import evaluate
+
+        asked = given | {"metrics": metrics, "by": by, "per_query": False}
+        today = [vars(run(evaluate, sources["LABELS"], sources[name], asked)) for name in names]
     hint = _hint([*found], [paths[name] for name in names], today)
     slices = GivenSlices(*_slices(by, folder, date, first))
     of_candidate = today[0] if today else {}
@@ -224,10 +226,3 @@ def _hint(
         f"{names[1]} has predictions for {plural(theirs, 'query')} with labels, and {names[0]} for "
         f"{mine:,}; if it is from another night, {instead}"
     )
-
-
-def _today(labels: Any, predictions: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the values and the audit of a system."""
-    from rankmill.engine.evaluate import evaluate
-
-    return vars(run(evaluate, labels, predictions, given | {"per_query": False}))

@@ -8,7 +8,7 @@ from rankmill.cli.draw import emit
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources, check_names, check_outputs
 from rankmill.cli.process import is_terminal
-from rankmill.cli.progress_bar import Progress
+from rankmill.cli.progress_bar import call
 from rankmill.cli.run_outputs import page_of, trends_of
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
@@ -59,18 +59,14 @@ def command(
 
     found: Any
     details = None
-    with Progress() as progress:
-        if len(runs) == 1:
-            given = face_of(evaluate_in_detail, source, runs, options | {"progress": progress})
-            results, details = evaluate_in_detail(**given)
-            check_values(results)
-            found = next(iter(results.values()))
-        else:
-            names = {text: name for name, text in systems.items()}
-            base = names.get(baseline or "", baseline) or [*runs][min(1, len(runs) - 1)]
-            options |= {"baseline": base, "progress": progress}
-            given = face_of(compare, source, runs, options)
-            found = compare_in_detail(**given)
+    if len(runs) == 1:
+        given = face_of(evaluate_in_detail, source, runs, options)
+        results, details = call(evaluate_in_detail, given)
+        check_values(results)
+        (found,) = results.values()
+    else:
+        given = face_of(compare, source, runs, options | {"baseline": baseline or [*runs][1]})
+        found = call(compare_in_detail, given)
     page = page_of(found, given, trends_of(found, history), details)
     writing.write_files([] if report is None else [(report, page)])
     if report is None:

@@ -44,12 +44,14 @@ class Recording:
     ) -> list[tuple[str, pa.Table | None]]:
         """Return what `write_files` is to write of a good run; nothing without a history.
 
-        The labels and predictions are the paths that were read; by system if there are several.
+        The labels and predictions are the paths that were read; by system if there may be several.
         """
         if self.history is None and self.mlflow is None:
             return []
         from rankmill.nightly.history.record import contents_of, run_table
 
+        if isinstance(predictions, Mapping) and len(predictions) == 1:
+            (predictions,) = predictions.values()
         files = {"labels": labels, "predictions": predictions}
         self.run = run_table(found, tags=self.tags, time=self.time, **files)
         return [] if self.history is None else contents_of(self.run, self.history)
@@ -90,8 +92,3 @@ def _tags(texts: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"--tag {key} is given twice, as {tags[key]!r} and {value!r}")
         tags[key] = value
     return tags
-
-
-def by_system(runs: Mapping[str, Any]) -> Any:
-    """Return the paths of predictions by system as `record_run` takes them."""
-    return runs if len(runs) > 1 else next(iter(runs.values()))

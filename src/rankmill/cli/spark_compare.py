@@ -28,7 +28,6 @@ def command(
     labels: str,
     systems: dict[str, str],
     metrics: tuple[str, ...],
-    baseline: str | None,
     outputs: RunOutputs,
     **options: Any,
 ) -> None:
@@ -44,9 +43,7 @@ def command(
     from rankmill.spark.systems import compare
 
     frame, runs = given.frames()
-    names = {text: name for name, text in systems.items()}
     options |= {"metrics": metrics, "per_query": per_query is not None}
-    options["baseline"] = names.get(baseline or "", baseline)
     found = compare(**face_of(compare, frame, runs, options))
     found = replace(found, inputs=given.named(found.inputs))
     if per_query is not None:

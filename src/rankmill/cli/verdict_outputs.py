@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from rankmill.cli.draw import deliver, emit
+from rankmill.cli.draw import emit
 from rankmill.cli.output_checks import STANDARD_OUTPUT, check_outputs
 from rankmill.cli.run_outputs import RunOutputs, command_line, trends_of
 from rankmill.cli.run_record import FAILED
@@ -69,7 +69,14 @@ class VerdictOutputs(RunOutputs):
         """Check the outputs, which must not replace inputs."""
         files = self.files | ({} if self.step is None else {"markdown": self.step})
         check_outputs(self.output, inputs, **files, history=self.recording.place)
-        _check_printed(self.output, self.format, self.files["json"], self.files["summary"])
+        formatted = self.output is None and self.format is not None
+        if self.files["summary"] == STANDARD_OUTPUT and (
+            self.files["json"] == STANDARD_OUTPUT or formatted
+        ):
+            raise UsageError(
+                "--summary - and another output are both for standard output: give one of them the "
+                "name of a file"
+            )
         _ = self.chosen  # which may be none
 
     def begin(self, rules: tuple[str, ...], labels: str, predictions: str) -> None:
@@ -188,7 +195,7 @@ class VerdictOutputs(RunOutputs):
             if only_line:
                 write_files(written)
             else:
-                deliver(found, self.chosen, self.output, written)
+                self.deliver(found, written)
             if printed:
                 emit(printed)
         if self.step is not None:
@@ -220,19 +227,6 @@ def _shows_table_beside_errors(format: str, output: str | None) -> bool:
     except (OSError, ValueError, AttributeError):  # closed, or no files
         return False
     return same and output is None and format in ("table", "markdown")
-
-
-def _check_printed(
-    output: str | None, format: str | None, json: str | None, summary: str | None
-) -> None:
-    """Raise UsageError if two outputs are for standard output, beside the table of the result."""
-    if summary == STANDARD_OUTPUT and (
-        json == STANDARD_OUTPUT or (output is None and format is not None)
-    ):
-        raise UsageError(
-            "--summary - and another output are both for standard output: give one of them the "
-            "name of a file"
-        )
 
 
 def _step_summary() -> str:

@@ -15,6 +15,7 @@ _run = partial(Option, on="convert head fuse", short="*")
 _check = partial(Option, on="check", short="*")
 _side = partial(Option, on=SIDES, table="")
 _top = partial(Option, table="")
+_metrics = partial(Option, "-m --metric METRIC", name="metrics", kind="texts")
 _beside = partial(Option, on=f"{_LOCAL} spark explain", table="", kind="input")
 
 INPUTS = (
@@ -222,42 +223,31 @@ METRICS = (
         "metric",
         required=True,
     ),
-    _top(
-        "-m --metric METRIC",
+    _metrics(
         "Metrics, such as map@5,10,mrr; repeat for more. A set of metrics, such as recsys, "
         "and @FILE with names stand for several. See 'rankmill metrics'.",
         "metrics",
         on="evaluate compare report spark",
         short="*",
-        name="metrics",
-        kind="texts",
+        table="",
         default=DEFAULT_METRICS,
     ),
-    Option(
-        "-m --metric METRIC",
+    _metrics(
         "A metric without a cutoff, such as map; repeat for more. See 'rankmill metrics'.",
         "metrics",
         on="stability",
         short="*",
-        name="metrics",
-        kind="texts",
         default=("map",),
     ),
-    Option(
-        "-m --metric METRIC",
+    _metrics(
         "A metric to compute in addition to those of the rules; repeat for more.",
         "metrics",
         on="gate spark",
-        name="metrics",
-        kind="texts",
     ),
-    Option(
-        "-m --metric METRIC",
+    _metrics(
         "Show each run of this metric, such as map@12; repeat for more.",
         on="history",
         short="*",
-        name="metrics",
-        kind="texts",
     ),
     Option(
         "-m --metric METRIC",

@@ -91,7 +91,9 @@ class Levels:
             return np.zeros(len(self.marked.label_counts))
         number = f"{params[0]:.17g}" if params else ""
         values = self._value(row.metric.format(number), column)
-        return _logs(np.maximum(values, LEAST)) if row.over == "geometric" else values
+        if row.over == "geometric":  # logarithms as C has them: those of NumPy differ in a bit
+            values = np.array([math.log(one) for one in np.maximum(values, LEAST).tolist()])
+        return values
 
     def _value(self, name: str, column: MeasureColumn | None = None) -> np.ndarray:
         metric = _named(name)
@@ -191,11 +193,6 @@ def _worth(levels: np.ndarray, gains: dict[int, float]) -> np.ndarray:
     for level, gain in gains.items():
         worth[levels == level] = gain
     return worth
-
-
-def _logs(values: np.ndarray) -> np.ndarray:
-    """The logarithms as C has them; those of NumPy differ in the last bit."""
-    return np.array([math.log(one) for one in values.tolist()])
 
 
 def _before(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
