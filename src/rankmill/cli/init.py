@@ -17,7 +17,6 @@ from rankmill.cli.progress_bar import run
 from rankmill.config.document import dates_in, is_filled, with_holes
 from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import source_of, system_names
-from rankmill.config.options import keys
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.io import whole_files as writing
 from rankmill.io.stores.urls import is_url, shown
@@ -72,7 +71,7 @@ def command(
     if given.get("gain_function") == "linear":  # the default
         del given["gain_function"]
 
-    from rankmill.config.first_file import FoundInput, GivenSlices, written
+    from rankmill.config.first_file import FoundInput, written
 
     folder = "" if output == "-" else os.path.dirname(output)
     paths = {name: _paths(source, folder) for name, source in sources.items()}
@@ -91,9 +90,8 @@ def command(
         asked = given | {"metrics": metrics, "by": by, "per_query": False}
         today = [vars(run(evaluate, sources["LABELS"], sources[name], asked)) for name in names]
     hint = _hint([*found], [paths[name] for name in names], today)
-    slices = GivenSlices(*_slices(by, folder, date, first))
-    of_candidate = today[0] if today else {}
-    text = written(first, found, metrics, given, of_candidate, keys(), slices, hint)
+    slices = _slices(by, folder, date, first)
+    text = written(first, found, metrics, given, today[0] if today else {}, *slices, hint)
     if output == "-":
         emit(text)
     else:
