@@ -12,22 +12,16 @@ _WRITING = "evaluate merge compare gate spark stability explain explain-evaluato
 _RECORDING = "evaluate merge compare gate spark"
 _top = partial(Option, table="")
 _gate = partial(Option, on="gate spark", table="")
+_recorded = partial(Option, on=_RECORDING, table="")
+_report = partial(Option, on="report", short="*", table="")
+_init = partial(Option, on="init", short="*")
+_docs = partial(Option, on="docs", short="*")
+_part = partial(Option, on="evaluate")
 _prune = partial(Option, on="prune", short="*")
 
 OUTPUT = (
-    Option(
-        "-o --output FILE",
-        "Write to FILE instead of standard output.",
-        on=_WRITING,
-        short="*",
-    ),
-    Option(
-        "-o --output FILE",
-        "The file to write; - for standard output.",
-        on="init",
-        short="*",
-        default="rankmill.toml",
-    ),
+    Option("-o --output FILE", "Write to FILE instead of standard output.", on=_WRITING, short="*"),
+    _init("-o --output FILE", "The file to write; - for standard output.", default="rankmill.toml"),
     Option(
         "-o FUSED",
         "The file to write.",
@@ -131,38 +125,31 @@ OUTPUT = (
         "FILE. It implies --all-pairs.",
         on="compare",
     ),
-    _top(
+    _report(
         "-o --report FILE",
         "Write to FILE instead of standard output. FILE is required on a terminal.",
-        on="report",
-        short="*",
     ),
-    _top(
+    _recorded(
         "--history DIR",
         "Also record the run in DIR, a folder or URL. Each run is a small Parquet file. See "
         "'rankmill history'.",
         "history",
-        on=_RECORDING,
         short="*",
     ),
-    _top(
+    _report(
         "--history DIR",
         "Also show how the metrics moved over the runs in DIR. Nothing is added to it.",
-        on="report",
-        short="*",
     ),
-    _top(
+    _recorded(
         "--tag KEY=VALUE",
         "Tag the run in the history and in MLflow, such as model=a7; repeat for more.",
-        on=_RECORDING,
         name="tags",
         kind="pairs",
     ),
-    _top(
+    _recorded(
         "--mlflow [URI]",
         "Also log the run to the MLflow server at URI. By default, it is MLFLOW_TRACKING_URI. "
         "Put the option last, or write --mlflow=URI.",
-        on=_RECORDING,
         bare="",
     ),
     Option(
@@ -180,23 +167,20 @@ OUTPUT = (
         short="*",
         name="only_plan",
     ),
-    Option(
+    _part(
         "--part I/N",
         "Evaluate the I-th of N parts of the queries, by a hash of their ids. Both inputs are read "
         "whole. Without it, both inputs are one part.",
-        on="evaluate",
     ),
-    Option(
+    _part(
         "--state FILE",
         "Write the state of a part, which 'rankmill merge' adds up, to FILE, in .arrow or "
         ".parquet. No result is shown.",
-        on="evaluate",
     ),
-    Option(
+    _part(
         "--second FILE",
         "Read a part a second time, which gap and similar metrics need. FILE is the merged state "
         "of the first pass.",
-        on="evaluate",
     ),
     Option(
         "--state FILE",
@@ -215,8 +199,8 @@ OUTPUT = (
     _prune("--keep AGE", "Keep the runs of the last hours, days or weeks, such as 365d."),
     _prune("--keep-last N", "Keep the N newest runs.", kind="integer", least=1),
     _prune("--dry-run", "Only show which runs would be removed."),
-    Option("--force", "Replace an existing file.", on="init", short="*"),
-    Option("--no-evaluate", "Do not compute today's values.", on="init", short="*"),
+    _init("--force", "Replace an existing file."),
+    _init("--no-evaluate", "Do not compute today's values."),
     Option(
         "--integers [query|item]",
         "Write these text ids as integers, to match integers. Repeat for both. By default, "
@@ -227,18 +211,11 @@ OUTPUT = (
         kind="texts",
         choices=("query", "item"),
     ),
-    Option(
+    _docs(
         "--html DIR",
         "Write all pages to DIR as a small site with a search box. It works offline.",
-        on="docs",
-        short="*",
     ),
-    Option(
-        "--man",
-        "Print the help of all commands as a man page, such as man1/rankmill.1.",
-        on="docs",
-        short="*",
-    ),
+    _docs("--man", "Print the help of all commands as a man page, such as man1/rankmill.1."),
 )
 
 _ROWS = "convert fuse"
