@@ -14,7 +14,6 @@ from typing import Any
 import click
 
 from rankmill.cli import process
-from rankmill.cli.run_record import FAILED
 from rankmill.errors import InputError, RankmillError, ResourceError, speak_to_command_line
 from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
@@ -138,7 +137,7 @@ class _Commands(click.Group):
         try:
             with gathered():
                 code, message = self._run(args, prog_name, contexts)
-                failed = contexts[0].meta.get(FAILED) if contexts and message else None
+                failed = contexts[0].meta.get(process.FAILED) if contexts and message else None
                 if failed is not None and code < SIGNALLED:
                     with contexts[0]:
                         message += failed(code, message)

@@ -8,7 +8,6 @@ import click
 
 from rankmill.cli import process
 from rankmill.cli.output_checks import STANDARD_OUTPUT
-from rankmill.cli.run_record import TIME, Recording, recording_of
 from rankmill.config.click_options import click_option
 from rankmill.config.option import Option
 from rankmill.config.options import options_of
@@ -17,10 +16,6 @@ from rankmill.semantics.semantics import Semantics
 
 WHOLE = "rankmill.whole"
 """Where it is kept that a help is to show all options."""
-_FILES = (
-    *("per_query", "curve", "plot", "report", "leaderboard"),
-    *("state", "json", "junit", "markdown", "summary"),
-)
 
 
 class Command(click.Command):
@@ -112,13 +107,13 @@ def table_command(
     name: str,
     arguments: Sequence[click.Argument] = (),
     cls: type[Command] = Command,
-    outputs: Callable[..., Any] | None = None,
+    outputs: type[Any] | None = None,
     **more: Any,
 ) -> Callable[[Callable[..., None]], Command]:
     """Make a function the command of a name, whose help is the docstring if no other is given.
 
     It receives no `output` where -o names standard output, `semantics` instead of the options of
-    semantics, and with `outputs`, such as RunOutputs, one of them instead of what is written.
+    semantics, and with `outputs`, such as RunOutputs, what its `of` takes from the options.
     """
 
     def decorate(function: Callable[..., None]) -> Command:
@@ -130,23 +125,12 @@ def table_command(
             if "preset" in given:
                 given["semantics"] = _semantics(given.pop("preset"), given.pop("fields"))
             if outputs is not None:
-                given["outputs"] = _made(outputs, given)
+                given["outputs"] = outputs.of(given)
             function(**given)
 
         return cls(name, callback=called, params=[*arguments], **more)
 
     return decorate
-
-
-def _made(outputs: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """Return the outputs of a command, which are taken from its options."""
-    recording = Recording()
-    if "mlflow" in given:
-        time = click.get_current_context().meta.get(TIME)
-        history, tags, mlflow = (given.pop(one) for one in ("history", "tags", "mlflow"))
-        recording = recording_of(history, tags, mlflow, time)
-    files = {one: given.pop(one) for one in _FILES if one in given}
-    return outputs(given.pop("output"), given.pop("format"), files, recording)
 
 
 def _be_quiet(_: click.Context, __: click.Parameter, wanted: bool) -> None:

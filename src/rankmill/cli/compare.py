@@ -77,7 +77,7 @@ def command(
     more = [] if per_query is None else [(per_query, found.per_query)]
     more += outputs.picture(found.plot) + outputs.page(found, given) + outputs.board(found)
     if found.queries:
-        more += outputs.recording.record_run(found, label_source, runs)
+        more += outputs.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.
     explaining = None if options["drop_seen"] else _explaining(labels, systems, found.baseline)
     outputs.deliver(view_of(found, explaining, _listing(per_query)), more)

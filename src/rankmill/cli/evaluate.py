@@ -101,7 +101,7 @@ def command(
         recorded += outputs.page(only, given, details)
     recorded += files_of(results, outputs)
     if all(None not in one.metrics.values() for one in results.values()):
-        recorded += outputs.recording.record_run(results, label_source, runs)
+        recorded += outputs.record_run(results, label_source, runs)
     _deliver(results, outputs, recorded)
     check_values(results)
     outputs.log()

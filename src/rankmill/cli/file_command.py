@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rankmill.cli.command import Command
-from rankmill.cli.run_record import TIME
+from rankmill.cli.process import TIME
 from rankmill.config.config import Config, read_config
 from rankmill.config.document import parse_date
 from rankmill.config.given_inputs import system_names

@@ -31,6 +31,11 @@ BUG = 70
 """The exit code of a mistake of rankmill. It is not 1, which 'rankmill gate' gives a bad system."""
 
 
+TIME = "rankmill.time"
+"""Where a context keeps the time of the run between the parsing of the command line and the run."""
+FAILED = "rankmill.failed"
+"""Where a context keeps what is to be done with its exit code and message if the command fails."""
+
 quiet = False
 """Whether nothing but errors goes to standard error."""
 

@@ -106,7 +106,7 @@ def command(
     recorded = files_of(results, outputs) + outputs.page(first, {})
     if all(None not in one.metrics.values() for one in results.values()):
         kept = results if len(results) > 1 else first
-        recorded += outputs.recording.record_run(kept, *given.files)
+        recorded += outputs.record_run(kept, *given.files)
     # If predictions decide which queries count, only their values tell whether these are the same.
     same = None if first.semantics.counts_by_predictions else True
     several = len(results) > 1

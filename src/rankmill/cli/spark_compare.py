@@ -49,7 +49,7 @@ def command(
     if per_query is not None:
         write(found.per_query, per_query)
     more = outputs.picture(found.plot) + outputs.page(found, {})
-    more += outputs.recording.record_run(found, *given.files) if found.queries else []
+    more += outputs.record_run(found, *given.files) if found.queries else []
     outputs.deliver(found, more)
     check_queries(found, systems.values())
     outputs.log()

@@ -15,8 +15,8 @@ from click.core import ParameterSource
 
 from rankmill.cli.draw import emit
 from rankmill.cli.output_checks import STANDARD_OUTPUT, check_outputs
+from rankmill.cli.process import FAILED
 from rankmill.cli.run_outputs import RunOutputs, command_line, trends_of
-from rankmill.cli.run_record import FAILED
 from rankmill.errors import UsageError, is_shortage
 from rankmill.io import signals
 from rankmill.io.inert_text import visible
@@ -68,7 +68,7 @@ class VerdictOutputs(RunOutputs):
     def check(self, inputs: Sequence[str | list[str]]) -> None:
         """Check the outputs, which must not replace inputs."""
         files = self.files | ({} if self.step is None else {"markdown": self.step})
-        check_outputs(self.output, inputs, **files, history=self.recording.place)
+        check_outputs(self.output, inputs, **files, history=self.place)
         formatted = self.output is None and self.format is not None
         if self.files["summary"] == STANDARD_OUTPUT and (
             self.files["json"] == STANDARD_OUTPUT or formatted
@@ -114,7 +114,7 @@ class VerdictOutputs(RunOutputs):
 
         lines = [line for line in message.splitlines() if line.startswith("error: ")]
         reason = (lines or [message])[0].removeprefix("error: ").removesuffix(signals.so_far())
-        recording, time = self.recording, self.recording.time or datetime.now(UTC)
+        time = self.time or datetime.now(UTC)
         found = no_verdict.NoVerdict(reason, code, self.rules, self.inputs, time)
         texts: dict[str, Callable[[], str]] = {
             "json": lambda: found.to_json() + "\n",
@@ -129,10 +129,10 @@ class VerdictOutputs(RunOutputs):
             written.insert(0, (self.output, result))
         elif self.format is not None:
             printed = printed or result
-        if recording.history is not None or recording.mlflow is not None:
-            recording.run = no_verdict.run_table(found, recording.tags)
-        if recording.history is not None and recording.run is not None:
-            written += contents_of(recording.run, recording.history)
+        if self.history is not None or self.mlflow is not None:
+            self.run = no_verdict.run_table(found, self.tags)
+        if self.history is not None and self.run is not None:
+            written += contents_of(self.run, self.history)
         contents = [one for one in written if one[1] is not None]
         stale = []
         try:
@@ -149,7 +149,7 @@ class VerdictOutputs(RunOutputs):
             append(self.step, no_verdict.markdown(found))
         with suppress(OSError):
             emit(printed)
-        recording.log_run([path for path, _ in contents])
+        self.log([path for path, _ in contents])
         return stale
 
     def _made(self, texts: Mapping[str, Callable[[], str]]) -> tuple[str, list[tuple[str, Any]]]:
@@ -161,13 +161,13 @@ class VerdictOutputs(RunOutputs):
 
     def asked(self, rules: Any, baseline: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of `gate` that are of no input."""
-        of_run = {"history": self.recording.history, "time": self.recording.time}
+        of_run = {"history": self.history, "time": self.time}
         return {"rules": rules, "baseline": baseline, **of_run, **options}
 
     def trends(self, found: Verdict) -> Trends:
         """Return the history, if an output shows it."""
         shown = self.files["report"] is not None or self.files["summary"] is not None
-        return trends_of(found, self.recording.history, self.recording.time) if shown else {}
+        return trends_of(found, self.history, self.time) if shown else {}
 
     def write(
         self,
@@ -186,7 +186,7 @@ class VerdictOutputs(RunOutputs):
             "markdown": lambda: reports.markdown(found),
         }
         printed, written = self._made(texts)
-        written += [*more, *self.recording.record_run(found, *sources)]
+        written += [*more, *self.record_run(found, *sources)]
         only_line = self.files["summary"] == STANDARD_OUTPUT and self.output is None
         if only_line or not _shows_table_beside_errors(self.chosen, self.output):
             for line in reports.lines(found):
@@ -206,12 +206,12 @@ class VerdictOutputs(RunOutputs):
 
     def _note_trial(self, found: Verdict) -> None:
         """Say that a run with rules of its own may be a baseline of those in the file."""
-        source, recording = click.get_current_context().get_parameter_source, self.recording
+        source = click.get_current_context().get_parameter_source
         typed = source("rules") is ParameterSource.COMMANDLINE
         in_file = source("history") is ParameterSource.DEFAULT_MAP
-        if typed and in_file and found.word == "held" and recording.history is not None:
-            assert recording.run is not None  # as it was written
-            file = redacted(join(recording.history, f"{recording.run['run'][0]}.parquet"))
+        if typed and in_file and found.word == "held" and self.history is not None:
+            assert self.run is not None  # as it was written
+            file = redacted(join(self.history, f"{self.run['run'][0]}.parquet"))
             click.echo(
                 "note: the rules are those of --rule, but this run is in the history of the file, "
                 f"and may be its next baseline: to take it back, delete {visible(file)}; "
