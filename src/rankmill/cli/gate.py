@@ -62,9 +62,8 @@ def command(
     parse_rules(rules)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     base = None if baseline is None else source_of(baseline, "--baseline")
-    is_file = base is not None and not (isinstance(base, str) and is_choice(base))
-    inputs = [*sources, *([base] if base is not None and is_file else [])]
-    outputs.check([*inputs, *catalogue_sources(options)])
+    read = [] if base is None or (isinstance(base, str) and is_choice(base)) else [base]
+    outputs.check([*sources, *read, *catalogue_sources(options)])
     if power:
         _show_power(sources, rules, base, outputs, options)
         return

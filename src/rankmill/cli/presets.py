@@ -19,12 +19,9 @@ default. R is the number of labels, n of predictions, and k the cutoff.
 _COLUMNS = "name", "semantics", "metrics", "source", "note"
 
 
-@table_command(
-    "presets",
-    help="List the presets: how they count, what their metrics are called there, and the sources.",
-)
+@table_command("presets")
 def command(format: str) -> None:
-    """List the presets: how they count, what their metrics are called there, what was read."""
+    """List the presets: how they count, what their metrics are called there, and the sources."""
     if format == "table":
         emit("\n".join([_summary(), _LEGEND, *(_paragraph(*one) for one in PRESETS.items())]))
         return
