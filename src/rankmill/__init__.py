@@ -115,38 +115,5 @@ _MODULES = (
     "torch",
 )
 
-__all__ = [
-    "Catalogue",
-    "Comparison",
-    "History",
-    "InputError",
-    "Labels",
-    "Predictions",
-    "RankmillError",
-    "RegressionError",
-    "ResourceError",
-    "Result",
-    "Results",
-    "Rules",
-    "Semantics",
-    "Stability",
-    "Tests",
-    "Trace",
-    "UsageError",
-    "Verdict",
-    "compare",
-    "convert",
-    "evaluate",
-    "evaluate_runs",
-    "explain",
-    "explain_evaluators",
-    "fuse",
-    "gate",
-    "gate_power",
-    "head",
-    "metric",
-    "plan",
-    "stability",
-]
-
+__all__ = [*_HOMES]
 __getattr__, __dir__ = handed_on(__name__, _HOMES, _MODULES)

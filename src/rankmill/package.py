@@ -57,14 +57,8 @@ def handed_on(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a module that hands names on.
 
-    Parameters
-    ----------
-    module : str
-        The name of the module.
-    homes : mapping
-        Public name -> the module below rankmill that defines it.
-    modules : collection of str
-        The public modules within the module.
+    `homes` is public name -> the module below rankmill that defines it, and `modules` are the
+    public modules within the module.
     """
 
     def find(name: str) -> Any:

@@ -55,13 +55,8 @@ class Workers:
     close them even if an error is raised. Closing waits for the running work, so no work continues
     after an error.
 
-    Parameters
-    ----------
-    threads : int, optional
-        The number of threads; by default the number of CPUs. A UsageError is raised if it is not
-        positive.
-    ahead : int
-        How many pieces a thread reads side by side; with 1, few batches wait as well.
+    The number of threads is by default that of the CPUs. `ahead` is how many pieces a thread reads
+    side by side; with 1, few batches wait as well.
     """
 
     def __init__(self, threads: int | None = None, ahead: int = 2) -> None:

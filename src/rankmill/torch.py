@@ -11,22 +11,13 @@ if TYPE_CHECKING:
     from rankmill.adapters.torch.loss import ListwiseAPLoss as ListwiseAPLoss
     from rankmill.adapters.torch.ranking_metric import RankingMetric as RankingMetric
 
-__all__ = [
-    "ListwiseAPLoss",
-    "ListwiseLoss",
-    "RankingMetric",
-    "listwise_ap",
-    "listwise_ap_loss",
-]
-
 # Public name -> the module that defines it.
-__getattr__, __dir__ = handed_on(
-    __name__,
-    {
-        "ListwiseAPLoss": "adapters.torch.loss",
-        "ListwiseLoss": "adapters.torch.listwise",
-        "RankingMetric": "adapters.torch.ranking_metric",
-        "listwise_ap": "adapters.torch.listwise",
-        "listwise_ap_loss": "adapters.torch.listwise",
-    },
-)
+_HOMES = {
+    "ListwiseAPLoss": "adapters.torch.loss",
+    "ListwiseLoss": "adapters.torch.listwise",
+    "RankingMetric": "adapters.torch.ranking_metric",
+    "listwise_ap": "adapters.torch.listwise",
+    "listwise_ap_loss": "adapters.torch.listwise",
+}
+__all__ = [*_HOMES]
+__getattr__, __dir__ = handed_on(__name__, _HOMES)

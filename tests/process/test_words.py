@@ -74,7 +74,7 @@ def helps() -> str:
     commands = [one.command for one in modules if isinstance(one.command, Command)]
     texts = [main.help, main.epilog, *(line for _, line in COMMANDS.values())]
     texts += [one.help for one in (whole, *commands)]
-    texts += [one._exits for one in commands]
+    texts += [text for one in commands for text in one._exits.values()]
     texts += [one.help for rows in OPTIONS.values() for one in rows]
     # Names of metrics, commands and options are no words.
     return re.sub(r"'[^'\n]+'|--[\w-]+", lambda one: f"`{one[0]}`", "\n\n".join(map(str, texts)))

@@ -1,6 +1,8 @@
 """The `rankmill` command: finds the command asked for, and turns every error into a message."""
 
 import os
+import re
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -12,14 +14,12 @@ from typing import Any
 import click
 
 from rankmill.cli import process
-from rankmill.cli.missing_parameters import missing
-from rankmill.cli.run_record import FAILED
 from rankmill.errors import InputError, RankmillError, ResourceError, speak_to_command_line
 from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
 from rankmill.io.stores.read_paths import gathered
 from rankmill.io.stores.urls import redacted
-from rankmill.package import install
+from rankmill.package import __version__, install
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
@@ -60,6 +60,19 @@ _GROUPS = {
 }
 """The first command of a group -> its title in the help."""
 
+
+_MEANINGS = {
+    "labels": "the correct items of each query",
+    "predictions": "the ranked items of each query",
+    "solution": "the solution, or the sample submission",
+    "submission": "the file to check",
+    "history": "the folder that a gate keeps its runs in",
+    "source": "the file, folder or URL to read",
+    "output": "the Parquet file to write",
+    "runs": "the ranked lists to fuse",
+    "states": "the files that 'rankmill evaluate --state' wrote",
+}
+"""What the argument of each name is; help texts have only its name."""
 
 SIGNALLED = 128
 """The exit code of a command that a signal ends, without the number of the signal."""
@@ -124,7 +137,7 @@ class _Commands(click.Group):
         try:
             with gathered():
                 code, message = self._run(args, prog_name, contexts)
-                failed = contexts[0].meta.get(FAILED) if contexts and message else None
+                failed = contexts[0].meta.get(process.FAILED) if contexts and message else None
                 if failed is not None and code < SIGNALLED:
                     with contexts[0]:
                         message += failed(code, message)
@@ -145,18 +158,11 @@ class _Commands(click.Group):
                 self.invoke(context)
         except click.exceptions.Exit as end:
             return end.exit_code, ""
-        except click.MissingParameter as error:
-            return error.exit_code, _message(missing(error)) + _advice(error.ctx)
-        except click.UsageError as error:
-            return error.exit_code, _message(error.format_message()) + _advice(error.ctx)
         except click.ClickException as error:
-            return error.exit_code, _message(error.format_message())
-        except InputError as error:
-            return 3, _message(str(error))
-        except ResourceError as error:
-            return 4, _message(str(error))
+            advice = _advice(error.ctx) if isinstance(error, click.UsageError) else ""
+            return error.exit_code, _message(_told(error)) + advice
         except RankmillError as error:
-            return 2, _message(str(error))
+            return _code(error), _message(str(error))
         except (KeyboardInterrupt, click.Abort):
             return SIGNALLED + signal.SIGINT, signals.message(signal.SIGINT)
         except BrokenPipeError:
@@ -164,11 +170,12 @@ class _Commands(click.Group):
         except Exception as error:
             failed = process.output_failure() if isinstance(error, OSError) else None
             if failed is not None:
-                return 4 if isinstance(failed, ResourceError) else 2, _message(str(failed))
+                return _code(failed), _message(str(failed))
             if isinstance(error, FileNotFoundError) and process.is_folder_gone():
                 return 2, "error: the working folder was removed; change to another"
             short = process.shortage_message(error)
-            if short is None and isinstance(error, ImportError) and not _is_own(error):
+            own = (getattr(error, "name", None) or "").partition(".")[0] == "rankmill"
+            if short is None and isinstance(error, ImportError) and not own:
                 return 2, _message(
                     f"a package that rankmill needs cannot be loaded: {error}: {install()} brings "
                     "all of them up to date"
@@ -177,19 +184,48 @@ class _Commands(click.Group):
         return 0, ""
 
 
+def _code(error: RankmillError) -> int:
+    return 3 if isinstance(error, InputError) else 4 if isinstance(error, ResourceError) else 2
+
+
 def _message(text: str) -> str:
     return f"error: {visible_message(redacted(text))}"
+
+
+def _told(error: click.ClickException) -> str:
+    """Return the message of an error; of what is missing, what it is, and a command that has it."""
+    if not isinstance(error, click.MissingParameter) or error.ctx is None or error.param is None:
+        return error.format_message()
+    context, first = error.ctx, error.param
+    # Arguments are filled from the left: those after the first missing one are missing, too.
+    later = context.command.params[context.command.params.index(first) :]
+    all_of = [one for one in later if one.required and isinstance(one, click.Argument)]
+    named = " and ".join(_named(one, context) for one in (all_of if first in all_of else [first]))
+    typed = str(getattr(context.command, "example", ""))
+    if isinstance(first, click.Option):
+        words = [*(context.obj or ())]
+        more = re.findall(r" ((-\S+) \S+)", typed)
+        typed = " ".join(
+            [f"rankmill {shlex.join(words)}", *(one for one, flag in more if flag not in words)]
+        )
+    if getattr(context.command, "takes_file", False):
+        named += ", or a FILE.toml that names them"
+    return f"missing {named}" + (f": type, for example, {typed}" if typed else "")
+
+
+def _named(one: click.Parameter, context: click.Context) -> str:
+    """Return the name of a parameter, and what it is."""
+    if isinstance(one, click.Option):
+        told = (one.help or "").split(". ")[0].rstrip(".")
+        return f"{one.opts[0]} {one.metavar} ({told[:1].lower()}{told[1:]})"
+    name = one.make_metavar(context).removesuffix("...").strip("[]")
+    return f"{name} ({_MEANINGS[str(one.name)]})"
 
 
 def _advice(context: click.Context | None) -> str:
     if context is None:
         return ""
     return f"\n{context.get_usage()}\nTry '{context.command_path} --help' for help."
-
-
-def _is_own(error: ImportError) -> bool:
-    """Whether it is a module of rankmill that cannot be imported."""
-    return (error.name or "").partition(".")[0] == "rankmill"
 
 
 def _bug(error: Exception) -> str:
@@ -205,14 +241,6 @@ def _bug(error: Exception) -> str:
     return f"{redacted(''.join(traceback.format_exception(error)))}{message}"
 
 
-def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
-        from rankmill.package import __version__
-
-        click.echo(f"rankmill {__version__}")
-        context.exit()
-
-
 @click.group(
     "rankmill",
     cls=_Commands,
@@ -222,14 +250,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     epilog="Exit codes: 0 done, 1 failed (gate, check), 2 usage, 3 data, 4 memory, 70 bug, "
     "130 interrupted.",
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_print_version,
-    help="Show the version and exit.",
-)
+@click.version_option(__version__, message="rankmill %(version)s")
 @click.pass_context
 def main(context: click.Context) -> None:
     """Show the help if nothing is asked for."""

@@ -2,32 +2,20 @@
 
 import click
 
-from rankmill.cli import process
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver
-from rankmill.cli.output_checks import check_outputs, format_for
+from rankmill.cli.run_outputs import RunOutputs
 
-_HELP = """Check SUBMISSION strictly against SOLUTION, and exit with 1 if it has any problem at all.
-
-Both have the same columns: ids, and items separated by spaces, each followed by its confidence for
-gap. SOLUTION can also be the sample submission. The first table counts each
-kind of problem: those for which a competition rejects the file, then those that only lower the
-score. The second table shows the first 5 of each kind with their rows; -o FILE.csv has all. See
-'rankmill docs kaggle'.
-"""
 _EXAMPLES = """
 rankmill check sample_submission.csv submission.csv -m map@12
 rankmill check solution.csv submission.csv -m gap -o problems.json
 """
-_EXITS = process.EXIT_CODES.replace(
-    "0    done", "0    no problem\n1    a problem was found, even one that is not rejected"
-)
+_EXITS = {0: "no problem", 1: "a problem was found, even one that is not rejected"}
 
 
 @table_command(
     "check",
     [click.Argument(["solution"]), click.Argument(["submission"])],
-    help=_HELP,
+    outputs=RunOutputs,
     examples=_EXAMPLES,
     exits=_EXITS,
 )
@@ -40,14 +28,19 @@ def command(
     query: str | None,
     item: str | None,
     score: str | None,
-    format: str | None,
-    output: str | None,
+    outputs: RunOutputs,
 ) -> None:
-    """Check, show or write what was found, and exit with 1 if that is a problem."""
-    check_outputs(output, [solution, submission])
-    chosen = format_for(format, output)
+    """Check SUBMISSION strictly against SOLUTION, and exit with 1 if it has any problem at all.
+
+    Both have the same columns: ids, and items separated by spaces, each followed by its confidence
+    for gap. SOLUTION can also be the sample submission. The first table counts each kind of
+    problem: those for which a competition rejects the file, then those that only lower the score.
+    The second table shows the first 5 of each kind with their rows; -o FILE.csv has all. See
+    'rankmill docs kaggle'.
+    """
+    outputs.check([solution, submission])
     from rankmill.adapters.kaggle.submission import check
 
     found = check(solution, submission, query, metric, item=item, confidence=score)
-    deliver(found, chosen, output)
+    outputs.deliver(found)
     context.exit(int(bool(found.problems)))

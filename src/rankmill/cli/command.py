@@ -1,5 +1,6 @@
 """The click commands: their options are rows of the table, and so are their helps."""
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -7,7 +8,6 @@ import click
 
 from rankmill.cli import process
 from rankmill.cli.output_checks import STANDARD_OUTPUT
-from rankmill.cli.run_record import TIME, recording_of
 from rankmill.config.click_options import click_option
 from rankmill.config.option import Option
 from rankmill.config.options import options_of
@@ -16,22 +16,12 @@ from rankmill.semantics.semantics import Semantics
 
 WHOLE = "rankmill.whole"
 """Where it is kept that a help is to show all options."""
-_PAGES = "per_query", "curve", "plot", "report", "leaderboard"
-_FILES = *_PAGES, "state", "json", "junit", "markdown", "summary"
 
 
 class Command(click.Command):
     """A command with the options that the table has for it.
 
-    Parameters
-    ----------
-    name : str
-    help : str
-        The short help shows the first paragraph.
-    examples : str
-        Lines; the short help shows three.
-    exits : str
-        What the exit codes say.
+    The short help shows the first paragraph of `help`, and three lines of `examples`.
     """
 
     def __init__(
@@ -40,12 +30,12 @@ class Command(click.Command):
         *,
         help: str,
         examples: str = "",
-        exits: str = process.EXIT_CODES,
+        exits: dict[int, str] | None = None,
         **more: Any,
     ) -> None:
         super().__init__(name, help=help, **more)
         self.rows = options_of(name)
-        self._examples, self._exits = examples, exits
+        self._examples, self._exits = examples, process.EXIT_CODES | (exits or {})
         self._options = {
             one: click_option(one, **_MORE.get(one.name, {}))
             for rows in self.rows.values()
@@ -87,7 +77,8 @@ class Command(click.Command):
                 formatter.write_dl(
                     [("-h, --help", "Show the usual options."), ("--help-all", "Show all options.")]
                 )
-            _write_lines(formatter, "Exit codes", self._exits.strip("\n").splitlines())
+            exits = [f"{code:<5}{text}" for code, text in sorted(self._exits.items())]
+            _write_lines(formatter, "Exit codes", exits)
             return
         left = sum(map(len, self.rows.values())) - sum(map(len, shown.values()))
         others = f"the other {left} options" if left > 1 else "the other option"
@@ -116,28 +107,25 @@ def table_command(
     name: str,
     arguments: Sequence[click.Argument] = (),
     cls: type[Command] = Command,
-    outputs: Callable[..., Any] | None = None,
+    outputs: type[Any] | None = None,
     **more: Any,
 ) -> Callable[[Callable[..., None]], Command]:
-    """Make a function the command of a name.
+    """Make a function the command of a name, whose help is the docstring if no other is given.
 
     It receives no `output` where -o names standard output, `semantics` instead of the options of
-    semantics, and with `outputs`, such as RunOutputs, one of them instead of what is written.
+    semantics, and with `outputs`, such as RunOutputs, what its `of` takes from the options.
     """
 
     def decorate(function: Callable[..., None]) -> Command:
+        more.setdefault("help", inspect.getdoc(function))
+
         def called(**given: Any) -> None:
             if "format" in given and given.get("output") == STANDARD_OUTPUT:
                 given["output"] = None  # as without -o
             if "preset" in given:
                 given["semantics"] = _semantics(given.pop("preset"), given.pop("fields"))
             if outputs is not None:
-                time = click.get_current_context().meta.get(TIME)
-                history, tags, mlflow = (given.pop(one) for one in ("history", "tags", "mlflow"))
-                recording = recording_of(history, tags, mlflow, time)
-                files = {one: given.pop(one) for one in _FILES if one in given}
-                told = given.pop("output"), given.pop("format")
-                given["outputs"] = outputs(*told, files, recording)
+                given["outputs"] = outputs.of(given)
             function(**given)
 
         return cls(name, callback=called, params=[*arguments], **more)

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from rankmill.cli.command import table_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
-from rankmill.cli.progress_bar import Progress
+from rankmill.cli.progress_bar import call
 from rankmill.cli.run_outputs import RunOutputs, command_line
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
 # Options of both commands that do not change what is counted, or that each query has its own of.
 _OWN = "labels", "predictions", "metrics", "date", "format", "output", "memory", "threads", "quiet"
 
-_HELP = """Compare the PREDICTIONS of systems with a baseline, and test the differences.
-
-LABELS and PREDICTIONS are the same as for 'rankmill evaluate'; the first PREDICTIONS are the
-baseline. All systems are averaged over the same queries, joined by query id. For each metric and
-system, a row shows the value; the difference from the baseline with its interval; the p-value,
-corrected over all metrics and systems; the verdict; and the queries won, tied and lost.
-See 'rankmill docs comparing' for which test to use when.
-"""
 _EXAMPLES = """
 rankmill compare labels.parquet old.parquet new.parquet -m map@12
 rankmill compare labels old new -m map@12 --by country --by users.csv --worst-slices 5
@@ -49,21 +41,26 @@ rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
 """
 
 
-@table_command("compare", cls=FileCommand, outputs=RunOutputs, help=_HELP, examples=_EXAMPLES)
+@table_command("compare", cls=FileCommand, outputs=RunOutputs, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],
-    metrics: tuple[str, ...],
-    baseline: str | None,
     outputs: RunOutputs,
     **options: Any,
 ) -> None:
-    """Check what can be checked, compare, and write the outcome whole or not at all."""
+    """Compare the PREDICTIONS of systems with a baseline, and test the differences.
+
+    LABELS and PREDICTIONS are the same as for 'rankmill evaluate'; the first PREDICTIONS are the
+    baseline. All systems are averaged over the same queries, joined by query id. For each metric
+    and system, a row shows the value; the difference from the baseline with its interval; the
+    p-value, corrected over all metrics and systems; the verdict; and the queries won, tied and
+    lost. See 'rankmill docs comparing' for which test to use when.
+    """
     from rankmill.metrics.defaults import DEFAULT_METRICS
     from rankmill.metrics.registry import parse_under
     from rankmill.metrics.texts import split_beside
 
-    parse_under(split_beside(metrics)[0] or DEFAULT_METRICS, options["semantics"])
+    parse_under(split_beside(options["metrics"])[0] or DEFAULT_METRICS, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     check_several(runs)
@@ -74,16 +71,13 @@ def command(
     from rankmill.analysis.compare.compare import compare, compare_in_detail
     from rankmill.analysis.compare.view.comparison import view_of
 
-    with Progress() as progress:
-        names = {text: name for name, text in systems.items()}
-        options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
-        given = face_of(compare, label_source, runs, options | {"metrics": metrics})
-        found = compare_in_detail(**given, details=files["report"] is not None)
+    given = face_of(compare, label_source, runs, options)
+    found = call(compare_in_detail, given, details=files["report"] is not None)
     per_query = files["per_query"]
     more = [] if per_query is None else [(per_query, found.per_query)]
-    more += outputs.picture(found) + outputs.page(found, given) + outputs.board(found)
+    more += outputs.picture(found.plot) + outputs.page(found, given) + outputs.board(found)
     if found.queries:
-        more += outputs.recording.record_run(found, label_source, runs)
+        more += outputs.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.
     explaining = None if options["drop_seen"] else _explaining(labels, systems, found.baseline)
     outputs.deliver(view_of(found, explaining, _listing(per_query)), more)

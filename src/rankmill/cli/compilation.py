@@ -4,11 +4,10 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,7 @@ from rankmill.columns.lists import is_list_type
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.engine.evaluate import evaluate
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
-from rankmill.kernels.jit import compiled_so_far
+from rankmill.kernels.jit import Compiled, compiled_so_far
 from rankmill.kernels.plain import compile_all
 from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.families import confidence, diversity
@@ -48,36 +47,12 @@ SEMANTICS = (
 LITTLE_MEMORY = 1 << 9
 
 
-class WarmUp(NamedTuple):
-    """The result of a warm-up.
-
-    Attributes
-    ----------
-    compiled, loaded : int
-        The number of kernel versions that were compiled, and of those that were in the cache.
-    folders : list of str
-        The folders that store the compiled kernels; empty if no folder can be written.
-    seconds : float
-        The duration of the warm-up.
-    """
-
-    compiled: int
-    loaded: int
-    folders: list[str]
-    seconds: float
-
-
-def warmup() -> WarmUp:
-    """Compile all kernels for all types of input, and store them for later processes.
-
-    Use it when you build a container image: an evaluation then starts in a second. The stored
-    kernels are valid for this user, this kind of processor and the current files of the package.
-    Set ``NUMBA_CPU_NAME=generic`` if the image will run on other processors.
+def warmup() -> Compiled:
+    """Compile all kernels for all types of input, store them, and count what this did.
 
     Numba compiles one kernel at a time in a process. Where there are two CPUs, a second process
     takes the same steps from the other end, until each finds on disk what the other one compiled.
     """
-    began = time.perf_counter()
     before = compiled_so_far()
     code = f"from {__name__} import _compile_from_the_end as run; run()"
     other = None
@@ -102,12 +77,8 @@ def warmup() -> WarmUp:
     after = compiled_so_far()
     # What the other process compiled, this one loaded.
     loaded = max(0, after.loaded - before.loaded - int(more or 0))
-    return WarmUp(
-        compiled=after.compiled + after.loaded - before.compiled - before.loaded - loaded,
-        loaded=loaded,
-        folders=after.folders,
-        seconds=time.perf_counter() - began,
-    )
+    compiled = after.compiled + after.loaded - before.compiled - before.loaded - loaded
+    return Compiled(compiled, loaded, after.folders)
 
 
 def _compile_from_the_end() -> None:

@@ -10,13 +10,6 @@ from rankmill.cli.output_checks import check_outputs
 from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of
 
-_HELP = """Write INPUT, which can be labels or predictions, to OUTPUT as wide Parquet.
-
-The file has one row per query, sorted by query id: query_id, items in rank order, and scores or
-gains if there are any. It evaluates to the same values, and is the fastest input to read. Null
-items are dropped; gains of 0 or less, repeats and empty lists are kept. OUTPUT must end in
-.parquet. It is written completely or not at all.
-"""
 _EXAMPLES = """
 rankmill convert run.trec run.parquet
 rankmill convert qrels.txt labels.parquet --labels
@@ -27,11 +20,16 @@ rankmill convert 'scores/*.csv' scores.parquet --query user --score sim
 @table_command(
     "convert",
     [click.Argument(["source"], metavar="INPUT"), click.Argument(["output"])],
-    help=_HELP,
     examples=_EXAMPLES,
 )
 def command(source: str, output: str, **options: Any) -> None:
-    """Check the names, convert, and tell what was written."""
+    """Write INPUT, which can be labels or predictions, to OUTPUT as wide Parquet.
+
+    The file has one row per query, sorted by query id: query_id, items in rank order, and scores or
+    gains if there are any. It evaluates to the same values, and is the fastest input to read. Null
+    items are dropped; gains of 0 or less, repeats and empty lists are kept. OUTPUT must end in
+    .parquet. It is written completely or not at all.
+    """
     paths = source_of(source, "INPUT")
     from rankmill.engine.convert import check_path, convert, converted_lines
     from rankmill.show.writers import plain_text

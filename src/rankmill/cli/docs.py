@@ -11,12 +11,6 @@ from rankmill.cli.command import WHOLE, table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.process import is_terminal
 
-_HELP = """Show a PAGE about rankmill, search all pages for WORDS, or list the pages by kind.
-
-A page is shown by its name. All other words are searched for in all pages: the sections that have
-all of them are shown, best match first. --html writes all pages as a small site, whose search works
-without a server.
-"""
 _EXAMPLES = """
 rankmill docs start
 rankmill docs holm correction
@@ -31,11 +25,15 @@ def _complete(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 @table_command(
     "docs",
     [click.Argument(["words"], nargs=-1, metavar="[PAGE | WORDS]", shell_complete=_complete)],
-    help=_HELP,
     examples=_EXAMPLES,
 )
 def command(words: tuple[str, ...], html: str | None, man: bool) -> None:
-    """Show a page, what is found of words, or the list; or write all pages."""
+    """Show a PAGE about rankmill, search all pages for WORDS, or list the pages by kind.
+
+    A page is shown by its name. All other words are searched for in all pages: the sections that
+    have all of them are shown, best match first. --html writes all pages as a small site, whose
+    search works without a server.
+    """
     if words and (html is not None or man):
         option = "--man" if html is None else "--html"
         raise click.UsageError(f"{option} is about all pages: leave out {' '.join(words)!r}")

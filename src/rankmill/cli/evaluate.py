@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.merge import write_part
 from rankmill.cli.output_checks import catalogue_sources
-from rankmill.cli.progress_bar import Progress, run
+from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import RunOutputs
-from rankmill.cli.run_record import by_system
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.engine.results_view import same_queries, systems_view
@@ -23,6 +23,8 @@ from rankmill.show.writers import write
 
 if TYPE_CHECKING:
     from rankmill.metrics.base import Metric
+    from rankmill.show.pictures import Picture
+    from rankmill.show.tables import View
 
 _HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
 a folder, several files separated by commas, a URL, or - for standard input. Instead of both, a
@@ -51,7 +53,6 @@ zcat p.jsonl.gz | rankmill evaluate labels.jsonl -
 def command(
     labels: str,
     systems: dict[str, str],
-    metrics: tuple[str, ...],
     only_plan: bool,
     part: str | None,
     second: str | None,
@@ -61,21 +62,20 @@ def command(
     """Check what can be checked, evaluate, and write the result whole or not at all."""
     from rankmill.metrics.registry import parse_under
 
-    parsed, _ = parse_under(metrics, options["semantics"])
+    parsed, _ = parse_under(options["metrics"], options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     inputs = [label_source, *runs.values(), *catalogue_sources(options)]
     inputs += [second] if second else []
     if outputs.files["state"] is not None:
         outputs.check(inputs)
-        options |= {"metrics": metrics, "part": part}
+        options["part"] = part
         write_part(label_source, runs, second, outputs, only_plan, options)
         return
     if part or second:
         raise UsageError(f"--{'part' if part else 'second'} needs --state FILE: add it")
     check_files(outputs, parsed, len(runs), lambda: outputs.check(inputs))
-    per_query = outputs.files["per_query"]
-    options |= {"metrics": metrics, "per_query": per_query is not None}
+    options["per_query"] = outputs.files["per_query"] is not None
 
     if only_plan:
         from rankmill.engine.plan import plan_runs
@@ -83,7 +83,7 @@ def command(
 
         del options["by"], options["sums"]
         asked = face_of(plan_runs, label_source, runs, options)
-        outputs.deliver(plan_view(plan_runs(**asked)), [])
+        outputs.deliver(plan_view(plan_runs(**asked)))
         return
     recorded: list[tuple[str, Any]] = []
     results: dict[str, Result]
@@ -95,16 +95,14 @@ def command(
         from rankmill.analysis.compare.view.details import evaluate_in_detail
 
         del options["per_query"]
-        with Progress() as progress:
-            options["progress"] = progress
-            given = face_of(evaluate_in_detail, label_source, runs, options)
-            results, details = evaluate_in_detail(**given)
+        given = face_of(evaluate_in_detail, label_source, runs, options)
+        results, details = call(evaluate_in_detail, given)
         (only,) = results.values()
         recorded += outputs.page(only, given, details)
     recorded += files_of(results, outputs)
     if all(None not in one.metrics.values() for one in results.values()):
-        recorded += outputs.recording.record_run(results, label_source, by_system(runs))
-    _deliver(results, outputs, per_query, recorded)
+        recorded += outputs.record_run(results, label_source, runs)
+    _deliver(results, outputs, recorded)
     check_values(results)
     outputs.log()
 
@@ -131,8 +129,21 @@ def files_of(results: dict[str, Result], outputs: RunOutputs) -> list[tuple[str,
     """Return the files of curves and the leaderboard, as far as they are asked for."""
     from rankmill.engine.results import Results
 
-    files = _curves(results, outputs.files["curve"], outputs.files["plot"])
+    curve, files = outputs.files["curve"], outputs.picture(partial(_drawn_curves, results))
+    if curve is not None:
+        from rankmill.engine.curves import curve_rows
+        from rankmill.results.curves import view_of_curves
+
+        table = curve_rows(results)
+        as_json = suffix_of(curve) == ".json"
+        files.append((curve, write(view_of_curves(table), "json") if as_json else table))
     return files + outputs.board(Results(results))
+
+
+def _drawn_curves(results: dict[str, Result]) -> Picture:
+    from rankmill.engine.curves import curve_picture
+
+    return curve_picture(results)
 
 
 def _check_points(path: str) -> None:
@@ -166,39 +177,20 @@ def _check_curves(curve: str | None, plot: str | None, metrics: Sequence[Metric]
         raise UsageError(f"--curve needs {DRAWN}: add one with -m")
 
 
-def _curves(results: dict[str, Result], curve: str | None, plot: str | None) -> list[Any]:
-    """Return the points of curves, as a table or as JSON, and their picture, if asked for."""
-    if curve is plot is None:
-        return []
-    from rankmill.engine.curves import curve_picture, curve_rows
-    from rankmill.results.curves import view_of_curves
-    from rankmill.show.pictures import rendered
-
-    files: list[Any] = [] if plot is None else [(plot, rendered(curve_picture(results), plot))]
-    if curve is not None:
-        table = curve_rows(results)
-        as_json = suffix_of(curve) == ".json"
-        files.append((curve, write(view_of_curves(table), "json") if as_json else table))
-    return files
-
-
 def _deliver(
-    results: dict[str, Result],
-    outputs: RunOutputs,
-    per_query: str | None,
-    tables: list[tuple[str, Any]],
+    results: dict[str, Result], outputs: RunOutputs, tables: list[tuple[str, Any]]
 ) -> None:
     """Show one result, or several side by side, with the values of each query in a file."""
-    if len(results) == 1:
-        ((_, only),) = results.items()
-        more = [(per_query, only.per_query)] if per_query is not None else []
-        outputs.deliver(only, [*more, *tables])
-        return
-    from rankmill.analysis.compare.queries.alignment import join_per_query
-    from rankmill.metrics.registry import sides_of
+    first, *others = results.values()
+    shown: Result | View = first
+    if others:
+        from rankmill.metrics.registry import sides_of
 
-    more = [(per_query, join_per_query(results))] if per_query is not None else []
-    view = systems_view(
-        results, same_queries(results), sides_of(next(iter(results.values())).metrics)
-    )
-    outputs.deliver(view, [*more, *tables])
+        shown = systems_view(results, same_queries(results), sides_of(first.metrics))
+    per_query = outputs.files["per_query"]
+    if per_query is not None:
+        from rankmill.analysis.compare.queries.alignment import join_per_query
+
+        values = join_per_query(results) if others else first.per_query
+        tables = [(per_query, values), *tables]
+    outputs.deliver(shown, tables)

@@ -13,17 +13,6 @@ from rankmill.errors import InputError
 from rankmill.io import whole_files as writing
 from rankmill.io.table_files import SUFFIXES, suffix_of
 
-_HELP = """Show how a metric is computed for one query's list of PREDICTIONS, rank by rank.
-
-LABELS, PREDICTIONS and FILE.toml are the same as for 'rankmill evaluate'. Each row is a rank: the
-item, whether it is a hit, and the term that it adds to the sum. The last lines show what the sum is
-divided by, and the value, which is the one of 'rankmill evaluate' for this query. With several
-PREDICTIONS, the lists of all systems are shown side by side. gap ranks all
-predictions in one list: leave out --query-id. The predictions must then fit in memory, at about 200
-bytes each. For auprc, best_f1, ece and related metrics, the rows are the precision-recall curve or
-the bins. novelty, ild and other means over lists need the same options as in 'rankmill evaluate',
-such as --train.
-"""
 _EXAMPLES = """
 rankmill explain labels.parquet run.parquet --query-id 17 -m map@12
 rankmill explain labels old.run new.run --query-id 17 -m ndcg@10 --preset trec_eval
@@ -45,7 +34,7 @@ class _ExplainCommand(FileCommand):
         return config.defaults | ({"metric": metrics[0]} if len(metrics) == 1 else {})
 
 
-@table_command("explain", cls=_ExplainCommand, help=_HELP, examples=_EXAMPLES)
+@table_command("explain", cls=_ExplainCommand, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],
@@ -56,7 +45,17 @@ def command(
     output: str | None,
     **options: Any,
 ) -> None:
-    """Trace, and write the rows whole or not at all; as a table if the file is called so."""
+    """Show how a metric is computed for one query's list of PREDICTIONS, rank by rank.
+
+    LABELS, PREDICTIONS and FILE.toml are the same as for 'rankmill evaluate'. Each row is a rank:
+    the item, whether it is a hit, and the term that it adds to the sum. The last lines show what
+    the sum is divided by, and the value, which is the one of 'rankmill evaluate' for this query.
+    With several PREDICTIONS, the lists of all systems are shown side by side. gap ranks all
+    predictions in one list: leave out --query-id. The predictions must then fit in memory, at about
+    200 bytes each. For auprc, best_f1, ece and related metrics, the rows are the precision-recall
+    curve or the bins. novelty, ild and other means over lists need the same options as in 'rankmill
+    evaluate', such as --train.
+    """
     from rankmill.metrics.registry import parse
 
     parse(metric)

@@ -5,21 +5,10 @@ from typing import Any
 import click
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver
-from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.cli.progress_bar import run
+from rankmill.cli.run_outputs import RunOutputs
 from rankmill.config.given_inputs import source_of
 
-_HELP = """Score PREDICTIONS as several evaluators do, and show which choices make the difference.
-
-LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. The first preset that has a value is
-the base. Each other preset is followed by the choices in which it differs from the base, each
-changed alone: the value, the difference from the base, how many queries change, and the one that
-changes most. See 'rankmill presets' for what each preset does, and its source.
-
-A preset marked * has no value on this data, for example because it rejects repeated predictions. It
-is shown with that choice as in the base.
-"""
 _EXAMPLES = """
 rankmill explain-evaluators labels.parquet run.parquet -m map@12
 rankmill explain-evaluators labels run -m map@12 --presets default,trec_eval,spark
@@ -30,7 +19,7 @@ rankmill explain-evaluators labels run -m gap --format json
 @table_command(
     "explain-evaluators",
     [click.Argument(["labels"]), click.Argument(["predictions"])],
-    help=_HELP,
+    outputs=RunOutputs,
     examples=_EXAMPLES,
 )
 def command(
@@ -38,21 +27,27 @@ def command(
     predictions: str,
     metric: str,
     presets: str | None,
-    format: str | None,
-    output: str | None,
+    outputs: RunOutputs,
     **options: Any,
 ) -> None:
-    """Compare, and write the result whole or not at all."""
+    """Score PREDICTIONS as several evaluators do, and show which choices make the difference.
+
+    LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. The first preset that has a
+    value is the base. Each other preset is followed by the choices in which it differs from the
+    base, each changed alone: the value, the difference from the base, how many queries change, and
+    the one that changes most. See 'rankmill presets' for what each preset does, and its source.
+
+    A preset marked * has no value on this data, for example because it rejects repeated
+    predictions. It is shown with that choice as in the base.
+    """
     from rankmill.metrics.registry import parse
 
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
-    check_outputs(output, sources)
-    chosen = format_for(format, output)
+    outputs.check(sources)
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 
     from rankmill.analysis.explain.evaluators import explain_evaluators
 
     options |= {"metric": metric, "presets": named}
-    found = run(explain_evaluators, sources[0], sources[1], options)
-    deliver(found, chosen, output)
+    outputs.deliver(run(explain_evaluators, sources[0], sources[1], options))

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rankmill.cli.command import Command
-from rankmill.cli.run_record import TIME
+from rankmill.cli.process import TIME
 from rankmill.config.config import Config, read_config
 from rankmill.config.document import parse_date
 from rankmill.config.given_inputs import system_names
@@ -21,13 +21,9 @@ class FileCommand(Command):
     """A command that takes LABELS and PREDICTIONS, or a single FILE.toml in their place.
 
     Its function receives `labels` and `systems`, a dict of name -> predictions, as the command line
-    has them. Options of the command line replace those of the file.
-
-    Parameters
-    ----------
-    apart : bool
-        Whether there is one system, and the baseline apart from it. The function then receives the
-        paths `predictions` and `baseline`; otherwise `baseline` is the name of one of `systems`.
+    has them. Options of the command line replace those of the file. With `apart`, there is one
+    system, and the baseline apart from it: the function receives the paths `predictions` and
+    `baseline`; otherwise `baseline` is the name of one of `systems`.
     """
 
     takes_file = True
@@ -48,7 +44,7 @@ class FileCommand(Command):
         shows_help = self.get_help_option(ctx)
         helps = ("help_all", *([shows_help.name] if shows_help else []))
         quiet = ctx.resilient_parsing or any(given.get(one or "") is True for one in helps)
-        if isinstance(labels, str) and _is_config(labels) and not quiet:
+        if isinstance(labels, str) and labels.lower().endswith(".toml") and not quiet:
             # What is not given has a mark of click's own, and not None in all of its versions.
             if isinstance(predictions, str | tuple) and predictions:
                 other = predictions if isinstance(predictions, str) else predictions[0]
@@ -71,7 +67,8 @@ class FileCommand(Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with the systems."""
         date = ctx.params.pop("date")
-        ctx.meta[TIME] = _time_of(date)
+        # Now, or this time of the day on another date, so that a later try is the later run of it.
+        ctx.meta[TIME] = datetime.combine(parse_date(date), datetime.now(UTC).timetz())
         config: Config | None = ctx.meta.get(_CONFIG)
         if config is None:
             if date is not None and ctx.params.get("history") is None:
@@ -83,21 +80,25 @@ class FileCommand(Command):
             if not self._apart:
                 given = ctx.params.pop("predictions")
                 ctx.params["systems"] = dict(zip(system_names(given), given, strict=True))
-            return super().invoke(ctx)
-        del ctx.params["predictions"]
-        ctx.params["labels"] = joined(config.labels)
-        if self._apart:
-            found = config.one(str(ctx.info_name), True, ctx.params["baseline"])
-            ctx.params["predictions"] = joined(found["predictions"])
-            ctx.params["baseline"] = found["baseline"] and joined(found["baseline"])
         else:
-            ctx.params |= self._several(ctx, config)
+            del ctx.params["predictions"]
+            ctx.params["labels"] = joined(config.labels)
+            if self._apart:
+                found = config.one(str(ctx.info_name), True, ctx.params["baseline"])
+                ctx.params["predictions"] = joined(found["predictions"])
+                ctx.params["baseline"] = found["baseline"] and joined(found["baseline"])
+            else:
+                ctx.params |= self._several(ctx, config)
+        if not self._apart and "baseline" in ctx.params:
+            names = {text: name for name, text in ctx.params["systems"].items()}
+            ctx.params["baseline"] = names.get(ctx.params["baseline"], ctx.params["baseline"])
         try:
             return super().invoke(ctx)
         except RankmillError as error:
-            line = click.core.ParameterSource.COMMANDLINE
-            typed = {name for name in ctx.params if ctx.get_parameter_source(name) is line}
-            error.args = (config.with_keys(str(error.args[0]), typed),)
+            if config is not None:
+                line = click.core.ParameterSource.COMMANDLINE
+                typed = {name for name in ctx.params if ctx.get_parameter_source(name) is line}
+                error.args = (config.with_keys(str(error.args[0]), typed),)
             raise
 
     def _several(self, ctx: click.Context, config: Config) -> dict[str, Any]:
@@ -107,15 +108,3 @@ class FileCommand(Command):
             found = config.several(str(ctx.info_name))
         systems = {name: joined(one) for name, one in found.pop("runs").items()}
         return {"systems": systems, **found}
-
-
-def _time_of(date: str | None) -> datetime:
-    """Return the time of a run: now, or this time of the day on another date.
-
-    So that a later try of a date is the later run of it.
-    """
-    return datetime.combine(parse_date(date), datetime.now(UTC).timetz())
-
-
-def _is_config(text: str) -> bool:
-    return text.lower().endswith(".toml")

@@ -11,15 +11,6 @@ from rankmill.cli.progress_bar import run
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.errors import UsageError
 
-_HELP = """Fuse the lists of two or more RUNS into one list per query.
-
-Each list gives its items a number: 1 / (k + rank), or the normalized confidence, times the weight
-of the run. The method combines these numbers into one score per item. A list without the item adds
-nothing, and neither does a run without the query. Items with equal scores are sorted by id.
-
-FUSED ends in .parquet (one row per query: query_id, items, scores), or in .run or .trec (a TREC
-run). It is written completely or not at all. See 'rankmill docs fusing'.
-"""
 _EXAMPLES = """
 rankmill fuse bm25.run dense.run -o fused.run
 rankmill fuse a.parquet b.parquet -o fused.parquet --method combsum --weights 2,1
@@ -29,7 +20,6 @@ rankmill fuse a.parquet b.parquet -o fused.parquet --method combsum --weights 2,
 @table_command(
     "fuse",
     [click.Argument(["runs"], metavar="RUN...", nargs=-1, required=True)],
-    help=_HELP,
     examples=_EXAMPLES,
 )
 def command(
@@ -38,7 +28,16 @@ def command(
     weights: str | None,
     **options: Any,
 ) -> None:
-    """Check the names, fuse, and tell what was written."""
+    """Fuse the lists of two or more RUNS into one list per query.
+
+    Each list gives its items a number: 1 / (k + rank), or the normalized confidence, times the
+    weight of the run. The method combines these numbers into one score per item. A list without the
+    item adds nothing, and neither does a run without the query. Items with equal scores are sorted
+    by id.
+
+    FUSED ends in .parquet (one row per query: query_id, items, scores), or in .run or .trec (a TREC
+    run). It is written completely or not at all. See 'rankmill docs fusing'.
+    """
     inputs = dict(zip(system_names(runs), (source_of(one, "RUN") for one in runs), strict=True))
     options["weights"] = None if weights is None else _weights(weights)
     from rankmill.analysis.fuse.fuse import check_path, fuse

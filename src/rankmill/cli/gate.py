@@ -7,22 +7,15 @@ import click
 from click.core import ParameterSource
 
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import deliver
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
-from rankmill.cli.progress_bar import Progress, run
+from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import page_of
 from rankmill.cli.verdict_outputs import VerdictOutputs
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
 
-_HELP = """Check PREDICTIONS against rules, and exit with 1 if they break one.
-
-LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. A rule is about a metric, a count of
-the audit, or the age of an input; see 'rankmill docs gate' for the grammar. For each rule, a line
-on standard error says why it was kept or broken.
-"""
 _EXAMPLES = """
 rankmill gate labels.parquet new.parquet --rule 'map@12 >= 0.08'
 rankmill gate labels new --baseline old --rule 'map@12 drop <= 1% confidence 0.95'
@@ -31,16 +24,13 @@ rankmill gate labels new --baseline old --rule 'map@12[country=*] drop <= 3%' --
 rankmill gate labels new --baseline q.parquet --rule 'queries change <= 10%' --junit gate.xml
 rankmill gate rankmill.toml --history history --power
 """
-EXITS = """
-0    every rule was kept, or --undecided allows those that the data cannot decide
-1    a rule was broken: the system is worse, or its inputs are not as they should be
-2    wrong usage, such as a rule that names something unknown
-3    wrong input data, such as a broken file
-4    too little memory, threads, open files or disk space
-70   a bug in rankmill; please report it
-130  interrupted by Ctrl-C
-143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
-"""
+EXITS = {
+    0: "every rule was kept, or --undecided allows those that the data cannot decide",
+    1: "a rule was broken: the system is worse, or its inputs are not as they should be",
+    2: "wrong usage, such as a rule that names something unknown",
+    3: "wrong input data, such as a broken file",
+    4: "too little memory, threads, open files or disk space",
+}
 
 
 @table_command(
@@ -48,7 +38,6 @@ EXITS = """
     cls=FileCommand,
     outputs=VerdictOutputs,
     apart=True,
-    help=_HELP,
     examples=_EXAMPLES,
     exits=EXITS,
 )
@@ -61,16 +50,20 @@ def command(
     power: bool,
     **options: Any,
 ) -> None:
-    """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
+    """Check PREDICTIONS against rules, and exit with 1 if they break one.
+
+    LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. A rule is about a metric, a
+    count of the audit, or the age of an input; see 'rankmill docs gate' for the grammar. For each
+    rule, a line on standard error says why it was kept or broken.
+    """
     from rankmill.config.baseline_choice import is_choice
     from rankmill.nightly.rules.rules import parse_rules
 
     parse_rules(rules)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     base = None if baseline is None else source_of(baseline, "--baseline")
-    is_file = base is not None and not (isinstance(base, str) and is_choice(base))
-    inputs = [*sources, *([base] if base is not None and is_file else [])]
-    outputs.check([*inputs, *catalogue_sources(options)])
+    read = [] if base is None or (isinstance(base, str) and is_choice(base)) else [base]
+    outputs.check([*sources, *read, *catalogue_sources(options)])
     if power:
         _show_power(sources, rules, base, outputs, options)
         return
@@ -79,10 +72,8 @@ def command(
     from rankmill.sources.nouns import Predictions
 
     per_query, report = outputs.files["per_query"], outputs.files["report"]
-    with Progress() as progress:
-        asked = outputs.asked(rules, base, options) | {"progress": progress}
-        given = face_of(gate, sources[0], sources[1], asked)
-        found = gate_in_detail(**given, details=report is not None)
+    given = face_of(gate, sources[0], sources[1], outputs.asked(rules, base, options))
+    found = call(gate_in_detail, given, details=report is not None)
     trends, written = outputs.trends(found), []
     if per_query is not None:
         written.append((per_query, found.result.per_query))
@@ -115,4 +106,4 @@ def _show_power(
 
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
     found = run(gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
-    deliver(found, outputs.chosen, outputs.output)
+    outputs.deliver(found)

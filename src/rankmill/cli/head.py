@@ -11,11 +11,6 @@ from rankmill.config.given_inputs import source_of
 from rankmill.engine.head_view import head_view
 from rankmill.errors import InputError
 
-_HELP = """Show how rankmill reads INPUT, which can be labels or predictions.
-
-The output has its format, its shape, the role of each column, and the first three queries with
-their first items. Only the first rows are read, so it is quick for files of any size.
-"""
 _EXAMPLES = """
 rankmill head run.trec
 rankmill head qrels.txt --labels
@@ -23,15 +18,17 @@ rankmill head scores.csv --score sim --format json
 """
 
 
-@table_command(
-    "head", [click.Argument(["source"], metavar="INPUT")], help=_HELP, examples=_EXAMPLES
-)
+@table_command("head", [click.Argument(["source"], metavar="INPUT")], examples=_EXAMPLES)
 def command(
     source: str,
     format: str,
     **options: Any,
 ) -> None:
-    """Look at the first rows, show them, and fail if something is wrong with them."""
+    """Show how rankmill reads INPUT, which can be labels or predictions.
+
+    The output has its format, its shape, the role of each column, and the first three queries with
+    their first items. Only the first rows are read, so it is quick for files of any size.
+    """
     paths = source_of(source, "INPUT")
     from rankmill.engine.head import head
 

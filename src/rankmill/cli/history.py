@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from rankmill.cli.command import Command, table_command
-from rankmill.cli.draw import deliver, emit
-from rankmill.cli.output_checks import check_outputs, format_for
+from rankmill.cli.draw import emit
+from rankmill.cli.run_outputs import RunOutputs
 from rankmill.errors import plural
 
 _HELP = """Show how metrics moved over the runs in HISTORY, the folder or URL given as --history
@@ -26,21 +26,18 @@ rankmill history s3://bucket/runs --since 2026-01-01 --format csv
 rankmill history prune runs --keep-last 100
 """
 
-_PRUNE_HELP = """Remove old runs from HISTORY.
-
-The age of a run is the time in its file name. Files of other programs are kept. Give either --keep
-or --keep-last.
-"""
-
 
 @table_command(
     "prune",
     [click.Argument(["history"])],
-    help=_PRUNE_HELP,
     examples="rankmill history prune runs --keep 365d --dry-run",
 )
 def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) -> None:
-    """Remove old runs, or list them."""
+    """Remove old runs from HISTORY.
+
+    The age of a run is the time in its file name. Files of other programs are kept. Give either
+    --keep or --keep-last.
+    """
     from rankmill.nightly.history import history as histories
 
     old, left = histories.prune(history, keep=keep, keep_last=keep_last, dry_run=dry_run)
@@ -64,33 +61,24 @@ class _WithPrune(Command):
         return super().make_context(info_name, args, parent, **extra)
 
 
-@table_command("history", [click.Argument(["history"])], _WithPrune, help=_HELP, examples=_EXAMPLES)
-def command(
-    history: str,
-    metrics: tuple[str, ...],
-    since: str | None,
-    plot: str | None,
-    format: str | None,
-    output: str | None,
-) -> None:
+@table_command(
+    "history",
+    [click.Argument(["history"])],
+    _WithPrune,
+    RunOutputs,
+    help=_HELP,
+    examples=_EXAMPLES,
+)
+def command(history: str, metrics: tuple[str, ...], since: str | None, outputs: RunOutputs) -> None:
     """Read the history, and write its trends whole or not at all."""
     from rankmill.nightly.history import history as histories
-    from rankmill.nightly.runs.history_view import view_of
+    from rankmill.nightly.runs.history_view import plot_trends, view_of
 
-    check_outputs(output, [], plot=plot)
-    chosen = format_for(format, output)
-    if plot is not None:
-        from rankmill.show.pictures import check_picture, rendered
-
-        check_picture(plot)
+    outputs.check([])
     found = histories.History(history, since)
     trends = [
         found.trend(metric, system)
         for metric, system in (found.named(metrics) if metrics else found.metrics)
     ]
-    more = []
-    if plot is not None:
-        from rankmill.nightly.runs.history_view import plot_trends
-
-        more.append((plot, rendered(plot_trends(trends), plot)))
-    deliver(view_of(found, trends, runs=bool(metrics)), chosen, output, more)
+    picture = outputs.picture(lambda: plot_trends(trends))
+    outputs.deliver(view_of(found, trends, runs=bool(metrics)), picture)

@@ -17,7 +17,6 @@ from rankmill.cli.progress_bar import run
 from rankmill.config.document import dates_in, is_filled, with_holes
 from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import source_of, system_names
-from rankmill.config.options import keys
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.io import whole_files as writing
 from rankmill.io.stores.urls import is_url, shown
@@ -25,13 +24,6 @@ from rankmill.io.stores.urls import is_url, shown
 if TYPE_CHECKING:
     from rankmill.config.first_file import FoundInput
 
-_HELP = """Write a first rankmill.toml for LABELS, PREDICTIONS and an optional BASELINE.
-
-Use the file with evaluate, compare, gate and report: 'rankmill evaluate rankmill.toml'. Its
-comments show how the inputs were read. It has two rules for 'rankmill gate' with today's values,
-and more in comments. A date in a name, such as 2024-05-01 or 20240501, becomes {date}. An existing
-file is not replaced. See 'rankmill docs config' for all keys.
-"""
 _EXAMPLES = """
 rankmill init labels.parquet predictions.parquet
 rankmill init labels.parquet new.parquet old.parquet -o nightly.toml
@@ -50,7 +42,6 @@ _HOLE = re.compile(r"\{date[^}]*\}")
         click.Argument(["predictions"]),
         click.Argument(["baseline"], required=False),
     ],
-    help=_HELP,
     examples=_EXAMPLES,
 )
 def command(
@@ -63,7 +54,13 @@ def command(
     by: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Look at the inputs, evaluate the candidate, and write the file."""
+    """Write a first rankmill.toml for LABELS, PREDICTIONS and an optional BASELINE.
+
+    Use the file with evaluate, compare, gate and report: 'rankmill evaluate rankmill.toml'. Its
+    comments show how the inputs were read. It has two rules for 'rankmill gate' with today's
+    values, and more in comments. A date in a name, such as 2024-05-01 or 20240501, becomes {date}.
+    An existing file is not replaced. See 'rankmill docs config' for all keys.
+    """
     _check_output(output, force)
     texts = [predictions] if baseline is None else [predictions, baseline]
     sources = {"LABELS": source_of(labels, "LABELS")}
@@ -74,7 +71,7 @@ def command(
     if given.get("gain_function") == "linear":  # the default
         del given["gain_function"]
 
-    from rankmill.config.first_file import FoundInput, GivenSlices, written
+    from rankmill.config.first_file import FoundInput, written
 
     folder = "" if output == "-" else os.path.dirname(output)
     paths = {name: _paths(source, folder) for name, source in sources.items()}
@@ -88,12 +85,13 @@ def command(
     metrics = _metrics([one.told for one in found.values()])
     today: list[dict[str, Any]] = []
     if not no_evaluate:
-        asked = given | {"metrics": metrics, "by": by}
-        today = [_today(sources["LABELS"], sources[name], asked) for name in names]
+        from rankmill.engine.evaluate import evaluate
+
+        asked = given | {"metrics": metrics, "by": by, "per_query": False}
+        today = [vars(run(evaluate, sources["LABELS"], sources[name], asked)) for name in names]
     hint = _hint([*found], [paths[name] for name in names], today)
-    slices = GivenSlices(*_slices(by, folder, date, first))
-    of_candidate = today[0] if today else {}
-    text = written(first, found, metrics, given, of_candidate, keys(), slices, hint)
+    slices = _slices(by, folder, date, first)
+    text = written(first, found, metrics, given, today[0] if today else {}, *slices, hint)
     if output == "-":
         emit(text)
     else:
@@ -226,10 +224,3 @@ def _hint(
         f"{names[1]} has predictions for {plural(theirs, 'query')} with labels, and {names[0]} for "
         f"{mine:,}; if it is from another night, {instead}"
     )
-
-
-def _today(labels: Any, predictions: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the values and the audit of a system."""
-    from rankmill.engine.evaluate import evaluate
-
-    return vars(run(evaluate, labels, predictions, given | {"per_query": False}))

@@ -51,7 +51,7 @@ def command(states: tuple[str, ...], outputs: RunOutputs, threads: int | None) -
             raise UsageError(f"{' and '.join(found.waiting)} {_PASS}")
         result = found.state.result(found.among, threads)
         good = None not in result.metrics.values()
-        outputs.deliver(result, outputs.recording.record_run(result) if good else [])
+        outputs.deliver(result, outputs.record_run(result) if good else [])
         check_values({"": result})
         outputs.log()
         return
@@ -90,7 +90,7 @@ def _checked_state(outputs: RunOutputs, **others: Any) -> str:
     from rankmill.engine.state_files import check_state_name
 
     others |= {"o": outputs.output, "format": outputs.format, **outputs.files, "state": None}
-    others |= {one: getattr(outputs.recording, one) for one in ("history", "mlflow")}
+    others |= {one: getattr(outputs, one) for one in ("history", "mlflow")}
     for name in (name for name, value in others.items() if value is not None):
         option = f"-{'-' * (len(name) > 1)}{name.replace('_', '-')}"
         raise UsageError(f"--state writes a state and shows no result: leave out {option}")

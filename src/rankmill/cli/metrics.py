@@ -36,10 +36,7 @@ and --semantics change divisors, the order of ties, and which queries count.
 Give a NAME, such as ndcg, to show only that metric.""",
 )
 def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
-    """List the metrics: name, aliases, parameters, definition, range, better side and source.
-
-    Give a NAME, such as ndcg, to show only that metric.
-    """
+    """List all metrics, or the one of a name, as people or programs read them."""
     from rankmill.metrics.elsewhere import LIBRARIES, exported_names, names_elsewhere
     from rankmill.metrics.packages import load_packages
     from rankmill.metrics.registry import REGISTRY, spec_named

@@ -37,12 +37,7 @@ _TABLES = {"per_query": (), "curve": (".json",)}
 def check_names(output: str | None, others: Mapping[str, str | None]) -> None:
     """Raise UsageError if a file of an option would not hold what its suffix says.
 
-    Parameters
-    ----------
-    output
-        The file of -o; None is standard output.
-    others
-        Name of an option -> its file; those that are not known here are checked elsewhere.
+    `others` is name of an option -> its file; those that are not known here are checked elsewhere.
     """
     for name, path in others.items():
         # GitHub and those like it choose the name of the file of a step.
@@ -79,12 +74,8 @@ def check_suffix(path: str, what: str, suffixes: tuple[str, ...]) -> None:
 def format_for(chosen: str | None, output: str | None, tables: tuple[str, ...] = ()) -> str:
     """Return the format asked for, else the one that the output file's suffix tells, else table.
 
-    `tables` are more suffixes that the command takes, for the message.
-
-    Raises
-    ------
-    UsageError
-        If the suffix stands for no format of a result.
+    It raises UsageError if the suffix stands for no format of a result. `tables` are more suffixes
+    that the command takes, for the message.
     """
     if chosen is not None:
         return chosen
@@ -97,19 +88,10 @@ def check_outputs(
 ) -> None:
     """Check before a long run that its outputs can be written and overwrite no input.
 
-    Parameters
-    ----------
-    output
-        The file of -o; None is standard output.
-    inputs
-    **others
-        The files of other options by their names, such as `per_query`; None where not given.
+    UsageError is raised if an output cannot be written, is one of the inputs, is in a place where
+    the next run would read it as an input, or has a suffix of no format that it could have.
 
-    Raises
-    ------
-    UsageError
-        If an output file cannot be written, is one of the inputs, is in a place where the next run
-        would read it as an input, or has a suffix of no format that it could have.
+    The outputs are that of -o, where None is standard output, and of `others` by their names.
     """
     printed = output is None or STANDARD_OUTPUT in others.values()
     failed = output_failure() if printed else None

@@ -16,20 +16,22 @@ _LEGEND = """\
 Each field below is a choice on which evaluators differ; fields that are not listed have their
 default. R is the number of labels, n of predictions, and k the cutoff.
 """
+_COLUMNS = "name", "semantics", "metrics", "source", "note"
 
 
-@table_command(
-    "presets",
-    help="List the presets: how they count, what their metrics are called there, and the sources.",
-)
+@table_command("presets")
 def command(format: str) -> None:
-    """List the presets: how they count, what their metrics are called there, what was read."""
+    """List the presets: how they count, what their metrics are called there, and the sources."""
     if format == "table":
         emit("\n".join([_summary(), _LEGEND, *(_paragraph(*one) for one in PRESETS.items())]))
         return
-    rows = [_fields(*one) for one in PRESETS.items()]
-    table = Table([Column(name) for name in rows[0]], [_cells(row) for row in rows])
-    emit(write(listing(table, rows), format))
+    rows: list[dict[str, Any]] = []
+    cells = []
+    for name, one in PRESETS.items():
+        fields, texts = one.semantics.differences(), (one.source, one.note)
+        rows.append(dict(zip(_COLUMNS, (name, fields, one.metrics, *texts), strict=True)))
+        cells.append([name, _pairs(fields, " "), _pairs(one.metrics, " = "), *texts])
+    emit(write(listing(Table([*map(Column, _COLUMNS)], cells), rows), format))
 
 
 def _summary() -> str:
@@ -37,24 +39,6 @@ def _summary() -> str:
     rows = [[name, one.evaluator] for name, one in PRESETS.items()]
     table = Table([Column("--preset NAME"), Column("counts as")], rows)
     return plain_text([table, ""])
-
-
-def _fields(name: str, preset: Preset) -> dict[str, Any]:
-    return {
-        "name": name,
-        "semantics": preset.semantics.differences(),
-        "metrics": preset.metrics,
-        "source": preset.source,
-        "note": preset.note,
-    }
-
-
-def _cells(fields: dict[str, Any]) -> list[str]:
-    texts = fields | {
-        "semantics": _pairs(fields["semantics"], " "),
-        "metrics": _pairs(fields["metrics"], " = "),
-    }
-    return list(texts.values())
 
 
 def _pairs(texts: dict[str, str], between: str) -> str:

@@ -16,20 +16,25 @@ from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
 from rankmill.io.stores.urls import redacted
 
-EXIT_CODES = """
-0    done
-2    wrong usage, such as an unknown metric
-3    wrong input data, or a metric without a value
-4    too little memory, threads, open files or disk space; or MLflow does not answer
-70   a bug in rankmill; please report it
-130  interrupted by Ctrl-C
-143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
-"""
-"""The whole help of each command has this text."""
+EXIT_CODES = {
+    0: "done",
+    2: "wrong usage, such as an unknown metric",
+    3: "wrong input data, or a metric without a value",
+    4: "too little memory, threads, open files or disk space; or MLflow does not answer",
+    70: "a bug in rankmill; please report it",
+    130: "interrupted by Ctrl-C",
+    143: "terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)",
+}
+"""What the whole help of each command says of exit codes, unless the command has others."""
 
 BUG = 70
 """The exit code of a mistake of rankmill. It is not 1, which 'rankmill gate' gives a bad system."""
 
+
+TIME = "rankmill.time"
+"""Where a context keeps the time of the run between the parsing of the command line and the run."""
+FAILED = "rankmill.failed"
+"""Where a context keeps what is to be done with its exit code and message if the command fails."""
 
 quiet = False
 """Whether nothing but errors goes to standard error."""

@@ -26,8 +26,13 @@ def run(
     function: Callable[..., Value], labels: Any, runs: Any, options: Mapping[str, Any]
 ) -> Value:
     """Call a function of rankmill, given inputs and flat options as `face_of`, under a bar."""
+    return call(function, face_of(function, labels, runs, options))
+
+
+def call(function: Callable[..., Value], given: Mapping[str, Any], **more: Any) -> Value:
+    """Call a function with these arguments under a bar."""
     with Progress() as progress:
-        return function(**face_of(function, labels, runs, {**options, "progress": progress}))
+        return function(**given, **more, progress=progress)
 
 
 class Progress:

@@ -8,19 +8,13 @@ from rankmill.cli.draw import emit
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources, check_names, check_outputs
 from rankmill.cli.process import is_terminal
-from rankmill.cli.progress_bar import Progress
+from rankmill.cli.progress_bar import call
 from rankmill.cli.run_outputs import page_of, trends_of
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
 from rankmill.io import whole_files as writing
 
-_HELP = """Write an HTML report on PREDICTIONS: their metrics, slices and queries to look at.
-
-LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. The report is about the first
-PREDICTIONS. If there are more, the second are the baseline, and all others are compared with it.
-The report is one self-contained HTML file without scripts. See 'rankmill docs report'.
-"""
 _EXAMPLES = """
 rankmill report labels.parquet new.parquet -m map@12 -o page.html
 rankmill report labels.parquet new.parquet old.parquet -m map@12 --by country -o page.html
@@ -28,18 +22,21 @@ rankmill report rankmill.toml
 """
 
 
-@table_command("report", cls=FileCommand, help=_HELP, examples=_EXAMPLES)
+@table_command("report", cls=FileCommand, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],
-    metrics: tuple[str, ...],
     baseline: str | None,
-    by: tuple[str, ...],
     report: str | None,
     history: str | None,
     **options: Any,
 ) -> None:
-    """Check what can be checked, compare, and write the page whole or not at all."""
+    """Write an HTML report on PREDICTIONS: their metrics, slices and queries to look at.
+
+    LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. The report is about the first
+    PREDICTIONS. If there are more, the second are the baseline, and all others are compared with
+    it. The report is one self-contained HTML file without scripts. See 'rankmill docs report'.
+    """
     from rankmill.metrics.registry import parse_under
 
     if report is None and is_terminal(sys.stdout):
@@ -48,10 +45,10 @@ def command(
             "page.html, or use -o - to print it anyway"
         )
     report = None if report == "-" else report
-    parse_under(metrics, options["semantics"])
+    parse_under(options["metrics"], options["semantics"])
     source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(report, [source, *runs.values(), *catalogue_sources({**options, "by": by})])
+    check_outputs(report, [source, *runs.values(), *catalogue_sources(options)])
     check_names(None, {"report": report})
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
@@ -62,19 +59,14 @@ def command(
 
     found: Any
     details = None
-    options |= {"metrics": metrics, "by": by}
-    with Progress() as progress:
-        if len(runs) == 1:
-            given = face_of(evaluate_in_detail, source, runs, options | {"progress": progress})
-            results, details = evaluate_in_detail(**given)
-            check_values(results)
-            found = next(iter(results.values()))
-        else:
-            names = {text: name for name, text in systems.items()}
-            base = names.get(baseline or "", baseline) or [*runs][min(1, len(runs) - 1)]
-            options |= {"baseline": base, "progress": progress}
-            given = face_of(compare, source, runs, options)
-            found = compare_in_detail(**given)
+    if len(runs) == 1:
+        given = face_of(evaluate_in_detail, source, runs, options)
+        results, details = call(evaluate_in_detail, given)
+        check_values(results)
+        (found,) = results.values()
+    else:
+        given = face_of(compare, source, runs, options | {"baseline": baseline or [*runs][1]})
+        found = call(compare_in_detail, given)
     page = page_of(found, given, trends_of(found, history), details)
     writing.write_files([] if report is None else [(report, page)])
     if report is None:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from rankmill.cli.draw import deliver
 from rankmill.cli.output_checks import check_outputs, format_for
-from rankmill.errors import InputError
-from rankmill.io.stores.urls import redacted
+from rankmill.cli.process import TIME
+from rankmill.errors import InputError, UsageError
+from rankmill.io.stores.urls import is_url, join, redacted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rankmill.analysis.compare.view.details import Details
-    from rankmill.cli.run_record import Recording
+    from rankmill.nightly.history.record import Found
     from rankmill.nightly.rules.breaches import Trends
     from rankmill.results.answer import Answer
     from rankmill.show.tables import View
+
+_FILES = (
+    *("per_query", "curve", "plot", "report", "leaderboard"),
+    *("state", "json", "junit", "markdown", "summary"),
+)
 
 
 def page_of(
@@ -32,15 +41,8 @@ def page_of(
 ) -> str:
     """Return the page about a result, a comparison or a verdict.
 
-    Parameters
-    ----------
-    found, details
-        As for `rankmill.nightly.report.page`.
-    given
-        The arguments of `evaluate_runs`, with the predictions of each system by its name in
-        `found`, perhaps among others.
-    trends
-        The history, as `trends_of` reads it.
+    `given` are the arguments of `evaluate_runs`, with the predictions of each system by its name in
+    `found`, perhaps among others.
     """
     from rankmill.nightly.report.pages import page
     from rankmill.nightly.report.query_sections import lists_of
@@ -63,18 +65,9 @@ def command_line() -> str:
 
 
 def trends_of(found: Any, folder: str | None, time: datetime | None = None) -> Trends:
-    """Return the runs of each metric that count as this one, which is the last.
+    """Return the runs of a history that count as this one, which is the last, of each metric.
 
-    Of a verdict, also those of each slice that a rule is about.
-
-    Parameters
-    ----------
-    found
-        A result, a comparison or a verdict.
-    folder
-        The history; None for no runs.
-    time
-        That of the run; None for now.
+    Of a verdict, also those of each slice that a rule is about. Without a `time` the run is now.
     """
     if folder is None:
         return {}
@@ -114,30 +107,59 @@ def trends_of(found: Any, folder: str | None, time: datetime | None = None) -> T
 
 @dataclass
 class RunOutputs:
-    """What a run writes.
-
-    Attributes
-    ----------
-    output, format : str or None
-        The options of these names.
-    files : dict of str to str or None
-        The other options that name files, as far as the command has them.
-    recording : Recording
-    """
+    """What a run writes, and the history and the MLflow server that it is recorded in."""
 
     output: str | None
     format: str | None
-    files: dict[str, str | None]
-    recording: Recording
+    files: dict[str, str | None]  # the other options that name files, as far as a command has them
+    history: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    mlflow: str | None = None  # the address of the server
+    time: datetime | None = None  # that of the run; None for now
+    run: pa.Table | None = None  # once it is known
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Self:
+        """Take what is written from the options of a command.
+
+        UsageError is raised before any work is done if the run could not be recorded.
+        """
+        files = {one: given.pop(one) for one in _FILES if one in given}
+        outputs = cls(given.pop("output"), given.pop("format"), files)
+        if "mlflow" in given:
+            outputs.time = click.get_current_context().meta.get(TIME)
+            outputs.history, outputs.tags = given.pop("history"), _tags(given.pop("tags"))
+            outputs.mlflow = given.pop("mlflow")
+            outputs._check_record()
+        return outputs
+
+    def _check_record(self) -> None:
+        if self.tags and self.history is None and self.mlflow is None:
+            raise UsageError("--tag names a run in a history: give --history or --mlflow too")
+        if self.history is not None:
+            from rankmill.nightly.history.record import check_history
+
+            check_history(self.history)
+        if self.mlflow is not None:
+            from rankmill.nightly.gate.mlflow import tracking_uri
+
+            self.mlflow = tracking_uri(self.mlflow)
 
     @property
     def chosen(self) -> str:
         """The format of the result."""
         return format_for(self.format, self.output)
 
+    @property
+    def place(self) -> str | None:
+        """A name for a run that no input may read; None without a history that is there."""
+        if self.history is None or not (is_url(self.history) or os.path.isdir(self.history)):
+            return None
+        return join(self.history, "run.parquet")
+
     def check(self, inputs: Sequence[str | list[str]]) -> None:
         """Check before a long run that all outputs can be written and overwrite no input."""
-        check_outputs(self.output, inputs, **self.files, history=self.recording.place)
+        check_outputs(self.output, inputs, **self.files, history=self.place)
         _ = self.chosen  # which may be none
         if self.files.get("plot") is not None:
             from rankmill.show.pictures import check_picture
@@ -148,10 +170,10 @@ class RunOutputs:
         self, found: Any, given: Mapping[str, Any], details: Details | None = None
     ) -> list[tuple[str, Any]]:
         """Return the file and the page of --report; the arguments are those of `page_of`."""
-        path, recording = self.files["report"], self.recording
+        path = self.files["report"]
         if path is None:
             return []
-        trends = trends_of(found, recording.history, recording.time)
+        trends = trends_of(found, self.history, self.time)
         return [(path, page_of(found, given, trends, details))]
 
     def board(self, found: Any) -> list[tuple[str, Any]]:
@@ -163,19 +185,52 @@ class RunOutputs:
 
         return [(path, leaderboard_page(found, command_line()))]
 
-    def picture(self, found: Any) -> list[tuple[str, Any]]:
-        """Return the file and the picture of --plot."""
+    def picture(self, plot: Callable[[], Any]) -> list[tuple[str, Any]]:
+        """Return the file and the picture of --plot, which a function draws."""
         path = self.files["plot"]
         if path is None:
             return []
         from rankmill.show.pictures import rendered
 
-        return [(path, rendered(found.plot(), path))]
+        return [(path, rendered(plot(), path))]
 
-    def deliver(self, found: Answer | View, more: Sequence[tuple[str, Any]]) -> None:
+    def deliver(self, found: Answer | View, more: Sequence[tuple[str, Any]] = ()) -> None:
         """Show what was found, and write all other files with it or none."""
         deliver(found, self.chosen, self.output, more)
 
-    def log(self) -> None:
-        """Send the recorded run to MLflow, with the files; at the very end."""
-        self.recording.log_run([self.output, *self.files.values()])
+    def record_run(
+        self, found: Found, labels: Any = None, predictions: Any = None
+    ) -> list[tuple[str, pa.Table | None]]:
+        """Return what `write_files` is to write of a good run; nothing without a history.
+
+        The labels and predictions are the paths that were read; by system if there may be several.
+        """
+        if self.history is None and self.mlflow is None:
+            return []
+        from rankmill.nightly.history.record import contents_of, run_table
+
+        if isinstance(predictions, Mapping) and len(predictions) == 1:
+            (predictions,) = predictions.values()
+        files = {"labels": labels, "predictions": predictions}
+        self.run = run_table(found, tags=self.tags, time=self.time, **files)
+        return [] if self.history is None else contents_of(self.run, self.history)
+
+    def log(self, files: Sequence[str | None] | None = None) -> None:
+        """Send the recorded run to MLflow, with all files, or some; at the very end."""
+        if self.mlflow is not None and self.run is not None:
+            from rankmill.nightly.gate.mlflow import log_run
+
+            every = [self.output, *self.files.values()] if files is None else files
+            log_run(self.run, self.mlflow, [one for one in every if one])
+
+
+def _tags(texts: Sequence[str]) -> dict[str, str]:
+    tags: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--tag {text!r} is not KEY=VALUE, such as model=a7")
+        if key in tags:
+            raise UsageError(f"--tag {key} is given twice, as {tags[key]!r} and {value!r}")
+        tags[key] = value
+    return tags

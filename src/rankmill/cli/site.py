@@ -23,13 +23,7 @@ _NAMED = re.compile(r"rankmill docs ([\w-]+)")
 
 
 def write_site(folder: str, pages: Mapping[str, str]) -> None:
-    """Write a file for each page, its pictures, and index.html: all of them or none.
-
-    Raises
-    ------
-    UsageError
-        If the folder is a URL, or cannot be written to.
-    """
+    """Write a file for each page, its pictures, and index.html: all of them or none."""
     if not folder:
         raise UsageError("--html is empty; expected a folder, which is created if it is missing")
     if is_url(folder):

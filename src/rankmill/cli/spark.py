@@ -9,7 +9,6 @@ import click
 from rankmill.cli.command import Command, table_command
 from rankmill.cli.evaluate import check_files, files_of
 from rankmill.cli.run_outputs import RunOutputs
-from rankmill.cli.run_record import by_system
 from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
 from rankmill.config.face import face_of
 from rankmill.engine.results_view import systems_view
@@ -105,9 +104,8 @@ def command(
     first = next(iter(results.values()))
     recorded = files_of(results, outputs) + outputs.page(first, {})
     if all(None not in one.metrics.values() for one in results.values()):
-        of_labels, of_runs = given.files
         kept = results if len(results) > 1 else first
-        recorded += outputs.recording.record_run(kept, of_labels, by_system(of_runs))
+        recorded += outputs.record_run(kept, *given.files)
     # If predictions decide which queries count, only their values tell whether these are the same.
     same = None if first.semantics.counts_by_predictions else True
     several = len(results) > 1

@@ -28,7 +28,6 @@ def command(
     labels: str,
     systems: dict[str, str],
     metrics: tuple[str, ...],
-    baseline: str | None,
     outputs: RunOutputs,
     **options: Any,
 ) -> None:
@@ -44,15 +43,13 @@ def command(
     from rankmill.spark.systems import compare
 
     frame, runs = given.frames()
-    names = {text: name for name, text in systems.items()}
     options |= {"metrics": metrics, "per_query": given.per_query is not None}
-    options["baseline"] = names.get(baseline or "", baseline)
     found = compare(**face_of(compare, frame, runs, options))
     found = replace(found, inputs=given.named(found.inputs))
     if given.per_query is not None:
         write(found.per_query, given.per_query)
-    more = outputs.picture(found) + outputs.page(found, {})
-    more += outputs.recording.record_run(found, *given.files) if found.queries else []
+    more = outputs.picture(found.plot) + outputs.page(found, {})
+    more += outputs.record_run(found, *given.files) if found.queries else []
     outputs.deliver(found, more)
     check_queries(found, systems.values())
     outputs.log()

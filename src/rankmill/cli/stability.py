@@ -6,20 +6,10 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.compare import check_queries
-from rankmill.cli.draw import deliver
-from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.cli.progress_bar import run
+from rankmill.cli.run_outputs import RunOutputs
 from rankmill.config.given_inputs import source_of, system_names
 
-_HELP = """Show how far the ranking of systems depends on the cutoff, the metric and the queries.
-
-LABELS and PREDICTIONS are the same as for 'rankmill evaluate'; give several PREDICTIONS for several
-systems. For each metric, a table over the cutoffs shows the value and the rank of each system. More
-tables show how well rankings at two cutoffs and by two metrics agree, how well random halves of
-the queries agree, and how many queries are needed to distinguish a system from the next one. For
-one system, there is only a table of values with intervals. See 'rankmill docs stability' for what
-each number means.
-"""
 _EXAMPLES = """
 rankmill stability labels.parquet a.parquet b.parquet c.parquet -m map
 rankmill stability labels a b -m map -m ndcg --cutoffs 1,5,10 --format json
@@ -30,32 +20,31 @@ rankmill stability labels.parquet a.parquet -m map -o map.md
 @table_command(
     "stability",
     [click.Argument(["labels"]), click.Argument(["predictions"], nargs=-1, required=True)],
-    help=_HELP,
+    outputs=RunOutputs,
     examples=_EXAMPLES,
 )
 def command(
     labels: str,
     predictions: tuple[str, ...],
-    metrics: tuple[str, ...],
-    format: str | None,
-    output: str | None,
-    plot: str | None,
+    outputs: RunOutputs,
     **options: Any,
 ) -> None:
-    """Check what can be checked, evaluate, and write the outcome whole or not at all."""
-    from rankmill.show.pictures import check_picture, rendered
+    """Show how far the ranking of systems depends on the cutoff, the metric and the queries.
 
+    LABELS and PREDICTIONS are the same as for 'rankmill evaluate'; give several PREDICTIONS for
+    several systems. For each metric, a table over the cutoffs shows the value and the rank of each
+    system. More tables show how well rankings at two cutoffs and by two metrics agree, how well
+    random halves of the queries agree, and how many queries are needed to distinguish a system from
+    the next one. For one system, there is only a table of values with intervals. See 'rankmill docs
+    stability' for what each number means.
+    """
     label_source = source_of(labels, "LABELS")
     sources = [source_of(text, "PREDICTIONS") for text in predictions]
-    check_outputs(output, [label_source, *sources], plot=plot)
-    chosen = format_for(format, output)
-    if plot is not None:
-        check_picture(plot)
+    outputs.check([label_source, *sources])
 
     from rankmill.analysis.stability.stability import stability
 
     runs = dict(zip(system_names(predictions), sources, strict=True))
-    found = run(stability, label_source, runs, options | {"metrics": metrics})
-    more = [] if plot is None else [(plot, rendered(found.plot(), plot))]
-    deliver(found, chosen, output, more)
+    found = run(stability, label_source, runs, options)
+    outputs.deliver(found, outputs.picture(found.plot))
     check_queries(found, predictions)

@@ -26,15 +26,6 @@ _LONG = {
 }
 
 
-_HELP = """Print what trec_eval 9.0.8 prints about RUN under QRELS, byte for byte.
-
-FLAGS are those of trec_eval. -q also prints each query, and -n omits the summary. -c averages over
-all queries of QRELS. -m names measures, such as official, all_trec, set or P.5,10. -l is the lowest
-relevant level, -M the number of documents that count per query, and -J counts judged documents
-only. -N is the number of documents in the collection, -R the format of QRELS (qrels, prefs,
-qrels_prefs or qrels_jg), -Z a file of means for z-scores, and -D 0.QUERY the only query. Version 10
-is 10.0-rc3.
-"""
 _EXAMPLES = """
 rankmill trec_eval qrels.txt run.txt
 rankmill trec_eval --as 10 qrels.txt run.txt
@@ -45,11 +36,18 @@ rankmill trec_eval --as 10 qrels.txt run.txt
     "trec_eval",
     [click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS] QRELS RUN")],
     context_settings={"ignore_unknown_options": True},
-    help=_HELP,
     examples=_EXAMPLES,
 )
 def command(arguments: tuple[str, ...], version: str) -> None:
-    """Read the flags as trec_eval does, and print."""
+    """Print what trec_eval 9.0.8 prints about RUN under QRELS, byte for byte.
+
+    FLAGS are those of trec_eval. -q also prints each query, and -n omits the summary. -c averages
+    over all queries of QRELS. -m names measures, such as official, all_trec, set or P.5,10. -l is
+    the lowest relevant level, -M the number of documents that count per query, and -J counts judged
+    documents only. -N is the number of documents in the collection, -R the format of QRELS (qrels,
+    prefs, qrels_prefs or qrels_jg), -Z a file of means for z-scores, and -D 0.QUERY the only query.
+    Version 10 is 10.0-rc3.
+    """
     try:
         flags, files = getopt.gnu_getopt(list(arguments), _SHORT, [*_LONG])
     except getopt.GetoptError as error:

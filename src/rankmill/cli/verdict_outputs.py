@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from rankmill.cli.draw import deliver, emit
+from rankmill.cli.draw import emit
 from rankmill.cli.output_checks import STANDARD_OUTPUT, check_outputs
+from rankmill.cli.process import FAILED
 from rankmill.cli.run_outputs import RunOutputs, command_line, trends_of
-from rankmill.cli.run_record import FAILED
 from rankmill.errors import UsageError, is_shortage
 from rankmill.io import signals
 from rankmill.io.inert_text import visible
@@ -51,21 +51,13 @@ def append(path: str, text: str) -> None:
 
 @dataclass
 class VerdictOutputs(RunOutputs):
-    """What a gate writes.
+    """What a gate writes."""
 
-    Attributes
-    ----------
-    step : str or None
-        The file that Markdown is appended to, if it is asked for by "-".
-    rules : tuple of str
-    inputs : mapping of str to str
-    opened : int
-        How often something was opened to read when all was checked that can be before.
-    """
-
+    # The file that Markdown is appended to, if it is asked for by "-".
     step: str | None = field(init=False, default=None)
     rules: tuple[str, ...] = field(init=False, default=())
     inputs: Mapping[str, str] = field(init=False, default_factory=dict)
+    # How often something was opened to read when all was checked that can be before.
     opened: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -76,8 +68,15 @@ class VerdictOutputs(RunOutputs):
     def check(self, inputs: Sequence[str | list[str]]) -> None:
         """Check the outputs, which must not replace inputs."""
         files = self.files | ({} if self.step is None else {"markdown": self.step})
-        check_outputs(self.output, inputs, **files, history=self.recording.place)
-        _check_printed(self.output, self.format, self.files["json"], self.files["summary"])
+        check_outputs(self.output, inputs, **files, history=self.place)
+        formatted = self.output is None and self.format is not None
+        if self.files["summary"] == STANDARD_OUTPUT and (
+            self.files["json"] == STANDARD_OUTPUT or formatted
+        ):
+            raise UsageError(
+                "--summary - and another output are both for standard output: give one of them the "
+                "name of a file"
+            )
         _ = self.chosen  # which may be none
 
     def begin(self, rules: tuple[str, ...], labels: str, predictions: str) -> None:
@@ -115,7 +114,7 @@ class VerdictOutputs(RunOutputs):
 
         lines = [line for line in message.splitlines() if line.startswith("error: ")]
         reason = (lines or [message])[0].removeprefix("error: ").removesuffix(signals.so_far())
-        recording, time = self.recording, self.recording.time or datetime.now(UTC)
+        time = self.time or datetime.now(UTC)
         found = no_verdict.NoVerdict(reason, code, self.rules, self.inputs, time)
         texts: dict[str, Callable[[], str]] = {
             "json": lambda: found.to_json() + "\n",
@@ -130,10 +129,10 @@ class VerdictOutputs(RunOutputs):
             written.insert(0, (self.output, result))
         elif self.format is not None:
             printed = printed or result
-        if recording.history is not None or recording.mlflow is not None:
-            recording.run = no_verdict.run_table(found, recording.tags)
-        if recording.history is not None and recording.run is not None:
-            written += contents_of(recording.run, recording.history)
+        if self.history is not None or self.mlflow is not None:
+            self.run = no_verdict.run_table(found, self.tags)
+        if self.history is not None and self.run is not None:
+            written += contents_of(self.run, self.history)
         contents = [one for one in written if one[1] is not None]
         stale = []
         try:
@@ -150,7 +149,7 @@ class VerdictOutputs(RunOutputs):
             append(self.step, no_verdict.markdown(found))
         with suppress(OSError):
             emit(printed)
-        recording.log_run([path for path, _ in contents])
+        self.log([path for path, _ in contents])
         return stale
 
     def _made(self, texts: Mapping[str, Callable[[], str]]) -> tuple[str, list[tuple[str, Any]]]:
@@ -162,13 +161,13 @@ class VerdictOutputs(RunOutputs):
 
     def asked(self, rules: Any, baseline: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of `gate` that are of no input."""
-        of_run = {"history": self.recording.history, "time": self.recording.time}
+        of_run = {"history": self.history, "time": self.time}
         return {"rules": rules, "baseline": baseline, **of_run, **options}
 
     def trends(self, found: Verdict) -> Trends:
         """Return the history, if an output shows it."""
         shown = self.files["report"] is not None or self.files["summary"] is not None
-        return trends_of(found, self.recording.history, self.recording.time) if shown else {}
+        return trends_of(found, self.history, self.time) if shown else {}
 
     def write(
         self,
@@ -187,7 +186,7 @@ class VerdictOutputs(RunOutputs):
             "markdown": lambda: reports.markdown(found),
         }
         printed, written = self._made(texts)
-        written += [*more, *self.recording.record_run(found, *sources)]
+        written += [*more, *self.record_run(found, *sources)]
         only_line = self.files["summary"] == STANDARD_OUTPUT and self.output is None
         if only_line or not _shows_table_beside_errors(self.chosen, self.output):
             for line in reports.lines(found):
@@ -196,7 +195,7 @@ class VerdictOutputs(RunOutputs):
             if only_line:
                 write_files(written)
             else:
-                deliver(found, self.chosen, self.output, written)
+                self.deliver(found, written)
             if printed:
                 emit(printed)
         if self.step is not None:
@@ -207,12 +206,12 @@ class VerdictOutputs(RunOutputs):
 
     def _note_trial(self, found: Verdict) -> None:
         """Say that a run with rules of its own may be a baseline of those in the file."""
-        source, recording = click.get_current_context().get_parameter_source, self.recording
+        source = click.get_current_context().get_parameter_source
         typed = source("rules") is ParameterSource.COMMANDLINE
         in_file = source("history") is ParameterSource.DEFAULT_MAP
-        if typed and in_file and found.word == "held" and recording.history is not None:
-            assert recording.run is not None  # as it was written
-            file = redacted(join(recording.history, f"{recording.run['run'][0]}.parquet"))
+        if typed and in_file and found.word == "held" and self.history is not None:
+            assert self.run is not None  # as it was written
+            file = redacted(join(self.history, f"{self.run['run'][0]}.parquet"))
             click.echo(
                 "note: the rules are those of --rule, but this run is in the history of the file, "
                 f"and may be its next baseline: to take it back, delete {visible(file)}; "
@@ -228,19 +227,6 @@ def _shows_table_beside_errors(format: str, output: str | None) -> bool:
     except (OSError, ValueError, AttributeError):  # closed, or no files
         return False
     return same and output is None and format in ("table", "markdown")
-
-
-def _check_printed(
-    output: str | None, format: str | None, json: str | None, summary: str | None
-) -> None:
-    """Raise UsageError if two outputs are for standard output, beside the table of the result."""
-    if summary == STANDARD_OUTPUT and (
-        json == STANDARD_OUTPUT or (output is None and format is not None)
-    ):
-        raise UsageError(
-            "--summary - and another output are both for standard output: give one of them the "
-            "name of a file"
-        )
 
 
 def _step_summary() -> str:

@@ -8,16 +8,7 @@ if TYPE_CHECKING:
     from rankmill.config.config import Config as Config
     from rankmill.config.config import read_config as read_config
 
-__all__ = [
-    "Config",
-    "read_config",
-]
-
 # Public name -> the module that defines it.
-__getattr__, __dir__ = handed_on(
-    __name__,
-    {
-        "Config": "config.config",
-        "read_config": "config.config",
-    },
-)
+_HOMES = {"Config": "config.config", "read_config": "config.config"}
+__all__ = [*_HOMES]
+__getattr__, __dir__ = handed_on(__name__, _HOMES)

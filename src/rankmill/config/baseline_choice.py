@@ -36,12 +36,7 @@ def is_choice(text: str) -> bool:
 
 
 def read_choice(text: str) -> Choice:
-    """Take apart how a run is chosen.
-
-    Raises
-    ------
-    UsageError
-        If a history has no such run.
+    """Take apart how a run is chosen; UsageError if a history has no such run.
 
     Examples
     --------

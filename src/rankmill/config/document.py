@@ -31,12 +31,7 @@ def fill(text: str, date: datetime.date, environment: Mapping[str, str]) -> str:
     """Fill ``{date}``, ``{date:%Y%m%d}``, ``${NAME}`` and ``${NAME:-other}`` into a text.
 
     What is filled in is not looked at again. As in a shell, the text after ``:-`` is taken if the
-    variable is not set or empty.
-
-    Raises
-    ------
-    UsageError
-        If a variable is not set or not written as above, or another name stands in braces.
+    variable is not set or empty. All else in braces is a UsageError.
 
     Examples
     --------
@@ -167,13 +162,7 @@ def key_text(place: Place) -> str:
 def read_document(
     path: str | os.PathLike[str], date: datetime.date, environment: Mapping[str, str]
 ) -> Document:
-    """Read a file and fill in its texts.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, is no TOML, or a text cannot be filled in.
-    """
+    """Read a file and fill in its texts; UsageError if that is not possible."""
     name = os.fspath(path)
     text = _text(name)
     try:

@@ -45,20 +45,8 @@ def face_of(
 ) -> dict[str, Any]:
     """Return the arguments of a function of rankmill, given inputs and flat options.
 
-    Parameters
-    ----------
-    function
-    labels
-        The labels; of `convert` and `head`, which take one input, the input.
-    runs
-        The predictions, or those of each system.
-    options
-        Each is a parameter of the function or in `PARAMETERS`.
-
-    Raises
-    ------
-    TypeError
-        If the function has no place for an option.
+    `labels` is the input of `convert` and `head`, which take one. `runs` are the predictions, or
+    those of each system. TypeError is raised for an option that the function has no place for.
     """
     wanted = inspect.signature(function).parameters
     nouns = _nouns_of(wanted)
@@ -71,7 +59,7 @@ def face_of(
         elif not places:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
         for noun, field in () if name in found else places:
-            if value is not None:
+            if value is not None and value is not False:
                 fields[noun][field] = value
     for name, noun in _TAKEN.items():
         if noun not in _ROWS and name in wanted:
@@ -80,12 +68,12 @@ def face_of(
     if "source" in wanted:
         return found | {"source": _source(labels, found.pop("role", None), fields)}
     if "labels" in wanted:
-        found["labels"] = _input("Labels", labels, fields["Labels"])
+        found["labels"] = _made("Labels", labels, fields["Labels"])
     told = fields.get("Predictions", {})
     if "runs" in wanted and isinstance(runs, Mapping):
-        found["runs"] = {name: _input("Predictions", one, told) for name, one in runs.items()}
+        found["runs"] = {name: _made("Predictions", one, told) for name, one in runs.items()}
     elif "Predictions" in nouns:
-        found["runs" if "runs" in wanted else "predictions"] = _input("Predictions", runs, told)
+        found["runs" if "runs" in wanted else "predictions"] = _made("Predictions", runs, told)
     return found
 
 
@@ -100,24 +88,12 @@ def _taken(fields: tuple[str, ...], nouns: set[str]) -> list[tuple[str, str]]:
     return [(noun, field) for noun, field in pairs if noun in nouns]
 
 
-def _input(noun: str, data: Any, fields: Mapping[str, Any]) -> Any:
-    """Return labels or predictions with what is told of them; data of which nothing is, bare."""
-    from rankmill.sources import nouns
-
-    told = {name: value for name, value in fields.items() if value is not False}
-    if not told:
-        return data
-    if isinstance(data, nouns.Given):
-        return replace(data, **told)
-    return getattr(nouns, noun)(data, **told)
-
-
 def _source(data: Any, role: str | None, fields: Mapping[str, Mapping[str, Any]]) -> Any:
     """Return an input of one kind, which its columns tell if nothing else does."""
     from rankmill.sources import nouns
 
     shared = {name for name in fields["Labels"] if name not in ("gain", "binary")}
-    own = (n for n in _ROWS if any(fields[n][one] is not False for one in {*fields[n]} - shared))
+    own = (noun for noun in _ROWS if {*fields[noun]} - shared)
     implied, asked = next(own, "Given"), "Given" if role is None else role.capitalize()
     if "Given" not in (implied, asked) and implied != asked:
         theirs = "a score, rank or in_order" if role == "labels" else "a gain or binary"
@@ -127,13 +103,16 @@ def _source(data: Any, role: str | None, fields: Mapping[str, Mapping[str, Any]]
     return getattr(nouns, noun)(data, **told)
 
 
-def _made(noun: str, given: Any, fields: Mapping[str, Any]) -> Any:
-    """Return how to count, test or judge; what is given where nothing is told of it."""
-    told = {name: value for name, value in fields.items() if value is not False}
+def _made(noun: str, given: Any, told: Mapping[str, Any]) -> Any:
+    """Return a noun with what is told of it; what is given, bare, where nothing is."""
+    from rankmill.sources.nouns import Given
+
     if noun == "Semantics" and (told or given is not None):
         from rankmill.semantics.semantics import Semantics
 
         return replace(Semantics.of("default" if given is None else given), **told)
     if not told:
         return given
+    if isinstance(given, Given):
+        return replace(given, **told)
     return public(noun)(*([] if given is None else [given]), **told)

@@ -4,9 +4,9 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from rankmill.config.keys import VERSION
 from rankmill.errors import plural
@@ -58,43 +58,24 @@ class FoundInput:
         return [c["name"] for c in columns if c["role"] is None and "<" not in c["type"]]
 
 
-class GivenSlices(NamedTuple):
-    """What slices the queries, as the file has it, and the columns that this names."""
-
-    by: Sequence[str] = ()
-    columns: Sequence[str] = ()
-
-
 def written(
     labels: FoundInput,
     systems: Mapping[str, FoundInput],
     metrics: Sequence[str],
     options: Mapping[str, Any],
     today: Mapping[str, Any],
-    known: Collection[str],
-    slices: GivenSlices,
+    by: Sequence[str],
+    columns: Sequence[str],
     hint: str,
 ) -> str:
     """Return the text of a file.
 
-    Parameters
-    ----------
-    labels
-    systems
-        Name -> predictions: one, or the candidate and then its baseline.
-    metrics
-    options
-        What is to stand in the table of columns.
-    today
-        The "metrics" and the "audit" of the candidate, as its result has them; {} if not known.
-    known
-        The keys that a file may have.
-    slices
-    hint
-        What to know of the baseline; "" for nothing.
+    The systems are one, or the candidate and then its baseline. `options` are for the table of
+    columns, `today` has the "metrics" and the "audit" of the candidate if they are known, `by` is
+    what slices the queries and `columns` those that it names, and `hint` is about the baseline.
     """
     names = list(systems)
-    cuts = slices.columns or labels.unread()
+    cuts = columns or labels.unread()
     parts = [
         f"{_TOP}version = {VERSION}\n",
         f"{labels.comment()}labels = {toml_value(labels.path)}\n",
@@ -106,12 +87,12 @@ def written(
         about = "".join(map(_comment, textwrap.wrap(hint, 98)))
         parts.append(f"{about}baseline = {toml_value(names[1])}  # a system below\n")
     parts.append(f"# 'rankmill metrics' lists all.\nmetrics = {toml_value(list(metrics))}\n")
-    parts.append(_rules(metrics, today, len(names) > 1, cuts, on=bool(slices.by)))
-    by = f"by = {toml_value(list(slices.by or cuts or ['label_count']))}"
-    parts.append(f"{_comment(_SLICES)}{by}\n" if slices.by else _comment(_SLICES) + _comment(by))
+    parts.append(_rules(metrics, today, len(names) > 1, cuts, on=bool(by)))
+    sliced = f"by = {toml_value(list(by or cuts or ['label_count']))}"
+    parts.append(_comment(_SLICES) + (f"{sliced}\n" if by else _comment(sliced)))
     for about, rest in _REST:
-        free = {*known} if len(names) > 1 else {*known, "baseline"}
-        there = [f"{key} = {line}" for key, line in rest.items() if key in free]
+        free = (key for key in rest if key != "baseline" or len(names) == 1)
+        there = [f"{key} = {rest[key]}" for key in free]
         parts += ["".join(map(_comment, [about, *there]))] if there else []
     if len(names) > 1:
         pairs = [(f"{_key(name)} = {toml_value(one.path)}", one) for name, one in systems.items()]

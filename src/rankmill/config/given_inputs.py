@@ -13,13 +13,7 @@ __all__ = ["source_of", "system_names"]
 
 
 def source_of(text: str, name: str) -> str | list[str]:
-    """Return the input that an argument names: one path or glob, or a list of paths and globs.
-
-    Raises
-    ------
-    UsageError
-        If the argument, or a name between its commas, is empty.
-    """
+    """Return the input that an argument names: one path or glob, or a list of paths and globs."""
     if not text:
         raise UsageError(
             f"{name} is empty, as an unset shell variable would be; expected a file, a glob or "
@@ -36,15 +30,10 @@ def source_of(text: str, name: str) -> str | list[str]:
 
 
 def system_names(texts: Sequence[str]) -> list[str]:
-    """Return a short, unique name for each input of predictions.
+    """Return a short, unique name for each input of predictions; UsageError if one is repeated.
 
     The name is that of the file. If several files have the same name, enough folders are put in
     front of the names to make them different.
-
-    Raises
-    ------
-    UsageError
-        If an input is given more than once.
     """
     for text, count in Counter(texts).items():
         if count > 1:

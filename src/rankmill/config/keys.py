@@ -29,13 +29,7 @@ COLUMNS, SEMANTICS = "columns", "semantics"
 
 
 def check_keys(document: Document) -> dict[str, Any]:
-    """Check names and types of all keys of a document; return name -> value of the options.
-
-    Raises
-    ------
-    UsageError
-        If the file has a later version, a key is unknown, or its value is of another type.
-    """
+    """Check names and types of all keys of a document; return name -> value of the options."""
     _check_version(document)
     tables: dict[str, dict[str, Option]] = {"": {}, COLUMNS: {}}
     for key in keys().values():
@@ -86,7 +80,7 @@ def _semantics(document: Document) -> dict[str, Any]:
         if name not in ("preset", *CHOICES):
             _unknown(document, place, ["preset", *CHOICES], {})
         known = () if name == "preset" else tuple(CHOICES[name])
-        _checked(document, place, value, Option(f"--{name} CHOICE", "", "", choices=known))
+        _checked(document, place, value, Option(f"--{name} CHOICE", "", choices=known))
         if name == "preset":
             try:
                 preset(value)

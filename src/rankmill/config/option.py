@@ -16,60 +16,31 @@ SIDES = f"{FILE} stability explain explain-evaluators"
 
 @dataclass(eq=False)
 class Option:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes
-    ----------
-    spec : str
-        Its names on the command line, and what stands for its value in the help: "-m --metric
-        METRIC". A value that is a path, relative to the folder of a rankmill.toml, has FILE or DIR
-        there.
-    parameter : str
-        What it becomes at the face: words such as "Labels.query"; or "margin", of the function that
-        the command is called after. "" for what only commands have, such as names of outputs.
-    help : str
-        The short help shows the first sentence.
-    on : str
-        The commands that take it.
-    short : str
-        Those whose short help shows it; "*" for all that take it.
-    table : str or None
-        The table of a rankmill.toml in which it is a key; "" for the top, None if it is no key.
-    name : str
-        Of the key, and of the argument that a command receives; by default that of the long name.
-    kind : str
-        "texts" and "pairs" may be repeated; "integers" stand between commas. By default it is
-        "flag" without a value, else "text".
-    default : object
-    choices : tuple of str
-        The only texts, if there are but these.
-    pairs : bool
-        Whether texts of pairs, such as "1=3,2=7", may stand in place of the choices.
-    least, most : int, optional
-        The bounds of a number.
-    required : bool
-    bare : str, optional
-        The value where the option is given without one.
-    frames : bool
-        Whether functions over DataFrames of Spark take it.
-    """
-
+    # Its names on the command line, and what stands for its value in the help: "-m --metric
+    # METRIC". A value that is a path, relative to the folder of a rankmill.toml, has FILE or DIR.
     spec: str
-    parameter: str
-    help: str
-    on: str = SIDES
-    short: str = ""
+    help: str  # the short help shows the first sentence
+    # What it becomes at the face: words such as "Labels.query"; or "margin", of the function that
+    # the command is called after. "" for what only commands have, such as names of outputs.
+    parameter: str = ""
+    on: str = SIDES  # the commands that take it
+    short: str = ""  # those whose short help shows it; "*" for all that take it
+    # The table of a rankmill.toml in which it is a key; "" for the top, None if it is no key.
     table: str | None = None
-    name: str = ""
+    name: str = ""  # of the key, and of a command's argument; by default that of the long name
+    # "texts" and "pairs" may be repeated; "integers" stand between commas; "auto" is "flag" without
+    # a value, else "text".
     kind: Kind = "auto"
     default: Any = None
-    choices: tuple[str, ...] = ()
-    pairs: bool = False
-    least: int | None = None
+    choices: tuple[str, ...] = ()  # the only texts, if there are but these
+    pairs: bool = False  # whether texts of pairs, such as "1=3,2=7", may replace the choices
+    least: int | None = None  # the bounds of a number
     most: int | None = None
     required: bool = False
-    bare: str | None = None
-    frames: bool = True
+    bare: str | None = None  # the value where the option is given without one
+    frames: bool = True  # whether functions over DataFrames of Spark take it
 
     def __post_init__(self) -> None:
         """Read the names from the text that has them."""

@@ -5,6 +5,7 @@ from functools import partial
 from rankmill.config.option import Option
 
 _gate = partial(Option, on="gate spark", table="")
+_top = partial(Option, table="")
 _compare = partial(Option, on="compare spark", table="")
 _stability = partial(Option, on="stability", short="*")
 _fuse = partial(Option, on="fuse", short="*")
@@ -12,34 +13,34 @@ _fuse = partial(Option, on="fuse", short="*")
 RULES = (
     _gate(
         "--rule RULE",
-        "Rules.rules",
         "A rule that must hold; repeat for more. See 'rankmill docs gate' for the grammar.",
+        "Rules.rules",
         short="*",
         name="rules",
         kind="texts",
     ),
     Option(
         "--baseline INPUT",
-        "baseline",
         "Predictions or an earlier run to compare with. For an earlier run, give the .parquet "
         "or .arrow file of its --per-query, the JSON file of its result, or last, best, "
         "median:7 or ago:28d to take it from --history.",
+        "baseline",
         on="gate spark",
         short="*",
     ),
     _gate(
         "--undecided [warn|pass|fail]",
-        "Rules.undecided",
         "What to do if the data cannot decide a rule. warn and pass exit with 0.",
+        "Rules.undecided",
         short="*",
         default="warn",
         choices=("warn", "pass", "fail"),
     ),
     _gate(
         "--min-overlap SHARE",
-        "Rules.min_overlap",
         "The smallest share of all queries that both sides must have to be compared query by "
         "query. Below it, only the two overall values are compared.",
+        "Rules.min_overlap",
         kind="number",
         least=0,
         most=1,
@@ -47,13 +48,12 @@ RULES = (
     ),
     _gate(
         "--family-confidence C",
-        "Rules.family_confidence",
         "The confidence, such as 0.95, with which all rules that have a confidence hold together.",
+        "Rules.family_confidence",
         kind="number",
     ),
     _gate(
         "--power",
-        "",
         "Show what the rules can detect, without a verdict. For each rule, this is the "
         "smallest drop that makes it fail in 80% of nights on this data, its false alarms per "
         "year, and the nights in --history that would have failed. Only -o is written.",
@@ -64,26 +64,26 @@ RULES = (
 COMPARISON = (
     Option(
         "--baseline NAME",
-        "baseline",
         "The system to compare with, by path or name. By default, it is the first one in "
         "'compare' and the second one in 'report'.",
+        "baseline",
         on="compare report spark",
         short="*",
     ),
     _compare(
         "--all-pairs",
-        "all_pairs",
         "Compare every pair of systems, not only each with the baseline. One table has all "
         "systems and metrics; raised letters after a value name the systems that it is better "
         "than.",
+        "all_pairs",
         on="compare",
         frames=False,
     ),
     _compare(
         "--test TEST",
-        "Tests.tests",
         "A test: t, randomization, bootstrap, bca, wilcoxon, sign or tukey. Repeat for more; "
         "the first one decides.",
+        "Tests.tests",
         short="*",
         name="tests",
         kind="texts",
@@ -91,15 +91,15 @@ COMPARISON = (
     ),
     _compare(
         "--correction NAME",
-        "Tests.correction",
         "How to correct p-values for several metrics and systems, or pairs of systems: holm, "
         "bonferroni, bh or none.",
+        "Tests.correction",
         default="holm",
     ),
     _compare(
         "--confidence LEVEL",
-        "confidence Rules.confidence",
         "The confidence level of intervals. The t-test of 'stability' has the level 1 - LEVEL.",
+        "confidence Rules.confidence",
         on="compare stability spark",
         kind="number",
         default=0.95,
@@ -107,48 +107,46 @@ COMPARISON = (
     ),
     _compare(
         "--margin X",
-        "margin",
         "Also test whether systems differ by less than X.",
+        "margin",
         short="*",
         kind="number",
     ),
-    Option(
+    _top(
         "--by COLUMN|FILE",
-        "by",
         "Also show slices of queries; repeat for more. Slice by a column of the labels; by "
         "all columns of a FILE with query ids, whose name must have a folder or a suffix; or "
         "by label_count, list_length, label_popularity or unpredicted.",
+        "by",
         on="evaluate compare gate report spark init",
         short="compare gate report init",
-        table="",
         kind="texts",
     ),
-    Option(
+    _top(
         "--sum SUM",
-        "sums",
         "Also show a weighted sum of metrics and slices; repeat for more. Write it as 'NAME = "
         "0.3*METRIC[COLUMN=VALUE] + 0.7*METRIC', where [COLUMN=VALUE] is a slice of --by.",
+        "sums",
         on="evaluate spark",
-        table="",
         name="sums",
         kind="texts",
     ),
     _compare(
         "--worst-slices N",
-        "worst_slices",
         "Also list the N slices in which each system lost most. Slices combine one or two of "
         "the columns of --by, and p-values are corrected over all of them.",
+        "worst_slices",
         kind="integer",
         least=0,
         default=0,
     ),
     _compare(
         "--moved N",
-        "moved",
         "Also list the N queries that gained and lost most. With a minus sign, as in --moved -5, "
         "list only those that lost most. 'compare' also prints a command for each query that shows "
         "both lists side by side, except with --drop-seen, which 'rankmill explain' does not "
         "support.",
+        "moved",
         on="compare gate spark",
         kind="integer",
         default=0,
@@ -156,34 +154,34 @@ COMPARISON = (
     ),
     _compare(
         "--cluster COLUMN",
-        "cluster",
         "Compute errors and tests over clusters of queries. Queries with the same value in "
         "this column of the labels or of a --by file, such as the sessions of a user, are not "
         "independent.",
+        "cluster",
         on="compare gate",
         frames=False,
     ),
     _compare(
         "--adjust COLUMN|FILE",
-        "adjust",
         "Narrow the intervals by a number that was known for each query beforehand, such as "
         "its value last month. Give a column of the labels, or a FILE with query ids and "
         "numbers.",
+        "adjust",
         on="compare gate",
         frames=False,
     ),
     _compare(
         "--replicates N",
-        "Tests.replicates",
         "The number of random replicates of randomization, bootstrap, bca and tukey.",
+        "Tests.replicates",
         kind="integer",
         least=1,
         default=10_000,
     ),
     _compare(
         "--seed N",
-        "Tests.seed seed",
         "The seed of random numbers: of replicates, and of the halves in 'stability'.",
+        "Tests.seed seed",
         on="compare stability spark",
         kind="integer",
         least=0,
@@ -191,22 +189,22 @@ COMPARISON = (
     ),
     _stability(
         "--cutoffs LIST",
-        "cutoffs",
         "The cutoffs of each metric.",
+        "cutoffs",
         kind="integers",
         default="1,2,3,5,10,20,50",
     ),
     _stability(
         "--power P",
-        "power",
         "The power for which to estimate how many queries are needed.",
+        "power",
         kind="number",
         default=0.8,
     ),
     _stability(
         "--splits N",
-        "splits",
         "How many times to split the queries into random halves.",
+        "splits",
         kind="integer",
         least=1,
         default=100,
@@ -221,39 +219,39 @@ FUSIONS = (
 FUSING = (
     _fuse(
         "--method NAME",
-        "method",
         "How to fuse the lists; rrf by default. By rank: rrf, isr, log-isr, logn-isr, "
         "bordafuse, condorcet, rbc. By normalized confidence: combsum, combmnz, combanz, "
         "combmin, combmax, combmed, combgmnz, mixed, wmnz. Trained: mapfuse, posfuse, "
         "slidefuse, probfuse, segfuse, bayesfuse. See 'rankmill docs fusing' for the "
         "formulas.",
+        "method",
         default="rrf",
         # As in analysis/fuse/methods.py, which loads NumPy. A test holds them equal.
         choices=FUSIONS,
     ),
     _fuse(
         "--norm NAME",
-        "norm",
         "How to normalize confidences; min-max by default. The others are min-max-inverted, "
         "max, sum, z-score, rank, borda and none. Methods by rank do not normalize.",
+        "norm",
         choices=("min-max", "min-max-inverted", "max", "sum", "z-score", "rank", "borda", "none"),
     ),
     _fuse(
         "--train-labels FILE|DIR",
-        "train_labels",
         "Labels of training queries. Trained methods and --optimise need them.",
+        "train_labels",
         kind="input",
     ),
     _fuse(
         "--optimise METRIC",
-        "optimise",
         "Choose the weights by a metric. It is computed over the training queries. This also "
         "chooses --k and --parameter, unless you give them.",
+        "optimise",
     ),
     _fuse(
         "--tries N",
-        "tries",
         "The maximum number of settings that --optimise tries; 1000 by default.",
+        "tries",
         kind="integer",
         least=1,
         default=1000,
@@ -261,21 +259,21 @@ FUSING = (
     ),
     _fuse(
         "--weights NUMBERS",
-        "weights",
         "The weight of each run; all 1 by default. Separate them by commas: 2,1.",
+        "weights",
     ),
-    _fuse("--k K", "k", "The k of rrf; 60 by default.", kind="integer", least=1),
+    _fuse("--k K", "The k of rrf; 60 by default.", "k", kind="integer", least=1),
     _fuse(
         "--parameter NUMBER",
-        "parameter",
         "The parameter of the method, such as phi of rbc. Others are gamma of combgmnz, sigma "
         "of logn-isr, segments of probfuse, and window of slidefuse.",
+        "parameter",
         kind="number",
     ),
     _fuse(
         "--top N",
-        "top",
         "Keep only the first N items of each list. By default, all are kept.",
+        "top",
         kind="integer",
         least=1,
     ),

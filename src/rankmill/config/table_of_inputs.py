@@ -14,290 +14,275 @@ _one = partial(Option, on="convert head", short="*")
 _run = partial(Option, on="convert head fuse", short="*")
 _check = partial(Option, on="check", short="*")
 _side = partial(Option, on=SIDES, table="")
+_top = partial(Option, table="")
+_metrics = partial(Option, "-m --metric METRIC", name="metrics", kind="texts")
 _beside = partial(Option, on=f"{_LOCAL} spark explain", table="", kind="input")
 
 INPUTS = (
     _column(
         "--query COLUMN",
-        "Labels.query Predictions.query",
         "The column of query ids in both inputs. If several columns identify a query, list "
         "them: session,type. If one input has them joined in one column of text, give the "
         "pattern that joins the columns of the other: '{session}_{type}'.",
+        "Labels.query Predictions.query",
         short="*",
     ),
     _column(
         "--item COLUMN",
-        "Labels.item Predictions.item",
         "The column of items in both inputs.",
+        "Labels.item Predictions.item",
         short="*",
     ),
     _column(
         "--score COLUMN",
-        "Predictions.score",
         "The column of confidences in the predictions.",
+        "Predictions.score",
         short="*",
     ),
     _column(
         "--rank COLUMN",
-        "Predictions.rank",
         "The column of ranks in the predictions.",
+        "Predictions.rank",
         short="evaluate report spark stability explain explain-evaluators",
     ),
     _column(
         "--gain COLUMN",
-        "Labels.gain",
         "The column of graded relevance in the labels.",
+        "Labels.gain",
         short="*",
     ),
     _column(
         "--label-query COLUMN",
-        "Labels.query",
         "The column of query ids in the labels, if it is not that of --query.",
+        "Labels.query",
     ),
     _column(
         "--label-item COLUMN",
-        "Labels.item",
         "The column of items in the labels, if it is not that of --item.",
+        "Labels.item",
     ),
     _column(
         "--labels-as FORMAT",
-        "Labels.format",
         "The format of the labels, if it is not detected. One of parquet, arrow, orc, csv, "
         "tsv, trec or jsonl; or csv-long (one item per row), csv-wide (a list per cell), "
         "csv-blanks, csv-commas, csv-semicolons, csv-bars (a list per cell, separated by "
         "these), csv-pairs (items and confidences in a cell), and the same for tsv.",
+        "Labels.format",
         frames=False,
     ),
     _column(
         "--predictions-as FORMAT",
-        "Predictions.format",
         "The format of the predictions, if it is not detected. See --labels-as.",
+        "Predictions.format",
         frames=False,
     ),
     _column(
         "--columns NAMES",
-        "Labels.columns Predictions.columns",
         "The column names of text files without a header, such as query,item,score.",
+        "Labels.columns Predictions.columns",
         frames=False,
     ),
     _column(
         "--label-columns NAMES",
-        "Labels.columns",
         "The column names of the labels, if they are not those of --columns.",
+        "Labels.columns",
         frames=False,
     ),
     _column(
         "--encoding NAME",
-        "Labels.encoding Predictions.encoding",
         "The encoding of text that is not UTF-8, by its Python name: latin-1, cp1252, utf-16.",
+        "Labels.encoding Predictions.encoding",
         frames=False,
     ),
     _column(
         "--label-encoding NAME",
-        "Labels.encoding",
         "The encoding of the labels, if it is not that of --encoding.",
+        "Labels.encoding",
         frames=False,
     ),
     _column(
         "--in-order",
-        "Predictions.in_order",
         "Rank long predictions by the order of their rows. Ranks and confidences then do not "
         "order them; gap still reads the confidences.",
+        "Predictions.in_order",
         short="init",
     ),
     _column(
         "--binary",
-        "Labels.binary",
         "Ignore gains: every label is relevant.",
+        "Labels.binary",
         short="evaluate init",
     ),
     _column(
         "--padding ITEM",
-        "Labels.padding Predictions.padding",
         "An item that only fills up short lists, such as -1. It is dropped, as null items are.",
+        "Labels.padding Predictions.padding",
     ),
     _column(
         "--subtopic COLUMN",
-        "Labels.subtopic",
         "The column of subtopics in long labels, for metrics such as alpha_ndcg and err_ia. "
         "In TREC's diversity qrels, it is 'iteration'.",
+        "Labels.subtopic",
     ),
     _side(
         "--weight COLUMN",
-        "Labels.weight",
         "The column of the labels with the weight of each query in the means.",
+        "Labels.weight",
     ),
     _beside(
         "--train FILE|DIR",
-        "Catalogue.train",
         "What each query had in training, for novelty, popularity and related metrics. It has "
         "rows of a query and an item, or lists, in any format of labels. See 'rankmill docs "
         "catalogue'.",
+        "Catalogue.train",
     ),
     _beside(
         "--items FILE|DIR",
-        "Catalogue.items",
         "The catalogue for coverage and gini: a table with a column of items. By default, "
         "these are the items of --train, else of --features, else all labels and predictions.",
+        "Catalogue.items",
     ),
     _beside(
         "--item-group COLUMN",
-        "Catalogue.group",
         "The column of --items with the group of each item, or its groups, such as genres. "
         "exposure_parity, miscalibration, ild and epd need it.",
+        "Catalogue.group",
         kind="text",
     ),
     _beside(
         "--features FILE|DIR",
-        "Catalogue.features",
         "The vectors of items, for ild_cosine and epd_cosine. A table with a column of items, "
         "and one column of lists of numbers or several of numbers.",
+        "Catalogue.features",
     ),
     _one(
         "--labels",
-        "Labels",
         "Read the input as labels. By default, it is read as labels if it has gains, but "
         "neither ranks nor confidences.",
+        "Labels",
         name="role",
         bare="labels",
     ),
     _one(
         "--predictions",
-        "Predictions",
         "Read the input as predictions.",
+        "Predictions",
         name="role",
         bare="predictions",
     ),
     _run(
         "--as --labels-as --predictions-as FORMAT",
-        "Labels.format Predictions.format",
         f"The format of the files, if it is not detected. One of {', '.join(FORMATS)}.",
+        "Labels.format Predictions.format",
         name="told_format",
         choices=tuple(FORMATS),
     ),
     _run(
         "--columns --label-columns NAMES",
-        "Labels.columns Predictions.columns",
         "The column names of files without a header. Separate them by commas: query,item.",
+        "Labels.columns Predictions.columns",
     ),
     _run(
         "--encoding --label-encoding NAME",
-        "Labels.encoding Predictions.encoding",
         "The encoding of text that is not UTF-8. Examples are latin-1 and utf-16.",
+        "Labels.encoding Predictions.encoding",
     ),
     _run(
         "--query --label-query COLUMN",
-        "Labels.query Predictions.query",
         "The column of query ids. List several as session,type or '{session}_{type}'.",
+        "Labels.query Predictions.query",
     ),
-    _run("--item --label-item COLUMN", "Labels.item Predictions.item", "The column of items."),
-    _run("--score COLUMN", "Predictions.score", "The column of confidences."),
-    _run("--rank COLUMN", "Predictions.rank", "The column of ranks."),
+    _run("--item --label-item COLUMN", "The column of items.", "Labels.item Predictions.item"),
+    _run("--score COLUMN", "The column of confidences.", "Predictions.score"),
+    _run("--rank COLUMN", "The column of ranks.", "Predictions.rank"),
     _run(
         "--in-order",
-        "Predictions.in_order",
         "Rank long predictions by the order of their rows. Their confidences do not matter.",
+        "Predictions.in_order",
     ),
     _run(
         "--padding ITEM",
-        "Labels.padding Predictions.padding",
         "An item that only fills up short lists. It is dropped; an example is -1.",
+        "Labels.padding Predictions.padding",
     ),
-    _check("--query COLUMN", "row_id_column_name", "The column of ids; the first one by default."),
-    _check("--item COLUMN", "item", "The column of items; the only other one by default."),
+    _check("--query COLUMN", "The column of ids; the first one by default.", "row_id_column_name"),
+    _check("--item COLUMN", "The column of items; the only other one by default.", "item"),
     _check(
         "--score COLUMN",
-        "confidence",
         "The column of confidences, if the submission has one item per row. Ids may then repeat.",
+        "confidence",
     ),
-    _one("--gain COLUMN", "Labels.gain", "The column of graded relevance."),
-    _one("--binary", "Labels.binary", "Ignore gains: every label is relevant."),
+    _one("--gain COLUMN", "The column of graded relevance.", "Labels.gain"),
+    _one("--binary", "Ignore gains: every label is relevant.", "Labels.binary"),
 )
 METRICS = (
     _check(
         "-m --metric METRIC",
-        "metric",
         "The metric of the competition, such as map@12 or gap. Its cutoff is the maximum "
         "number of items in a row.",
+        "metric",
         required=True,
     ),
-    Option(
-        "-m --metric METRIC",
-        "metrics",
+    _metrics(
         "Metrics, such as map@5,10,mrr; repeat for more. A set of metrics, such as recsys, "
         "and @FILE with names stand for several. See 'rankmill metrics'.",
+        "metrics",
         on="evaluate compare report spark",
-        table="",
         short="*",
-        name="metrics",
-        kind="texts",
+        table="",
         default=DEFAULT_METRICS,
     ),
-    Option(
-        "-m --metric METRIC",
-        "metrics",
+    _metrics(
         "A metric without a cutoff, such as map; repeat for more. See 'rankmill metrics'.",
+        "metrics",
         on="stability",
         short="*",
-        name="metrics",
-        kind="texts",
         default=("map",),
     ),
-    Option(
-        "-m --metric METRIC",
-        "metrics",
+    _metrics(
         "A metric to compute in addition to those of the rules; repeat for more.",
+        "metrics",
         on="gate spark",
-        name="metrics",
-        kind="texts",
     ),
-    Option(
-        "-m --metric METRIC",
-        "",
+    _metrics(
         "Show each run of this metric, such as map@12; repeat for more.",
         on="history",
         short="*",
-        name="metrics",
-        kind="texts",
     ),
     Option(
         "-m --metric METRIC",
-        "metric",
         "The metric to explain, such as map@12.",
+        "metric",
         on="explain explain-evaluators",
         short="*",
         required=True,
     ),
-    Option(
+    _top(
         "--define FILE.py",
-        "",
         "Run a Python file that defines your own metrics; repeat for more. Give only a file "
         "that you trust, because its code runs. See 'rankmill docs metrics'.",
         on=f"{SIDES} history metrics",
-        table="",
         short="metrics",
         kind="texts",
     ),
     Option(
         "--query-id ID",
-        "query_id",
         "The query to explain; leave it out for gap.",
+        "query_id",
         on="explain",
         short="*",
     ),
     Option(
         "--elsewhere",
-        "",
         "List the names of the metrics in other libraries.",
         on="metrics",
         short="*",
     ),
-    Option("--sets", "", "List the sets of metrics, such as official.", on="metrics", short="*"),
+    Option("--sets", "List the sets of metrics, such as official.", on="metrics", short="*"),
 )
 COUNTING = (
     Option(
         "--as VERSION",
-        "",
         "The version of trec_eval to reproduce.",
         on="trec_eval",
         short="*",
@@ -307,8 +292,8 @@ COUNTING = (
     ),
     Option(
         "--preset NAME",
-        "Semantics.preset",
         "Count as another evaluator, such as trec_eval. See 'rankmill presets' for all presets.",
+        "Semantics.preset",
         on=_PRESETS,
         table="semantics",
         short="*",
@@ -316,10 +301,10 @@ COUNTING = (
     ),
     Option(
         "--semantics FIELD=CHOICE",
-        "Semantics",
         "Change a choice of the preset; repeat for more. An example is "
         "repeated_predictions=drop. If a FIELD or CHOICE is unknown, the error message lists "
         "all.",
+        "Semantics",
         table="semantics",
         on=_PRESETS,
         short="evaluate",
@@ -328,46 +313,45 @@ COUNTING = (
     ),
     Option(
         "--presets NAMES",
-        "presets",
         "Presets separated by commas; by default, all that have the metric.",
+        "presets",
         on="explain-evaluators",
         short="*",
     ),
     _side(
         "--rel N",
-        "Semantics.rel",
         "The lowest gain that counts as relevant. It applies to every metric with a parameter "
         "rel: map becomes map(rel=N). It is trec_eval's -l.",
+        "Semantics.rel",
         kind="number",
     ),
     _side(
         "--depth N",
-        "Semantics.depth",
         "Count only the first N predictions of each query. It is trec_eval's -M.",
+        "Semantics.depth",
         kind="integer",
         least=1,
         short="stability explain-evaluators",
     ),
     _side(
         "--judged-only",
-        "Semantics.judged_only",
         "Drop predictions that are not labels with a gain of 0 or more. Those after them move "
         "up. It is trec_eval's -J.",
+        "Semantics.judged_only",
     ),
     _column(
         "--gain-function --gain-map [linear|exp|GAIN=WORTH,...]",
-        "Semantics.gain_function",
         "How ndcg, dcg and related metrics count a gain g. It counts as g (linear), as 2^g - "
         "1 (exp), or by a map of gains, as in trec_eval's ndcg.1=3,2=7.",
+        "Semantics.gain_function",
         default="linear",
         choices=("linear", "exp"),
         pairs=True,
     ),
-    Option(
+    _top(
         "--drop-seen",
-        "Catalogue.drop_seen",
         "Drop predictions that their query had in --train. Those after them move up.",
+        "Catalogue.drop_seen",
         on=f"{_LOCAL} spark",
-        table="",
     ),
 )

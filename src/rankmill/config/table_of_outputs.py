@@ -10,29 +10,22 @@ from rankmill.show.writers import FORMATS
 _LOCAL = "evaluate compare gate report stability explain explain-evaluators"
 _WRITING = "evaluate merge compare gate spark stability explain explain-evaluators history check"
 _RECORDING = "evaluate merge compare gate spark"
+_top = partial(Option, table="")
 _gate = partial(Option, on="gate spark", table="")
+_recorded = partial(Option, on=_RECORDING, table="")
+_report = partial(Option, on="report", short="*", table="")
+_init = partial(Option, on="init", short="*")
+_docs = partial(Option, on="docs", short="*")
+_part = partial(Option, on="evaluate")
 _prune = partial(Option, on="prune", short="*")
 
 OUTPUT = (
-    Option(
-        "-o --output FILE",
-        "",
-        "Write to FILE instead of standard output.",
-        on=_WRITING,
-        short="*",
-    ),
-    Option(
-        "-o --output FILE",
-        "",
-        "The file to write; - for standard output.",
-        on="init",
-        short="*",
-        default="rankmill.toml",
-    ),
+    Option("-o --output FILE", "Write to FILE instead of standard output.", on=_WRITING, short="*"),
+    _init("-o --output FILE", "The file to write; - for standard output.", default="rankmill.toml"),
     Option(
         "-o FUSED",
-        "path",
         "The file to write.",
+        "path",
         on="fuse",
         short="*",
         name="output",
@@ -40,7 +33,6 @@ OUTPUT = (
     ),
     Option(
         "--format FORMAT",
-        "",
         "The format: table, json, csv, markdown or latex. By default, the suffix of the -o "
         "file decides; without a suffix, it is table. In csv, text that begins with = + - @ "
         "or ' gets a leading ', so a spreadsheet does not read it as a formula.",
@@ -50,7 +42,6 @@ OUTPUT = (
     ),
     Option(
         "--format FORMAT",
-        "",
         "The format: table, json, csv, markdown or latex.",
         on="head metrics presets",
         short="*",
@@ -59,249 +50,194 @@ OUTPUT = (
     ),
     Option(
         "--rows N",
-        "rows",
         "The rows to show; by default 50 in a table, Markdown or LaTeX, and all in other formats.",
+        "rows",
         on="explain",
         short="*",
         kind="integer",
         least=1,
     ),
-    Option(
+    _top(
         "--per-query FILE",
-        "",
         f"Also write the values of each query to FILE. Its suffix sets the format: {NAMED}. A "
         ".parquet or .arrow file can be the baseline of a later 'gate'.",
         on="evaluate compare gate",
         short="*",
-        table="",
     ),
     Option(
         "--per-query DIR",
-        "",
         "Also write the values of each query to DIR. It is a new folder of Parquet.",
         on="spark",
         short="*",
     ),
-    Option(
+    _top(
         "--curve FILE",
-        "",
         "Also write the points of curves to FILE. These are metrics over their cutoffs (-m "
         "map@1..100), precision over recall (-m pr), and the curves and bins of auprc, ece "
         f"and related metrics. The suffix sets the format: .json, {NAMED}. Use --plot to draw "
         "them.",
         on="evaluate spark",
-        table="",
     ),
     _gate(
         "--json FILE",
-        "",
         "Also write all numbers to FILE as JSON. '-' is standard output, if -o names a file.",
         short="*",
     ),
-    _gate(
-        "--junit FILE", "", "Also write JUnit XML to FILE. It has a test case per rule.", short="*"
-    ),
+    _gate("--junit FILE", "Also write JUnit XML to FILE. It has a test case per rule.", short="*"),
     _gate(
         "--markdown FILE",
-        "",
         "Also write a pull request summary to FILE. '-' appends it to the file that "
         "$GITHUB_STEP_SUMMARY names.",
         short="*",
     ),
     _gate(
         "--summary FILE",
-        "",
         "Also write one line for a chat to FILE. It has the verdict, and how far each broken "
         "rule is off. '-' prints it, instead of the result unless -o names a file.",
     ),
-    Option(
+    _top(
         "--plot FILE",
-        "",
         "Also draw a plot to FILE, as .svg, .png or .pdf. The last two need matplotlib: "
         f"{install('plot')}.",
         on="evaluate compare spark stability history",
         short="stability history",
-        table="",
     ),
-    Option(
+    _top(
         "--report FILE",
-        "",
         "Also write an HTML report on the run to FILE. It is self-contained; see 'rankmill "
         "docs report' for a picture.",
         on="evaluate compare gate",
         short="*",
-        table="",
     ),
-    Option(
+    _top(
         "--report FILE",
-        "",
         "Also write an HTML page about the run to FILE. It has no lists and no charts of queries.",
         on="spark",
-        table="",
     ),
-    Option(
+    _top(
         "--leaderboard FILE",
-        "",
         "Also write an HTML page with the table of all systems, and the slices, to FILE.",
         on="evaluate spark",
-        table="",
     ),
-    Option(
+    _top(
         "--leaderboard FILE",
-        "",
         "Also write an HTML page with the table of all systems, all pairs, and the slices to "
         "FILE. It implies --all-pairs.",
         on="compare",
-        table="",
     ),
-    Option(
+    _report(
         "-o --report FILE",
-        "",
         "Write to FILE instead of standard output. FILE is required on a terminal.",
-        on="report",
-        short="*",
-        table="",
     ),
-    Option(
+    _recorded(
         "--history DIR",
-        "history",
         "Also record the run in DIR, a folder or URL. Each run is a small Parquet file. See "
         "'rankmill history'.",
-        on=_RECORDING,
+        "history",
         short="*",
-        table="",
     ),
-    Option(
+    _report(
         "--history DIR",
-        "",
         "Also show how the metrics moved over the runs in DIR. Nothing is added to it.",
-        on="report",
-        short="*",
-        table="",
     ),
-    Option(
+    _recorded(
         "--tag KEY=VALUE",
-        "",
         "Tag the run in the history and in MLflow, such as model=a7; repeat for more.",
-        on=_RECORDING,
-        table="",
         name="tags",
         kind="pairs",
     ),
-    Option(
+    _recorded(
         "--mlflow [URI]",
-        "",
         "Also log the run to the MLflow server at URI. By default, it is MLFLOW_TRACKING_URI. "
         "Put the option last, or write --mlflow=URI.",
-        on=_RECORDING,
-        table="",
         bare="",
     ),
     Option(
         "--date DATE",
-        "time",
         "The date of the run in a history, and of {date} in FILE.toml, such as 2024-05-01 or "
         "yesterday. By default, it is today in UTC.",
+        "time",
         on=f"{FILE} explain",
     ),
     Option(
         "--plan",
-        "",
         "Only show what would be read. The plan includes the memory that it takes; on Spark, "
         "also what would be shuffled, and in how many tasks.",
         on="evaluate spark",
         short="*",
         name="only_plan",
     ),
-    Option(
+    _part(
         "--part I/N",
-        "",
         "Evaluate the I-th of N parts of the queries, by a hash of their ids. Both inputs are read "
         "whole. Without it, both inputs are one part.",
-        on="evaluate",
     ),
-    Option(
+    _part(
         "--state FILE",
-        "",
         "Write the state of a part, which 'rankmill merge' adds up, to FILE, in .arrow or "
         ".parquet. No result is shown.",
-        on="evaluate",
     ),
-    Option(
+    _part(
         "--second FILE",
-        "",
         "Read a part a second time, which gap and similar metrics need. FILE is the merged state "
         "of the first pass.",
-        on="evaluate",
     ),
     Option(
         "--state FILE",
-        "",
         "Write the merged state to FILE, in .arrow or .parquet, and show no result.",
         on="merge",
         short="*",
     ),
     Option(
         "--since TIME",
-        "since",
         "Only show runs since a date, such as 2026-01-01 or yesterday, or of the last hours, days "
         "or weeks, such as 30d.",
+        "since",
         on="history",
         short="*",
     ),
-    _prune("--keep AGE", "", "Keep the runs of the last hours, days or weeks, such as 365d."),
-    _prune("--keep-last N", "", "Keep the N newest runs.", kind="integer", least=1),
-    _prune("--dry-run", "", "Only show which runs would be removed."),
-    Option("--force", "", "Replace an existing file.", on="init", short="*"),
-    Option("--no-evaluate", "", "Do not compute today's values.", on="init", short="*"),
+    _prune("--keep AGE", "Keep the runs of the last hours, days or weeks, such as 365d."),
+    _prune("--keep-last N", "Keep the N newest runs.", kind="integer", least=1),
+    _prune("--dry-run", "Only show which runs would be removed."),
+    _init("--force", "Replace an existing file."),
+    _init("--no-evaluate", "Do not compute today's values."),
     Option(
         "--integers [query|item]",
-        "integers",
         "Write these text ids as integers, to match integers. Repeat for both. By default, "
         "they are strings.",
+        "integers",
         on="convert",
         short="*",
         kind="texts",
         choices=("query", "item"),
     ),
-    Option(
+    _docs(
         "--html DIR",
-        "",
         "Write all pages to DIR as a small site with a search box. It works offline.",
-        on="docs",
-        short="*",
     ),
-    Option(
-        "--man",
-        "",
-        "Print the help of all commands as a man page, such as man1/rankmill.1.",
-        on="docs",
-        short="*",
-    ),
+    _docs("--man", "Print the help of all commands as a man page, such as man1/rankmill.1."),
 )
 
 _ROWS = "convert fuse"
 RESOURCES = (
-    Option(
+    _top(
         "--memory SIZE",
-        "memory",
         "The memory limit, such as 500MB. It is for large inputs: if the confidences for gap "
         "need more, they are read twice. If counts of items or long rows with scattered "
         "queries need more, they go to disk. If the labels need more and the files are sorted "
         "by query, one range of queries is held at a time. On Spark, it is the limit of each "
         "task.",
+        "memory",
         on=f"{_LOCAL} spark {_ROWS}",
         short="*",
-        table="",
         kind="size",
         default="2GiB",
     ),
-    Option(
+    _top(
         "--threads N",
-        "threads",
         "Threads to use; all available CPUs by default.",
+        "threads",
         on=f"{_LOCAL} merge {_ROWS}",
-        table="",
         kind="integer",
         least=1,
         frames=False,
@@ -309,21 +245,19 @@ RESOURCES = (
     ),
     Option(
         "--partitions N",
-        "partitions",
         "The number of partitions to shuffle rows into. By default, it is one per 32 MB of "
         "input, and rows are shuffled only if they must be.",
+        "partitions",
         on="spark",
         short="*",
         kind="integer",
         least=1,
     ),
-    Option(
+    _top(
         "--quiet",
-        "",
         "Show errors only: no progress, no warnings.",
         on=f"{SIDES} merge init convert head fuse history prune metrics presets docs selftest "
         "warmup check trec_eval",
-        table="",
         short="*",
     ),
 )

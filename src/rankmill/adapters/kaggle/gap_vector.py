@@ -126,13 +126,12 @@ def _ranked(columns: dict[str, Any], correct: np.ndarray) -> Any:
         import pandas as pd
     except ImportError:
         raise UsageError("return_x makes a pandas DataFrame; install pandas first") from None
-    x = pd.DataFrame({name: _for_pandas(column) for name, column in columns.items()})
+    arrow = pa.Array | pa.ChunkedArray
+    x = pd.DataFrame(
+        {name: one.to_pandas() if isinstance(one, arrow) else one for name, one in columns.items()}
+    )
     x["correct"] = correct.astype(np.int64)
     x = x.sort_values("conf", ascending=False, na_position="last", kind="stable")
     x["prec_k"] = x["correct"].cumsum() / np.arange(1, len(x) + 1)
     x["term"] = x["prec_k"] * x["correct"]
     return x
-
-
-def _for_pandas(column: Any) -> Any:
-    return column.to_pandas() if isinstance(column, pa.Array | pa.ChunkedArray) else column

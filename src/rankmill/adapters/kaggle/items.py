@@ -31,12 +31,7 @@ PER_IMAGE = 5  # the number of predictions that count for an image
 def to_column(items: Any, what: str) -> Any:
     """Return items as an Arrow array of integers or strings, with null for a missing one.
 
-    Other items are returned as a list of Python objects.
-
-    Raises
-    ------
-    InputError
-        If it is a string or no sequence.
+    Other items are returned as a list of Python objects; a string or no sequence is an InputError.
     """
     if isinstance(items, pa.Array | pa.ChunkedArray):
         items = checked_arrow(one_chunk(items))
@@ -65,11 +60,6 @@ def to_lists(lists: Any, what: str, limit: int | None = None) -> tuple[np.ndarra
 
     A missing list becomes an empty one. With a `limit` the lists must be in rank order, and items
     after the first `limit` may be dropped.
-
-    Raises
-    ------
-    InputError
-        If `lists` does not hold lists of items.
     """
     if isinstance(lists, Ragged):
         return lists.offsets, to_column(lists.values, what)
@@ -82,14 +72,9 @@ def to_lists(lists: Any, what: str, limit: int | None = None) -> tuple[np.ndarra
 
 
 def comparable(labels: Any, predictions: Any) -> tuple[Any, Any]:
-    """Return two columns as Arrow arrays, both of integers or both of strings.
+    """Return two columns as Arrow arrays, both of integers or both of strings; else InputError.
 
     If a column holds other items, all items are numbered: equal items get the same number.
-
-    Raises
-    ------
-    InputError
-        If one side holds only integers and the other only strings, or an item cannot be hashed.
     """
     if isinstance(labels, list) or isinstance(predictions, list):
         numbers: dict[Any, int] = {}

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -47,14 +47,6 @@ except ImportError:
 LISTS: dict[str, Any] = {"repeated_labels": "count", "no_relevant": "zero"}
 # The columns of a solution that Kaggle takes away before a metric sees it.
 USAGE = "Usage"
-
-
-class Sheets(NamedTuple):
-    """A solution and a submission as tables of a row an id, and what is wrong with the second."""
-
-    labels: Any
-    predictions: Any
-    found: SubmissionCheck
 
 
 def score(
@@ -114,14 +106,15 @@ def score(
     0.41666666666666663
     """
     asked = _one_metric(metric)
-    sheets = _read(solution, submission, row_id_column_name, asked, item, confidence)
-    _check_solution(sheets.found)
-    fatal = [one for one in sheets.found.problems if one.problem not in SCORED]
+    told = row_id_column_name, asked, item, confidence
+    found, labels, predictions = _read(solution, submission, *told)
+    _check_solution(found)
+    fatal = [one for one in found.problems if one.problem not in SCORED]
     if fatal:
-        raise ParticipantVisibleError(sheets.found.public(fatal))
+        raise ParticipantVisibleError(found.public(fatal))
     if semantics is None:
         semantics = "default" if _is_of_scores(asked) else LISTS
-    sides = Labels(sheets.labels), Predictions(sheets.predictions, in_order=True)
+    sides = Labels(labels), Predictions(predictions, in_order=True)
     value = evaluate(*sides, asked.text, semantics=semantics, per_query=False)[asked.text]
     if value is None:
         raise InputError(
@@ -164,7 +157,7 @@ def check(
     repeated prediction 0 ('a',) ()
     """
     asked = _one_metric(metric)
-    return _read(solution, submission, row_id_column_name, asked, item, confidence).found
+    return _read(solution, submission, row_id_column_name, asked, item, confidence)[0]
 
 
 def _check_solution(found: SubmissionCheck) -> None:
@@ -208,7 +201,8 @@ def _read(
     metric: Metric,
     item: str | None,
     confidence: str | None,
-) -> Sheets:
+) -> tuple[SubmissionCheck, Any, Any]:
+    """Return what is wrong with a submission, and both sides as tables of a row an id."""
     held = read_cells(solution, "labels")
     id, item = _columns_of(list(held.columns), id, item, confidence)
     coded = pc.dictionary_encode(held.columns[id])
@@ -228,9 +222,8 @@ def _read(
             theirs = isinstance(error, InputError) or hasattr(submission, "columns")
         if not theirs:
             raise
-        return Sheets(
-            None, None, SubmissionCheck(0, (Problem("not readable", found=(str(error),)),))
-        )
+        unread = Problem("not readable", found=(str(error),))
+        return SubmissionCheck(0, (unread,)), None, None
     wanted = [id, item] if confidence is None else [id, item, confidence]
     problems = column_problems(cells.columns, wanted)
     delimiter = held.delimiter or cells.usual
@@ -243,7 +236,7 @@ def _read(
     kinds = list(PROBLEMS)
     problems.sort(key=lambda one: kinds.index(one.problem))
     found = SubmissionCheck(len(cells.rows), tuple(problems), cells.unit, metric.k)
-    return Sheets(labels, predictions, found)
+    return found, labels, predictions
 
 
 def _columns_of(

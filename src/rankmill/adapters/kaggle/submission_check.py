@@ -62,35 +62,20 @@ _LONG = 40  # so many characters of each are shown
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong: in a row, or in the whole table.
+    """One thing that is wrong: in a row, or in the whole table."""
 
-    Attributes
-    ----------
-    problem : str
-        One of `PROBLEMS`.
-    row : int, optional
-        The line of a file of text, or the row of a table, counted from 0; None for a whole table.
-    id : str, optional
-        The id in this row.
-    found : tuple of str
-        The first few ids, items, confidences or columns that are wrong; the message of an error
-        where the submission is not readable.
-    expected : tuple of str
-        What the solution has instead of each, where it says so. Participants of a competition must
-        not see it.
-    total : int
-        How many are wrong in this row; the length of a list with too many predictions.
-    first : int, optional
-        The first row with a repeated id.
-    """
-
-    problem: str
+    problem: str  # one of `PROBLEMS`
+    # The line of a file of text, or the row of a table, counted from 0; None for a whole table.
     row: int | None = None
-    id: str | None = None
+    id: str | None = None  # in this row
+    # The first few ids, items, confidences or columns that are wrong; the message of an error where
+    # the submission is not readable.
     found: tuple[str, ...] = ()
+    # What the solution has instead of each, where it says so. Participants of a competition must
+    # not see it.
     expected: tuple[str, ...] = ()
-    total: int = 1
-    first: int | None = None
+    total: int = 1  # how many are wrong in this row; the length of a list with too many predictions
+    first: int | None = None  # the first row with a repeated id
 
     @property
     def remedy(self) -> str:

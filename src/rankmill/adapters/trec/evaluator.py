@@ -148,13 +148,7 @@ def _lists(given: Mapping[str, Mapping[str, Any]], kind: Any, not_ids: str, not_
 
 
 def _combined(measures: Iterable[str]) -> list[str]:
-    """Measures with all their parameters, whichever way they were given: P_5 and P.10 are P.5,10.
-
-    Raises
-    ------
-    ValueError
-        If there is no such measure.
-    """
+    """Measures with all their parameters, however they were given: P_5 and P.10 are P.5,10."""
     found: dict[str, set[str]] = defaultdict(set)
     expanded = {one for name in measures for one in supported_nicknames.get(name, (name,))}
     for measure in sorted(expanded):

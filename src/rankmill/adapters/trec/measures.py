@@ -13,29 +13,18 @@ from rankmill.errors import UsageError
 
 @dataclass(frozen=True)
 class Measure:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes
-    ----------
-    metric : str
-        The metric of rankmill that has its value for a query, {} in the place of a parameter; ""
-        where `rankmill.adapters.trec.values` computes it itself.
-    form : str
-        What stands behind its dot: cutoffs or shares, of which each has a line of its own, numbers,
-        pairs such as 1=3 of a level and its gain, or nothing.
-    params : tuple of float
-        Those that are not given.
-    over : str
-        What it comes to over queries: their mean, sum or geometric mean, or a text of its own.
-    since : int
-        The version that has it first.
-    """
-
+    # The metric of rankmill that has its value for a query, {} in the place of a parameter; ""
+    # where `rankmill.adapters.trec.values` computes it itself.
     metric: str = ""
+    # What stands behind its dot: cutoffs or shares, of which each has a line of its own, numbers,
+    # pairs such as 1=3 of a level and its gain, or nothing.
     form: Literal["", "cutoffs", "shares", "numbers", "pairs"] = ""
-    params: tuple[float, ...] = ()
+    params: tuple[float, ...] = ()  # those that are not given
+    # What it comes to over queries.
     over: Literal["mean", "sum", "geometric", "text"] = "mean"
-    since: int = 9
+    since: int = 9  # the version that has it first
 
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -45,9 +34,9 @@ _TIMES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 MEASURES = {
     "runid": Measure(over="text"),
     "num_q": Measure(over="sum"),
-    "num_ret": Measure(over="sum"),
-    "num_rel": Measure(over="sum"),
-    "num_rel_ret": Measure(over="sum"),
+    "num_ret": Measure("num_ret", over="sum"),
+    "num_rel": Measure("num_rel", over="sum"),
+    "num_rel_ret": Measure("num_rel_ret", over="sum"),
     "map": Measure("map"),
     "gm_map": Measure("map", over="geometric"),
     "Rprec": Measure("rprec"),
@@ -78,7 +67,7 @@ MEASURES = {
     "set_recall": Measure("recall"),
     "set_map": Measure("set_map"),
     "set_F": Measure("", "numbers", (1,)),
-    "num_nonrel_judged_ret": Measure(over="sum"),
+    "num_nonrel_judged_ret": Measure("num_nonrel_judged_ret", over="sum"),
     "yaap": Measure("yaap"),
     "rbp": Measure("graded_rbp(p={})", "pairs", since=10),
     "rbp_resid": Measure("rbp_resid(p={})", "pairs", since=10),
@@ -134,14 +123,8 @@ class MeasureColumn:
 def columns_of(asked: Iterable[str], version: int, form: str = "qrels") -> list[MeasureColumn]:
     """The columns of measures such as ``P.5,10``, in the order in which trec_eval has them.
 
-    `form` is the format of the qrels, as -R names it.
-
-    Of several parameters for one measure, those given first count, as in trec_eval.
-
-    Raises
-    ------
-    UsageError
-        If there is no such measure, or its parameters are not as it takes them.
+    `form` is the format of the qrels, as -R names it. Of several parameters for one measure, those
+    given first count, as in trec_eval.
     """
     there = {name: row for name, row in FORMATS[form].items() if row.since <= version}
     sets = {

@@ -17,17 +17,10 @@ from rankmill.sources.files.text_blocks import read_blocks
 
 
 class Judgments(NamedTuple):
-    """What judges said of a query.
+    """What judges said of a query."""
 
-    Attributes
-    ----------
-    documents : int
-        How many documents they saw; each has a place, in the order of their ids.
-    judges : list of list of tuple
-        Of each judge, the places and the levels in each group that was judged together.
-    """
-
-    documents: int
+    documents: int  # how many they saw; each has a place, in the order of their ids
+    # Of each judge, the places and the levels in each group that was judged together.
     judges: list[list[tuple[np.ndarray, np.ndarray]]]
 
 

@@ -35,22 +35,12 @@ _EVERY = 1_000_000_000
 
 
 class _View(NamedTuple):
-    """How a measure reads qrels and run, where its name here does not say so.
+    """How a measure reads qrels and run, where its name here does not say so."""
 
-    Attributes
-    ----------
-    gains
-        What each level is worth.
-    lowest
-        The level that is worth nothing, if it is not 0.
-    least
-        For measures of subtopics, the least level that counts.
-    judged_only
-        For measures of subtopics, whether documents that the qrels lack are dropped.
-    """
-
-    gains: tuple[tuple[int, float], ...] = ()
-    lowest: int = 0
+    gains: tuple[tuple[int, float], ...] = ()  # what each level is worth
+    lowest: int = 0  # the level that is worth nothing
+    # For measures of subtopics, the least level that counts, and whether documents that the qrels
+    # lack are dropped.
     least: int | None = None
     judged_only: bool = False
 

@@ -85,15 +85,7 @@ class Topics(NamedTuple):
 
 
 def printed(qrels: str, run: str, asked: Request) -> str:
-    """Return what trec_eval prints about a run; bytes that are no UTF-8 are surrogates.
-
-    Raises
-    ------
-    UsageError
-        If something is asked for that it does not have.
-    InputError
-        If the files are not as expected, or no query is in both.
-    """
+    """Return what trec_eval prints about a run; bytes that are no UTF-8 are surrogates."""
     columns, job = columns_of(asked.measures, asked.version, asked.form), asked.job
     labelled, of = Labels(qrels, format="trec"), dict[str, Judgments]()
     if asked.form != "qrels":

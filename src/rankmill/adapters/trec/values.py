@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from rankmill.adapters.trec.measures import MeasureColumn
-from rankmill.columns.lists import drop_values, offsets_of, take_offsets, take_values
+from rankmill.columns.lists import drop_values, offsets_of
 from rankmill.columns.ranked_lists import Lists
-from rankmill.matching.hits import Hits, match, of_least_gain
+from rankmill.matching.hits import Hits, as_levels, match, of_least_gain
 from rankmill.matching.label_lists import LabelLists
 from rankmill.matching.order import within
 from rankmill.metrics.base import NO_CUTOFF, Metric
@@ -38,26 +38,25 @@ def judged_hits(labels: LabelLists, lists: Lists, rows: np.ndarray, scope: Scope
 
 def in_order(parts: Sequence[Hits], order: np.ndarray) -> Hits:
     """The hits of all parts as one, query by query in an order."""
-    offsets, label_offsets = (
-        offsets_of(np.concatenate([np.diff(getattr(one, name)) for one in parts]))
-        for name in ("offsets", "label_offsets")
-    )
-    joined = {
-        name: np.concatenate([getattr(one, name) for one in parts])
-        for name in ("ranks", "gains", "label_counts", "prediction_counts", "label_gains")
-    }
-    taken, taken_labels = take_offsets(offsets, order), take_offsets(label_offsets, order)
-    return Hits(
-        offsets=taken,
-        ranks=take_values(offsets, joined["ranks"], order, taken),
-        gains=take_values(offsets, joined["gains"], order, taken),
-        label_counts=joined["label_counts"][order],
-        prediction_counts=joined["prediction_counts"][order],
-        label_offsets=taken_labels,
-        label_gains=take_values(label_offsets, joined["label_gains"], order, taken_labels),
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(one, name) for one in parts])
+
+    def offsets(name: str) -> np.ndarray:
+        return offsets_of(np.concatenate([np.diff(getattr(one, name)) for one in parts]))
+
+    together = Hits(
+        offsets=offsets("offsets"),
+        ranks=joined("ranks"),
+        gains=joined("gains"),
+        label_counts=joined("label_counts"),
+        prediction_counts=joined("prediction_counts"),
+        label_offsets=offsets("label_offsets"),
+        label_gains=joined("label_gains"),
         discounts=max((one.discounts for one in parts), key=len),
         repeats=0,
     )
+    return together.take(order)
 
 
 # The rows of measures are not redefined, and each batch of a training asks for the same.
@@ -67,27 +66,15 @@ _named = lru_cache(1 << 10)(parse)
 class Levels:
     """Judged hits as measures see them: relevant from a level on, or with gains of their levels.
 
-    Parameters
-    ----------
-    judged : Hits
-        With gains that are levels; those below 0 are in the pool, and not judged.
-    level : int
-        The least that is relevant.
-    semantics : Choices
-        Those of the preset of the version.
-    documents : int
-        How many there are in the collection, for utility.
+    Gains of `judged` are levels; those below 0 are in the pool, and not judged. `documents` is how
+    many there are in the collection, for utility.
     """
 
     def __init__(self, judged: Hits, level: int, semantics: Choices, documents: int = 0) -> None:
         self.judged = judged
         self._semantics = semantics
         self._documents = documents
-        gains, label_gains = (
-            np.where(one < 0, -1.0, np.where(one >= level, 1.0, 0.0))
-            for one in (judged.gains, judged.label_gains)
-        )
-        self.marked = judged._replace(gains=gains, label_gains=label_gains)
+        self.marked = as_levels(judged, level)
         self._relevant = of_least_gain(self.marked, 1)
         self._of_marked = Matched(self.marked, semantics)
         self._of_relevant = Matched(self._relevant, semantics)
@@ -104,7 +91,9 @@ class Levels:
             return np.zeros(len(self.marked.label_counts))
         number = f"{params[0]:.17g}" if params else ""
         values = self._value(row.metric.format(number), column)
-        return _logs(np.maximum(values, LEAST)) if row.over == "geometric" else values
+        if row.over == "geometric":  # logarithms as C has them: those of NumPy differ in a bit
+            values = np.array([math.log(one) for one in np.maximum(values, LEAST).tolist()])
+        return values
 
     def _value(self, name: str, column: MeasureColumn | None = None) -> np.ndarray:
         metric = _named(name)
@@ -156,18 +145,6 @@ class Levels:
     def _num_q(self) -> np.ndarray:
         return np.ones(len(self.marked.label_counts))
 
-    def _num_ret(self) -> np.ndarray:
-        return self._counts[1]
-
-    def _num_rel(self) -> np.ndarray:
-        return self._counts[2]
-
-    def _num_rel_ret(self) -> np.ndarray:
-        return self._counts[0]
-
-    def _num_nonrel_judged_ret(self) -> np.ndarray:
-        return np.asarray(np.diff(drop_values(self.marked.offsets, self.marked.gains == 0)))
-
     def _utility(self, a: float, b: float, c: float, d: float) -> np.ndarray:
         found, n, relevant = self._counts
         beside = self._documents + found - n - relevant
@@ -216,11 +193,6 @@ def _worth(levels: np.ndarray, gains: dict[int, float]) -> np.ndarray:
     for level, gain in gains.items():
         worth[levels == level] = gain
     return worth
-
-
-def _logs(values: np.ndarray) -> np.ndarray:
-    """The logarithms as C has them; those of NumPy differ in the last bit."""
-    return np.array([math.log(one) for one in values.tolist()])
 
 
 def _before(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
