@@ -10,7 +10,6 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Annotated, Any, NamedTuple, Self, get_type_hints
 
 import numpy as np
@@ -119,9 +118,13 @@ class Record:
         """Raise UsageError if fields, each right by itself, cannot stand in one row."""
 
 
-@cache
+_KINDS: dict[Any, dict[str, Kind]] = {}
+
+
 def _kinds(record: Any) -> dict[str, Kind]:
-    """Return the kinds of the fields of a record that merge, in their order."""
-    hints = get_type_hints(record, include_extras=True)
-    found = ((name, getattr(hints[name], "__metadata__", ())) for name in record.__match_args__)
-    return {name: notes[0] for name, notes in found if notes}
+    """Return the kinds of the fields of a record that merge, in their order; found once."""
+    if record not in _KINDS:
+        hints = get_type_hints(record, include_extras=True)
+        found = ((name, getattr(hints[name], "__metadata__", ())) for name in record.__match_args__)
+        _KINDS[record] = {name: notes[0] for name, notes in found if notes}
+    return _KINDS[record]
