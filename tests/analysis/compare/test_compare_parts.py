@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import rankmill
 from flat import flat, job_of
-from rankmill.analysis.compare.compare import compared
+from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
 from rankmill.analysis.compare.queries.join import Reading, join_runs
@@ -129,6 +129,6 @@ def test_parts_merge_to_the_comparison_of_the_whole(
         assert {m: of[name].mean.mean for m, of in last.alone[name].whole.columns.items()} == (
             one.metrics
         )
-    one = compared(results, {}, last.state, settings, 1, moved=lists_moved(last.moved))
+    one = finish(last.state, settings, 1, results, moved=lists_moved(last.moved))
     for field in (*ALIKE, "slices", "losses"):
         assert getattr(one, field) == getattr(whole, field), field

@@ -162,9 +162,11 @@ def histograms_of(values: Mapping[str, np.ndarray]) -> dict[str, Histogram]:
     """Return the histograms of systems, which have the same bars."""
     low = min((float(one.min(initial=0.0)) for one in values.values()), default=0.0)
     high = max((float(one.max(initial=1.0)) for one in values.values()), default=1.0)
-    found = {}
-    for name, one in values.items():
-        counts, _ = np.histogram(one[one != 0], BARS, (low, high))
-        zeros = int(np.count_nonzero(one == 0))
-        found[name] = Histogram(low, high, zeros, tuple(counts.tolist()))
-    return found
+    return {name: histogram(one, low, high) for name, one in values.items()}
+
+
+def histogram(values: np.ndarray, low: float, high: float) -> Histogram:
+    """Return how many values are in each of `BARS` bars from `low` to `high`."""
+    zeros = int(np.count_nonzero(values == 0))
+    counts, _ = np.histogram(values[values != 0], BARS, (low, high))
+    return Histogram(low, high, zeros, tuple(counts.tolist()))

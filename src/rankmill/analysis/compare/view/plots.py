@@ -60,11 +60,24 @@ def plot_comparison(
     settings: Settings,
     sums: Sums | None,
 ) -> Picture:
-    """Return a picture: for each metric a column of all queries, their differences, and each cut.
+    """Return a picture with a column of panels for each metric.
 
     `sums` are those of all queries, if they are known; with weights they have no differences of
     queries, so that none are drawn.
     """
+    columns = columns_of(whole, slices, settings, sums)
+    every = [whole, *slices]
+    differences = [one for each in every for of in each.differences.values() for one in of.values()]
+    level = f"{100 * settings.confidence:.6g}%"
+    title = f"Difference from {brief(baseline, 28)}, with {level} intervals"
+    title += " (of slices for all together)" if slices and settings.correction != "none" else ""
+    return compose(columns, title, _verdicts(differences))
+
+
+def columns_of(
+    whole: Slice, slices: Sequence[Slice], settings: Settings, sums: Sums | None
+) -> list[list[Panel]]:
+    """Return the panels of each metric: of all queries, of their differences, of each cut."""
     ways = list(dict.fromkeys(one.by for one in slices))
     found = {} if sums is None else sums.columns
     spreads = {
@@ -85,12 +98,7 @@ def plot_comparison(
             title = f"by {brief(', '.join(by), _LONGEST)} (queries){left_out}"
             panels.append(_forest(title, rows, settings.margin, reach_of(of.values())))
         columns.append(panels)
-    every = [whole, *slices]
-    differences = [one for each in every for of in each.differences.values() for one in of.values()]
-    level = f"{100 * settings.confidence:.6g}%"
-    title = f"Difference from {brief(baseline, 28)}, with {level} intervals"
-    title += " (of slices for all together)" if slices and settings.correction != "none" else ""
-    return compose(columns, title, _verdicts(differences))
+    return columns
 
 
 def plot_cutoffs(
