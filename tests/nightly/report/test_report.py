@@ -33,7 +33,7 @@ from rankmill.analysis.compare.view.details import (
     CutoffPoint,
     Details,
     evaluate_in_detail,
-    histogram,
+    histograms_of,
 )
 from rankmill.analysis.explain.side_by_side import side_by_side
 from rankmill.errors import UsageError
@@ -142,7 +142,7 @@ def test_slices_and_histograms_equal_the_values_of_queries() -> None:
             assert one.queries == len(values)
             assert one.values["map@5"]["s1"].value == pytest.approx(np.mean(values))
     values = np.array([0.0, 0.0, 0.051, 0.301, 1.0])
-    one = histogram(values, 0.0, 1.0)
+    one = histograms_of({"new": values})["new"]
     assert (one.zeros, sum(one.counts), one.counts[1], one.counts[6], one.counts[-1]) == (
         *(2, 3, 1, 1, 1),
     )
@@ -715,7 +715,7 @@ def test_a_page_of_a_million_queries_is_small() -> None:
     two = {"a": ragged([[1], [2]]), "b": ragged([[1], [3]])}
     found = rankmill.compare(ragged([[1], [2]]), two, ["map"])
     found = replace(found, slices=slices)
-    details = Details({}, histograms={"map": {"b": histogram(values, 0, 1)}})
+    details = Details({}, histograms={"map": histograms_of({"b": values})})
     history = {f"m{i}": [(j, 0.5, 0.1, "held") for j in range(10_000)] for i in range(20)}
     text = page(found, details=details, history=history)
     assert len(text) < 400_000
