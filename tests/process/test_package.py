@@ -305,7 +305,7 @@ def test_imports_keep_to_the_table(module: str) -> None:
         # intrinsics, which are instructions, how ids are compared, and how values are sorted.
         shared = {"rankmill.kernels.jit", "rankmill.kernels.intrinsics"}
         if module.rpartition(".")[2] in ("jit", "saved", "compiler", "instructions"):
-            policy = ("saved", "compiler", "instructions", "linkage", "pipeline", "plain", "trust")
+            policy = ("saved", "compiler", "instructions", "plain", "trust")
             shared |= {f"rankmill.kernels.{name}" for name in policy}
         shared |= {f"rankmill.kernels.{name}" for name in ("identity", "sorting")}
         assert own_imports(module) <= shared | {"rankmill.kernels"}
@@ -385,7 +385,7 @@ def test_foreign_imports(module: str) -> None:
         allowed = {"click", "rich", "numpy", "pyarrow"}
     if module in ("rankmill.config.click_options", "rankmill.config.config"):
         allowed = allowed | {"click"}
-    if module in {f"rankmill.kernels.{name}" for name in ("instructions", "saved", "linkage")}:
+    if module in {f"rankmill.kernels.{name}" for name in ("instructions", "saved", "compiler")}:
         allowed = allowed | {"llvmlite"}  # a part of numba
     if module == "rankmill.io.stores.fsspec_files":
         allowed = allowed | {"fsspec", "aiohttp"}  # only for URLs that pyarrow does not know
