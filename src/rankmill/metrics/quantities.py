@@ -220,6 +220,11 @@ def _ones(hits: Hits) -> np.ndarray:
     return np.ones(len(hits.discounts))
 
 
+def _rank_behind(hits: Hits, k: int) -> np.ndarray:
+    """The rank behind the last prediction of each query that counts."""
+    return np.minimum(k, hits.prediction_counts) + 1.0
+
+
 def _ranks(hits: Hits) -> np.ndarray:
     """Each rank that may be, from 0."""
     return np.arange(float(len(hits.discounts)))
@@ -248,7 +253,9 @@ QUANTITIES: dict[str, Quantity] = {
     "enough_predictions": lambda count, hits, k: (
         hits.prediction_counts >= (k if k < NO_CUTOFF else 1)
     ),
-    "any_hit": lambda count, hits, k: np.minimum(1.0, count("count_hits", hits, k)),
+    "count_hits": lambda count, hits, k: count(
+        "count_hits_within", hits, k, np.full_like(hits.label_counts, k)
+    ),
     "count_misses": lambda count, hits, k: (
         np.minimum(k, hits.prediction_counts) - count("count_hits", hits, k)
     ),
@@ -276,6 +283,24 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "weighted_pairs": _weighted_pairs,
     "list_weights": _list_weights,
+    # Of the rank of the first hit.
+    "first_hit": lambda count, hits, k: count(
+        "worth_of_first", hits, k, _ones(hits), _ranks(hits), np.zeros(len(hits.label_counts))
+    ),
+    "first_rank": lambda count, hits, k: count(
+        "worth_of_first", hits, k, _ranks(hits), _ones(hits), _rank_behind(hits, k)
+    ),
+    "any_hit": lambda count, hits, k: (
+        1.0
+        - count(
+            "worth_of_first",
+            hits,
+            k,
+            0.0 * _ones(hits),
+            _ones(hits),
+            np.ones(len(hits.label_counts)),
+        )
+    ),
     # Of judged items, whose gains are below 0 if they are only pooled.
     "count_unjudged": lambda count, hits, k: (
         np.minimum(k, hits.prediction_counts)
