@@ -27,20 +27,6 @@ def add_groups(row, group_offsets, codes, units, out):
     return units[row] * (end - start)
 
 
-@helper
-def add_worth(row, upper, lower, group_offsets, codes, units, out_sums):
-    """Add the shares of an item at a place, and what they are worth, to those of its groups."""
-    share = units[row]
-    for i in range(group_offsets[row], group_offsets[row + 1]):
-        sums = out_sums[codes[i]]
-        low = sums[3] + lower * share
-        middle = sums[2] + upper * share + (low >> HALF)
-        sums[0] += share
-        sums[1] += middle >> HALF
-        sums[2] = middle & BELOW
-        sums[3] = low & BELOW
-
-
 @kernel
 def sum_exposure(offsets, rows, repeat, k, worths, group_offsets, codes, units, out_sums):
     """Add the places within k of each group, and what they are worth, to int64[groups, 4].
@@ -52,23 +38,19 @@ def sum_exposure(offsets, rows, repeat, k, worths, group_offsets, codes, units, 
     some = len(repeat) > 0
     for q in range(len(offsets) - 1):
         for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
-            if rows[i] >= 0 and not (some and repeat[i]):
-                upper, lower = worths[i - offsets[q], 0], worths[i - offsets[q], 1]
-                add_worth(rows[i], upper, lower, group_offsets, codes, units, out_sums)
-
-
-@kernel
-def sum_hits(
-    offsets, hit_offsets, ranks, rows, repeat, k, worths, group_offsets, codes, units, out_sums
-):
-    """Do the same for the hits within k."""
-    some = len(repeat) > 0
-    for q in range(len(offsets) - 1):
-        for h in range(hit_offsets[q], hit_offsets[q + 1]):
-            i = offsets[q] + ranks[h] - 1
-            if ranks[h] <= k and rows[i] >= 0 and not (some and repeat[i]):
-                upper, lower = worths[ranks[h] - 1, 0], worths[ranks[h] - 1, 1]
-                add_worth(rows[i], upper, lower, group_offsets, codes, units, out_sums)
+            row = rows[i]
+            if row < 0 or (some and repeat[i]):
+                continue
+            upper, lower = worths[i - offsets[q], 0], worths[i - offsets[q], 1]
+            share = units[row]
+            for place in range(group_offsets[row], group_offsets[row + 1]):
+                sums = out_sums[codes[place]]
+                low = sums[3] + lower * share
+                middle = sums[2] + upper * share + (low >> HALF)
+                sums[0] += share
+                sums[1] += middle >> HALF
+                sums[2] = middle & BELOW
+                sums[3] = low & BELOW
 
 
 @kernel
@@ -134,18 +116,6 @@ def compare_shares(
                 for place in range(group_offsets[rows[i]], group_offsets[rows[i] + 1]):
                     now[codes[place]] = 0
         out_ends[q] = written
-
-
-@kernel
-def sum_terms(ends, terms, out):
-    """Write the sum of the terms of each list, NaN where it has none."""
-    start = 0
-    for q in range(len(out)):
-        total = 0.0
-        for i in range(start, ends[q]):
-            total += terms[i]
-        out[q] = total if ends[q] > start else np.nan
-        start = ends[q]
 
 
 @helper

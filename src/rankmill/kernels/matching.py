@@ -2,16 +2,7 @@
 
 import numpy as np
 
-from rankmill.kernels.identity import (
-    AHEAD,
-    MULTIPLIER,
-    ONE,
-    STRING,
-    TOP_BIT,
-    home,
-    same,
-    shift_of,
-)
+from rankmill.kernels.identity import AHEAD, MULTIPLIER, ONE, STRING, TOP_BIT, home, same, shift_of
 from rankmill.kernels.intrinsics import LANES, count_ones, equal_among, prefetch
 from rankmill.kernels.jit import helper, kernel
 

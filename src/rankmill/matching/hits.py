@@ -39,6 +39,11 @@ class Hits(NamedTuple):
     discounts: np.ndarray  # float64: ``log2(rank + 1)`` at index rank
     repeats: int  # predictions that repeat an earlier one of their list
 
+    def places(self, offsets: np.ndarray) -> np.ndarray:
+        """Return where each hit is among the predictions of all lists, whose offsets these are."""
+        starts = np.repeat(offsets[:-1], lengths_of(self.offsets))
+        return np.asarray(starts + self.ranks - 1)
+
     def take(self, rows: np.ndarray) -> "Hits":
         """Return the hits of some queries; repeats are those of all."""
         offsets = take_offsets(self.offsets, rows)

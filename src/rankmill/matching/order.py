@@ -124,9 +124,8 @@ def only_judged(lists: Lists, labels: LabelLists, rows: np.ndarray) -> Lists:
     judged = labels if labels.judged is None else labels.judged
     every = len(lists.items.keys)
     found = match(judged, lists.offsets, lists.items, every, rows=rows, repeats_count=True)
-    places = np.repeat(lists.offsets[:-1], np.diff(found.offsets)) + found.ranks - 1
     keep = np.zeros(every, np.bool_)
-    keep[places[found.gains >= 0]] = True
+    keep[found.places(lists.offsets)[found.gains >= 0]] = True
     return lists.keep(keep)
 
 

@@ -42,9 +42,10 @@ class Miscalibration(ListMean):
         grouped.compare_shares(*of_query, *of_items, *how, last, shares, ratios)
         count = int(last[-1]) if len(last) else 0
         logs = log2(ratios[:count] * 2.0**SCALE) - SCALE
-        out = np.empty(len(offsets) - 1)
-        grouped.sum_terms(last, shares[:count] * logs * math.log(2), out)
-        return out
+        sizes = np.diff(last, prepend=0)
+        of_terms = np.repeat(np.arange(len(sizes)), sizes)
+        sums = np.bincount(of_terms, shares[:count] * logs * math.log(2), len(sizes))
+        return np.where(sizes > 0, sums, np.nan)
 
     @staticmethod
     def walk(scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
