@@ -253,17 +253,9 @@ def compile_beside(
 ) -> Callable[..., Any]:
     """Compile somebody's function for arguments, and save it beside the kernels of a file.
 
-    Parameters
-    ----------
-    kernel : callable
-        A function of that file.
-    compiled : Dispatcher
-        Numba's, which also compiles for arguments of other types, and does not save that.
-    arguments : sequence
-    whose : str
-        What is saved of the same one is replaced if its content is another.
-    content : str
-        All that the code depends on, beside types, processor and numba; "" does not save it.
+    That is the file of `kernel`. What is saved of `whose` is replaced if its `content` is another:
+    all that the code depends on, beside types, processor and numba; "" does not save it. `compiled`
+    is numba's dispatcher, which also compiles for arguments of other types, and does not save that.
     """
     compile = functools.partial(_compiler().version_of, compiled, arguments, whose=whose)
     kinds = [*map(_kind_of, arguments)]
