@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 
 Quantity = Callable[..., Any]
 
+# Kernels that read the gain of each label, also where all are 1.
+OF_LABELS = {
+    *("discounted_by_lost_gain", "ndcg_at_hits", "ndcg_at_levels", "stopped_ratio"),
+    *("overlap_with_labels", "sum_best_worths", "largest_novelty", "count_all_subtopics"),
+    "sum_precisions_of_subtopics",
+}
+
 _FILES_OF_KERNELS = "metrics", "graded", "diversity", "utilities"
 
 
@@ -58,7 +65,7 @@ def counted(
     elif twin is not None:
         twin(runs, hits, k, *arguments, out)
     else:
-        kernel_of(name)(hits, k, *arguments, out)
+        kernel_of(name)(hits.with_label_gains() if name in OF_LABELS else hits, k, *arguments, out)
     return out
 
 
@@ -176,7 +183,7 @@ def _discounted_late(hits: Hits) -> Hits:
 def _best_list(hits: Hits) -> Hits:
     """The hits of lists of all labels by falling gain."""
     offsets = np.append(0, np.cumsum(hits.label_counts))
-    gains = hits.label_gains if len(hits.label_gains) else np.ones(int(offsets[-1]))
+    gains = hits.with_label_gains().label_gains
     ranks = np.arange(1, len(gains) + 1) - np.repeat(offsets[:-1], hits.label_counts)
     return hits._replace(offsets=offsets, ranks=ranks, gains=gains)
 
@@ -222,7 +229,7 @@ def _ones(hits: Hits) -> np.ndarray:
 
 def _rank_behind(hits: Hits, k: int) -> np.ndarray:
     """The rank behind the last prediction of each query that counts."""
-    return np.minimum(k, hits.prediction_counts) + 1.0
+    return np.asarray(np.minimum(k, hits.prediction_counts) + 1.0)
 
 
 def _ranks(hits: Hits) -> np.ndarray:
