@@ -107,29 +107,6 @@ def sum_ties(right, at, above, correct_before, before, out_sums):
 
 
 @kernel
-def tag_predictions(
-    offsets, hit_offsets, ranks, limit, groups, confidence, out_confidence, out_group, out_correct
-):
-    """Write the first `limit` predictions of each list: confidence, group, whether it is correct.
-
-    groups holds the group of each list. Returns how many predictions there are.
-    """
-    count = 0
-    for q in range(len(offsets) - 1):
-        first = count
-        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + limit)):
-            out_confidence[count] = confidence[i]
-            out_group[count] = groups[q]
-            out_correct[count] = False
-            count += 1
-        for h in range(hit_offsets[q], hit_offsets[q + 1]):
-            if ranks[h] > limit:
-                break
-            out_correct[first + ranks[h] - 1] = True
-    return count
-
-
-@kernel
 def split_groups(confidence, group, correct, out_places, out_all, out_correct_places, out_correct):
     """Write confidences group by group: all of them, and those of correct predictions.
 
