@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 
 from rankmill.columns.lists import take_spans
-from rankmill.kernels import grouped as kernels
+from rankmill.kernels import catalogue as kernels
 from rankmill.kernels.identity import SEED
 from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.catalogue import KnownItems

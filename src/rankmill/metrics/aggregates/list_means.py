@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 
 from rankmill.columns.elementary import discounts, log2
-from rankmill.kernels import listed as kernels
+from rankmill.kernels import catalogue as kernels
 from rankmill.matching.catalogue import HEAD, MIDDLE, TAIL, KnownItems, Training
 from rankmill.metrics.aggregate import (
     Aggregate,

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 
 from rankmill.columns.elementary import discounts
-from rankmill.kernels import grouped as kernels
+from rankmill.kernels import catalogue as kernels
 from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,

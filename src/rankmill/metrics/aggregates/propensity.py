@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from rankmill.columns.elementary import discounts
-from rankmill.kernels import listed as kernels
+from rankmill.kernels import catalogue as kernels
 from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.aggregate import AggregateSettings, Closing, ListWalk, Needs, ScoredBlock
 from rankmill.metrics.aggregates.list_means import of_rows
