@@ -9,7 +9,7 @@ depend on their order.
 import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
-from rankmill.kernels.sorting import sort_values
+from rankmill.kernels.order import sort_values
 
 # Exact sums have digits of so many bits.
 HALF = 29

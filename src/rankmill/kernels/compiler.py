@@ -16,7 +16,7 @@ from numba.core import config, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from rankmill.kernels import plain, saved
+from rankmill.kernels import cache, plain
 from rankmill.kernels.instructions import COMPILED
 from rankmill.kernels.trust import check_files
 
@@ -39,7 +39,7 @@ class Version(NamedTuple):
     """A compiled function for some types."""
 
     call: Callable[..., Any]
-    parts: tuple[bytes, str, str, list[str]] | None  # what `saved` keeps; None if it cannot be
+    parts: tuple[bytes, str, str, list[str]] | None  # what `cache` keeps; None if it cannot be
 
 
 # The globals of a module, and those as compiled functions see them, by the id of the former.
@@ -92,7 +92,7 @@ def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") ->
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Return options of a kernel or of a helper, with our passes if we know this numba."""
-    if not saved.numba_is_known(OLDEST_NUMBA):
+    if not cache.numba_is_known(OLDEST_NUMBA):
         return options
     return options | {"pipeline_class": KernelCompiler if options is KERNEL else HelperCompiler}
 

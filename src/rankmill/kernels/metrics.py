@@ -4,13 +4,13 @@
 The parameters of a metric stand between k and out. The families in ``rankmill.metrics`` have the
 divisors, and ``rankmill.metrics.quantities`` what follows from these kernels without a loop.
 
-Those of graded gains stand in `graded` beside this file.
+Those of graded gains stand in `gains` beside this file.
 """
 
 import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
-from rankmill.kernels.sorting import sort_values
+from rankmill.kernels.order import sort_values
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Runs of equal confidence within a list: moving hits to an end of their run, counting them."""
 
 from rankmill.kernels.jit import helper, kernel
-from rankmill.kernels.sorting import sort_values
+from rankmill.kernels.order import sort_values
 
 
 @helper

@@ -14,8 +14,8 @@ from rankmill.columns.lists import (
     take_spans,
     take_values,
 )
+from rankmill.kernels.hits import match_lists
 from rankmill.kernels.identity import SEED, Ids
-from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_graded, group_patterns
 from rankmill.matching.gains import powers
 from rankmill.matching.label_lists import NO_GAINS, LabelLists

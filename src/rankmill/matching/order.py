@@ -11,8 +11,8 @@ from rankmill.columns.ids import id_text, ids_to_arrow, take_ids
 from rankmill.columns.lists import sort_values
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
+from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED, Ids
-from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.hits import match
 from rankmill.matching.label_lists import LabelLists
 from rankmill.semantics.choices import Choices

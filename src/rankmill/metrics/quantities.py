@@ -46,7 +46,7 @@ OF_LABELS = {
     "sum_precisions_of_subtopics",
 }
 
-_FILES_OF_KERNELS = "metrics", "graded", "diversity", "utilities"
+_FILES_OF_KERNELS = "metrics", "gains", "diversity", "utilities"
 
 
 def counted(
@@ -55,9 +55,9 @@ def counted(
     """What a kernel counts for each query, a quantity, or a function of somebody's own.
 
     With `runs` of equal confidence it is the expected value over all their orders. What has no twin
-    in ``rankmill.kernels.expected`` counts the same in any order, or follows from what has one.
+    in ``rankmill.kernels.expectation`` counts the same in any order, or follows from what has one.
     """
-    twin = None if runs is None else _kernel_in(("expected",), str(name))
+    twin = None if runs is None else _kernel_in(("expectation",), str(name))
     quantity = QUANTITIES.get(name) if twin is None and isinstance(name, str) else None
     out = np.empty(len(hits.label_counts))
     if quantity is not None:
