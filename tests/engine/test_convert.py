@@ -174,7 +174,6 @@ def test_more_rows_than_memory(
 ) -> None:
     """Runs are merged from a temporary file; later evaluations hold a range of ids at a time."""
     monkeypatch.setattr(wide_rows, "GROUP_ROWS", 500)
-    monkeypatch.setattr(sorted_rows, "RUN_BATCH", 2000)
     draw = np.random.default_rng(0)
     count = 5000
     queries = [ids(i) for i in draw.permutation(count).tolist()]

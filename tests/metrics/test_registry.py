@@ -161,7 +161,7 @@ def test_canonical_names_are_their_own() -> None:
 
 def test_the_rows_are_whole() -> None:
     """What a row names is there, and nothing is left to a default that is wrong."""
-    from rankmill.kernels import expected
+    from rankmill.kernels import expectation
 
     names: set[str] = set()
     for spec in REGISTRY.values():
@@ -171,7 +171,7 @@ def test_the_rows_are_whole() -> None:
             names.add(name.lower())
         if spec.kernel:
             assert spec.kernel in QUANTITIES or callable(kernel_of(spec.kernel))
-            twin = spec.expected is None or hasattr(expected, spec.expected)
+            twin = spec.expected is None or hasattr(expectation, spec.expected)
             assert twin or spec.expected == spec.kernel
             told = spec.divisor is not None and spec.chosen is None
             assert not told or spec.divisor.meaning.count("{}") == len(spec.fields)

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 import pytest
 
-from rankmill.kernels import jit, saved, trust
+from rankmill.kernels import cache, jit, trust
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
@@ -175,12 +175,12 @@ def test_a_changed_source_is_compiled_anew(processes):
 
 
 def test_a_kernel_is_stale_where_a_file_beside_it_changed(monkeypatch):
-    from rankmill.kernels.matching import mark_repeats
+    from rankmill.kernels.hits import mark_repeats
 
-    place = saved.place_of(mark_repeats.__wrapped__, "")
-    assert saved.place_of(mark_repeats.__wrapped__, "") == place
-    monkeypatch.setattr(saved, "SOURCES", b"those of another version")
-    other = saved.place_of(mark_repeats.__wrapped__, "")
+    place = cache.place_of(mark_repeats.__wrapped__, "")
+    assert cache.place_of(mark_repeats.__wrapped__, "") == place
+    monkeypatch.setattr(cache, "SOURCES", b"those of another version")
+    other = cache.place_of(mark_repeats.__wrapped__, "")
     assert other.path == place.path
     assert other.asked != place.asked
 
@@ -190,7 +190,7 @@ def test_what_was_compiled_of_files_that_changed_since_is_not_kept(processes, mo
     """An update of the package may replace files while an old process runs."""
     processes.stop()
     start = CHILDREN.replace(
-        "import some_kernel", "import some_kernel; some_kernel.jit.saved.SOURCES = b''"
+        "import some_kernel", "import some_kernel; some_kernel.jit.cache.SOURCES = b''"
     )
     monkeypatch.setattr(sys.modules[__name__], "CHILDREN", start)
     processes.start()
@@ -344,18 +344,18 @@ def test_a_kernel_is_saved_for_oneself_under_any_umask(processes):
 
 
 def test_this_numba_is_as_known():
-    assert saved.numba_is_known()
-    assert saved.numba_version() == numba.__version__
+    assert cache.numba_is_known()
+    assert cache.numba_version() == numba.__version__
 
 
 ALONE = """
 import sys
 import numpy as np
 import some_kernel
-from rankmill.kernels import jit, saved
+from rankmill.kernels import cache, jit
 
 if sys.argv[1] == "newer":
-    saved.NEWEST_NUMBA = (0, 0)
+    cache.NEWEST_NUMBA = (0, 0)
 some_kernel.total(np.arange(4), out := np.zeros(1, np.int64))
 print(out[0], jit.compiled_so_far().compiled, "numba" in sys.modules)
 """
@@ -433,10 +433,10 @@ FREED = """
 import ctypes, sys
 import numpy as np
 import some_kernel
-from rankmill.kernels import saved
+from rankmill.kernels import cache
 
 some_kernel.total(np.arange(4), np.zeros(1, np.int64))
-functions = saved._part("core.runtime._nrt_python").c_helpers
+functions = cache._part("core.runtime._nrt_python").c_helpers
 allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(functions["Allocate"])
 free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(functions["Free"])
 place = allocate(100)
@@ -456,8 +456,8 @@ def test_what_a_kernel_allocated_is_freed_after_numba_is_imported(processes, mon
 
 def test_the_version_of_a_checkout_of_numba_is_found(monkeypatch, tmp_path):
     (tmp_path / "_version.py").write_text("git_refnames = 'HEAD'\n")
-    monkeypatch.setattr(saved, "_folders_of_numba", lambda: [str(tmp_path)])
-    assert saved.numba_version.__wrapped__() == numba.__version__
+    monkeypatch.setattr(cache, "_folders_of_numba", lambda: [str(tmp_path)])
+    assert cache.numba_version.__wrapped__() == numba.__version__
 
 
 @pytest.mark.long

@@ -304,10 +304,10 @@ def test_imports_keep_to_the_table(module: str) -> None:
         # A compiled kernel is kept for the sources of all kernels/, but calls only its own file's,
         # intrinsics, which are instructions, how ids are compared, and how values are sorted.
         shared = {"rankmill.kernels.jit", "rankmill.kernels.intrinsics"}
-        if module.rpartition(".")[2] in ("jit", "saved", "compiler", "instructions"):
-            policy = ("saved", "compiler", "instructions", "linkage", "pipeline", "plain", "trust")
+        if module.rpartition(".")[2] in ("jit", "cache", "compiler", "instructions"):
+            policy = ("cache", "compiler", "instructions", "plain", "trust")
             shared |= {f"rankmill.kernels.{name}" for name in policy}
-        shared |= {f"rankmill.kernels.{name}" for name in ("identity", "sorting")}
+        shared |= {f"rankmill.kernels.{name}" for name in ("identity", "order")}
         assert own_imports(module) <= shared | {"rankmill.kernels"}
 
 
@@ -365,9 +365,7 @@ def test_a_class_name_stands_once() -> None:
 
 
 def test_files_are_called_by_nouns() -> None:
-    # A kernel keeps its name: what is compiled is kept for it.
-    stems = [path.stem for path in FILES if path.parent.name != "kernels"]
-    assert [stem for stem in stems if re.search("(ing|ed)$", stem)] == []
+    assert [path.stem for path in FILES if re.search("(ing|ed)$", path.stem)] == []
 
 
 def test_no_import_goes_in_a_circle() -> None:
@@ -385,7 +383,7 @@ def test_foreign_imports(module: str) -> None:
         allowed = {"click", "rich", "numpy", "pyarrow"}
     if module in ("rankmill.config.click_options", "rankmill.config.config"):
         allowed = allowed | {"click"}
-    if module in {f"rankmill.kernels.{name}" for name in ("instructions", "saved", "linkage")}:
+    if module in {f"rankmill.kernels.{name}" for name in ("instructions", "cache", "compiler")}:
         allowed = allowed | {"llvmlite"}  # a part of numba
     if module == "rankmill.io.stores.fsspec_files":
         allowed = allowed | {"fsspec", "aiohttp"}  # only for URLs that pyarrow does not know

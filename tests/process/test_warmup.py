@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli_runs import process_on_a_terminal, write_dump
-from rankmill.kernels import jit, saved
+from rankmill.kernels import cache, jit
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
@@ -117,12 +117,12 @@ print(compiled_so_far().compiled)
 USED = """
 import sys
 from rankmill.cli import main
-from rankmill.kernels import saved
-used, place_of = [], saved.place_of
+from rankmill.kernels import cache
+used, place_of = [], cache.place_of
 def noted(*arguments):
     used.append(place_of(*arguments))
     return used[-1]
-saved.place_of = noted
+cache.place_of = noted
 try:
     main(["warmup"], prog_name="rankmill")
 finally:
@@ -131,20 +131,20 @@ finally:
 """
 
 
-def printed(code: str, folder: Path, cache: Path | None = None) -> list[str]:
+def printed(code: str, folder: Path, kept: Path | None = None) -> list[str]:
     """Run Python in a folder; return the lines that it prints."""
     answer = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         cwd=folder,
-        env=os.environ | ({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)}),
+        env=os.environ | ({} if kept is None else {"NUMBA_CACHE_DIR": str(kept)}),
     )
     assert (answer.returncode, answer.stderr) == (0, "")
     return answer.stdout.splitlines()
 
 
-@pytest.mark.skipif(not saved.numba_is_known(), reason="numba has a cache of its own")
+@pytest.mark.skipif(not cache.numba_is_known(), reason="numba has a cache of its own")
 @pytest.mark.long
 @pytest.mark.parametrize("every", [False, True])
 def test_after_a_warmup_nothing_is_compiled(tmp_path, every, monkeypatch):
@@ -153,13 +153,13 @@ def test_after_a_warmup_nothing_is_compiled(tmp_path, every, monkeypatch):
     assert compiled + loaded == len(set(used)) > 30
     assert kept_in == f"kept in {Path(used[0]).parent}"
 
-    cache = tmp_path / "cache"
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
-    folder = Path(saved.folder_of(os.path.dirname(jit.__file__)))
+    kept = tmp_path / "cache"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(kept))
+    folder = Path(cache.folder_of(os.path.dirname(jit.__file__)))
     for path in used:
         shutil.copy(path, folder)
     before = sorted(folder.iterdir())
-    assert printed(f"EVERY = {every}{USES}", tmp_path, cache) == ["0"]
+    assert printed(f"EVERY = {every}{USES}", tmp_path, kept) == ["0"]
     assert sorted(folder.iterdir()) == before
 
 
@@ -176,7 +176,7 @@ def test_a_cache_that_cannot_be_written_is_one_warning(monkeypatch):
     def fails(directory):
         raise RuntimeError("no folder for them can be written to")
 
-    monkeypatch.setattr(saved, "folder_of", fails)
+    monkeypatch.setattr(cache, "folder_of", fails)
     assert results_with_one_warning(monkeypatch, "set NUMBA_CACHE_DIR to a folder that you") == []
 
 
@@ -184,7 +184,7 @@ def test_a_kernel_that_cannot_be_saved_is_one_warning_too(monkeypatch, tmp_path)
     def fails(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(saved, "save", fails)
+    monkeypatch.setattr(cache, "save", fails)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     (folder,) = results_with_one_warning(monkeypatch, "No space left on device")
     assert os.listdir(folder) == []

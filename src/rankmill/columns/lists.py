@@ -9,10 +9,8 @@ import pyarrow.types as kinds
 from rankmill.columns.buffers import numbers_of
 from rankmill.errors import InputError
 from rankmill.kernels.lists import (
-    first_bad_offset,
     kept_offsets,
     sort_lists,
-    taken_offsets,
     taken_spans,
     taken_values,
     ties_in_order,
@@ -56,6 +54,16 @@ def split_lists(array: Any) -> tuple[np.ndarray, Any]:
             "an Arrow list column has offsets that do not fit its values: write it again"
         )
     return offsets, values
+
+
+def first_bad_offset(offsets: np.ndarray, end: int) -> int:
+    """The first place where offsets do not start at 0, ascend, and stop at `end`; or -1."""
+    if not len(offsets) or offsets[0] != 0:
+        return 0
+    bad = (offsets[1:] < offsets[:-1]) | (offsets[1:] > end)
+    if bad.any():
+        return int(bad.argmax()) + 1
+    return -1 if offsets[-1] == end else len(offsets) - 1
 
 
 def _usual_lists(array: Any) -> tuple[np.ndarray, Any] | None:
@@ -117,9 +125,8 @@ def sort_values(
 
 def take_offsets(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The offsets of the lists at `rows` after they are concatenated; row -1 is an empty list."""
-    taken = np.empty(len(rows) + 1, np.int64)
-    taken_offsets(offsets, rows, taken)
-    return taken
+    starts, ends = take_spans(offsets, rows)
+    return offsets_of(ends - starts)
 
 
 def take_spans(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

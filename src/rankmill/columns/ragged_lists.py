@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, check_valid, numbers_of
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import split_lists
+from rankmill.columns.lists import first_bad_offset, split_lists
 from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError, plural
-from rankmill.kernels.lists import first_bad_offset
 
 
 class Ragged:

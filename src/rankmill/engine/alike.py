@@ -9,8 +9,8 @@ from rankmill.columns.ids import take_ids
 from rankmill.columns.lists import drop_values, offsets_of, take_spans
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import UsageError, plural
+from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED
-from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.hits import match
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.label_lists import NO_GAINS, LabelLists

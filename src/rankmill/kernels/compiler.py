@@ -1,4 +1,7 @@
-"""Compiling kernels with numba, which is imported only for this."""
+"""Compiling kernels with numba, which is imported only for this.
+
+Numba takes its own steps, without those that have no effect.
+"""
 
 import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -7,33 +10,36 @@ from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from llvmlite.binding import Linkage, parse_bitcode
 from numba import njit, typeof
 from numba.core import config, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from rankmill.kernels import plain, saved
+from rankmill.kernels import cache, plain
 from rankmill.kernels.instructions import COMPILED
-from rankmill.kernels.linkage import alone, needs_of, needs_python
-from rankmill.kernels.pipeline import OLDEST_NUMBA, HelperCompiler, KernelCompiler
 from rankmill.kernels.trust import check_files
 
 # What Python calls needs no function for C to call, and what only kernels call needs neither. To
 # leave them out saves a sixth of the time to compile.
 KERNEL: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
 HELPER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+# The first numba that builds LLVM's passes so.
+OLDEST_NUMBA = 0, 62
+# Passes for what no kernel contains: closures, comprehensions, `with`, lists of constants to
+# unroll, errors with arguments, expressions of whole arrays, and what numba prints about them.
+NEEDLESS = {
+    *("WithLifting", "InlineClosureLikes", "MakeFunctionToJitFunction", "InlineInlinables"),
+    *("RewriteDynamicRaises", "FindLiterallyCalls", "LiteralUnroll", "NopythonRewrites"),
+    *("LiteralPropagationSubPipelinePass", "DumpParforDiagnostics"),
+}
 
 
 class Version(NamedTuple):
-    """A compiled function for some types.
-
-    Attributes
-    ----------
-    call : callable
-    parts : tuple or None
-        What `rankmill.kernels.saved.save` keeps of it; None if it cannot be kept.
-    """
+    """A compiled function for some types."""
 
     call: Callable[..., Any]
-    parts: tuple[bytes, str, str, list[str]] | None
+    parts: tuple[bytes, str, str, list[str]] | None  # what `cache` keeps; None if it cannot be
 
 
 # The globals of a module, and those as compiled functions see them, by the id of the former.
@@ -86,7 +92,7 @@ def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") ->
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Return options of a kernel or of a helper, with our passes if we know this numba."""
-    if not saved.numba_is_known(OLDEST_NUMBA):
+    if not cache.numba_is_known(OLDEST_NUMBA):
         return options
     return options | {"pipeline_class": KernelCompiler if options is KERNEL else HelperCompiler}
 
@@ -136,3 +142,97 @@ def _typed(find: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
     plain_type: Any = types.unliteral
     named = {name: plain_type(one) for name, one in named.items()}
     return find(tuple(map(plain_type, arguments)), named)
+
+
+def needs_of(library: Any) -> list[str]:
+    """Return the names of what a kernel calls or reads that is not a part of it."""
+    module = library._final_module
+    named = [*module.functions, *module.global_variables]
+    return sorted(
+        one.name for one in named if one.is_declaration and not one.name.startswith("llvm.")
+    )
+
+
+def needs_python(library: Any, description: Any) -> bool:
+    """Return whether what a kernel calls uses objects of its module, as print does.
+
+    Each function has a variable with the address of these, which is set where it is compiled, and
+    not where it is loaded as a part of another.
+    """
+    module = library._final_module
+    names = {one.name for one in module.global_variables if one.name.startswith("_ZN08NumbaEnv")}
+    text = str(module)
+    return any(text.count(one) > 1 for one in names - {description.env_name})
+
+
+def alone(library: Any) -> bytes:
+    """Return somebody's kernel, and hide the functions that are compiled into it.
+
+    Those of another process may have the same names, and only numbers tell versions apart: a linker
+    would take the first of a name for all.
+    """
+    module = parse_bitcode(library._final_module.as_bitcode())
+    for function in module.functions:
+        if not function.is_declaration and function.linkage != Linkage.external:
+            function.linkage = Linkage.internal
+    code: bytes = library.codegen._tm.emit_object(module)
+    return code
+
+
+class KernelLibrary(JITCodeLibrary):
+    """A kernel, and its wrapper, which turns Python's objects into its arguments."""
+
+    def _optimize_functions(self, module):
+        if module.name == "wrapper":  # it runs once a call, so to optimize it does not pay
+            for function in module.functions:
+                if not function.is_declaration:
+                    function.add_function_attribute("noinline")
+                    function.add_function_attribute("optnone")
+        super()._optimize_functions(module)
+
+
+class HelperLibrary(JITCodeLibrary):
+    """A helper, which is linked into kernels: it is optimized, and has no machine code."""
+
+    def _optimize_final_module(self):
+        # This removes counts of references, which would stay in the loops of kernels.
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        """Return 0: Python cannot call it."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self):
+        """What numba gives a function's constants to, which only machine code reads."""
+        return self
+
+    def set_env(self, name, environment):
+        """Do nothing."""
+
+
+class KernelCompiler(CompilerBase):
+    """Compiles a function that Python calls."""
+
+    library: type[JITCodeLibrary] = KernelLibrary
+
+    def define_pipelines(self):
+        """Return the passes of numba that kernels need."""
+        state = self.state
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        manager = DefaultPassBuilder.define_nopython_pipeline(state)
+        manager.passes = [one for one in manager.passes if one[0].__name__ not in NEEDLESS]
+        return [manager]
+
+
+class HelperCompiler(KernelCompiler):
+    """Compiles a function that only kernels call."""
+
+    library = HelperLibrary

@@ -24,8 +24,6 @@ def mask_of(gain):
 @helper
 def label_mask(hits, q, place):
     """The subtopics of the label at a place, from 0, among those of the query."""
-    if len(hits.label_gains) == 0:  # all gains are 1
-        return np.int64(1)
     return mask_of(hits.label_gains[hits.label_offsets[q] + place])
 
 

@@ -7,6 +7,8 @@ from rankmill.kernels.jit import helper, kernel
 # The fields that are kept of a column chunk. A field that the footer lacks is -1.
 VALUES, COMPRESSED, UNCOMPRESSED, PHYSICAL, LOW, LOW_SIZE, HIGH, HIGH_SIZE, ENCRYPTED = range(9)
 CHUNK_FIELDS = 9
+# By the number of a field of a column: which of these its number is.
+KEPT = -1, PHYSICAL, -1, -1, -1, VALUES, UNCOMPRESSED, COMPRESSED
 # The deepest nesting that is read. Real footers have about ten levels of structures and lists.
 DEEPEST = 64
 
@@ -119,14 +121,8 @@ def parse_footer(data, out_file, out_groups, out_chunks):
                 out_groups[group, 0] = number
             elif in_group and depth == 2 and field[2] == 2:
                 out_groups[group, 1] = number
-            elif in_column and depth == 5 and field[5] == 1:
-                out_chunks[group, chunk, PHYSICAL] = number
-            elif in_column and depth == 5 and field[5] == 5:
-                out_chunks[group, chunk, VALUES] = number
-            elif in_column and depth == 5 and field[5] == 6:
-                out_chunks[group, chunk, UNCOMPRESSED] = number
-            elif in_column and depth == 5 and field[5] == 7:
-                out_chunks[group, chunk, COMPRESSED] = number
+            elif in_column and depth == 5 and 0 <= field[5] < len(KEPT) and KEPT[field[5]] >= 0:
+                out_chunks[group, chunk, KEPT[field[5]]] = number
         elif kind == 7:  # a double
             at += 8
         elif kind == 8:  # bytes

@@ -37,17 +37,11 @@ def fuse_lists(
     """
     keys, first, last, data, kind = ids.keys, ids.starts, ids.ends, ids.data, ids.kind
     queries, runs = starts.shape
-    most = 0
-    for q in range(queries):
-        most = max(most, predictions_of(starts, ends, q))
-    slots = np.empty(table_size(most), np.int64)
-    places = np.empty(most, np.int64)  # where each distinct item of the query stands first
-    seen = np.empty(most, np.int64)  # the last list that had it
-    counts = np.empty(most, np.int64)  # how many numbers it has
+    slots, places, seen, members, spare = tables_for(starts, ends)
+    most = len(places)
+    counts = np.empty(most, np.int64)  # how many numbers each distinct item of the query has
     parts = np.empty((most, runs))  # these numbers
     masses = np.empty(most)  # the weights of the lists that they are from
-    members = np.empty(most, np.int64)
-    spare = np.empty(most, np.int64)
     order = np.empty(most, np.int64)
     fused = np.empty(most)
     bounds = np.zeros(runs + 1, np.int64)
@@ -126,14 +120,7 @@ def count_hits(starts, ends, ids, seed, out_hits, out_lists, out_values):
     keys, first, last, data, kind = ids.keys, ids.starts, ids.ends, ids.data, ids.kind
     queries, columns = starts.shape
     segments = out_values.shape[2] - 1
-    most = 0
-    for q in range(queries):
-        most = max(most, predictions_of(starts, ends, q))
-    slots = np.empty(table_size(most), np.int64)
-    places = np.empty(most, np.int64)
-    seen = np.empty(most, np.int64)
-    members = np.empty(most, np.int64)
-    spare = np.empty(most, np.int64)
+    slots, places, seen, members, spare = tables_for(starts, ends)
     for q in range(queries):
         table = slots[: table_size(predictions_of(starts, ends, q))]
         table[:] = -1
@@ -162,6 +149,20 @@ def count_hits(starts, ends, ids, seed, out_hits, out_lists, out_values):
                 if k * size < length:
                     values[1 + k] /= min(size, length - k * size)
             values[0] /= labels
+
+
+@helper
+def tables_for(starts, ends):
+    """Return the tables that `number_items` writes, with room for all predictions of any query.
+
+    They are the slots of a hash table; where each distinct item stands first, and the last list
+    that had it; and the number and the place of each item of a list.
+    """
+    most = 0
+    for q in range(len(starts)):
+        most = max(most, predictions_of(starts, ends, q))
+    room = np.empty((4, most), np.int64)
+    return np.empty(table_size(most), np.int64), room[0], room[1], room[2], room[3]
 
 
 @helper

@@ -4,19 +4,6 @@ from rankmill.kernels.jit import helper, kernel
 
 
 @kernel
-def correct_confidences(offsets, hit_offsets, ranks, limit, confidence, out_correct):
-    """Write the confidences of the hits up to rank `limit`. Returns how many there are."""
-    count = 0
-    for q in range(len(offsets) - 1):
-        for h in range(hit_offsets[q], hit_offsets[q + 1]):
-            if ranks[h] > limit:
-                break
-            out_correct[count] = confidence[offsets[q] + ranks[h] - 1]
-            count += 1
-    return count
-
-
-@kernel
 def take_correct(confidence, correct, out_taken):
     """Write the confidences of correct predictions, with room for one more. Returns their count."""
     count = 0
@@ -27,23 +14,18 @@ def take_correct(confidence, correct, out_taken):
 
 
 @helper
-def skip_below(confidences, place, bound):
-    """Return the first place from `place` on whose confidence is not below `bound`."""
-    count = len(confidences)
-    while place + 64 < count and confidences[place + 63] < bound:
-        place += 64
-    while place < count and confidences[place] < bound:
-        place += 1
-    return place
+def skip_to(confidences, place, bound, above):
+    """Return the first place from `place` on whose confidence is `bound` or more; more if `above`.
 
-
-@helper
-def skip_equal(confidences, place, value):
-    """Return the first place from `place` on whose confidence is not `value`."""
+    Those before it are skipped by steps of 64 first.
+    """
     count = len(confidences)
-    while place + 64 < count and confidences[place + 63] == value:
+    while place + 64 < count:
+        last = confidences[place + 63]
+        if not (last < bound or (above and last == bound)):
+            break
         place += 64
-    while place < count and confidences[place] == value:
+    while place < count and (confidences[place] < bound or (above and confidences[place] == bound)):
         place += 1
     return place
 
@@ -56,13 +38,13 @@ def count_among(values, confidences, out_at, out_above):
     and the number between values[i] and values[i + 1] to out_above[i]. Confidences below values[0]
     do not matter.
     """
-    place = skip_below(confidences, 0, values[0]) if len(values) else 0
+    place = skip_to(confidences, 0, values[0], False) if len(values) else 0
     for i in range(len(values)):
-        after = skip_equal(confidences, place, values[i])
+        after = skip_to(confidences, place, values[i], True)
         out_at[i] += after - place
         place = len(confidences)
         if i + 1 < len(values):
-            place = skip_below(confidences, after, values[i + 1])
+            place = skip_to(confidences, after, values[i + 1], False)
         out_above[i] += place - after
 
 
@@ -122,29 +104,6 @@ def sum_ties(right, at, above, correct_before, before, out_sums):
     out_sums[3] = best
     out_sums[4] = threshold
     return tied
-
-
-@kernel
-def tag_predictions(
-    offsets, hit_offsets, ranks, limit, groups, confidence, out_confidence, out_group, out_correct
-):
-    """Write the first `limit` predictions of each list: confidence, group, whether it is correct.
-
-    groups holds the group of each list. Returns how many predictions there are.
-    """
-    count = 0
-    for q in range(len(offsets) - 1):
-        first = count
-        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + limit)):
-            out_confidence[count] = confidence[i]
-            out_group[count] = groups[q]
-            out_correct[count] = False
-            count += 1
-        for h in range(hit_offsets[q], hit_offsets[q + 1]):
-            if ranks[h] > limit:
-                break
-            out_correct[first + ranks[h] - 1] = True
-    return count
 
 
 @kernel

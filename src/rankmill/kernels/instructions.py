@@ -20,6 +20,12 @@ def _in_all(builder, value, count):
     return builder.shuffle_vector(first, nothing, places)
 
 
+def _address(context, builder, signature, arguments, kind):
+    """Return the address of the place in an array that the first two arguments tell."""
+    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    return builder.bitcast(builder.gep(data, [arguments[1]]), kind.as_pointer())
+
+
 @intrinsic
 def fold(context, a, b):
     def generate(context, builder, signature, arguments):
@@ -51,9 +57,7 @@ def first_bit(context, word):
 def bits_within(context, data, position, low, high):
     def generate(context, builder, signature, arguments):
         byte, count = ir.IntType(8), 64
-        start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        many = ir.VectorType(byte, count).as_pointer()
-        address = builder.bitcast(builder.gep(start, [arguments[1]]), many)
+        address = _address(context, builder, signature, arguments, ir.VectorType(byte, count))
         least, most = (builder.trunc(one, byte) for one in arguments[2:])
         above = builder.sub(builder.load(address, align=1), _in_all(builder, least, count))
         reach = _in_all(builder, builder.sub(most, least), count)
@@ -66,8 +70,7 @@ def bits_within(context, data, position, low, high):
 def equal_among(context, keys, start, key):
     def generate(context, builder, signature, arguments):
         lanes = ir.VectorType(ir.IntType(64), intrinsics.LANES)
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        address = builder.bitcast(builder.gep(data, [arguments[1]]), lanes.as_pointer())
+        address = _address(context, builder, signature, arguments, lanes)
         keys_there = builder.load(address, align=8)
         wanted = _in_all(builder, arguments[2], intrinsics.LANES)
         equal = builder.icmp_unsigned("==", keys_there, wanted)
@@ -79,8 +82,7 @@ def equal_among(context, keys, start, key):
 @intrinsic
 def prefetch(context, array, index):
     def generate(context, builder, signature, arguments):
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        address = builder.bitcast(builder.gep(data, [arguments[1]]), BYTE_POINTER)
+        address = _address(context, builder, signature, arguments, ir.IntType(8))
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [BYTE_POINTER, number, number, number])
         instruction = builder.module.declare_intrinsic("llvm.prefetch", [BYTE_POINTER], kind)

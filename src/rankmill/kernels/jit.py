@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankmill.kernels import plain, saved
+from rankmill.kernels import cache, plain
 
 # A message appears when compiling takes longer than this: a user would think that it hangs.
 SILENT_SECONDS = 1.0
@@ -90,7 +90,7 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             if version is None:
                 missing.add(kinds)
                 return plain.run(function, prepared, began)
-        if saved.numba_is_known() and _unwritable(given) == _unwritable(kinds):
+        if cache.numba_is_known() and _unwritable(given) == _unwritable(kinds):
             versions[given] = version  # it finds the same memory without the views, and is quick
         return version(*prepared)
 
@@ -177,10 +177,10 @@ def _version(
     """Return a version of a kernel from disk, or compiled for arguments; None without them."""
     with lock:
         found: Callable[..., Any] | None = versions.get(kinds)
-        if found is None and not saved.numba_is_known():
+        if found is None and not cache.numba_is_known():
             found = _by_numba(function)
         elif found is None:
-            find = functools.partial(saved.place_of, function, text_of(kinds))
+            find = functools.partial(cache.place_of, function, text_of(kinds))
             compile = functools.partial(_compile, function, arguments)
             found = _from_disk_or(find, None if arguments is None else compile)
         if found is not None:
@@ -189,19 +189,19 @@ def _version(
 
 
 def _from_disk_or(
-    find: Callable[[], saved.KernelFile], compile: Callable[[], Any] | None
+    find: Callable[[], cache.KernelFile], compile: Callable[[], Any] | None
 ) -> Callable[..., Any] | None:
     """Return what is saved at a place, otherwise what is then compiled, and saved there."""
     place = None
     try:
         place = find()
         _record.folders.add(os.path.dirname(place.path))
-        if (found := saved.load(place)) is not None:
+        if (found := cache.load(place)) is not None:
             _record.loaded += 1
             return found
     except RuntimeError as error:
         _warn_uncached(str(error))
-    except saved.UnsafeFileError as error:
+    except cache.UnsafeFileError as error:
         _warn(f"{error}: this kernel is compiled anew, and the file replaced")
     if compile is None:
         return None
@@ -212,7 +212,7 @@ def _from_disk_or(
     _record.compiled += 1
     if place is not None and parts is not None:
         try:
-            saved.save(place, *parts)
+            cache.save(place, *parts)
         except OSError as error:
             _warn_uncached(str(error))
     made: Callable[..., Any] = call
@@ -253,24 +253,16 @@ def compile_beside(
 ) -> Callable[..., Any]:
     """Compile somebody's function for arguments, and save it beside the kernels of a file.
 
-    Parameters
-    ----------
-    kernel : callable
-        A function of that file.
-    compiled : Dispatcher
-        Numba's, which also compiles for arguments of other types, and does not save that.
-    arguments : sequence
-    whose : str
-        What is saved of the same one is replaced if its content is another.
-    content : str
-        All that the code depends on, beside types, processor and numba; "" does not save it.
+    That is the file of `kernel`. What is saved of `whose` is replaced if its `content` is another:
+    all that the code depends on, beside types, processor and numba; "" does not save it. `compiled`
+    is numba's dispatcher, which also compiles for arguments of other types, and does not save that.
     """
     compile = functools.partial(_compiler().version_of, compiled, arguments, whose=whose)
     kinds = [*map(_kind_of, arguments)]
     text = text_of(tuple(kinds))
     with lock:
-        if content and saved.numba_is_known():
-            find = functools.partial(saved.place_of, kernel, text, whose, content)
+        if content and cache.numba_is_known():
+            find = functools.partial(cache.place_of, kernel, text, whose, content)
             found = _from_disk_or(find, compile)
         else:
             found = compile().call

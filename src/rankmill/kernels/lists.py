@@ -16,19 +16,6 @@ DIGIT = 15
 
 
 @kernel
-def first_bad_offset(offsets, end):
-    """Return the first place where offsets do not start at 0, ascend, and stop at `end`; or -1."""
-    if len(offsets) == 0 or offsets[0] != 0:
-        return 0
-    for i in range(1, len(offsets)):
-        if offsets[i] < offsets[i - 1] or offsets[i] > end:
-            return i
-    if offsets[-1] != end:
-        return len(offsets) - 1
-    return -1
-
-
-@kernel
 def kept_offsets(offsets, keep, out_offsets):
     """Write the offsets of lists after the values that are not kept were removed."""
     kept = 0
@@ -37,17 +24,6 @@ def kept_offsets(offsets, keep, out_offsets):
         for i in range(offsets[q], offsets[q + 1]):
             kept += keep[i]
         out_offsets[q + 1] = kept
-
-
-@kernel
-def taken_offsets(offsets, rows, out_offsets):
-    """Write the offsets of the lists at `rows`, one after the other; row -1 is an empty list."""
-    total = 0
-    out_offsets[0] = 0
-    for q in range(len(rows)):
-        if rows[q] >= 0:
-            total += offsets[rows[q] + 1] - offsets[rows[q]]
-        out_offsets[q + 1] = total
 
 
 @kernel

@@ -4,13 +4,13 @@
 The parameters of a metric stand between k and out. The families in ``rankmill.metrics`` have the
 divisors, and ``rankmill.metrics.quantities`` what follows from these kernels without a loop.
 
-Those of graded gains stand in `graded` beside this file.
+Those of graded gains stand in `gains` beside this file.
 """
 
 import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
-from rankmill.kernels.sorting import sort_values
+from rankmill.kernels.order import sort_values
 
 
 @kernel
@@ -27,11 +27,15 @@ def sum_precisions(hits, k, out):
 
 
 @kernel
-def first_hit(hits, k, out):
+def worth_of_first(hits, k, factors, divisors, others, out):
+    """Write a factor of the rank of the first hit over another one, of which one is 1.
+
+    Queries without a hit get what `others` has for them.
+    """
     for q in range(len(out)):
         h = hits.offsets[q]
         hit = h < hits.offsets[q + 1] and hits.ranks[h] <= k
-        out[q] = 1.0 / hits.ranks[h] if hit else 0.0
+        out[q] = factors[hits.ranks[h]] / divisors[hits.ranks[h]] if hit else others[q]
 
 
 @helper
@@ -41,12 +45,6 @@ def hits_within(hits, q, k):
     while h < hits.offsets[q + 1] and hits.ranks[h] <= k:
         h += 1
     return h - hits.offsets[q]
-
-
-@kernel
-def count_hits(hits, k, out):
-    for q in range(len(out)):
-        out[q] = hits_within(hits, q, k)
 
 
 @kernel
@@ -114,14 +112,6 @@ def sum_preferences(hits, k, relevant, out):
 
 
 # ------------------------------------------------------------------ ranks of hits
-
-
-@kernel
-def first_rank(hits, k, out):
-    for q in range(len(out)):
-        h = hits.offsets[q]
-        hit = h < hits.offsets[q + 1] and hits.ranks[h] <= k
-        out[q] = hits.ranks[h] if hit else min(k, hits.prediction_counts[q]) + 1
 
 
 @kernel

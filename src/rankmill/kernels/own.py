@@ -53,10 +53,7 @@ _GIVEN = (
 
 
 def loop_over(
-    function: Callable[..., Any],
-    taken: Sequence[str],
-    parameters: Sequence[str],
-    content: str = "",
+    function: Callable[..., Any], taken: Sequence[str], parameters: Sequence[str], content: str = ""
 ) -> Callable[..., None]:
     """The loop in plain Python that calls a function with what it takes; a block needs no loop."""
     if taken[0] == "hits":

@@ -1,7 +1,7 @@
 """Runs of equal confidence within a list: moving hits to an end of their run, counting them."""
 
 from rankmill.kernels.jit import helper, kernel
-from rankmill.kernels.sorting import sort_values
+from rankmill.kernels.order import sort_values
 
 
 @helper
@@ -45,19 +45,8 @@ def move_hits(offsets, confidences, hit_offsets, ranks, gains, first, out_ranks,
 
 
 @kernel
-def count_runs(
-    offsets,
-    confidences,
-    hit_offsets,
-    ranks,
-    gains,
-    out_offsets,
-    out_before,
-    out_sizes,
-    out_hits,
-    out_gains,
-):
-    """Write, for each run with a hit, its predictions, those before it, its hits and their gains.
+def count_runs(offsets, confidences, hit_offsets, ranks, gains, out_offsets, out_runs, out_gains):
+    """Write, for each run with a hit, the predictions before and in it, its hits and their gains.
 
     Returns how many runs there are.
     """
@@ -68,14 +57,14 @@ def count_runs(
         h = hit_offsets[q]
         while h < hit_offsets[q + 1]:
             run, behind = run_around(confidences, start, offsets[q + 1], start + ranks[h] - 1)
-            out_before[count] = run - start
-            out_sizes[count] = behind - run
-            out_hits[count] = 0
+            first = h
             out_gains[count] = 0.0
             while h < hit_offsets[q + 1] and ranks[h] <= behind - start:
-                out_hits[count] += 1
                 out_gains[count] += gains[h]
                 h += 1
+            out_runs[0, count] = run - start
+            out_runs[1, count] = behind - run
+            out_runs[2, count] = h - first
             count += 1
         out_offsets[q + 1] = count
     return count

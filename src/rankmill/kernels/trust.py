@@ -9,12 +9,8 @@ from contextlib import suppress
 def check_folder(path: str, named: str) -> None:
     """Raise RuntimeError if another user than this one and root can put a file into a folder.
 
-    Parameters
-    ----------
-    path : str
-        Without symbolic links, so that what is checked is what is opened later.
-    named : str
-        The folder that NUMBA_CACHE_DIR names, of which `path` is a subfolder; "" if it is not set.
+    Its path has no symbolic links, so that what is checked is what is opened later. `named` is the
+    folder that NUMBA_CACHE_DIR names, of which it is a subfolder; "" if it is not set.
     """
     kept = {path, os.path.realpath(named) if named else path}
     while True:
@@ -43,16 +39,9 @@ def check_files(folder: str) -> None:
 def why_unsafe(
     file: int | str, found: os.stat_result | None = None, *, shared: bool = False
 ) -> str | None:
-    """Return why another user could have written a file or folder, None if none could.
+    """Return why another user could have written an open file or a path, None if none could.
 
-    Parameters
-    ----------
-    file : int or str
-        An open file, or a path.
-    found : os.stat_result, optional
-        What is known of it.
-    shared : bool
-        Whether it does not matter who may write to it, only whom it belongs to.
+    If it is `shared`, it does not matter who may write to it, only whom it belongs to.
     """
     if os.name == "nt":  # its permissions say nothing there
         return None

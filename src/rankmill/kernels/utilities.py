@@ -74,7 +74,7 @@ def stopped_ratio(hits, k, beta, gamma, kind, out):
 def ratio_of_list(hits, q, k, beta, gamma, kind):
     """The blended ratio at the ranks where somebody stops, times the chance to stop there."""
     start, end = hits.offsets[q], hits.offsets[q + 1]
-    first = hits.label_offsets[q] if len(hits.label_gains) > 0 else 0
+    first = hits.label_offsets[q]
     while end > start and hits.ranks[end - 1] > k:
         end -= 1
     best = start
@@ -88,7 +88,7 @@ def ratio_of_list(hits, q, k, beta, gamma, kind):
     power = 1.0
     for h in range(start, end):
         while place < min(hits.ranks[h], hits.label_counts[q]):
-            ideal += hits.label_gains[first + place] if len(hits.label_gains) > 0 else 1.0
+            ideal += hits.label_gains[first + place]
             place += 1
         gain += hits.gains[h]
         ratio = (h - start + 1 + beta * gain) / (hits.ranks[h] + beta * ideal)
@@ -125,12 +125,12 @@ def overlap_with_labels(hits, k, p, out):
     taken = np.zeros(depths, np.int64)  # of the labels of one gain, by the place of the first
     for q in range(len(out)):
         count, depth = hits.label_counts[q], depth_of(hits, q, k)
-        start = hits.label_offsets[q] if len(hits.label_gains) > 0 else 0
+        start = hits.label_offsets[q]
         entered[: depth + 1] = 0
         taken[: count + 1] = 0
         for h in range(hits.offsets[q], hits.offsets[q + 1]):
             low, high = 0, count
-            while low < high and len(hits.label_gains) > 0:
+            while low < high:
                 middle = (low + high) // 2
                 if hits.label_gains[start + middle] > hits.gains[h]:
                     low = middle + 1
@@ -138,9 +138,8 @@ def overlap_with_labels(hits, k, p, out):
                     high = middle
             taken[low] += 1
             place = low + taken[low]
-            same = place <= count  # a repeat may be one more than there are labels of its gain
-            if same and len(hits.label_gains) > 0:
-                same = hits.label_gains[start + place - 1] == hits.gains[h]
+            # A repeat may be one more than there are labels of its gain.
+            same = place <= count and hits.label_gains[start + place - 1] == hits.gains[h]
             if same and max(hits.ranks[h], place) <= depth:
                 entered[max(hits.ranks[h], place)] += 1
         both = 0

@@ -145,9 +145,8 @@ class Training:
         every = len(lists.items.keys)
         labels = self.index.labels
         found = match(labels, lists.offsets, lists.items, every, rows=rows, repeats_count=True)
-        places = np.repeat(lists.offsets[:-1], np.diff(found.offsets)) + found.ranks - 1
         seen = np.zeros(every, np.bool_)
-        seen[places] = True
+        seen[found.places(lists.offsets)] = True
         return seen
 
 

@@ -14,8 +14,8 @@ from rankmill.columns.lists import (
     take_spans,
     take_values,
 )
+from rankmill.kernels.hits import match_lists
 from rankmill.kernels.identity import SEED, Ids
-from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_graded, group_patterns
 from rankmill.matching.gains import powers
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
@@ -38,6 +38,18 @@ class Hits(NamedTuple):
     label_gains: np.ndarray
     discounts: np.ndarray  # float64: ``log2(rank + 1)`` at index rank
     repeats: int  # predictions that repeat an earlier one of their list
+
+    def places(self, offsets: np.ndarray) -> np.ndarray:
+        """Return where each hit is among the predictions of all lists, whose offsets these are."""
+        starts = np.repeat(offsets[:-1], lengths_of(self.offsets))
+        return np.asarray(starts + self.ranks - 1)
+
+    def with_label_gains(self) -> "Hits":
+        """Return the same hits, and a gain for each label also where all are 1."""
+        if len(self.label_gains):
+            return self
+        offsets = offsets_of(self.label_counts)
+        return self._replace(label_offsets=offsets, label_gains=np.ones(int(offsets[-1])))
 
     def take(self, rows: np.ndarray) -> "Hits":
         """Return the hits of some queries; repeats are those of all."""
@@ -148,19 +160,11 @@ def match_judged(
     return _with_labels(labels, rows, spans, hits, *counts), judged
 
 
-def with_gains(hits: Hits) -> Hits:
-    """The hits with the gains of all labels, also where these are all 1."""
-    if len(hits.label_gains):
-        return hits
-    offsets = offsets_of(hits.label_counts)
-    return hits._replace(label_offsets=offsets, label_gains=np.ones(int(offsets[-1])))
-
-
 def of_least_gain(hits: Hits, least: float) -> Hits:
     """The hits and labels that have at least this gain."""
     if not len(hits.label_gains) and least <= 1:  # all gains are 1
         return hits
-    hits = with_gains(hits)
+    hits = hits.with_label_gains()
     kept, kept_labels = hits.gains >= least, hits.label_gains >= least
     label_offsets = drop_values(hits.label_offsets, kept_labels)
     return hits._replace(
@@ -207,7 +211,7 @@ def of_relevant(hits: Hits, least: float) -> Hits:
     """All hits, but those of queries without a label of at least this gain."""
     if not len(hits.label_gains) and least <= 1:  # all gains are 1
         return hits
-    told = with_gains(hits)
+    told = hits.with_label_gains()
     above = np.append(0, np.cumsum(told.label_gains >= least))
     has = np.diff(above[told.label_offsets]) > 0
     if has.all():
@@ -232,7 +236,7 @@ def as_levels(hits: Hits, least: float) -> Hits:
     """Judged hits and labels with gain 1 if they have at least `least`, -1 below 0, else 0."""
     if not len(hits.label_gains) and least <= 1:  # all gains are 1
         return hits
-    hits = with_gains(hits)
+    hits = hits.with_label_gains()
     gains, label_gains = (
         np.where(one >= least, 1.0, np.where(one < 0, -1.0, 0.0))
         for one in (hits.gains, hits.label_gains)

@@ -13,8 +13,8 @@ from rankmill.columns.lists import offsets_of
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
-from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import SIGNED, STRING, Ids
+from rankmill.kernels.integers import find_in_order, first_descent
 from rankmill.kernels.jit import read_only
 from rankmill.matching.label_lists import NO_GAINS, NO_OFFSETS, LabelLists
 from rankmill.matching.lookup import Lookup, look_up

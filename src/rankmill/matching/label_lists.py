@@ -8,10 +8,10 @@ import numpy as np
 from rankmill.columns.ids import id_text, take_ids
 from rankmill.columns.lists import count_true, drop_values
 from rankmill.errors import InputError
+from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.jit import read_only
 from rankmill.kernels.lists import sort_lists
-from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.gains import LARGEST_GAIN, keeps_order, worth
 
 NO_GAINS = read_only(np.empty(0, np.float64))

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankmill.kernels.direct import find_direct, rows_by_rank, set_bits
 from rankmill.kernels.identity import SEED, STRING, UNSIGNED, Ids, build_table, find_rows
+from rankmill.kernels.integers import find_direct, rows_by_rank, set_bits
 
 # Integers use the direct table if their range is at most this many times their number. Up to this
 # width the direct table takes no more memory than a hash table.

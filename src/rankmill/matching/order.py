@@ -11,8 +11,8 @@ from rankmill.columns.ids import id_text, ids_to_arrow, take_ids
 from rankmill.columns.lists import sort_values
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
+from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED, Ids
-from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.hits import match
 from rankmill.matching.label_lists import LabelLists
 from rankmill.semantics.choices import Choices
@@ -124,9 +124,8 @@ def only_judged(lists: Lists, labels: LabelLists, rows: np.ndarray) -> Lists:
     judged = labels if labels.judged is None else labels.judged
     every = len(lists.items.keys)
     found = match(judged, lists.offsets, lists.items, every, rows=rows, repeats_count=True)
-    places = np.repeat(lists.offsets[:-1], np.diff(found.offsets)) + found.ranks - 1
     keep = np.zeros(every, np.bool_)
-    keep[places[found.gains >= 0]] = True
+    keep[found.places(lists.offsets)[found.gains >= 0]] = True
     return lists.keep(keep)
 
 

@@ -24,10 +24,11 @@ def runs_of(hits: Hits, offsets: np.ndarray, confidences: np.ndarray) -> Runs:
     """Return the runs of lists sorted by falling confidence; `hits` must have hits of all ranks."""
     room = len(hits.ranks)
     run_offsets = np.empty_like(offsets)
-    out = *(np.empty(room, np.int64) for _ in range(3)), np.empty(room)
+    runs, gains = np.empty((3, room), np.int64), np.empty(room)
     of_hits = hits.offsets, hits.ranks, hits.gains
-    count = count_runs(offsets, confidences, *of_hits, run_offsets, *out)
-    return Runs(run_offsets, *(one[:count] for one in out))
+    count = count_runs(offsets, confidences, *of_hits, run_offsets, runs, gains)
+    before, sizes, counts = runs[:, :count]
+    return Runs(run_offsets, before, sizes, counts, gains[:count])
 
 
 def with_hits_at_ends(

@@ -91,7 +91,7 @@ class Parameter:
 
 
 # The quantities whose expected value over all orders of equal confidences is known: by a kernel of
-# this name in `rankmill.kernels.expected`, from one, or because any order gives the same.
+# this name in `rankmill.kernels.expectation`, from one, or because any order gives the same.
 EXPECTED = {
     *("any_hit", "count_hits", "count_hits_for", "count_hits_of_labels", "count_labels"),
     *("count_misses", "count_predictions", "count_without_gain", "enough_predictions"),
@@ -143,7 +143,7 @@ class MetricSpec:
         function is called with the hits, the cutoff, the values of the parameters (but for ``rel``)
         and the array to write to. None for a metric over all predictions in one list.
     expected : str or None
-        Its twin in ``rankmill.kernels.expected``, which is called with the runs of equal
+        Its twin in ``rankmill.kernels.expectation``, which is called with the runs of equal
         confidence before all that; by default the kernel itself if it is one of `EXPECTED`.
         With None, the metric is refused where their order is open.
     divisor : Divisor, optional

@@ -87,8 +87,7 @@ class _Counter:
         self.shown.add(offsets, items, repeat=repeat)
         self.lists += int((np.diff(offsets) > 0).sum())
         if self._wanted.hits:
-            starts = np.repeat(offsets[:-1], np.diff(hits.offsets))
-            self.hit.add(hits.offsets, take_ids(items, starts + hits.ranks - 1), ranks=hits.ranks)
+            self.hit.add(hits.offsets, take_ids(items, hits.places(offsets)), ranks=hits.ranks)
 
     def _inside(self, ids: Ids) -> np.ndarray:
         catalogue = self._wanted.catalogue

@@ -6,9 +6,9 @@ from typing import TypeVar
 import numpy as np
 
 from rankmill.columns.lists import take_spans
-from rankmill.kernels import grouped as kernels
+from rankmill.kernels import catalogue as kernels
+from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED
-from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.aggregate import AggregateSettings, Need, ScoredBlock, Sizes

@@ -272,14 +272,10 @@ class OwnKernel:
         self, hits: Any, k: int, given: list[Any], at: np.ndarray, out: np.ndarray
     ) -> list[Any]:
         from rankmill.kernels.jit import read_only
-        from rankmill.matching.hits import with_gains
 
         if self.taken[0] == "hits":
             return [read_only(_within(hits, k)), k, *given, out]
-        if "label_gains" in self.taken:
-            hits = with_gains(hits)
-        lists = hits.label_counts, hits.prediction_counts, hits.label_offsets, hits.label_gains
-        arrays = hits.offsets, hits.ranks, hits.gains, *lists, hits.discounts
+        arrays = (hits.with_label_gains() if "label_gains" in self.taken else hits)[:-1]
         return [*map(read_only, arrays), k, self.empty, *given, at, out]
 
     def _made(self, arguments: list[Any]) -> Callable[..., None]:

@@ -39,7 +39,14 @@ if TYPE_CHECKING:
 
 Quantity = Callable[..., Any]
 
-_FILES_OF_KERNELS = "metrics", "graded", "diversity", "utilities"
+# Kernels that read the gain of each label, also where all are 1.
+OF_LABELS = {
+    *("discounted_by_lost_gain", "ndcg_at_hits", "ndcg_at_levels", "stopped_ratio"),
+    *("overlap_with_labels", "sum_best_worths", "largest_novelty", "count_all_subtopics"),
+    "sum_precisions_of_subtopics",
+}
+
+_FILES_OF_KERNELS = "metrics", "gains", "diversity", "utilities"
 
 
 def counted(
@@ -48,9 +55,9 @@ def counted(
     """What a kernel counts for each query, a quantity, or a function of somebody's own.
 
     With `runs` of equal confidence it is the expected value over all their orders. What has no twin
-    in ``rankmill.kernels.expected`` counts the same in any order, or follows from what has one.
+    in ``rankmill.kernels.expectation`` counts the same in any order, or follows from what has one.
     """
-    twin = None if runs is None else _kernel_in(("expected",), str(name))
+    twin = None if runs is None else _kernel_in(("expectation",), str(name))
     quantity = QUANTITIES.get(name) if twin is None and isinstance(name, str) else None
     out = np.empty(len(hits.label_counts))
     if quantity is not None:
@@ -58,7 +65,7 @@ def counted(
     elif twin is not None:
         twin(runs, hits, k, *arguments, out)
     else:
-        kernel_of(name)(hits, k, *arguments, out)
+        kernel_of(name)(hits.with_label_gains() if name in OF_LABELS else hits, k, *arguments, out)
     return out
 
 
@@ -176,7 +183,7 @@ def _discounted_late(hits: Hits) -> Hits:
 def _best_list(hits: Hits) -> Hits:
     """The hits of lists of all labels by falling gain."""
     offsets = np.append(0, np.cumsum(hits.label_counts))
-    gains = hits.label_gains if len(hits.label_gains) else np.ones(int(offsets[-1]))
+    gains = hits.with_label_gains().label_gains
     ranks = np.arange(1, len(gains) + 1) - np.repeat(offsets[:-1], hits.label_counts)
     return hits._replace(offsets=offsets, ranks=ranks, gains=gains)
 
@@ -220,6 +227,11 @@ def _ones(hits: Hits) -> np.ndarray:
     return np.ones(len(hits.discounts))
 
 
+def _rank_behind(hits: Hits, k: int) -> np.ndarray:
+    """The rank behind the last prediction of each query that counts."""
+    return np.asarray(np.minimum(k, hits.prediction_counts) + 1.0)
+
+
 def _ranks(hits: Hits) -> np.ndarray:
     """Each rank that may be, from 0."""
     return np.arange(float(len(hits.discounts)))
@@ -248,7 +260,9 @@ QUANTITIES: dict[str, Quantity] = {
     "enough_predictions": lambda count, hits, k: (
         hits.prediction_counts >= (k if k < NO_CUTOFF else 1)
     ),
-    "any_hit": lambda count, hits, k: np.minimum(1.0, count("count_hits", hits, k)),
+    "count_hits": lambda count, hits, k: count(
+        "count_hits_within", hits, k, np.full_like(hits.label_counts, k)
+    ),
     "count_misses": lambda count, hits, k: (
         np.minimum(k, hits.prediction_counts) - count("count_hits", hits, k)
     ),
@@ -276,6 +290,24 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "weighted_pairs": _weighted_pairs,
     "list_weights": _list_weights,
+    # Of the rank of the first hit.
+    "first_hit": lambda count, hits, k: count(
+        "worth_of_first", hits, k, _ones(hits), _ranks(hits), np.zeros(len(hits.label_counts))
+    ),
+    "first_rank": lambda count, hits, k: count(
+        "worth_of_first", hits, k, _ranks(hits), _ones(hits), _rank_behind(hits, k)
+    ),
+    "any_hit": lambda count, hits, k: (
+        1.0
+        - count(
+            "worth_of_first",
+            hits,
+            k,
+            0.0 * _ones(hits),
+            _ones(hits),
+            np.ones(len(hits.label_counts)),
+        )
+    ),
     # Of judged items, whose gains are below 0 if they are only pooled.
     "count_unjudged": lambda count, hits, k: (
         np.minimum(k, hits.prediction_counts)

@@ -22,7 +22,7 @@ from flat import flat
 from item_groups import GROUPS
 from rankmill import InputError, UsageError
 from rankmill.columns.elementary import discounts, log2
-from rankmill.kernels import grouped as kernels
+from rankmill.kernels import catalogue as kernels
 from rankmill.metrics.aggregates.parity import Parity, worths
 from rankmill.show.writers import write
 from sealed_rows import resealed

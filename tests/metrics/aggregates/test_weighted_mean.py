@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import oracle
 from rankmill.errors import UsageError
-from rankmill.kernels.weighted import accumulate_weighted
+from rankmill.kernels.exact import accumulate_weighted
 from rankmill.metrics.aggregate import Closing
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import BINS, WeightedMean, sum_weights

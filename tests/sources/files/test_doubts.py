@@ -20,7 +20,7 @@ from portions import in_blocks
 from rankmill.columns.place import Place
 from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
-from rankmill.kernels.doubts import has_stray_return, lines_with_return
+from rankmill.kernels.text import has_stray_return, lines_with_return
 from rankmill.sources.files.doubts import Doubts, doubt_lists
 from rankmill.sources.files.text_blocks import Texts
 from rankmill.sources.files.text_lists import split

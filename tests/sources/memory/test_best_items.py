@@ -15,7 +15,7 @@ import oracle
 import rankmill
 from rankmill import InputError, RankmillError, UsageError
 from rankmill.arrays import Matrix, Ragged, top_k
-from rankmill.sources.memory import best_items
+from rankmill.sources.memory.best_items import best_lists
 
 pytestmark = pytest.mark.small
 
@@ -28,10 +28,7 @@ SEEN = RNG.random((30, 17)) < 0.4
 @pytest.mark.parametrize("block", [1, 40, 1 << 22])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("k", [1, 4, 17])
-def test_vectors_are_ranked_by_their_products(
-    block: int, threads: int, k: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(best_items, "BLOCK", block)
+def test_vectors_are_ranked_by_their_products(block: int, threads: int, k: int) -> None:
     scores = (USERS @ ITEMS.T).tolist()
     held: dict[str, Any] = {
         "nothing": None,
@@ -46,8 +43,8 @@ def test_vectors_are_ranked_by_their_products(
             oracle.best_items(row, k, some) for row, some in zip(scores, hidden, strict=True)
         ]
         for best in (
-            top_k(USERS, k, items=ITEMS, seen=seen, threads=threads),
-            top_k(USERS @ ITEMS.T, k, seen=seen, threads=threads),
+            best_lists(USERS, k, ITEMS, seen, threads, block),
+            best_lists(USERS @ ITEMS.T, k, None, seen, threads, block),
         ):
             assert best.data.to_lists() == expected
             assert best.score.to_lists() == [
@@ -90,12 +87,11 @@ def test_tensors_are_vectors_too() -> None:
 
 
 @pytest.mark.lengthy
-def test_no_more_than_blocks_of_scores_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(best_items, "BLOCK", 1 << 14)
+def test_no_more_than_blocks_of_scores_are_held() -> None:
     users, items = np.ones((4000, 2), "f4"), np.ones((1000, 2), "f4")
     top_k(users[:1], 1, items=items)  # compiles
     tracemalloc.start()
-    top_k(users, 2, items=items, threads=2)
+    best_lists(users, 2, items, None, 2, 1 << 14)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 4000 * 1000 * 4 / 8

@@ -29,10 +29,7 @@ def judged_hits(labels: LabelLists, lists: Lists, rows: np.ndarray, scope: Scope
     if scope.drops:
         lists, _ = within(lists, labels, rows, scope)
     among = labels.judged or labels
-    found = match(among, lists.offsets, lists.items, NO_CUTOFF, rows=rows)
-    if not len(found.label_gains):  # all are 1
-        offsets = np.append(0, np.cumsum(found.label_counts))
-        found = found._replace(label_offsets=offsets, label_gains=np.ones(offsets[-1]))
+    found = match(among, lists.offsets, lists.items, NO_CUTOFF, rows=rows).with_label_gains()
     return found._replace(gains=np.trunc(found.gains), label_gains=np.trunc(found.label_gains))
 
 

@@ -19,8 +19,8 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.job import Job
 from rankmill.engine.score import match_block, whole_block
 from rankmill.errors import UsageError, plural
+from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED, Ids
-from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.catalogue import Training
 from rankmill.matching.hits import Hits
 from rankmill.matching.index import LabelIndex

@@ -95,8 +95,7 @@ def _cascade(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
 def _blended(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     (beta,) = metric.arguments
     count = int(hits.label_counts[0])
-    gains = hits.label_gains[:count] if len(hits.label_gains) else np.ones(count)
-    reached = np.append(0.0, gains.cumsum())
+    reached = np.append(0.0, hits.with_label_gains().label_gains[:count].cumsum())
     ideal = reached[np.minimum(ranked.rank, count)]
     found, gain = ranked.hit.cumsum(), ranked.gain.cumsum()
     ratio = (found + beta * gain) / (ranked.rank + beta * ideal)

@@ -36,7 +36,7 @@ def flipped_sums(
     paired: Paired, replicates: int, seed: int, threads: int | None = None
 ) -> np.ndarray:
     """Return the sums of the differences with random signs, one for each replicate."""
-    from rankmill.kernels.resampling import flip_sums
+    from rankmill.kernels.resamples import flip_sums
 
     sizes, positive, negative = paired.magnitudes
     counts = positive + negative
@@ -50,7 +50,7 @@ def bootstrap_means(
     paired: Paired, replicates: int, seed: int, threads: int | None = None
 ) -> np.ndarray:
     """Return the means of as many differences drawn with replacement, one for each replicate."""
-    from rankmill.kernels.resampling import bootstrap_sums
+    from rankmill.kernels.resamples import bootstrap_sums
 
     alone = paired.counts < DRAWN_TOGETHER
     few = np.repeat(paired.values[alone], paired.counts[alone])
@@ -66,7 +66,7 @@ def cluster_means(
     sums: np.ndarray, sizes: np.ndarray, replicates: int, seed: int, threads: int | None = None
 ) -> np.ndarray:
     """Return the means of as many clusters drawn with replacement, given their sums and sizes."""
-    from rankmill.kernels.resampling import bootstrap_sums
+    from rankmill.kernels.resamples import bootstrap_sums
 
     none, chunks = np.zeros(0), _chunks(len(sums))
     # Random words do not depend on values: the same clusters are drawn twice.
@@ -90,7 +90,7 @@ def permuted_column_sums(
     rows: np.ndarray, replicates: int, seed: int, threads: int | None = None
 ) -> np.ndarray:
     """Return the sums of the columns after each row is permuted: a row for each replicate."""
-    from rankmill.kernels.resampling import permuted_sums
+    from rankmill.kernels.resamples import permuted_sums
 
     return _sums(permuted_sums, (rows,), (replicates, rows.shape[1]), seed, threads)
 

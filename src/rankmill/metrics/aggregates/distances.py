@@ -11,7 +11,8 @@ import numpy as np
 from rankmill.columns.elementary import log2
 from rankmill.columns.groups import Groups
 from rankmill.columns.lists import take_spans
-from rankmill.kernels import grouped, vectors
+from rankmill.kernels import catalogue as item_kernels
+from rankmill.kernels import vectors
 from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.aggregate import ListWalk, Needs, ScoredBlock
 from rankmill.metrics.aggregates.list_means import ListMean, counted_once
@@ -39,12 +40,13 @@ class Miscalibration(ListMean):
         last, shares, ratios = np.empty(len(offsets) - 1, np.int64), np.empty(room), np.empty(room)
         of_items = offsets, scored.needs[GroupRows], scored.needs[Repeats], k
         how = *groups.arrays, len(groups.names), ALPHA
-        grouped.compare_shares(*of_query, *of_items, *how, last, shares, ratios)
+        item_kernels.compare_shares(*of_query, *of_items, *how, last, shares, ratios)
         count = int(last[-1]) if len(last) else 0
         logs = log2(ratios[:count] * 2.0**SCALE) - SCALE
-        out = np.empty(len(offsets) - 1)
-        grouped.sum_terms(last, shares[:count] * logs * math.log(2), out)
-        return out
+        sizes = np.diff(last, prepend=0)
+        of_terms = np.repeat(np.arange(len(sizes)), sizes)
+        sums = np.bincount(of_terms, shares[:count] * logs * math.log(2), len(sizes))
+        return np.where(sizes > 0, sums, np.nan)
 
     @staticmethod
     def walk(scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
@@ -67,7 +69,7 @@ class Miscalibration(ListMean):
 class _ByGroups:
     """The Jaccard distance of the groups of items, which their rows in the catalogue have."""
 
-    rows, kernels = GroupRows, grouped
+    rows, kernels = GroupRows, item_kernels
 
     def __init__(self, catalogue: KnownItems) -> None:
         self._catalogue, self._groups = catalogue, given(catalogue.groups)
@@ -193,5 +195,5 @@ def _of_the_query(had: np.ndarray, scored: ScoredBlock, catalogue: KnownItems) -
 def _units(rows: np.ndarray, groups: Groups) -> np.ndarray:
     """Return what each group has of some items."""
     counts = np.zeros(len(groups.names), np.int64)
-    grouped.count_shares(rows, *groups.arrays, counts)
+    item_kernels.count_shares(rows, *groups.arrays, counts)
     return counts

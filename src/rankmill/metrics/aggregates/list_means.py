@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 
 from rankmill.columns.elementary import discounts, log2
-from rankmill.kernels import listed as kernels
+from rankmill.kernels import catalogue as kernels
 from rankmill.matching.catalogue import HEAD, MIDDLE, TAIL, KnownItems, Training
+from rankmill.matching.order import ranks_of
 from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
@@ -103,12 +104,17 @@ class Serendipity(ListMean):
 
     def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems, *_: float) -> np.ndarray:
         """Return the serendipity of each list."""
-        offsets, hits = scored.lists.offsets, scored.hits
-        out = np.empty(len(offsets) - 1)
-        how = k, given(catalogue.training).ranks, len(catalogue)
-        of_items = scored.needs[TrainingRows], scored.needs[Repeats]
-        kernels.serendipity(offsets, hits.offsets, hits.ranks, *of_items, *how, out)
-        return out
+        ranks, places, of_list = hits_within(scored, k)
+        items, rows = len(catalogue), scored.needs[TrainingRows][places]
+        usual = (items + 1 - of_rows(rows, given(catalogue.training).ranks, items + 1)) / items
+        better = np.maximum((items + 1 - ranks) / items - usual, 0.0)
+        offsets, repeat = scored.lists.offsets, scored.needs[Repeats]
+        counts = np.minimum(k, np.diff(offsets))
+        if len(repeat):
+            better = np.where(repeat[places], 0.0, better)
+            again = np.flatnonzero(repeat & (ranks_of(offsets) <= k))
+            np.subtract.at(counts, np.searchsorted(offsets, again, side="right") - 1, 1)
+        return np.asarray(np.bincount(of_list, better, len(counts)) / np.maximum(1, counts))
 
     @staticmethod
     def walk(scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
@@ -160,14 +166,15 @@ class _Expected(ListMean):
 
     def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems, *_: float) -> np.ndarray:
         """Return what each list is worth."""
-        offsets, hits = scored.lists.offsets, scored.hits
-        out, lengths = np.empty(len(offsets) - 1), np.minimum(k, np.diff(offsets))
-        longest = max(1, int(lengths.max(initial=0)))
-        of_hits = offsets, hits.offsets, hits.ranks, scored.needs[TrainingRows]
-        worths = self.worths(given(catalogue.training))
-        kernels.sum_hits(*of_hits, min(k, longest), *worths, discounts(longest), out)
-        weights = np.cumsum(1 / discounts(longest)[1:])[np.maximum(1, lengths) - 1]
-        return np.where((lengths > 0) & (hits.label_counts > 0), out / weights, np.nan)
+        lengths = np.minimum(k, np.diff(scored.lists.offsets))
+        table = discounts(max(1, int(lengths.max(initial=0))))
+        ranks, places, of_list = hits_within(scored, k)
+        rows = scored.needs[TrainingRows][places]
+        worth = of_rows(rows, *self.worths(given(catalogue.training))) / table[ranks]
+        sums = np.bincount(of_list, worth, len(lengths))
+        weights = np.cumsum(1 / table[1:])[np.maximum(1, lengths) - 1]
+        there = (lengths > 0) & (scored.hits.label_counts > 0)
+        return np.where(there, sums / weights, np.nan)
 
     @classmethod
     def walk(cls, scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
@@ -294,6 +301,14 @@ def counted_once(scored: ScoredBlock) -> np.ndarray:
     """Return whether each item counts: it repeats none before it in its list."""
     repeat = scored.needs[Repeats]
     return ~repeat if len(repeat) else np.ones(len(scored.lists.items.keys), np.bool_)
+
+
+def hits_within(scored: ScoredBlock, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rank of each hit within k, its place among all items, and the list it is in."""
+    hits = scored.hits
+    kept = hits.ranks <= k
+    of_list = np.repeat(np.arange(len(hits.label_counts)), np.diff(hits.offsets))
+    return hits.ranks[kept], hits.places(scored.lists.offsets)[kept], of_list[kept]
 
 
 def of_rows(rows: np.ndarray, values: np.ndarray, other: float) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 
 from rankmill.columns.elementary import discounts
-from rankmill.kernels import grouped as kernels
+from rankmill.kernels import catalogue as kernels
 from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,
@@ -77,12 +77,13 @@ class Parity(Aggregate):
         ranks = int(min(k, np.diff(offsets).max(initial=0)))
         sums = np.zeros_like(self.sums)
         groups = given(given(asked.catalogue).groups)
-        of_items = scored.needs[GroupRows], scored.needs[Repeats], k, worths(ranks), *groups.arrays
+        counted = scored.needs[GroupRows]
         if self.of_hits:
-            hits = scored.hits
-            kernels.sum_hits(offsets, hits.offsets, hits.ranks, *of_items, sums)
-        else:
-            kernels.sum_exposure(offsets, *of_items, sums)
+            places = scored.hits.places(offsets)
+            counted = np.full_like(counted, -1)
+            counted[places] = scored.needs[GroupRows][places]
+        of_items = counted, scored.needs[Repeats], k, worths(ranks), *groups.arrays
+        kernels.sum_exposure(offsets, *of_items, sums)
         return replace(self, sums=_sum(self.sums, sums))
 
     def gets(self) -> list[float]:

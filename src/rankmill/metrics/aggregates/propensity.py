@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from rankmill.columns.elementary import discounts
-from rankmill.kernels import listed as kernels
+from rankmill.kernels import catalogue as kernels
 from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.aggregate import AggregateSettings, Closing, ListWalk, Needs, ScoredBlock
-from rankmill.metrics.aggregates.list_means import of_rows
+from rankmill.metrics.aggregates.list_means import hits_within, of_rows
 from rankmill.metrics.aggregates.mean import MicroAverage
 from rankmill.metrics.needs import LabelRows, TrainingRows, given
 
@@ -40,11 +40,10 @@ class ScoredPrecision(MicroAverage):
         """Return the sums with a block."""
         labels = scored.needs[LabelRows]
         divisors = self._best(*labels)
-        counted = np.empty(len(divisors))
-        lists, hits, rows = scored.lists, scored.hits, scored.needs[TrainingRows]
-        of_hits = lists.offsets, hits.offsets, hits.ranks, rows
-        depth = int(hits.ranks.max(initial=0))
-        kernels.sum_hits(*of_hits, *self._how(depth), counted)
+        ranks, places, of_list = hits_within(scored, self.limit)
+        _, *worths, table = self._how(int(ranks.max(initial=0)))
+        worth = of_rows(scored.needs[TrainingRows][places], *worths) / table[ranks]
+        counted = np.bincount(of_list, worth, len(divisors))
         scale = self._scale(labels[1] - labels[0])
         return self.merge(self.of(counted / scale, divisors / scale))
 

@@ -90,7 +90,7 @@ class WeightedMean(Aggregate):
     @classmethod
     def _products(cls, values: np.ndarray, weights: np.ndarray) -> Self:
         """Return the sums that depend on values; the others are 0."""
-        from rankmill.kernels.weighted import accumulate_weighted
+        from rankmill.kernels.exact import accumulate_weighted
 
         bits = (np.ascontiguousarray(one, np.float64).view(np.int64) for one in (values, weights))
         bins = np.zeros(BINS, np.int64)

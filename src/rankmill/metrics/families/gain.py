@@ -69,8 +69,7 @@ def _ideal(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     """The gains of the best list there could be, up to the cutoff."""
     if semantics.ideal_dcg == "k" and metric.k is not None:
         return np.ones(metric.k)
-    gains = hits.label_gains if len(hits.label_gains) else np.ones(int(hits.label_counts[0]))
-    return gains[: metric.limit]
+    return hits.with_label_gains().label_gains[: metric.limit]
 
 
 METRICS = (

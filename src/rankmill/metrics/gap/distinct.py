@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankmill.kernels.sorting import sort_floats
+from rankmill.kernels.order import sort_floats
 
 # The sums of gap are computed for this many distinct correct confidences at a time.
 RANGE = 1 << 15

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 
 from rankmill.errors import InputError
-from rankmill.kernels.gap import correct_confidences
 from rankmill.matching.hits import Hits
 from rankmill.matching.order import ranks_of
 from rankmill.metrics.aggregate import (
@@ -231,6 +230,4 @@ def correct_of_hits(
     offsets: np.ndarray, hits: Hits, confidence: np.ndarray, limit: int
 ) -> np.ndarray:
     """Return the confidences of the hits among the first `limit` predictions of each list."""
-    correct = np.empty(len(hits.ranks), confidence.dtype)
-    count = correct_confidences(offsets, hits.offsets, hits.ranks, limit, confidence, correct)
-    return correct[:count]
+    return np.asarray(confidence[hits.places(offsets)[hits.ranks <= limit]])

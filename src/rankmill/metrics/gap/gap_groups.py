@@ -12,8 +12,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rankmill.columns.checksum import mix
-from rankmill.kernels.gap import split_groups, sum_without, tag_predictions
+from rankmill.columns.lists import lengths_of
+from rankmill.kernels.gap import split_groups, sum_without
 from rankmill.kernels.identity import STRING, Ids, hash_strings
+from rankmill.matching.order import ranks_of
 from rankmill.metrics.aggregate import OF_GROUPS, Aggregate, AggregateSettings, Closing, ScoredBlock
 from rankmill.metrics.gap.distinct import Distinct
 from rankmill.metrics.gap.gap_counts import Among
@@ -119,18 +121,16 @@ class GapGroups(Aggregate):
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the groups with a block of queries."""
         lists, hits, limit = scored.lists, scored.hits, asked.metric.limit
-        of_query = groups_of(lists.queries)
-        room = len(lists.confidences)
-        tagged = Tagged(
-            np.empty_like(lists.confidences), np.empty(room, np.uint8), np.empty(room, np.bool_)
-        )
-        offsets = lists.offsets, hits.offsets, hits.ranks
-        count = tag_predictions(*offsets, limit, of_query, lists.confidences, *tagged)
-        if count < room:
-            tagged = Tagged(*(array[:count].copy() for array in tagged))
+        of_query, lengths = groups_of(lists.queries), lengths_of(lists.offsets)
+        correct = np.zeros(len(lists.confidences), np.bool_)
+        correct[hits.places(lists.offsets)] = True
+        tagged = Tagged(lists.confidences.copy(), np.repeat(of_query, lengths), correct)
+        if limit < lengths.max(initial=0):
+            kept = ranks_of(lists.offsets) <= limit
+            tagged = Tagged(*(array[kept] for array in tagged))
         pairs = _sums(of_query, scored.found.label_counts * scored.predicted)
-        kept = tagged.nbytes, self.room
-        return self.merge(type(self)((tagged,), *kept, predicted_label_pairs=pairs))
+        whole = type(self)((tagged,), tagged.nbytes, self.room, predicted_label_pairs=pairs)
+        return self.merge(whole)
 
     def merge(self, other: Self) -> Self:
         """Return the groups of the predictions of both."""

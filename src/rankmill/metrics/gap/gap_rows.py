@@ -41,7 +41,7 @@ def pool(lists: Lists, hits: Hits, limit: int, order: str = "given") -> PooledPr
     rows = np.repeat(np.arange(len(lengths)), lengths)
     ranks = np.arange(len(rows)) - lists.offsets[rows]
     gains = np.zeros(len(rows))
-    gains[np.repeat(lists.offsets[:-1], np.diff(hits.offsets)) + hits.ranks - 1] = hits.gains
+    gains[hits.places(lists.offsets)] = hits.gains
     places = np.arange(len(rows))
     if order in ("worst", "best"):
         places = np.lexsort((gains if order == "worst" else -gains, -lists.confidences, rows))

@@ -145,8 +145,8 @@ class ItemCounts:
         return type(self)(self.columns, tuple(part for part in parts if len(part[1])))
 
     def _join(self) -> tuple[Ids, np.ndarray]:
-        from rankmill.kernels.counting import sum_rows
         from rankmill.kernels.identity import group_rows
+        from rankmill.kernels.item_counts import sum_rows
 
         if not self.parts:
             return NO_IDS, np.zeros((0, self.columns), np.int64)
@@ -161,7 +161,7 @@ class ItemCounts:
         return join_ids([take_ids(ids, first[:distinct])]), found
 
     def _join_close(self, ids: Ids, counts: np.ndarray, lowest: int) -> tuple[Ids, np.ndarray]:
-        from rankmill.kernels.counting import sum_rows
+        from rankmill.kernels.item_counts import sum_rows
 
         start = np.uint64(lowest % 2**64)
         places = (ids.keys - start).view(np.int64)

@@ -7,7 +7,7 @@ import numpy as np
 
 from rankmill.columns.place import Place
 from rankmill.errors import InputError
-from rankmill.kernels.doubts import cells_with, has_stray_return, lines_with_return, rows_with_quote
+from rankmill.kernels.text import cells_with, has_stray_return, lines_with_return, rows_with_quote
 from rankmill.sources.files.text_blocks import TextBlock, Texts, shown
 
 # A file with more such rows is not what its first rows made it seem.

@@ -9,7 +9,7 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, is_shortage
-from rankmill.kernels.decimals import MOST_SIGNED, parse_floats, parse_integers
+from rankmill.kernels.cells import MOST_SIGNED, parse_floats, parse_integers
 from rankmill.kernels.lists import pack_strings
 from rankmill.kernels.text import KINDS, NEWLINE, QUOTES, RETURN, survey
 from rankmill.sources.files.encodings import BYTE_ORDER_MARK, HOW, Recoded, check_text

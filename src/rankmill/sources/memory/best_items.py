@@ -71,6 +71,13 @@ def top_k(
     >>> rankmill.evaluate([[2], [1]], best, "map@2")["map@2"]
     0.75
     """
+    return best_lists(scores, k, items, seen, threads)
+
+
+def best_lists(
+    scores: Any, k: int, items: Any, seen: Any, threads: int | None, block: int = BLOCK
+) -> Predictions:
+    """Do as `top_k`, with the scores of so many pairs at a time."""
     given, right = Matrix.of(scores), None
     rows, width = given.shape
     if items is not None:
@@ -85,16 +92,18 @@ def top_k(
     if positive(k, "k") > width:
         raise UsageError(f"k is {k}, but there are {plural(width, 'item')}: choose a smaller k")
     hidden = None if seen is None else _seen_of(seen, rows, width)
-    step = max(1, BLOCK // width)
+    step = max(1, block // width)
 
     def best(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         end = min(start + step, rows)
-        block = floats_of_rows(given, start, end)
+        some_rows = floats_of_rows(given, start, end)
         some = NO_SEEN
         if hidden is not None:
             first = hidden.offsets[start]
             some = hidden.offsets[start : end + 1] - first, hidden.values[first:]
-        return best_of(block if right is None else block @ right, k, "top_k", start, some)[:3]
+        return best_of(some_rows if right is None else some_rows @ right, k, "top_k", start, some)[
+            :3
+        ]
 
     with Workers(threads) as workers:
         blocks = list(workers.map(best, range(0, rows, step))) or [best(0)]

@@ -25,8 +25,8 @@ from rankmill.columns.ids import drop_nulls, id_type, is_id_type, is_text_type, 
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.objects import array_of
 from rankmill.errors import InputError, UsageError
+from rankmill.kernels.hits import count_last
 from rankmill.kernels.identity import SIGNED, STRING, UNSIGNED, Ids
-from rankmill.kernels.matching import count_last
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
 from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch

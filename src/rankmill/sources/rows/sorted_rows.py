@@ -13,8 +13,8 @@ from rankmill.io.overflow import Overflow
 
 # Sorting copies rows twice, and a run is sorted while the next rows are read.
 SHARE = 4
-# A sorted run is read back in batches of about so many bytes.
-RUN_BATCH = 1 << 21
+# A sorted run is read back in batches of about so many bytes, or of such a part of a run.
+RUN_BATCH, PARTS = 1 << 21, 16
 
 
 class RepeatedRowError(InputError):
@@ -32,18 +32,19 @@ def sorted_rows(
     held: list[Any] = []
     size = 0
     runs: list[_Run] = []
+    batch = min(RUN_BATCH, memory // (SHARE * PARTS))
     with Overflow(name, "rows to sort") as file:
         for block in blocks:
             held.append(block)
             size += block.nbytes
             if size * SHARE > memory:
-                runs.append(_Run(_sorted(pa.Table.from_batches(held), name), file))
+                runs.append(_Run(_sorted(pa.Table.from_batches(held), name), file, batch))
                 held, size = [], 0
         last = _sorted(pa.Table.from_batches(held, schema), name)
         if not runs:
             yield last
             return
-        runs.append(_Run(last, file))
+        runs.append(_Run(last, file, batch))
         del last
         yield from _merged(runs, name)
 
@@ -69,12 +70,12 @@ def _sorted(table: Any, name: str) -> Any:
 
 
 class _Run:
-    """Sorted rows on disk, which are read in order."""
+    """Sorted rows on disk, of which about `batch` bytes are read at a time, in order."""
 
-    def __init__(self, table: Any, file: Overflow) -> None:
+    def __init__(self, table: Any, file: Overflow, batch: int) -> None:
         self._file = file
         self._schema = table.schema
-        rows = max(1, len(table) * RUN_BATCH // max(1, table.nbytes))
+        rows = max(1, len(table) * batch // max(1, table.nbytes))
         batches = table.to_batches(max_chunksize=rows)
         self._places = [file.add(batch.serialize()) for batch in batches][::-1]
         self.head = table.slice(0, 0)

@@ -6,29 +6,6 @@ from rankmill.kernels.jit import helper, kernel
 
 
 @helper
-def gain_at(gains, start, count, place):
-    """The gain of a label by its place, from 0, among the `count` of its query; 0 behind them.
-
-    Those of the query stand from `start` on; no gains at all are all 1.
-    """
-    if place >= count:
-        return 0.0
-    return gains[start + place] if len(gains) > 0 else 1.0
-
-
-@helper
-def start_of(label_offsets, label_gains, q):
-    """Where the gains of a query's labels start. Without gains, offsets may be of other queries."""
-    return label_offsets[q] if len(label_gains) else 0
-
-
-@helper
-def unpacked(hits):
-    """The arrays of labels: a named tuple takes time in a loop."""
-    return hits.label_offsets, hits.label_gains, hits.label_counts
-
-
-@helper
 def power_of_two(exponent):
     scale = 1.0
     for _ in range(exponent):
@@ -57,17 +34,17 @@ def cascade(hits, k, most, out):
 def discounted_by_lost_gain(hits, k, out):
     """The cost of a rank is the gain of its ideal label, at least 1."""
     offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
-    label_offsets, label_gains, label_counts = unpacked(hits)
+    label_offsets, label_gains = hits.label_offsets, hits.label_gains
     for q in range(len(out)):
         total = 0.0
         gain = 0.0
         cost = 0.0
         rank = 0
-        start = start_of(label_offsets, label_gains, q)
-        count = label_counts[q]
+        start = label_offsets[q]
+        count = label_offsets[q + 1] - start
         for h in range(offsets[q], offsets[q + 1]):
             while rank < ranks[h]:
-                cost += max(1.0, gain_at(label_gains, start, count, rank))
+                cost += max(1.0, label_gains[start + rank]) if rank < count else 1.0
                 rank += 1
             gain += gains[h]
             total += gains[h] / math.log2(2.0 + max(0.0, cost - gain))
@@ -78,25 +55,25 @@ def discounted_by_lost_gain(hits, k, out):
 def ndcg_at_hits(hits, k, out):
     """Write the sum of ndcg at the rank of each label, or at the last rank if it is not found."""
     offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
-    label_offsets, label_gains, label_counts = unpacked(hits)
+    label_offsets, label_gains = hits.label_offsets, hits.label_gains
     for q in range(len(out)):
         total = 0.0
         gain = 0.0
         ideal = 0.0
         place = 0
         found = 0
-        start = start_of(label_offsets, label_gains, q)
-        count = label_counts[q]
+        start = label_offsets[q]
+        count = label_offsets[q + 1] - start
         for h in range(offsets[q], offsets[q + 1]):
             while place < min(ranks[h], count):
-                ideal += gain_at(label_gains, start, count, place) / discounts[place + 1]
+                ideal += label_gains[start + place] / discounts[place + 1]
                 place += 1
             gain += gains[h] / discounts[ranks[h]]
             total += gain / ideal
             found += 1
         if 0 < found < count:
             while place < count:
-                ideal += gain_at(label_gains, start, count, place) / discounts[place + 1]
+                ideal += label_gains[start + place] / discounts[place + 1]
                 place += 1
             total += (count - found) * gain / ideal
         out[q] = total
@@ -109,22 +86,23 @@ def ndcg_at_levels(hits, k, out):
     The last rank is one more if it is more than one behind the labels, as in trec_eval.
     """
     offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
-    label_offsets, label_gains, label_counts = unpacked(hits)
+    label_offsets, label_gains = hits.label_offsets, hits.label_gains
     for q in range(len(out)):
         h, end = offsets[q], offsets[q + 1]
         out[q] = 0.0
         if h == end:
             continue
-        start = start_of(label_offsets, label_gains, q)
-        count = label_counts[q]
+        start = label_offsets[q]
+        count = label_offsets[q + 1] - start
         total = 0.0
         levels = 0
         gain = 0.0
         ideal = 0.0
         for place in range(count):
-            worth = gain_at(label_gains, start, count, place)
+            worth = label_gains[start + place]
+            next_worth = label_gains[start + place + 1] if place + 1 < count else 0.0
             ideal += worth / discounts[place + 1]
-            if worth != gain_at(label_gains, start, count, place + 1):
+            if worth != next_worth:
                 while h < end and ranks[h] <= place + 1:
                     gain += gains[h] / discounts[ranks[h]]
                     h += 1

@@ -39,17 +39,10 @@ PARTS = {"_helperlib": "numba_", "_dynfunc": "numba_", "core.runtime._nrt_python
 
 
 class KernelFile(NamedTuple):
-    """The file of one version of a kernel.
-
-    Attributes
-    ----------
-    path : str
-    asked : bytes
-        All that the content depends on.
-    """
+    """The file of one version of a kernel."""
 
     path: str
-    asked: bytes
+    asked: bytes  # all that the content depends on
 
 
 class UnsafeFileError(Exception):
@@ -113,21 +106,10 @@ def processor() -> tuple[str, ...]:
 
 
 def place_of(function: Any, version: str, whose: str = "", content: str = "") -> KernelFile:
-    """Return where a version of a kernel is kept.
+    """Return where a version of a function, for types of arguments, is kept: beside its file.
 
-    Parameters
-    ----------
-    function : function
-        Its file is the one beside which kernels are kept.
-    version : str
-        The types of its arguments.
-    whose, content : str
-        As in `rankmill.kernels.jit.compile_beside`.
-
-    Raises
-    ------
-    RuntimeError
-        If no folder can be written to, or others can write to it.
+    `whose` and `content` are as in `rankmill.kernels.jit.compile_beside`. Raises RuntimeError if no
+    folder can be written to, or others can write to it.
     """
     code = function.__code__
     folder = folder_of(os.path.dirname(os.path.abspath(code.co_filename)))
@@ -203,17 +185,10 @@ def load(place: KernelFile) -> Callable[..., Any] | None:
 def save(
     place: KernelFile, code: bytes, wrapper: str, environment: str, needs: Sequence[str]
 ) -> None:
-    """Save a compiled version. Raises OSError if this fails.
+    """Save the object file of a compiled version. Raises OSError if this fails.
 
-    Parameters
-    ----------
-    place : KernelFile
-    code : bytes
-        An object file, as a linker takes it.
-    wrapper, environment : str
-        The names in it of the function that Python calls, and of its pointer to constants.
-    needs : sequence of str
-        The functions and variables that are not in it.
+    `wrapper` and `environment` are the names in it of the function that Python calls, and of its
+    pointer to constants; `needs` are the functions and variables that are not in it.
     """
     if digest_of_sources() != SOURCES:
         return  # the source files changed since this process compiled them

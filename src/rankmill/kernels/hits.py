@@ -2,17 +2,8 @@
 
 import numpy as np
 
-from rankmill.kernels.identity import (
-    AHEAD,
-    MULTIPLIER,
-    ONE,
-    STRING,
-    TOP_BIT,
-    home,
-    same,
-    shift_of,
-)
-from rankmill.kernels.intrinsics import LANES, count_ones, equal_among, prefetch
+from rankmill.kernels.identity import AHEAD, MULTIPLIER, ONE, STRING, TOP_BIT, home, same, shift_of
+from rankmill.kernels.intrinsics import LANES, count_ones, equal_among, first_bit, prefetch
 from rankmill.kernels.jit import helper, kernel
 
 # Lists up to LANES compare all ids at once. Those up to this length find equal ids by a prefix of
@@ -35,12 +26,6 @@ def table_for(length):
 def first_bits(count):
     """Return a word whose first `count` bits are set, of 64."""
     return (ONE << np.uint64(count)) - ONE
-
-
-@helper
-def lowest_bit(word):
-    """Return the place of the first bit that is set in a word, which is not 0."""
-    return np.int64(count_ones((word & (~word + ONE)) - ONE))
 
 
 @helper
@@ -172,9 +157,9 @@ def match_lists(
             met &= first_bits(min(limit, end - start))
             same_text = not text or again == 0
             while met != 0 and same_text:
-                i = start + lowest_bit(met)
+                i = start + first_bit(met)
                 alike = equal_among(label_keys, first, item_keys[i]) & first_bits(last - first)
-                label = first + lowest_bit(alike)
+                label = first + first_bit(alike)
                 same_text = not text or (
                     alike & (alike - ONE) == 0 and same(labels, label, items, i)
                 )

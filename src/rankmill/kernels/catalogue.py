@@ -1,19 +1,60 @@
-"""What the groups of items, such as genres, make of each list.
+"""What lists are made of: kernels of the rows that items have in training or in the catalogue.
 
-`rows` are those of the items in the catalogue, -1 for others; `group_offsets` and `codes` are the
-groups of each row, ascending. Each group of an item has `units`[row] of it, an integer, so that
-sums do not depend on their order. Items marked in `repeat` do not count; it is empty if there is
-none.
+`rows` are those of the items, -1 for an item that is not there. Items marked in `repeat` do not
+count; it is empty if there is none. `group_offsets` and `codes` are the groups of each row, such as
+genres, ascending. Each group of an item has `units`[row] of it, an integer, so that sums do not
+depend on their order.
 """
 
 import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
-from rankmill.kernels.sorting import sort_values
+from rankmill.kernels.order import sort_values
 
 # Exact sums have digits of so many bits.
 HALF = 29
 BELOW = (1 << HALF) - 1
+
+
+@kernel
+def sum_values(offsets, rows, repeat, k, values, other, mean, out):
+    """Write the sum of the values of the first k items of each list, or their mean if `mean`."""
+    some = len(repeat) > 0
+    for q in range(len(out)):
+        total = 0.0
+        count = 0
+        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
+            if not (some and repeat[i]):
+                total += values[rows[i]] if rows[i] >= 0 else other
+                count += 1
+        out[q] = total / max(1, count) if mean else total
+
+
+@kernel
+def sum_largest(starts, ends, rows, k, values, other, discounts, out):
+    """Write the sum of the values of all labels over discounts, the largest at the first rank."""
+    for q in range(len(out)):
+        worths = np.empty(ends[q] - starts[q])
+        for place in range(len(worths)):
+            row = rows[starts[q] + place]
+            worths[place] = values[row] if row >= 0 else other
+        sort_values(worths)
+        out[q] = 0.0
+        for rank in range(1, min(k, len(worths)) + 1):
+            out[q] += worths[len(worths) - rank] / discounts[rank]
+
+
+@kernel
+def count_groups(offsets, rows, repeat, k, groups, other, out_counts):
+    """Count the first k items of all lists by the group of each."""
+    some = len(repeat) > 0
+    for q in range(len(offsets) - 1):
+        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
+            if not (some and repeat[i]):
+                out_counts[groups[rows[i]] if rows[i] >= 0 else other] += 1
+
+
+# ------------------------------------------------------------------ groups of items
 
 
 @helper
@@ -27,20 +68,6 @@ def add_groups(row, group_offsets, codes, units, out):
     return units[row] * (end - start)
 
 
-@helper
-def add_worth(row, upper, lower, group_offsets, codes, units, out_sums):
-    """Add the shares of an item at a place, and what they are worth, to those of its groups."""
-    share = units[row]
-    for i in range(group_offsets[row], group_offsets[row + 1]):
-        sums = out_sums[codes[i]]
-        low = sums[3] + lower * share
-        middle = sums[2] + upper * share + (low >> HALF)
-        sums[0] += share
-        sums[1] += middle >> HALF
-        sums[2] = middle & BELOW
-        sums[3] = low & BELOW
-
-
 @kernel
 def sum_exposure(offsets, rows, repeat, k, worths, group_offsets, codes, units, out_sums):
     """Add the places within k of each group, and what they are worth, to int64[groups, 4].
@@ -52,23 +79,19 @@ def sum_exposure(offsets, rows, repeat, k, worths, group_offsets, codes, units, 
     some = len(repeat) > 0
     for q in range(len(offsets) - 1):
         for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
-            if rows[i] >= 0 and not (some and repeat[i]):
-                upper, lower = worths[i - offsets[q], 0], worths[i - offsets[q], 1]
-                add_worth(rows[i], upper, lower, group_offsets, codes, units, out_sums)
-
-
-@kernel
-def sum_hits(
-    offsets, hit_offsets, ranks, rows, repeat, k, worths, group_offsets, codes, units, out_sums
-):
-    """Do the same for the hits within k."""
-    some = len(repeat) > 0
-    for q in range(len(offsets) - 1):
-        for h in range(hit_offsets[q], hit_offsets[q + 1]):
-            i = offsets[q] + ranks[h] - 1
-            if ranks[h] <= k and rows[i] >= 0 and not (some and repeat[i]):
-                upper, lower = worths[ranks[h] - 1, 0], worths[ranks[h] - 1, 1]
-                add_worth(rows[i], upper, lower, group_offsets, codes, units, out_sums)
+            row = rows[i]
+            if row < 0 or (some and repeat[i]):
+                continue
+            upper, lower = worths[i - offsets[q], 0], worths[i - offsets[q], 1]
+            share = units[row]
+            for place in range(group_offsets[row], group_offsets[row + 1]):
+                sums = out_sums[codes[place]]
+                low = sums[3] + lower * share
+                middle = sums[2] + upper * share + (low >> HALF)
+                sums[0] += share
+                sums[1] += middle >> HALF
+                sums[2] = middle & BELOW
+                sums[3] = low & BELOW
 
 
 @kernel
@@ -134,18 +157,6 @@ def compare_shares(
                 for place in range(group_offsets[rows[i]], group_offsets[rows[i] + 1]):
                     now[codes[place]] = 0
         out_ends[q] = written
-
-
-@kernel
-def sum_terms(ends, terms, out):
-    """Write the sum of the terms of each list, NaN where it has none."""
-    start = 0
-    for q in range(len(out)):
-        total = 0.0
-        for i in range(start, ends[q]):
-            total += terms[i]
-        out[q] = total if ends[q] > start else np.nan
-        start = ends[q]
 
 
 @helper

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankmill.kernels.jit import kernel
-from rankmill.kernels.sorting import sort_floats, sort_values
+from rankmill.kernels.order import sort_floats, sort_values
 
 
 @kernel

@@ -37,18 +37,18 @@ def shared_precisions(runs, hits, k, out):
 
 
 @kernel
-def first_hit(runs, hits, k, out):
+def worth_of_first(runs, hits, k, factors, divisors, others, out):
     for q in range(len(out)):
-        out[q] = 0.0
-        if runs.offsets[q] == runs.offsets[q + 1]:
-            continue
-        r = runs.offsets[q]  # the first run with a hit holds the first hit
-        before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
-        missed = 1.0  # the probability that all places before j are wrong
-        for j in range(1, min(size - count + 1, k - before) + 1):
-            chance = count / (size - j + 1)
-            out[q] += missed * chance / (before + j)
-            missed *= 1.0 - chance
+        total = 0.0
+        missed = 1.0  # the probability that all places so far are wrong
+        if runs.offsets[q] < runs.offsets[q + 1]:
+            r = runs.offsets[q]  # the first run with a hit holds the first hit
+            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+            for j in range(1, min(size - count + 1, k - before) + 1):
+                chance = count / (size - j + 1)
+                total += missed * chance * factors[before + j] / divisors[before + j]
+                missed *= 1.0 - chance
+        out[q] = total + missed * others[q]
 
 
 @helper
@@ -65,29 +65,9 @@ def hits_within(runs, q, k):
 
 
 @kernel
-def count_hits(runs, hits, k, out):
-    for q in range(len(out)):
-        out[q] = hits_within(runs, q, k)
-
-
-@kernel
 def count_hits_within(runs, hits, k, cuts, out):
     for q in range(len(out)):
         out[q] = hits_within(runs, q, cuts[q])
-
-
-@kernel
-def any_hit(runs, hits, k, out):
-    for q in range(len(out)):
-        out[q] = 0.0
-        if runs.offsets[q] == runs.offsets[q + 1]:
-            continue
-        r = runs.offsets[q]  # decides alone: it has a hit within k, or it ends beyond k
-        before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
-        missed = 1.0
-        for j in range(1, min(size - count + 1, k - before) + 1):
-            missed *= 1.0 - count / (size - j + 1)
-        out[q] = 1.0 - missed
 
 
 @kernel
@@ -130,21 +110,6 @@ def sum_preferences(runs, hits, k, relevant_labels, out):
                     lost += min(above + behind, most)
                 out[q] += relevant * (1.0 - lost / ((others + 1) * max(1, most)))
             above += others
-
-
-@kernel
-def first_rank(runs, hits, k, out):
-    for q in range(len(out)):
-        total = 0.0
-        missed = 1.0
-        if runs.offsets[q] < runs.offsets[q + 1]:
-            r = runs.offsets[q]  # as in first_hit
-            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
-            for j in range(1, min(size - count + 1, k - before) + 1):
-                chance = count / (size - j + 1)
-                total += missed * chance * (before + j)
-                missed *= 1.0 - chance
-        out[q] = total + missed * (min(k, hits.prediction_counts[q]) + 1)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Finding integers that lie close together: one bit for each possible number, and ranks.
+"""Finding integer keys: among ascending ones, or by a bit for each possible number, and ranks.
 
 ``words`` is uint64[2 * m]. Word 2 i holds the bits of the 64 numbers from ``lowest + 64 i`` on, and
 word 2 i + 1 holds how many bits are set before these. Both words are in the same cache line. The
@@ -9,13 +9,69 @@ signed and for unsigned keys.
 
 import numpy as np
 
+from rankmill.kernels.identity import ONE, TOP_BIT
 from rankmill.kernels.intrinsics import count_ones
 from rankmill.kernels.jit import helper, kernel
 
 SHIFT = np.uint64(6)
 WITHIN = np.uint64(63)
-ONE = np.uint64(1)
-TOP_BIT = np.uint64(63)
+# A search over more steps than this reads memory that is not in the cache.
+FAR = 1 << 12
+
+
+@kernel
+def first_descent(keys, flip):
+    """Return the first row whose key is not above the key of the row before, or -1.
+
+    Each key is compared as unsigned after XOR with `flip`: 2**63 puts signed keys in order.
+    """
+    for row in range(1, len(keys)):
+        if keys[row] ^ flip <= keys[row - 1] ^ flip:
+            return row
+    return -1
+
+
+@kernel
+def find_in_order(keys, flip, wanted, out_rows):
+    """Write the row of each wanted key among ascending keys, or -1.
+
+    Each search starts at the last match and goes outwards, so keys wanted in ascending order cost
+    almost nothing. Returns how many keys were far from the match before them. The search stops
+    when these are more than an eighth of all wanted keys; the remaining rows are not written.
+    """
+    count = len(keys)
+    far = 0
+    low = -1  # the last row known to be at or before the wanted key
+    for i in range(len(wanted)):
+        key = wanted[i]
+        if low + 1 < count and keys[low + 1] == key:
+            low += 1
+            out_rows[i] = low
+            continue
+        place = key ^ flip
+        step = 1
+        if low >= 0 and keys[low] ^ flip > place:
+            high = low
+            while high - step >= 0 and keys[high - step] ^ flip > place:
+                high -= step
+                step *= 2
+            low = max(-1, high - step)
+        else:
+            while low + step < count and keys[low + step] ^ flip <= place:
+                low += step
+                step *= 2
+            high = min(count, low + step)
+        far += step > FAR
+        if 8 * far > len(wanted):
+            return far
+        while high - low > 1:
+            middle = (low + high) // 2
+            if keys[middle] ^ flip <= place:
+                low = middle
+            else:
+                high = middle
+        out_rows[i] = low if low >= 0 and keys[low] == key else -1
+    return far
 
 
 @helper
