@@ -74,6 +74,7 @@ def test_scattered_rows_are_numbered_in_order_of_first_appearance(
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 def test_strings_with_equal_keys_are_grouped_by_their_bytes(equal_keys: None) -> None:
     values = [*twins(300), *reversed(twins(300))]
     groups, first = np.empty((2, len(values)), np.int64)

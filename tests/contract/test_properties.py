@@ -103,6 +103,7 @@ def test_global_average_precision(
         )
 
 
+@pytest.mark.long
 @pytest.mark.small
 @pytest.mark.lengthy
 @pytest.mark.parametrize(

@@ -251,6 +251,7 @@ def test_real_ratings_equal_the_oracle(
     assert json.loads(outcome.stdout)["metrics"] == result.metrics
 
 
+@pytest.mark.long
 def test_the_comparison_on_the_page_of_benchmarks_is_true(
     real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., Any]
 ) -> None:

@@ -141,6 +141,7 @@ def damages(content: bytes) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.long
 def test_a_damaged_file_is_compiled_anew_and_replaced(processes):
     assert processes.call("int64") == [[12, 1, 0]]
     assert processes.call("int64") == [[12, 0, 1]]

@@ -129,6 +129,7 @@ def test_commands_of_the_page(command: str, jobs: Path) -> None:
     assert all((jobs / name).is_file() for name in names)
 
 
+@pytest.mark.long
 def test_github_actions(jobs: Path) -> None:
     yaml = pytest.importorskip("yaml")
     workflow = yaml.safe_load(block("# .github/workflows/nightly.yml"))

@@ -192,6 +192,7 @@ def unsent(spark: Any) -> Iterator[Any]:
     spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["integers", "strings"])
 def test_tables_bucketed_by_query_are_not_shuffled(
     unsent: Any, ways: list[str], tmp_path: Any, kind: str

@@ -136,6 +136,7 @@ def test_wrong_requests_are_refused_before_a_job(
         rankmill.spark.evaluate(labels, predictions, "map")
 
 
+@pytest.mark.long
 def test_the_example_of_the_help_runs(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     told = (rankmill.spark.__doc__ or "").split("::\n")[1].split("\nSpark does not")[0]
     exec(textwrap.dedent(told), {})

@@ -121,6 +121,7 @@ def test_what_was_seen_is_dropped_and_the_values_of_queries_know_it(spark: Any) 
         rankmill.spark.evaluate(*frames, "gap", catalogue=there)
 
 
+@pytest.mark.long
 def test_systems_are_compared_and_gated_with_a_catalogue(spark: Any) -> None:
     labels, old = tables("strings", "wide", "wide")
     new = tables("strings", "wide", "wide", seed=3)[1]
@@ -142,6 +143,7 @@ def test_systems_are_compared_and_gated_with_a_catalogue(spark: Any) -> None:
     alike(judged, rankmill.gate(labels, new, rules, baseline=old, catalogue=here))
 
 
+@pytest.mark.long
 def test_labels_with_subtopics_have_the_same_bits(spark: Any) -> None:
     labels, old = tables("strings", "long", "wide")
     new = tables("strings", "wide", "wide", seed=3)[1]

@@ -105,6 +105,7 @@ def test_the_driver_logs_to_mlflow(part: str, shop: Path, run: Any) -> None:
     assert here.data.tags["model"] == there.data.tags["model"] == "a7"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["evaluate", "compare", "gate"])
 def test_a_page_is_written_from_what_the_driver_has(part: str, shop: Path, run: Any) -> None:
     labels, old, new, _ = (shop / one for one in NAMES)

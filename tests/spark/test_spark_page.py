@@ -61,6 +61,7 @@ def test_every_block_of_the_page_is_run_or_named() -> None:
     assert all(body.startswith(ELSEWHERE) for body in rest)
 
 
+@pytest.mark.long
 def test_the_programs_of_the_page_are_true(spark: Any, files: Path) -> None:
     films = pa.table({"item_id": [f"f{n}" for n in range(20)], "genre": ["a", "b"] * 10})
     spark.createDataFrame(films.to_pandas()).createOrReplaceTempView("films")

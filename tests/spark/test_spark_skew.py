@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import rankmill
 import rankmill.spark
 from data import same
 from flat import flat
-from strategies import some
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -68,9 +66,9 @@ def wide(rows: dict[str, np.ndarray], draw: np.random.Generator) -> pa.Table:
     return pa.table({"query": queries, **lists}).take(draw.permutation(len(queries)))
 
 
-@pytest.mark.parametrize(
-    ("shape", "placing"), some(itertools.product(["long", "wide"], ["shuffle", "broadcast"]), 3)
-)
+@pytest.mark.long
+@pytest.mark.parametrize("placing", ["shuffle", "broadcast"])
+@pytest.mark.parametrize("shape", ["long", "wide"])
 def test_giant_queries_have_the_same_bits(
     spark: Any, skewed: dict[str, list[Path]], shape: str, placing: str
 ) -> None:

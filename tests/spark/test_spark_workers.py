@@ -32,15 +32,12 @@ rankmill.package.__version__ = "0.8.7"
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("worker", "message"),
     [
         (HIDING, r"no module 'rankmill'.* PYSPARK_PYTHON"),
-        pytest.param(
-            OLDER,
-            rf"has rankmill 0\.8\.7, and the driver has {rankmill.__version__}: install",
-            marks=pytest.mark.long,
-        ),
+        (OLDER, rf"has rankmill 0\.8\.7, and the driver has {rankmill.__version__}: install"),
     ],
     ids=["none", "another version"],
 )

@@ -319,6 +319,7 @@ def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kind", [*KINDS])
 @pytest.mark.parametrize("listed", [False, True])
 def test_counts_beyond_memory(kind: str, listed: bool, monkeypatch: pytest.MonkeyPatch) -> None:

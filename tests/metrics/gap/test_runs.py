@@ -37,7 +37,10 @@ def confidences(kind: str, count: int) -> np.ndarray:
 
 @pytest.mark.small
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("count", "portions"), [(1_000, 3), (200_000, 7)])
+@pytest.mark.parametrize(
+    ("count", "portions"),
+    [(1_000, 3), pytest.param(200_000, 7, marks=pytest.mark.lengthy)],
+)
 @pytest.mark.parametrize("narrow", [False, True])
 def test_counts_of_runs_are_those_of_arrays(
     kind: str, count: int, portions: int, narrow: bool

@@ -192,6 +192,7 @@ def test_what_no_text_tells_is_not_saved(value: Any) -> None:
     assert content_of(closed(value), "") == ""
 
 
+@pytest.mark.long
 @compiles
 def test_a_definition_tells_what_is_named() -> None:
     """States of two definitions do not merge, also where only such a part differs."""

@@ -248,6 +248,7 @@ def test_the_same_comparison_gives_the_same_bytes(sliced, format, tmp_path):
     assert first.startswith(SIGNATURES[format])
 
 
+@pytest.mark.long
 def test_svg_needs_no_matplotlib_and_pyplot_is_not_used():
     pytest.importorskip("matplotlib")
     code = """
