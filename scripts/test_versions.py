@@ -66,7 +66,7 @@ def steps(python: str, which: str, folder: Path) -> list[list[str]]:
     pip = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     pytest = [own, "-m", "pytest", "-q", "-n", str(os.cpu_count()), "--dist", "worksteal"]
     marks = "small and not lengthy and not long"
-    chosen = ["-m", marks, "--hypothesis-profile=quick", "-p", "no:cacheprovider"]
+    chosen = ["-m", marks, "-p", "no:cacheprovider"]
     return [
         [python, "-m", "venv", str(folder)],
         [*pip, *dependencies, "--editable", str(ROOT)],

@@ -28,8 +28,8 @@ if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0":
     compile_all().__enter__()
 
 # Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
-# includes the compilation. `scripts/test --all` tries more examples, `--quick` fewer.
-for name, examples in (("all", 40), ("rankmill", 6), ("quick", 4)):
+# includes the compilation. `scripts/test --all` tries more examples.
+for name, examples in (("all", 40), ("usual", 4)):
     hypothesis.settings.register_profile(
         name,
         deadline=None,
@@ -42,7 +42,7 @@ for name, examples in (("all", 40), ("rankmill", 6), ("quick", 4)):
             hypothesis.HealthCheck.function_scoped_fixture,
         ],
     )
-hypothesis.settings.load_profile("rankmill")
+hypothesis.settings.load_profile("usual")
 
 
 class CliOutcome:

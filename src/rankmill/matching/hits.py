@@ -22,22 +22,32 @@ from rankmill.matching.label_lists import NO_GAINS, LabelLists
 
 
 class Hits(NamedTuple):
-    """The ranks at which each query's list was right, and all else that a metric needs."""
+    """The ranks at which each query's list was right, and all else that a metric needs.
 
-    # Int64[n + 1], int64[h]: Query q was right at ``ranks[offsets[q]:offsets[q + 1]]``, ascending,
-    # counted from 1.
+    Attributes
+    ----------
+    offsets, ranks : int64[n + 1], int64[h]
+        Query q was right at ``ranks[offsets[q]:offsets[q + 1]]``, ascending, counted from 1.
+    gains : float64[h]
+    label_counts, prediction_counts : int64[n]
+        R and n of each query.
+    label_offsets, label_gains : int64[n + 1], float64
+        The gains of each query's labels, descending; no gains, and any offsets, where all are 1.
+    discounts : float64
+        ``log2(rank + 1)`` at index rank.
+    repeats : int
+        Predictions that repeat an earlier one of their list.
+    """
+
     offsets: np.ndarray
     ranks: np.ndarray
-    gains: np.ndarray  # float64[h]
-    # int64[n]: R and n of each query.
+    gains: np.ndarray
     label_counts: np.ndarray
     prediction_counts: np.ndarray
-    # Int64[n + 1], float64: The gains of each query's labels, descending; no gains, and any
-    # offsets, where all are 1.
     label_offsets: np.ndarray
     label_gains: np.ndarray
-    discounts: np.ndarray  # float64: ``log2(rank + 1)`` at index rank
-    repeats: int  # predictions that repeat an earlier one of their list
+    discounts: np.ndarray
+    repeats: int
 
     def places(self, offsets: np.ndarray) -> np.ndarray:
         """Return where each hit is among the predictions of all lists, whose offsets these are."""

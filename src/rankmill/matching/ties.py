@@ -11,7 +11,7 @@ from rankmill.matching.hits import Hits
 class Runs(NamedTuple):
     """The runs of equal confidence that hold a hit, by rank within each query."""
 
-    # Int64[n + 1]: Query q has the runs from ``offsets[q]`` to ``offsets[q + 1]``.
+    # int64[n + 1]: query q has the runs from ``offsets[q]`` to ``offsets[q + 1]``.
     offsets: np.ndarray
     # int64: for each run the number of predictions before it, of its predictions, and of its hits.
     before: np.ndarray
