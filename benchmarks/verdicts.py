@@ -191,8 +191,8 @@ def common(asked: Asked) -> Iterator[Row]:
             old, new = (hits(asked, QUERIES, 0.7) > 0 for _ in range(2))
             values = rankmill.evaluate(labels, run_of(old), ["hit@1"]).per_query.slice(0, sum(kept))
             lost = gate(labels, run_of(old & kept), rule, baseline=values)
-            held += lost.worst == HELD
-            alarms += gate(labels, run_of(new), rule, baseline=values).worst == REGRESSED
+            held += lost.word == HELD
+            alarms += gate(labels, run_of(new), rule, baseline=values).word == REGRESSED
         what = f"the baseline has {share:.0%} of {QUERIES} queries"
         yield Row(f"2: held, all others are lost, {what}", held, gates, most=0.0)
         yield Row(f"2: alarms, nothing changed, {what}", alarms, gates, most=0.04)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -155,8 +156,7 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
             if paired:
                 return Measurement.of(column_of(new, old, None), column_of(old, None, None), UNIT)
             mean = column_of(old, None, None).mean
-            base = {"base": mean.mean, "base_error": mean.standard_error, "base_queries": n}
-            return one._replace(**base)
+            return one._replace(theirs=MeasuredSide(mean.mean, mean.standard_error, n))
 
         asked = [_of_one(rule, night(0.0)) for _ in range(50)]
         drop = float(np.median([seen for seen, _ in asked]))
@@ -178,7 +178,9 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
 
 def _of_one(rule: Rule, one: Measurement) -> tuple[float, float]:
     cases = [Case("", "", "", Sides(one, one.value))]
-    (seen,), (chances,) = _seen(rule, cases), _chances([rule], None, (1, 1), [cases])
+    given = SimpleNamespace(parsed=[rule], family_confidence=None)
+    asked: Any = SimpleNamespace(given=given, look=(1, 1))
+    (seen,), (chances,) = _seen(rule, cases), _chances(asked, [cases])
     return seen or 0.0, (chances or [0.0])[0]
 
 

@@ -57,7 +57,7 @@ def plan(
       than 16;
     - 8 bytes for each query and metric, if values of each query are kept;
     - for gap, 15 bytes for each prediction and 48 for each label, but at most what the labels leave
-      of `memory`, or half of that with metrics over a catalogue;
+      of `memory` and an eighth of it, or half of that with metrics over a catalogue;
     - for long predictions 96 bytes for each row, but at most what the labels leave of `memory`;
     - for lists with an average of more than a million items, 64 bytes for each item of one;
     - the interactions of `train`, as labels; 24 bytes for each item of `items` and `features`, and
