@@ -181,12 +181,12 @@ class Job:
         """How to make each aggregate: of each metric, those aside among them, and of needs.
 
         They share the memory for confidences; metrics without a cutoff keep the same ones. A third
-        is for joining and sorting them, where no rows are held. Parts keep none, and have none.
+        is for joining and sorting them, where no rows are held.
         """
         kept = [metric for metric in self.pooled if aggregate_of(metric).passes > 1]
         whole = 0 if self.holds_rows else sum(metric.k is None for metric in kept)
         room = (self.share if self.holds_rows else self.share * 2 // 3) // (1 + len(self.by))
-        memory = 0 if self.part else max(1, room // max(1, len(kept) - max(0, whole - 1)))
+        memory = 0 if self.part else room // max(1, len(kept) - max(0, whole - 1))
         more = (memory, self.holds_rows, self.part, self.catalogue)
         every = {one.text: one for one in (*self.metrics, *self.aside)}
         asked = {

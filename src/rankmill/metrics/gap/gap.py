@@ -77,7 +77,8 @@ class Gap(Aggregate):
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         """Return the aggregate of no prediction."""
-        spills = cls.streamed and asked.memory and not asked.keep_rows
+        # A file is of no use to another process that runs the second pass.
+        spills = cls.streamed and not asked.checksum and not asked.keep_rows
         file = RunsFile(asked.file) if spills and asked.file else None
         return cls(kept=(), room=asked.memory, keep_rows=asked.keep_rows, file=file)
 
