@@ -113,6 +113,12 @@ def test_progress_shows_on_a_terminal_after_a_while():
     assert on_a_terminal(f"{imports}\n{quick}", 80) == []
 
 
+def test_help_says_what_a_command_does_without_docstrings():
+    command = [sys.executable, "-OO", "-m", "rankmill", "fuse", "--help"]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert COMMANDS["fuse"][1] in out
+
+
 @pytest.mark.long
 def test_quiet_shows_no_progress_and_no_warnings_but_errors(tmp_path, run_cli):
     for name in COMMANDS:

@@ -93,6 +93,7 @@ class _Commands(click.Group):
                 ctx.fail(f"There is no command {cmd_name!r}, only: {there}.{meant}")
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        command.help = command.help or COMMANDS[cmd_name][1]  # python -OO has no docstrings
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
