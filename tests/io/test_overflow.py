@@ -19,7 +19,6 @@ from rankmill.engine.cuts import job_of
 from rankmill.engine.evaluate import score_systems
 from rankmill.io import overflow as overflow_module
 from rankmill.io.overflow import Overflow
-from rankmill.metrics.records import item_counter
 
 METRICS = ["gap", "coverage@3", "map@3"]
 
@@ -42,8 +41,6 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]
 
     monkeypatch.setattr(overflow_module, "temporary_file", noted)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(item_counter, "SMALLEST", 1)
-    monkeypatch.setattr(item_counter, "LEAST", 1)
     rankmill.evaluate({1: [1]}, {1: {1: 0.5}}, METRICS)  # opens what stays open
     gc.collect()
     gc.disable()

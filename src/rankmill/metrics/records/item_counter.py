@@ -12,8 +12,6 @@ from rankmill.metrics.records.item_counts import ItemCounts, Room, SpilledCounts
 # Integers are counted in a table of all numbers between the lowest and the highest if these are at
 # most so many, or this many times as many as all integers that were counted.
 SMALLEST, WIDEST = 1 << 16, 4
-# A table with room for so many items is never too large.
-LEAST = 1 << 16
 # The bytes of an item in a hash table that is at least half full: its key, where its text ends, its
 # slots, and a count for each cutoff.
 AN_ITEM, A_COUNT = 2 * (8 + 8 + 8), 2 * 8
@@ -120,7 +118,7 @@ class _Direct:
         if size and lowest == self._lowest and highest < lowest + size:
             return True
         rows = highest - lowest + 1 + ((highest - lowest) // 2 if size else 0)
-        if not self._room.take(2 * 8 * columns * (rows - size), anyway=rows <= LEAST):
+        if not self._room.take(2 * 8 * columns * (rows - size), anyway=rows <= self._room.least):
             return False
         wide = np.zeros((rows, columns), np.int64)
         wide[self._lowest - lowest :][:size] = self._counts
@@ -174,7 +172,7 @@ class _Hashed:
         while room < self._count + more:
             room *= 2
         bytes_more = (AN_ITEM + A_COUNT * self._columns) * (room - len(self._keys))
-        if not self._room.take(bytes_more, anyway=room <= LEAST or not self._count):
+        if not self._room.take(bytes_more, anyway=room <= self._room.least or not self._count):
             self._spill(*self.counts())
             self._count = 0
             self._counts[:], self._slots[:] = 0, -1

@@ -74,6 +74,11 @@ class Room:
         return Room, ()  # another process has its own
 
     @property
+    def least(self) -> int:
+        """How many items a table has room for in any case."""
+        return min(1 << 16, self.most >> 9)
+
+    @property
     def crowded(self) -> bool:
         """Whether there is no room to join what the tables hold."""
         return self.file is not None and self.taken > self.most // 2
