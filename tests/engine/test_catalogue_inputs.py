@@ -202,6 +202,14 @@ def test_what_is_broken_is_called_as_it_was_given(
     assert "of labels" not in str(caught.value)
 
 
+@pytest.mark.parametrize("option", ["items", "features"])
+def test_a_file_without_the_column_of_the_others_is_named(option: str, tmp_path: Any) -> None:
+    (tmp_path / "1.csv").write_text("item_id,x,y\na,1,2\n")
+    (tmp_path / "2.csv").write_text("name,x,y\nb,1,2\n")
+    words = [f"{option}: ", "2.csv: no column 'item_id' for the item; the columns are name, x, y"]
+    refused(words, metrics="coverage@2", **{option: str(tmp_path)})
+
+
 @pytest.mark.small
 def test_a_catalogue_may_be_a_column_of_many_kinds() -> None:
     for items in (pa.table({"x": ["a", "b"]}), {"i": ["a", "b"]}, [["a"], ["b"]]):

@@ -178,7 +178,10 @@ def among(names: Sequence[str], chosen: Mapping[str, Query]) -> dict[str, Any]:
 
 def find_item(source: Source, name: str | None, side: Role) -> str:
     """The column of the items of a catalogue, which has no queries: `name`, or by usual names."""
-    return _find_item(Finder(source, {"item": name}, side), "")
+    found = _find_item(Finder(source, {"item": name}, side), "")
+    for file, schema in source.schemas.items():
+        _check_there(file, schema, found, "item", side)
+    return found
 
 
 def _find_query(finder: Finder, facts: Collection[str] = ()) -> str:
@@ -299,20 +302,26 @@ def _is_other(name: str) -> bool:
     return plain(name) in OTHER_NUMBERS or (bool(words) and words[-1].lower() in OTHER_WORDS)
 
 
+def _check_there(source: str, schema: Any, name: str, role: str, side: Role) -> str:
+    """Raise InputError if a file does not have one such column; return how to name another."""
+    count = schema.names.count(name)
+    another = advice("name another with", role, side)
+    if count != 1:
+        found = "no column" if count == 0 else f"{count} columns"
+        raise InputError(
+            f"{source}: {found} {name!r} for the {role}; the columns are "
+            f"{', '.join(schema.names) or 'none'}: {another}"
+        )
+    return another
+
+
 def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: bool) -> None:
     """Raise InputError if a column of one file is missing or has an unsuitable type.
 
     Of `text`, all numbers are read as such: the reader names the line and the value of any other.
     """
     for role, name in columns.mapping().items():
-        count = schema.names.count(name)
-        another = advice("name another with", role, side)
-        if count != 1:
-            found = "no column" if count == 0 else f"{count} columns"
-            raise InputError(
-                f"{source}: {found} {name!r} for the {role}; the columns are "
-                f"{', '.join(schema.names) or 'none'}: {another}"
-            )
+        another = _check_there(source, schema, name, role, side)
         kind = schema.field(name).type
         expected_list = columns.wide and role != "query"
         if kinds.is_null(kind):
