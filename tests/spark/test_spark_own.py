@@ -16,7 +16,7 @@ import pytest
 
 import rankmill
 import rankmill.spark
-from data import same, tables
+from data import frame_of, same, tables
 from rankmill.errors import UsageError
 from rankmill.metrics import registry
 
@@ -65,7 +65,7 @@ def test_compiled_metrics_travel_to_the_workers(
     defined(where, tmp_path, monkeypatch)
     name = f"of_{where}@3"
     (labels, new), (_, old) = (tables("integers", "wide", "long", seed=one) for one in (1, 2))
-    frames = [spark.createDataFrame(one) for one in (labels, new, old)]
+    frames = [frame_of(spark, one) for one in (labels, new, old)]
     found = rankmill.spark.evaluate(*frames[:2], [name, "map@3"], partitions=20)
     same(found, rankmill.evaluate(labels, new, [name, "map@3"]))
     assert found[name] == found["map@3"] > 0
@@ -85,7 +85,7 @@ def test_what_cannot_be_sent_is_told(spark: Any) -> None:
         with lock:
             return labels
 
-    both = [spark.createDataFrame(one) for one in tables("integers", "wide", "wide")]
+    both = [frame_of(spark, one) for one in tables("integers", "wide", "wide")]
     message = "locked cannot be sent to the workers, because something "
     message += "that its function uses cannot be pickled: "
     with pytest.raises(UsageError, match=message):

@@ -13,7 +13,7 @@ from conftest import tells
 
 import rankmill
 import rankmill.spark
-from data import same, tables
+from data import frame_of, same, tables
 from rankmill import InputError, Labels, UsageError
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
@@ -34,10 +34,6 @@ def cut(shape: str, other: str) -> tuple[pa.Table, pa.Table]:
     return labels.append_column("kind", pa.array(kinds)), predictions
 
 
-def frame(spark: Any, table: pa.Table) -> Any:
-    return spark.createDataFrame(table)
-
-
 @pytest.mark.parametrize("shape", ["wide", "long"])
 @pytest.mark.parametrize("partitions", [3, None])
 def test_columns_and_files_give_the_same_bits(
@@ -51,7 +47,7 @@ def test_columns_and_files_give_the_same_bits(
     if partitions is None and shape == "long":
         how["by"] = "kind"
     found = rankmill.spark.evaluate(
-        frame(spark, labels), frame(spark, predictions), METRICS, partitions=partitions, **how
+        frame_of(spark, labels), frame_of(spark, predictions), METRICS, partitions=partitions, **how
     )
     whole = rankmill.evaluate(labels, predictions, METRICS, **how)
     same(found, whole)
@@ -66,7 +62,7 @@ def test_columns_of_tables_are_not_those_of_labels(spark: Any, name: str) -> Non
     labels, predictions = cut("wide", "wide")
     labels = labels.select(["query", "item"])
     table = pa.table({"query": labels["query"], name: [i % 3 for i in range(len(labels))]})
-    both = frame(spark, labels), frame(spark, predictions)
+    both = frame_of(spark, labels), frame_of(spark, predictions)
     found = rankmill.spark.evaluate(*both, ["ndcg@3"], by=table, partitions=2)
     whole = rankmill.evaluate(labels, predictions, ["ndcg@3"], by=table)
     same(found, whole)
@@ -78,8 +74,8 @@ def test_several_systems_weights_and_values_of_queries(spark: Any) -> None:
     runs = {"one": predictions, "two": predictions.slice(0, len(predictions) // 2)}
     metrics, sums = METRICS[:2], SUMS[:1]
     how: Any = {"by": "kind", "sums": sums}
-    given = Labels(frame(spark, labels), weight="weight")
-    frames = {name: frame(spark, one) for name, one in runs.items()}
+    given = Labels(frame_of(spark, labels), weight="weight")
+    frames = {name: frame_of(spark, one) for name, one in runs.items()}
     found = rankmill.spark.evaluate_runs(
         given, frames, metrics, partitions=2, per_query=True, **how
     )
@@ -107,8 +103,8 @@ def test_what_cannot_be_is_told(spark: Any, how: Any, kind: type, words: list[st
     labels, predictions = cut("wide", "wide")
     with pytest.raises(kind) as caught:
         rankmill.spark.evaluate(
-            frame(spark, labels),
-            frame(spark, predictions),
+            frame_of(spark, labels),
+            frame_of(spark, predictions),
             partitions=2,
             **{"metrics": "map"} | how,
         )
@@ -116,7 +112,7 @@ def test_what_cannot_be_is_told(spark: Any, how: Any, kind: type, words: list[st
 
 
 def test_tables_that_spark_cannot_cut_by(spark: Any, tmp_path: Path) -> None:
-    labels, predictions = (frame(spark, one) for one in cut("wide", "wide"))
+    labels, predictions = (frame_of(spark, one) for one in cut("wide", "wide"))
     with pytest.raises(UsageError, match="join this DataFrame to the labels"):
         rankmill.spark.evaluate(labels, predictions, "map", by=labels)
     path = tmp_path / "kinds.csv"
@@ -135,7 +131,7 @@ def test_more_values_than_anybody_reads(spark: Any) -> None:
     many = pa.table({"query": range(1200), "items": [[1]] * 1200, "id": [*range(1200)]})
     with pytest.raises(UsageError, match="id has 1,200 values; expected 1,000 at most"):
         rankmill.spark.evaluate(
-            frame(spark, many), frame(spark, many), "map", by="id", partitions=20
+            frame_of(spark, many), frame_of(spark, many), "map", by="id", partitions=20
         )
 
 

@@ -490,6 +490,9 @@ def dropped(
     """What the audit says of predictions beyond the depth, and of unjudged ones."""
     settled = {q: settle(ls, semantics, confidences_read=True) for q, ls in predictions.items()}
     counts = {"items_beyond_depth": 0, "unjudged_items": 0}
+    if semantics["repeated_predictions"] != "drop":
+        # Those without labels, which rankmill refuses nowhere, are counted too.
+        semantics = {**semantics, "repeated_predictions": "each"}
     for query, listed in settled.items():
         runs = runs_of(listed, Truth({}, 0, []), semantics, by_confidence=True)
         items = [one.item for run in runs for one in run]

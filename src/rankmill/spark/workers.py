@@ -43,7 +43,8 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
         try:
             return function(*args, **options)
         except Exception as error:
-            if type(error).__name__ == "PySparkImportError":
+            # Spark 4 has a class of its own for this, and Spark 3.5 has none.
+            if isinstance(error, ImportError) and "must be installed" in str(error):
                 raise UsageError(
                     f"Spark needs a package that is not installed here: {error}: {install('spark')}"
                 ) from None
