@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rankmill
@@ -29,6 +29,7 @@ def overlap(one: list[int], other: list[int], p: float, k: int | None) -> float:
 
 
 @pytest.mark.small
+@example([([0, 1], [0, 0, 1])], 0.5, 2)
 @given(PAIRS, st.sampled_from([0.3, 0.5, 0.95]), st.sampled_from([None, 1, 3]))
 def test_overlap(pairs: list[tuple[list[int], list[int]]], p: float, k: int | None) -> None:
     ones, others = map(list, zip(*pairs, strict=True))
@@ -39,13 +40,14 @@ def test_overlap(pairs: list[tuple[list[int], list[int]]], p: float, k: int | No
 
 
 @pytest.mark.small
-@given(PAIRS)
-def test_tau(pairs: list[tuple[list[int], list[int]]]) -> None:
+@example([([0, 1], [0, 0, 1])], 2)
+@given(PAIRS, st.sampled_from([None, 2]))
+def test_tau(pairs: list[tuple[list[int], list[int]]], k: int | None) -> None:
     ones, others = map(list, zip(*pairs, strict=True))
     expected = []
     for one, other in pairs:
         first, second = (list(dict.fromkeys(each)) for each in (one, other))
-        both = [item for item in second if item in first]
+        both = [item for item in second[:k] if item in first]
         signs = [
             1 if first.index(a) < first.index(b) else -1
             for at, a in enumerate(both)
@@ -53,7 +55,7 @@ def test_tau(pairs: list[tuple[list[int], list[int]]]) -> None:
         ]
         none = 0.0 if other else -1.0
         expected.append(sum(signs) / len(signs) if signs else none)
-    np.testing.assert_array_equal(kendall_tau(ones, others), expected)
+    np.testing.assert_array_equal(kendall_tau(ones, others, k), expected)
 
 
 @pytest.mark.small

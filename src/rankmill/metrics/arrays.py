@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import floats_of, validity_of
-from rankmill.columns.ids import drop_nulls, is_text_type, plain, slice_ids, to_ids
+from rankmill.columns.ids import drop_nulls, is_text_type, plain, slice_ids, take_ids, to_ids
 from rankmill.columns.lists import drop_values, split_lists
 from rankmill.columns.objects import arrow_lists, as_integers
 from rankmill.columns.ragged_lists import Ragged, checked_arrow, one_chunk
 from rankmill.errors import InputError, UsageError, plural, positive
+from rankmill.kernels.hits import mark_repeats
+from rankmill.kernels.identity import SEED
 from rankmill.matching.gains import canonical_gain_function
 from rankmill.matching.hits import match
 from rankmill.matching.label_lists import clean_labels, with_worths
@@ -281,7 +283,7 @@ def _similarity(name: str, lists: Lists, others: Lists, k: int | None) -> np.nda
     wanted, found = (_split(one, name, sets=False) for one in (lists, others))
     ends = np.repeat(wanted[0][1:], np.diff(wanted[0]))
     gains = (ends - np.arange(len(ends))).astype(np.float64)
-    return values_of(metric, wanted, found, ("one side", "the other"), gains)
+    return values_of(metric, wanted, found, ("one side", "the other"), gains, distinct=True)
 
 
 def _per_query(
@@ -309,8 +311,13 @@ def values_of(
     gain_function: str = "linear",
     *,
     repeats: bool = False,
+    distinct: bool = False,
 ) -> np.ndarray:
-    """The value of each query; with `repeats` a label that is given twice counts twice."""
+    """The value of each query.
+
+    With `repeats`, a label that is given twice counts twice; with `distinct`, a prediction that is
+    given twice has no second rank.
+    """
     (label_offsets, wanted), (offsets, found) = labels, predictions
     if len(label_offsets) != len(offsets):
         raise InputError(
@@ -330,6 +337,11 @@ def values_of(
     if len(wanted) and len(found):
         check_types(wanted, found)
     label_ids, ids = to_ids(wanted, names[0]), to_ids(found, names[1])
+    if distinct:
+        repeat = np.empty(len(ids.keys), np.bool_)
+        if mark_repeats(offsets, ids, SEED, repeat):
+            offsets = drop_values(offsets, ~repeat)
+            ids = take_ids(ids, np.flatnonzero(~repeat))
 
     def score(start: int, end: int) -> np.ndarray:
         first, last = label_offsets[start], label_offsets[end]
