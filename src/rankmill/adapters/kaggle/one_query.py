@@ -246,8 +246,11 @@ def _hits(
 
 
 def _precisions(ranks: Iterable[int]) -> float:
-    """Return the sum of the precisions at the ranks of hits."""
-    return sum(count / rank for count, rank in enumerate(ranks, start=1))
+    """Return the sum of the precisions at the ranks of hits, rounded as kernels round it."""
+    total = 0.0
+    for count, rank in enumerate(ranks, start=1):
+        total += count / rank  # `sum` rounds otherwise from Python 3.12 on
+    return total
 
 
 def _share(part: float, of: int) -> float:

@@ -1,5 +1,6 @@
 """What charts say in their titles: sentences made of what was found."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 
@@ -237,9 +238,9 @@ def way_words(by: Sequence[str]) -> Html:
 def bins_words(bins: Sequence[Bin]) -> Html:
     """Say whether confidence tells how likely a prediction is to be right."""
     total = sum(one.predictions for one in bins)
-    gap = sum(abs(one.correct - one.confidence * one.predictions) for one in bins) / total
+    gap = math.fsum(abs(one.correct - one.confidence * one.predictions) for one in bins) / total
     if all(one.low >= 0 and one.high <= 1 for one in bins):
-        over = sum(one.confidence * one.predictions - one.correct for one in bins) / total
+        over = math.fsum(one.confidence * one.predictions - one.correct for one in bins) / total
         if gap < 0.02:
             return say(
                 "Confidence matches how often predictions are right, within {}", percent(gap)
