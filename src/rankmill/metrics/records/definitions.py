@@ -20,9 +20,10 @@ _SHOWN = (int, float, complex, str, bytes, tuple, list, dict, np.generic)
 
 def source_of(plain: Any) -> str:
     """What a function does, as text, whatever its comments and layout; its code if none is left."""
-    with contextlib.suppress(OSError, TypeError, SyntaxError):
+    with contextlib.suppress(OSError, TypeError, SyntaxError, ValueError):
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(plain))).body
-        if isinstance(tree, ast.FunctionDef):
+        # From Python 3.13 on, what `exec` defined may be looked for in the text of `python -c`.
+        if isinstance(tree, ast.FunctionDef) and tree.name == plain.__code__.co_name:
             tree.decorator_list = []
             return ast.unparse(tree)
     return _code_text(plain.__code__)
