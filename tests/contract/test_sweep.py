@@ -168,17 +168,6 @@ def built(row: Row, case: Case, shuffle: random.Random, weights: bool) -> Inputs
     return Inputs(case, labels, predictions, worth, options | ({"weight": "w"} if weights else {}))
 
 
-def storable(table: pa.Table) -> pa.Table:
-    """Return views as plain strings, because Parquet files do not store views."""
-    fields = []
-    for field in table.schema:
-        kind = field.type
-        if pa.types.is_list(kind) and kind.value_type == pa.string_view():
-            kind = pa.list_(pa.string())
-        fields.append(field.with_type(pa.string() if kind == pa.string_view() else kind))
-    return table.cast(pa.schema(fields))
-
-
 def stored(table: Any, how: str, folder: Path, name: str) -> Any:
     """Return the table in one of the formats, with several chunks or row groups."""
     if not isinstance(table, pa.Table) or how == "table" or not len(table):
@@ -189,7 +178,7 @@ def stored(table: Any, how: str, folder: Path, name: str) -> Any:
         return table.to_reader(max_chunksize=2)
     path = folder / name
     if how == "parquet":
-        pq.write_table(storable(table), path.with_suffix(".parquet"), row_group_size=2)
+        pq.write_table(strategies.storable(table), path.with_suffix(".parquet"), row_group_size=2)
         return path.with_suffix(".parquet")
     if pa.types.is_list(table.schema.field(1).type):
         lines = "".join(json.dumps(row) + "\n" for row in table.to_pylist())

@@ -66,7 +66,7 @@ def write(table: pa.Table, folder: Path, row_group: int, files: int = 1, **optio
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    step = max(1, -(-len(table) // files))
+    table, step = strategies.storable(table), max(1, -(-len(table) // files))
     for number, start in enumerate(range(0, max(1, len(table)), step)):
         part = table.slice(start, step)
         pq.write_table(part, folder / f"{number}.parquet", row_group_size=row_group, **options)

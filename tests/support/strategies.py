@@ -381,6 +381,17 @@ def some(parameters: Iterable[Any], step: int) -> list[Any]:
     ]
 
 
+def storable(table: pa.Table) -> pa.Table:
+    """Return views as plain strings, because Parquet files do not store views."""
+    fields = []
+    for field in table.schema:
+        kind = field.type
+        if pa.types.is_list(kind) and kind.value_type == pa.string_view():
+            kind = pa.list_(pa.string())
+        fields.append(field.with_type(pa.string() if kind == pa.string_view() else kind))
+    return table.cast(pa.schema(fields))
+
+
 def examples(count: int) -> int:
     """So many examples, or seeds, under `scripts/test --all`; otherwise a share of them."""
     return max(1, count * hypothesis.settings.default.max_examples // 40)

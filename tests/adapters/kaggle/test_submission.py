@@ -393,7 +393,7 @@ def test_participants_see_no_solution(name: str) -> None:
         (pd.DataFrame(), "no 'predictions' among none"),
         (frame(RIGHT)["predictions"], "no 'id' among 'query', 'items'"),
         (frame(RIGHT)[["id", "predictions", "predictions"]], "several columns 'predictions'"),
-        (pd.DataFrame({"id": pd.Series(["\ud800"], dtype=object)}), "is not Unicode text"),
+        (pd.DataFrame({"id": pd.Series(["\ud800"], dtype=object)}), "Unicode"),
         (
             frame(RIGHT).assign(predictions=[["x"], ["q"], []]),
             "predictions: column 'predictions' holds large_list",
