@@ -313,11 +313,7 @@ def values_of(
     repeats: bool = False,
     distinct: bool = False,
 ) -> np.ndarray:
-    """The value of each query.
-
-    With `repeats`, a label that is given twice counts twice; with `distinct`, a prediction that is
-    given twice has no second rank.
-    """
+    """The value of each query: with `repeats` of labels, with only `distinct` predictions."""
     (label_offsets, wanted), (offsets, found) = labels, predictions
     if len(label_offsets) != len(offsets):
         raise InputError(
@@ -337,11 +333,9 @@ def values_of(
     if len(wanted) and len(found):
         check_types(wanted, found)
     label_ids, ids = to_ids(wanted, names[0]), to_ids(found, names[1])
-    if distinct:
-        repeat = np.empty(len(ids.keys), np.bool_)
-        if mark_repeats(offsets, ids, SEED, repeat):
-            offsets = drop_values(offsets, ~repeat)
-            ids = take_ids(ids, np.flatnonzero(~repeat))
+    repeat = np.empty(len(ids.keys), np.bool_)
+    if distinct and mark_repeats(offsets, ids, SEED, repeat):
+        offsets, ids = drop_values(offsets, ~repeat), take_ids(ids, np.flatnonzero(~repeat))
 
     def score(start: int, end: int) -> np.ndarray:
         first, last = label_offsets[start], label_offsets[end]
@@ -357,8 +351,7 @@ def values_of(
         return Matched(hits).values(metric)
 
     threads = available_cpus() if len(found) >= WORTH_THREADS else 1
-    blocks = map_blocks(score, len(offsets) - 1, threads)
-    return np.concatenate([np.empty(0, np.float64), *blocks])
+    return np.concatenate([np.empty(0, np.float64), *map_blocks(score, len(offsets) - 1, threads)])
 
 
 def _metric(name: str, k: Any) -> Metric:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 import os
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +73,7 @@ def numbers_of(
     elif norm == "min-max-inverted":
         found = [(max(scores) - one) / (max(scores) - min(scores)) for one in scores]
     elif norm == "sum":
-        total = sum(one - min(scores) for one in scores)
+        total = added(one - min(scores) for one in scores)
         found = [(one - min(scores)) / total for one in scores]
     else:
         low, width = min(scores), max(scores) - min(scores)
@@ -84,17 +86,22 @@ def numbers_of(
     return numbers
 
 
+def added(numbers: Iterable[float]) -> float:
+    """The sum, rounded after each number, as `sum` does not from Python 3.12 on."""
+    return functools.reduce(operator.add, numbers)
+
+
 COMBINED: dict[str, Any] = {
-    **dict.fromkeys(("rrf", "combsum", "bordafuse", "rbc"), lambda parts, _: sum(parts)),
-    **dict.fromkeys(("combmnz", "isr"), lambda parts, _: sum(parts) * len(parts)),
-    "combanz": lambda parts, _: sum(parts) / len(parts),
+    **dict.fromkeys(("rrf", "combsum", "bordafuse", "rbc"), lambda parts, _: added(parts)),
+    **dict.fromkeys(("combmnz", "isr"), lambda parts, _: added(parts) * len(parts)),
+    "combanz": lambda parts, _: added(parts) / len(parts),
     "combmin": lambda parts, _: min(parts),
     "combmax": lambda parts, _: max(parts),
     "combmed": lambda parts, _: statistics.median(parts),
-    "combgmnz": lambda parts, gamma: sum(parts) * len(parts) ** gamma,
-    "mixed": lambda parts, _: sum(parts) * math.sqrt(len(parts)),
-    "log-isr": lambda parts, _: sum(parts) * math.log(len(parts)),
-    "logn-isr": lambda parts, sigma: sum(parts) * math.log(len(parts) + sigma),
+    "combgmnz": lambda parts, gamma: added(parts) * len(parts) ** gamma,
+    "mixed": lambda parts, _: added(parts) * math.sqrt(len(parts)),
+    "log-isr": lambda parts, _: added(parts) * math.log(len(parts)),
+    "logn-isr": lambda parts, sigma: added(parts) * math.log(len(parts) + sigma),
 }
 PARAMETERS = {"combgmnz": 0.7, "rbc": 0.8, "logn-isr": 0.01}
 # The methods by rank -> what an item gets from a list.
@@ -165,7 +172,7 @@ def oracle(
                 masses[item].append(weight)
         if method == "wmnz":
             scores = {
-                item: sum(sorted(of)) * sum(sorted(masses[item])) for item, of in parts.items()
+                item: added(sorted(of)) * added(sorted(masses[item])) for item, of in parts.items()
             }
         else:
             combined = COMBINED[method]
