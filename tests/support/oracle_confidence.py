@@ -101,7 +101,12 @@ def dprime(listed: Listed, total: int) -> float | None:
     ]
     if not sum(spreads):
         return None
-    return float(means[0] - means[1]) / math.sqrt(float(sum(spreads) / 2))
+    apart = means[0] - means[1]
+    # One root of exact numbers, as the squares of small confidences are below all floats.
+    try:
+        return math.sqrt(apart**2 * 2 / sum(spreads)) * (1 if apart > 0 else -1)
+    except OverflowError:
+        return None
 
 
 VALUES: dict[str, Callable[..., float | None]] = {

@@ -70,7 +70,7 @@ def tick_texts(scale: Scale, *, percent: bool = False, signed: bool = False) -> 
     factor = 100 if percent else 1
     step = (scale.ticks[1] - scale.ticks[0]) * factor
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    if round(step * 10**decimals, 6) != round(step * 10**decimals):
+    if decimals <= 5 and round(step * 10**decimals, 6) != round(step * 10**decimals):
         decimals += 1
     if decimals > 5:
         shown = distinct_texts([one * factor for one in scale.ticks])
