@@ -57,7 +57,7 @@ def plan(
       than 16;
     - 8 bytes for each query and metric, if values of each query are kept;
     - for gap, 15 bytes for each prediction and 48 for each label, but at most what the labels leave
-      of `memory` and an eighth of it, or half of that with metrics over a catalogue;
+      of `memory` and a quarter of it, or half of that with metrics over a catalogue;
     - for long predictions 96 bytes for each row, but at most what the labels leave of `memory`;
     - for lists with an average of more than a million items, 64 bytes for each item of one;
     - the interactions of `train`, as labels; 24 bytes for each item of `items` and `features`, and
@@ -69,7 +69,7 @@ def plan(
       there are labels and predictions, or integers between the lowest and the highest in the
       footers. Of text, a bound is only known for Parquet files; for others this is left out.
 
-    Arrays that grow may take an eighth more. Labels of more than half of `memory` are held in
+    Other arrays that grow may take an eighth more. Labels of more than half of `memory` are held in
     ranges if no values of each query are kept and the row groups of both sides are sorted by query
     id. A range takes half of `memory` (at least 32 MiB, and at least one row group).
 

@@ -56,10 +56,10 @@ class Confidences(Need):
 
         They are kept while there is room for 10 bytes each, and 32 for each correct one, of which
         there are no more than labels. To join, sort and count them takes half as much again.
-        Arrays that grow may take an eighth more than the limit.
+        Arrays that grow may take a quarter more than the limit.
         """
         each = 10 * sizes.predictions + 32 * min(sizes.labels, sizes.predictions)
-        return min(sizes.memory * 9 // 8, each * len(asked.users) * 3 // 2)
+        return min(sizes.memory * 5 // 4, each * len(asked.users) * 3 // 2)
 
 
 class Repeats(Need):
