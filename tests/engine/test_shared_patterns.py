@@ -78,6 +78,33 @@ def test_bits_do_not_depend_on_sharing(monkeypatch, gains, most):
             assert told(labels, batches(predictions, rows), metrics, threads=threads) == expected
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("place", [0, 1])
+def test_parts_without_any_label_join_those_with_gains(place):
+    hits = random_hits(np.random.default_rng(5), 40, graded=True)
+    none = hits.take(np.flatnonzero((hits.label_counts == 0) & (np.diff(hits.offsets) == 0)))
+    assert len(none.label_counts) > 0
+    assert not len(none.label_gains)
+    parts = [group_hits(hits)]
+    parts.insert(place, group_hits(none))
+    joined = join_patterns(parts).hits
+    assert np.diff(joined.label_offsets).tolist() == joined.label_counts.tolist()
+    assert joined.label_offsets[-1] == len(joined.label_gains)
+
+
+@pytest.mark.small
+def test_blocks_without_any_label_do_not_change_a_bit():
+    labels = pa.table({"query": [1, 1, 2], "item": [8, 9, 8], "gain": [3.0, 1.0, 2.0]})
+    rows = {"query": [1, 1, 2, 2, 3, 3, 3], "item": [8, 9, 9, 8, 8, 7, 6]}
+    predictions = pa.table(rows | {"rank": [1, 2, 1, 2, 1, 2, 3]})
+    metrics = "map,ndcg@3,recall,precision@2"
+    expected = told(labels, predictions, metrics)
+    for count in (2, 3):
+        for _ in range(5):  # which thread has which rows differs
+            blocks = batches(predictions, count)
+            assert told(labels, blocks, metrics, threads=2, memory=1) == expected
+
+
 @pytest.mark.parametrize("order", ["worst", "best"])
 def test_labels_are_found_among_judged_items_whatever_the_order_of_ties(monkeypatch, order):
     labels, predictions = sides([0.0, 1.0, 3.0])

@@ -297,11 +297,19 @@ def group_hits(hits: Hits) -> Patterns:
 
 
 def join_patterns(parts: Sequence[Patterns]) -> Patterns:
-    """Group the patterns of parts, all with gains or all without; their queries are not told."""
+    """Group the patterns of parts; their queries are not told.
+
+    If labels have gains, parts may be without any label, and then have none either.
+    """
     if len(parts) == 1:
         return parts[0]
     every = [part.hits for part in parts]
-    graded = len(every[0].label_gains) > 0
+    graded = any(len(one.label_gains) for one in every)
+    if graded:
+        every = [
+            one if len(one.label_gains) else one._replace(label_offsets=np.zeros_like(one.offsets))
+            for one in every
+        ]
     offsets, *arrays, label_offsets, label_gains, tables, _ = zip(*every, strict=True)
     ends = _joined_offsets(label_offsets) if graded else label_offsets[0]
     of_labels = ends, np.concatenate(label_gains), max(tables, key=len)
