@@ -488,11 +488,12 @@ def dropped(
     judged_only: bool,
 ) -> dict[str, int]:
     """What the audit says of predictions beyond the depth, and of unjudged ones."""
+    # Nothing of queries without labels is refused, and they are counted too.
+    semantics = {**semantics, "nan_confidence": "last"}
+    if semantics["repeated_predictions"] != "drop":
+        semantics["repeated_predictions"] = "each"
     settled = {q: settle(ls, semantics, confidences_read=True) for q, ls in predictions.items()}
     counts = {"items_beyond_depth": 0, "unjudged_items": 0}
-    if semantics["repeated_predictions"] != "drop":
-        # Those without labels, which rankmill refuses nowhere, are counted too.
-        semantics = {**semantics, "repeated_predictions": "each"}
     for query, listed in settled.items():
         runs = runs_of(listed, Truth({}, 0, []), semantics, by_confidence=True)
         items = [one.item for run in runs for one in run]

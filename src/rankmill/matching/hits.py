@@ -297,28 +297,25 @@ def group_hits(hits: Hits) -> Patterns:
 
 
 def join_patterns(parts: Sequence[Patterns]) -> Patterns:
-    """Group the patterns of parts; their queries are not told.
-
-    If labels have gains, parts may be without any label, and then have none either.
-    """
+    """Group the patterns of parts; their queries are not told."""
     if len(parts) == 1:
         return parts[0]
     every = [part.hits for part in parts]
-    graded = any(len(one.label_gains) for one in every)
-    if graded:
-        every = [
-            one if len(one.label_gains) else one._replace(label_offsets=np.zeros_like(one.offsets))
-            for one in every
-        ]
-    offsets, *arrays, label_offsets, label_gains, tables, _ = zip(*every, strict=True)
-    ends = _joined_offsets(label_offsets) if graded else label_offsets[0]
-    of_labels = ends, np.concatenate(label_gains), max(tables, key=len)
-    joined = Hits._make([_joined_offsets(offsets), *map(np.concatenate, arrays), *of_labels, 0])
+    offsets, ranks, gains, *counts, _, label_gains, tables, _ = zip(*every, strict=True)
+    label_counts, prediction_counts = map(np.concatenate, counts)
+    joined = Hits(
+        offsets=offsets_of(np.concatenate([lengths_of(one) for one in offsets])),
+        ranks=np.concatenate(ranks),
+        gains=np.concatenate(gains),
+        label_counts=label_counts,
+        prediction_counts=prediction_counts,
+        # The offsets of a part are any where it has no gains, as without any label.
+        label_offsets=offsets_of(label_counts),
+        label_gains=np.concatenate(label_gains),
+        discounts=max(tables, key=len),
+        repeats=0,
+    )
     return group_counted(joined, np.concatenate([part.counts for part in parts]))
-
-
-def _joined_offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
-    return offsets_of(np.concatenate([lengths_of(one) for one in parts]))
 
 
 def group_counted(hits: Hits, counts: np.ndarray) -> Patterns:
