@@ -393,7 +393,10 @@ def test_participants_see_no_solution(name: str) -> None:
         (pd.DataFrame(), "no 'predictions' among none"),
         (frame(RIGHT)["predictions"], "no 'id' among 'query', 'items'"),
         (frame(RIGHT)[["id", "predictions", "predictions"]], "several columns 'predictions'"),
-        (pd.DataFrame({"id": pd.Series(["\ud800"], dtype=object)}), "Unicode"),
+        (
+            pd.DataFrame({"id": pd.Series(["\ud800"], dtype=object)}),
+            "is not Unicode text|valid Unicode",
+        ),
         (
             frame(RIGHT).assign(predictions=[["x"], ["q"], []]),
             "predictions: column 'predictions' holds large_list",
@@ -403,7 +406,7 @@ def test_participants_see_no_solution(name: str) -> None:
 def test_whatever_is_submitted_the_participant_is_told(submission: Any, told: str) -> None:
     with pytest.raises(ParticipantVisibleError) as error:
         score(frame(TRUTH), submission, "id")
-    assert told in str(error.value)
+    assert any(one in str(error.value) for one in told.split("|"))
     assert check(frame(TRUTH), submission).problems
 
 
