@@ -133,8 +133,6 @@ class Inputs:
 
 def built(row: Row, case: Case, shuffle: random.Random, weights: bool) -> Inputs:
     """Return both sides as tables (or Ragged), and the case as its shape shows it."""
-    if row["format"] == "text":
-        case = as_text(case)
     if row["shape"] == "ragged":
         case = as_ragged(case)
         gain = strategies.ragged(case.labels, pa.float64(), 1) if case.graded else None
@@ -315,7 +313,10 @@ def check(
         scope = "judged"  # a depth is refused
     row = row | {"scope": scope}
     assume(few_orders(case) and joinable(case))
-    assume(shape in ("lists", "ragged") or strategies.rows(case.predictions))
+    if row["format"] == "text":
+        case = as_text(case)
+    # Predictions without any row are refused.
+    assume(case.predictions if shape in ("lists", "ragged") else strategies.rows(case.predictions))
     if shape == "confidence" and chosen["nan_confidence"] == "error":
         assume(not any(bad(one[3]) for one in strategies.rows(case.predictions)))
     inputs = built(row, case, shuffle, row["weights"] == "some")
