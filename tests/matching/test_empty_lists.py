@@ -141,6 +141,7 @@ def test_a_list_of_nothing_covers_no_subtopic() -> None:
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 @settings(max_examples=examples(20))
 @given(inputs(), st.sampled_from([{"rel": 3.0}, {"semantics": {"no_relevant": "scored"}}]))
 def test_every_metric_stays_in_its_range_without_labels(

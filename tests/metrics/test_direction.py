@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import scipy.stats
 from conftest import tells
 
 import rankmill
@@ -230,6 +229,8 @@ def test_of_two_better_systems_the_lower_one_has_the_star() -> None:
 @pytest.mark.small
 def test_a_margin_is_for_the_worse_side() -> None:
     """Non-inferiority of a metric is that of the metric times -1; equivalence is the same."""
+    import scipy.stats  # a second, which not every run of small tests is to wait for
+
     draw = np.random.default_rng(0)
     values = draw.normal(0.02, 0.1, 50)
     one, other = paired_of(values), paired_of(-values)

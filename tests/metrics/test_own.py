@@ -308,6 +308,7 @@ PLAIN: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("function", "message", "compile"),
     [(*one, True) for one in BROKEN[1:3]] + [(*one, False) for one in [*BROKEN, *PLAIN]],
@@ -622,6 +623,7 @@ def factorial_of(labels: int) -> int:
     return product
 
 
+@pytest.mark.lengthy
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled")
 @pytest.mark.parametrize(
     ("sign", "function"),

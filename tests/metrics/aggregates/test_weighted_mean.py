@@ -117,6 +117,7 @@ def test_limbs_have_room_for_many_values() -> None:
     assert bins.max() < 2**30
 
 
+@pytest.mark.lengthy
 def test_numpy_and_statsmodels_agree() -> None:
     """statsmodels: the same error from a regression on a constant by weighted least squares.
 
