@@ -49,6 +49,8 @@ def published_gap(rows: list[tuple[str, float, set[str]]], labelled: int) -> flo
     return total / labelled
 
 
+# A small solution may have 12 only, and the submission 0012.
+@pytest.mark.filterwarnings("ignore:the solution lost leading zeros:RuntimeWarning")
 @given(st.integers(0, 10**9), st.sampled_from([5, 7, 12]))
 def test_map_is_the_published_formula(seed: int, k: int) -> None:
     rng = random.Random(seed)
