@@ -20,7 +20,7 @@ from flat import flat
 from rankmill import InputError
 from rankmill.engine import first_pass
 from rankmill.engine.job import open_job, parse_job
-from rankmill.engine.memory import id_ranges
+from rankmill.engine.memory import bytes_of_all, id_ranges
 from rankmill.semantics.presets import PRESETS
 from rankmill.sources.files.files import File
 from rankmill.sources.files.footers import read_footer, row_groups
@@ -89,7 +89,7 @@ def in_order(case: Case) -> Case:
 @pytest.mark.small
 @settings(max_examples=examples(80))
 @given(
-    strategies.cases(),
+    st.one_of(strategies.cases(), strategies.cases().map(in_order)),
     st.tuples(st.booleans(), st.booleans()),
     st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3)),
     st.sampled_from(list(PRESETS)),
@@ -106,7 +106,6 @@ def test_ranges_of_any_input(
     memory: int,
     threads: int,
 ) -> None:
-    case = in_order(case)
     labels = strategies.wide_labels(case)
     predictions = strategies.wide_predictions(case)
     if not wide[0]:
@@ -131,7 +130,7 @@ def test_ranges_of_any_input(
     assert ranges.pop() == 0
     found = outcome(label_files, prediction_files, **options, memory=memory, threads=threads)
     hypothesis.event(f"{min(ranges[-1], 2)} ranges, {type(found).__name__}")
-    assert len(ranges) == 1, "sorted inputs need no second start"
+    assert len(ranges) == 1, "only wrong footers need a second start"
     ranges.clear()
     if isinstance(whole, str) and isinstance(found, str):
         return  # with several errors, another one may come first
@@ -293,7 +292,34 @@ def test_rows_out_of_order_within_row_groups(tmp_path: Path, ranges: list[int]) 
     predictions = write(mixed[1], tmp_path / "predictions", 200)
     assert outcome(labels, predictions, memory=1) == outcome(*tables)
     assert ranges[0] > 1
-    assert ranges[1:] == [0, 0]
+    assert ranges[1:] == [0], "only the tables are held whole"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "share", "mixed", "count"),
+    [("map", 0.9, 3000, 2), ("gap", 1.5, 3000, 0), ("gap", 1.5, 300, 2), ("gap", 0.9, 3000, 0)],
+)
+def test_how_much_ranges_may_read_twice(
+    tmp_path: Path, metrics: str, share: float, mixed: int, count: int
+) -> None:
+    """Of predictions in any order, all: so where labels fit, but leave little, they are held."""
+    labels, predictions = map(to_wide, dump(3000, 6))
+    order, draw = np.arange(len(predictions)), np.random.default_rng(0)
+    for start in range(0, len(order), mixed):
+        draw.shuffle(order[start : start + mixed])
+    sides = (
+        rankmill.Labels(write(labels, tmp_path / "labels", 100)),
+        rankmill.Predictions(
+            write(predictions.take(pa.array(order)), tmp_path / "predictions", 100)
+        ),
+    )
+    job = parse_job(metrics, sides[0], "default", keep_values=False)
+    with open_job(job, sides[0], {"": sides[1]}) as (opened, inputs):
+        whole = bytes_of_all(opened)
+        within = replace(job, memory=int(whole * share))
+        assert len(id_ranges(opened, inputs[""], within, whole)) == count
+    found = outcome(sides[0], sides[1], metrics=metrics, memory=int(whole * share))
+    assert found == outcome(labels, predictions, metrics=metrics)
 
 
 @pytest.mark.parametrize(

@@ -16,17 +16,20 @@ from rankmill.engine.progress import Progress
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
 from rankmill.engine.tally import Tally
-from rankmill.errors import InputError
+from rankmill.errors import InputError, Otherwise
 from rankmill.io.overflow import Overflow
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.results import audit
 from rankmill.sources.inputs.inputs import Input, begun, map_lists
 from rankmill.sources.nouns import Catalogue
-from rankmill.sources.roles.shares import UnsortedError
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers
 
 Report = Callable[[int], None]
+
+
+class WrongBoundsError(Otherwise):
+    """The footer of a file names bounds of ids that are not those of its rows."""
 
 
 def run(
@@ -75,7 +78,7 @@ def _score_all(
     whole = bytes_of_all(labels.input)
     ranges = id_ranges(labels.input, predictions, job, whole)
     if ranges:
-        with contextlib.suppress(UnsortedError):
+        with contextlib.suppress(WrongBoundsError):
             return score(ranges)
     return score([])  # with all labels in memory, predictions may be in any order
 
@@ -115,7 +118,7 @@ def _score_ranges(
         predictions.source.rows,
         labels.input.source.rows,
     ):
-        raise UnsortedError
+        raise WrongBoundsError
     if not rows and not job.part and predictions.source.rows is None:
         once = "" if predictions.source.format else ": a stream can be read only once"
         raise InputError(f"{predictions.source.name} holds no rows; expected predictions{once}")

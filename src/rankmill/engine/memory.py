@@ -2,7 +2,8 @@
 
 In files sorted by query, each row group holds a narrow range of ids, and the footer tells which.
 Then only the labels of one range have to be in memory. A range has all rows of its queries, and the
-states of the ranges are merged exactly, so the result is the same to the last bit.
+states of the ranges are merged exactly, so the result is the same to the last bit. Rows of other
+ranges may stand between them: row groups that two ranges share are read twice.
 """
 
 import itertools
@@ -36,8 +37,10 @@ MB = 10**6
 # The bytes of an item in a list that is read, matched and scored.
 A_LISTED = 64
 # Row groups that overlap the end of a range are read twice. If ranges would read more than this
-# many times the rows of the input, the input is not sorted and ranges would be slow.
+# many times the rows of the input, the input is not sorted and ranges would be slow; of labels that
+# fit, but leave less than half of the memory, it is not worth to read more than so many times.
 MOST_READ = 2
+MOST_READ_TO_SHARE = 1.25
 # The number of ranges is limited, because each range starts threads anew.
 MOST_RANGES = 1000
 
@@ -190,11 +193,12 @@ def id_ranges(labels: Input, predictions: Input, job: Job, whole: int) -> list[I
         IdRange(low, high, _between(of_labels, low, high), _between(of_predictions, low, high))
         for low, high in itertools.pairwise(ends)
     ]
+    most_read = MOST_READ if total > job.memory else MOST_READ_TO_SHARE
     for side, groups in (
         (labels, [group for one in ranges for group in one.labels]),
         (predictions, [group for one in ranges for group in one.predictions]),
     ):
-        if sum(group.rows for group in groups) > MOST_READ * (side.source.rows or 0):
+        if sum(group.rows for group in groups) > most_read * (side.source.rows or 0):
             return []
     return ranges if len(ranges) > 1 else []
 

@@ -16,15 +16,11 @@ from rankmill.columns.checksum import SEEDS, hash_ids
 from rankmill.columns.ids import drop_nulls, id_type, is_id_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.ranked_lists import Lists
-from rankmill.errors import Otherwise, UsageError
+from rankmill.errors import UsageError
 from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
 
 # Two inputs that share one in fifty queries have none in common in such samples once in 170 times.
 SAMPLED = 256
-
-
-class UnsortedError(Otherwise):
-    """An input is not sorted by query id, although the bounds in its footers allow it."""
 
 
 class Share(NamedTuple):
@@ -144,10 +140,7 @@ def _without_views(column: Any) -> Any:
 
 
 def rows_within(blocks: Iterator[Block], query: str, low: Any, high: Any) -> Iterator[Batch]:
-    """Yield the rows whose ids are at least `low` and below `high`; None means no bound.
-
-    Raise UnsortedError if rows with other ids are between them.
-    """
+    """Yield the rows whose ids are at least `low` and below `high`; None means no bound."""
     for batch in map(batch_of, blocks):
         ids = of_batch(partial(_ids, query=query), batch)
         if ids.null_count:  # the code that reads the ids raises the error
@@ -159,14 +152,8 @@ def rows_within(blocks: Iterator[Block], query: str, low: Any, high: Any) -> Ite
         if high is not None:
             inside &= _below(ids, high)
         rows = np.flatnonzero(inside)
-        if len(rows) == len(ids):
-            yield batch
-        elif len(rows):
-            first, last = int(rows[0]), int(rows[-1])
-            if last - first >= len(rows):
-                raise UnsortedError
-            data = batch.data.slice(first, len(rows))
-            yield Batch(data, batch.place.onwards(first))
+        if len(rows):
+            yield _rows(batch, rows)
 
 
 def _ids(batch: Batch, query: str) -> Any:
