@@ -308,10 +308,12 @@ PLAIN: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("function", "message", "compile"),
-    [(*one, True) for one in BROKEN[1:3]] + [(*one, False) for one in [*BROKEN, *PLAIN]],
+    [
+        *(pytest.param(*one, True, marks=pytest.mark.lengthy) for one in BROKEN[1:3]),
+        *((*one, False) for one in [*BROKEN, *PLAIN]),
+    ],
 )
 def test_a_wrong_value_names_the_metric_and_the_query(
     function: Callable[..., Any], message: str, compile: bool

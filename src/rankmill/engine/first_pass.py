@@ -80,7 +80,7 @@ def _score_all(
     if ranges:
         with contextlib.suppress(WrongBoundsError):
             return score(ranges)
-    return score([])  # with all labels in memory, predictions may be in any order
+    return score([])  # with all labels in memory, no bounds matter
 
 
 def _score_ranges(
