@@ -8,14 +8,13 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 
 import click
 import pytest
 from click.shell_completion import ShellComplete
 
 import rankmill
-from cli_runs import process
+from cli_runs import process, seconds_of
 from rankmill.cli import COMMANDS, main
 from rankmill.cli.output_checks import check_outputs
 from rankmill.config.click_options import parse_size
@@ -29,7 +28,7 @@ from rankmill.show.tables import size_text
 
 def test_help_is_quick_and_light():
     code = (
-        "import sys, time; start = time.perf_counter()\n"
+        "import sys\n"
         "from rankmill.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
@@ -39,14 +38,13 @@ def test_help_is_quick_and_light():
     assert answer.stdout.splitlines()[-1] == "[]"
     assert all(name in answer.stdout for name in COMMANDS)
 
-    def seconds() -> float:
-        start = time.perf_counter()
-        with process("--help") as help:
-            help.communicate()
-        assert help.returncode == 0
-        return time.perf_counter() - start
-
-    assert min(seconds() for _ in range(7)) < 0.2
+    # 34 ms beside 9 on a fast machine, where numpy takes 63. A limit in seconds would be one on the
+    # machine.
+    bare, whole = [], []
+    for _ in range(7):
+        bare.append(seconds_of("-c", "pass"))
+        whole.append(seconds_of("-m", "rankmill", "--help"))
+    assert min(whole) < 7 * min(bare)
 
 
 def test_every_command_has_help_and_a_module(run):

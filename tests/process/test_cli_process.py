@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli_runs import process, write_dump
+from cli_runs import process, seconds_of, write_dump
 from processes import python
 from rankmill.package import install
 from strategies import some
@@ -131,7 +131,8 @@ def test_a_signal_ends_it_at_once_and_leaves_nothing(dump_to_compile_for, tmp_pa
         seconds = time.perf_counter() - start
     assert (evaluation.returncode, err) == ENDS[number]
     assert out == ""
-    assert seconds < 3
+    # LLVM is not interrupted: 1.5 s where Python starts in 9 ms.
+    assert seconds < 500 * min(seconds_of("-c", "pass") for _ in range(3))
     assert sorted(os.listdir(tmp_path)) == before
     assert not outputs[1].exists()
 

@@ -48,6 +48,13 @@ def process(*arguments, **options) -> subprocess.Popen:
     )
 
 
+def seconds_of(*arguments: str) -> float:
+    """Return the wall time of Python with these arguments."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
 def made() -> Result:
     """Return a result with every feature that a rendering has to show."""
     return Result(
