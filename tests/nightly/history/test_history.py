@@ -30,6 +30,7 @@ from cli_runs import write_dump
 from rankmill.columns.buffers import table_of
 from rankmill.columns.seal import seal_of
 from rankmill.errors import InputError, UsageError
+from rankmill.io.whole_files import check_target
 from rankmill.nightly.history.history import History, moment, prune
 from rankmill.nightly.history.record import SCHEMA
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict
@@ -341,6 +342,20 @@ def test_many_writers_lose_no_run(tmp_path: Path, count: int) -> None:
         one.communicate()
     found = {(run.tags["writer"], run.tags["number"]) for run in History(folder).runs}
     assert len(found) == len(History(folder)) == 25 * count
+
+
+def test_another_writer_may_make_the_folder_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "h"
+
+    def after_another(path: str | Path) -> None:
+        folder.mkdir(exist_ok=True)
+        check_target(path)
+
+    monkeypatch.setattr("rankmill.nightly.history.record.check_target", after_another)
+    night(folder, 1, 0.1)
+    assert len(History(folder)) == 1
 
 
 @pytest.mark.long

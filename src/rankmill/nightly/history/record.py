@@ -92,9 +92,17 @@ def check_history(history: str | Path) -> None:
     folder = _folder(history)
     if not is_url(folder) and os.path.exists(folder) and not os.path.isdir(folder):
         raise UsageError(f"the history {folder} is a file; expected a folder, or a name for one")
+    inside = join(folder, new_name(datetime.now(UTC)) + ".parquet")
+    if is_url(folder) or os.path.isdir(folder):
+        check_target(inside)
+        return
     # The folder is made for the first run, but those above it are not: they may be mistyped.
-    missing = not is_url(folder) and not os.path.exists(folder)
-    check_target(folder if missing else join(folder, new_name(datetime.now(UTC)) + ".parquet"))
+    try:
+        check_target(folder)
+    except UsageError:
+        if not os.path.isdir(folder):  # else another writer has made it by now
+            raise
+        check_target(inside)
 
 
 def contents_of(table: pa.Table, history: str | Path) -> list[tuple[str, pa.Table | None]]:
