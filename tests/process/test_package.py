@@ -77,6 +77,7 @@ print("none")
 INPUTS = [
     "'labels.csv', 'wide.csv'",
     "'labels.csv', 'long.csv'",
+    "'labels.csv', 'strange.csv'",
     "'qrels.txt', 'run.trec'",
     "{'a': ['x']}, {'a': {'x': 0.5, 'y': 1.0}}",
     "{1: [2]}, {1: [(2, 0.5)]}",
@@ -93,6 +94,7 @@ def test_evaluate_does_not_load_pandas(tmp_path: Path) -> None:
         "long.csv": "user_id,item_id,score\na,x,0.5\nb,y,1\n",
         "qrels.txt": "a 0 x 1\n",
         "run.trec": "a Q0 x 1 0.5 tag\n",
+        "strange.csv": "user_id,item_id,score\n0a,x,0.5\nb,y,1\n",  # it is looked up without zeros
     }.items():
         (tmp_path / name).write_text(text)
     calls = [f"rankmill.evaluate({inputs}, 'map')" for inputs in INPUTS]

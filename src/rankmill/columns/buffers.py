@@ -105,11 +105,12 @@ def table_of(rows: Sequence[dict[str, Any]], schema: Any) -> Any:
     Of a schema with texts, numbers, times in microseconds, and lists and maps of them.
     """
     columns = ([row.get(field.name) for row in rows] for field in schema)
-    arrays = [_array_of(of, field.type) for of, field in zip(columns, schema, strict=True)]
+    arrays = [array_of_values(of, field.type) for of, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _array_of(values: list[Any], kind: Any) -> Any:
+def array_of_values(values: list[Any], kind: Any) -> Any:
+    """Values or Nones as an Arrow array of one of these types."""
     there = np.array([one is not None for one in values], np.bool_)
     buffers = [pa.py_buffer(np.packbits(there, bitorder="little"))]
     children = []
@@ -119,10 +120,12 @@ def _array_of(values: list[Any], kind: Any) -> Any:
     elif kinds.is_list(kind) or kinds.is_map(kind):
         parts = [one or [] for one in values]
         buffers.append(_offsets(parts))
-        children = [_array_of([one for part in parts for one in part], kind.field(0).type)]
+        children = [array_of_values([one for part in parts for one in part], kind.field(0).type)]
     elif kinds.is_struct(kind):
         columns = ([one[i] for one in values] for i in range(kind.num_fields))
-        children = [_array_of(of, field.type) for of, field in zip(columns, kind, strict=True)]
+        children = [
+            array_of_values(of, field.type) for of, field in zip(columns, kind, strict=True)
+        ]
     elif kinds.is_timestamp(kind):
         since = [0 if one is None else (one - _EPOCH) // _MICROSECOND for one in values]
         buffers.append(pa.py_buffer(np.array(since, np.int64)))

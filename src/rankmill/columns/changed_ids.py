@@ -1,9 +1,8 @@
 """Ids that spreadsheets and pandas change: they take leading zeros, and add .0."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
-
-import pyarrow as pa
 
 KEEP_TEXT = "read with dtype=str, and save with no spreadsheet"
 """How ids stay as they are."""
@@ -17,13 +16,12 @@ def plain_ids(ids: Any) -> Any:
     return pc.ascii_ltrim(pc.replace_substring_regex(ids, r"\.0+$", ""), characters="0")
 
 
-def other_forms(ids: Any) -> Iterator[Any]:
-    """Yield all ids with other zeros in front, and with or without .0 at the end."""
-    import pyarrow.compute as pc
+def other_forms(ids: Iterable[str]) -> Iterator[list[str]]:
+    """Yield all ids with other zeros in front, and with or without .0 at the end.
 
-    plain = plain_ids(ids)
-    empty = pa.scalar("", plain.type)
-    for ending in (empty, pa.scalar(".0", plain.type)):
+    Arrow would do this with functions whose import takes longer than a run of a million queries.
+    """
+    plain = [re.sub(r"\.0+$", "", one).lstrip("0") for one in ids]
+    for ending in ("", ".0"):
         for count in range(_MOST_ZEROS + 1):
-            zeros = pa.scalar("0" * count, plain.type)
-            yield pc.binary_join_element_wise(zeros, plain, ending, empty)
+            yield ["0" * count + one + ending for one in plain]
