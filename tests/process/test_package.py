@@ -94,10 +94,13 @@ def test_evaluate_does_not_load_pandas(tmp_path: Path) -> None:
         "long.csv": "user_id,item_id,score\na,x,0.5\nb,y,1\n",
         "qrels.txt": "a 0 x 1\n",
         "run.trec": "a Q0 x 1 0.5 tag\n",
+        "shuffled.csv": "user_id,item_id,score\nb,x,0.5\na,y,1\nb,y,1\n",
         "strange.csv": "user_id,item_id,score\n0a,x,0.5\nb,y,1\n",  # it is looked up without zeros
     }.items():
         (tmp_path / name).write_text(text)
     calls = [f"rankmill.evaluate({inputs}, 'map')" for inputs in INPUTS]
+    calls.append("rankmill.evaluate('labels.csv', 'long.csv', 'map', by='label_count').by")
+    calls.append("rankmill.convert('shuffled.csv', 'out.parquet')")
     code = f"""
 import os, sys, rankmill
 os.chdir({str(tmp_path)!r})

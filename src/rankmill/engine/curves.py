@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import table_of
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import axes_of
 from rankmill.metrics.registry import parse
@@ -55,7 +56,7 @@ def curve_rows(results: Mapping[str, Result]) -> pa.Table:
     ]  # fmt: skip
     kinds = dict.fromkeys(("system", "metric"), pa.string())
     kinds |= dict.fromkeys(("cutoff", "value", "standard_error"), pa.float64())
-    table = pa.Table.from_pylist(rows, pa.schema(kinds))
+    table = table_of(rows, pa.schema(kinds))
     parts = [table if len(results) > 1 else table.drop_columns("system")] if rows else []
     if first.curves:
         parts.append(curves_of({name: one.curves for name, one in results.items()}))

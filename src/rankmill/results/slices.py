@@ -48,10 +48,12 @@ def table_of_slices(rows: Iterable[Any]) -> pa.Table:
     """Return slices as the table that `Result.by` is."""
     import pyarrow as pa
 
+    from rankmill.columns.buffers import table_of
+
     kinds = [*[pa.string()] * 3, *[pa.float64()] * 2, pa.int64()]
     schema = pa.schema([*zip(MetricOfSlice._fields, kinds, strict=True)])
     rows = [one if isinstance(one, Mapping) else one._asdict() for one in rows]
-    return pa.Table.from_pylist(rows, schema)
+    return table_of(rows, schema)
 
 
 def slice_parts(results: Mapping[str, Any]) -> list[Part]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import numbers_of
+from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.errors import InputError
 from rankmill.io.overflow import Overflow
 
@@ -56,11 +56,11 @@ def _sorted(table: Any, name: str) -> Any:
     table = table.combine_chunks()
     order = numbers_of(pc.sort_indices(table.column(0)))
     if len(order) and np.any(order[1:] < order[:-1]):
-        table = table.take(pa.array(order))
+        table = table.take(arrow_of(order))
     ids = table.column(0)
-    same = pc.equal(ids[1:], ids[:-1]) if len(ids) > 1 else None
-    if same is not None and pc.any(same).as_py():
-        repeated = ids[pc.index(same, True).as_py()].as_py()
+    same = numbers_of(pc.indices_nonzero(pc.equal(ids[1:], ids[:-1])))
+    if len(same):
+        repeated = ids[int(same[0])].as_py()
         shown = repeated.decode(errors="backslashreplace") if isinstance(repeated, bytes) else None
         raise RepeatedRowError(
             f"{name}: query {repeated if shown is None else repr(shown)} is in two rows; expected "
