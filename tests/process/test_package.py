@@ -100,6 +100,7 @@ def test_evaluate_does_not_load_pandas(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     calls = [f"rankmill.evaluate({inputs}, 'map')" for inputs in INPUTS]
     calls.append("rankmill.evaluate('labels.csv', 'long.csv', 'map', by='label_count').by")
+    calls.append("rankmill.explain('labels.csv', 'long.csv', 'map', query_id='a').table")
     calls.append("rankmill.convert('shuffled.csv', 'out.parquet')")
     code = f"""
 import os, sys, rankmill

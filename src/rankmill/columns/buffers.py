@@ -87,16 +87,21 @@ def is_number_type(kind: Any) -> bool:
     return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
 
 
-def arrow_of(numbers: np.ndarray) -> Any:
-    """A NumPy array as an Arrow array without nulls; numbers in native byte order are a view."""
-    if numbers.dtype.kind not in "iuf":
-        return pa.array(numbers)
+def arrow_of(numbers: np.ndarray, missing: np.ndarray | None = None) -> Any:
+    """A NumPy array as an Arrow array; numbers in native byte order are a view.
+
+    It is null where `missing` is true.
+    """
+    if numbers.dtype.kind not in "iufb":
+        return pa.array(numbers, mask=missing)
     native = numbers
-    if not (numbers.flags.c_contiguous and numbers.dtype.isnative):
+    if numbers.dtype.kind == "b":
+        native = np.packbits(numbers, bitorder="little")
+    elif not (numbers.flags.c_contiguous and numbers.dtype.isnative):
         native = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
-    buffers = [None, pa.py_buffer(native)]
-    kind = _ARROW_TYPES.get(native.dtype) or pa.from_numpy_dtype(native.dtype)
-    return pa.Array.from_buffers(kind, len(native), buffers)
+    there = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    kind = _ARROW_TYPES.get(numbers.dtype) or pa.from_numpy_dtype(numbers.dtype.newbyteorder("="))
+    return pa.Array.from_buffers(kind, len(numbers), [there, pa.py_buffer(native)])
 
 
 def table_of(rows: Sequence[dict[str, Any]], schema: Any) -> Any:
@@ -114,8 +119,11 @@ def array_of_values(values: list[Any], kind: Any) -> Any:
     there = np.array([one is not None for one in values], np.bool_)
     buffers = [pa.py_buffer(np.packbits(there, bitorder="little"))]
     children = []
-    if kinds.is_string(kind):
-        parts: list[Any] = [b"" if one is None else one.encode() for one in values]
+    if kinds.is_binary(kind):
+        parts: list[Any] = [one or b"" for one in values]
+        buffers += [_offsets(parts), pa.py_buffer(b"".join(parts))]
+    elif kinds.is_string(kind):
+        parts = [b"" if one is None else one.encode() for one in values]
         buffers += [_offsets(parts), pa.py_buffer(b"".join(parts))]
     elif kinds.is_list(kind) or kinds.is_map(kind):
         parts = [one or [] for one in values]

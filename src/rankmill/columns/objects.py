@@ -181,7 +181,7 @@ def as_integers(array: Any) -> Any:
         if not ((np.floor(part) == part) & (abs(part) < EXACT)).all():
             return array
     integers = floats.astype(np.int64)
-    return pa.array(integers, mask=missing) if missing.any() else arrow_of(integers)
+    return arrow_of(integers, missing if missing.any() else None)
 
 
 def check_kind(array: Any, declared: Any, spot: Spot) -> None:

@@ -9,9 +9,8 @@ from operator import call
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from rankmill.columns.buffers import floats_of
+from rankmill.columns.buffers import arrow_of, floats_of
 from rankmill.columns.ids import id_text
 from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.job import Job
@@ -124,7 +123,7 @@ def at_rows(facts: QueryFacts, index: LabelIndex) -> dict[str, Any]:
     rows = index.find(facts.queries)
     place = np.full(len(index.queries.keys), -1, np.int64)
     place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-    taken = pa.array(place, mask=place < 0)
+    taken = arrow_of(place, place < 0)
     return {name: column.take(taken) for name, column in facts.columns.items()}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import array_of_values
 from rankmill.columns.ids import is_text_type, slice_ids, to_ids
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import UsageError
@@ -37,7 +38,7 @@ def id_of(query: Any, one: Input) -> Ids:
                 query = query.encode(errors="surrogateescape")  # Python's form of undecoded bytes
             except UnicodeEncodeError:
                 raise UsageError(f"query id {query!r} is not valid UTF-8 text") from None
-        return to_ids(pa.array([query]), "the query id")
+        return to_ids(array_of_values([query], pa.binary()), "the query id")
     try:
         number = int(query) if isinstance(query, str | bytes) else index(query)
         return to_ids(np.array([number], np.uint64 if number > 0 else np.int64), "the query id")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from rankmill.analysis.explain.list_of_query import id_of, lists_of
 from rankmill.analysis.explain.trace_view import Trace
 from rankmill.analysis.explain.walk import check_walk, choice_text, walk_list
+from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
@@ -208,14 +209,14 @@ def _trace_gap(
     order = ranked.order[:rows]
     count = len(order)
     table = {
-        "rank": pa.array(np.arange(1, count + 1)),
+        "rank": arrow_of(np.arange(1, count + 1)),
         "query": ids_to_arrow(take_ids(pooled.queries, order), predictions.id_types("query")),
         "item": ids_to_arrow(take_ids(pooled.items, order), predictions.id_types("item")),
-        "confidence": pa.array(pooled.confidences[order]),
-        "correct": pa.array(pooled.correct[order]),
-        "precision": pa.array(ranked.precision[:count]),
-        "term": pa.array(ranked.terms[:count]),
-        "sum": pa.array(ranked.terms.cumsum()[:count]),
+        "confidence": arrow_of(pooled.confidences[order]),
+        "correct": arrow_of(pooled.correct[order]),
+        "precision": arrow_of(ranked.precision[:count]),
+        "term": arrow_of(ranked.terms[:count]),
+        "sum": arrow_of(ranked.terms.cumsum()[:count]),
     }
     facts = {
         "predictions": f"{len(ranked.order):,}, of which correct: {int(pooled.correct.sum()):,}",
@@ -259,7 +260,7 @@ def _trace_curve(job: Job, result: Result, rows: int | None) -> Trace:
     if (kept := len(table["correct"])) < count:
         facts["rows"] = f"{kept:,} of {count:,}, by even steps of correct predictions"
     value = result.metrics[metric.text]
-    columns = {name: pa.array(column) for name, column in table.items()}
+    columns = {name: arrow_of(column) for name, column in table.items()}
     return Trace(
         metric.text, None, value, value or 0.0, None, pa.table(columns), facts, semantics, job.scope
     )

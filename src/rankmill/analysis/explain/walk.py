@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from rankmill.analysis.explain.trace_view import Trace
 from rankmill.analysis.explain.walks import Ranked, ranked_of, walk_of
+from rankmill.columns.buffers import array_of_values, arrow_of
 from rankmill.columns.elementary import discounts
 from rankmill.columns.ids import id_value, ids_to_arrow, join_ids, slice_ids, take_ids
 from rankmill.columns.ranked_lists import Lists
@@ -181,21 +182,20 @@ def table_of(
     width = max(count, len(ideal))
     order = np.argsort(np.append(np.arange(width), dropped[1] - 0.5), kind="stable")
     at_rank, at_item = order < width, order < count
-    rank = pa.array(order + 1, mask=~at_rank)
+    rank = arrow_of(order + 1, ~at_rank)
     item_place = np.where(at_rank, order, order - width + count)
     kinds = {_LARGE.get(kind, kind) for kind in kinds}
     item = ids_to_arrow(join_ids([items, dropped[0]]), kinds)
-    item = item.take(pa.array(item_place, mask=at_rank & ~at_item))
+    item = item.take(arrow_of(item_place, at_rank & ~at_item))
     table = {"rank": rank, "item": item}
-    place = pa.array(order, mask=~at_item)
-    table |= {name: pa.array(column).take(place) for name, column in columns.items()}
+    place = arrow_of(order, ~at_item)
+    table |= {name: arrow_of(column).take(place) for name, column in columns.items()}
     if len(ideal):
         gain = np.append(ideal, np.zeros(width - len(ideal)))
         best = {"ideal_gain": gain, "ideal_sum": (gain / discounts(width)[1:]).cumsum()}
-        table |= {
-            name: pa.array(one).take(pa.array(order, mask=~at_rank)) for name, one in best.items()
-        }
-    table["note"] = pa.array(_notes(item.to_pylist(), rank.to_pylist()), pa.string())
+        place = arrow_of(order, ~at_rank)
+        table |= {name: arrow_of(one).take(place) for name, one in best.items()}
+    table["note"] = array_of_values(_notes(item.to_pylist(), rank.to_pylist()), pa.string())
     return pa.table(table)
 
 
@@ -269,7 +269,7 @@ def walk_list(
         repeats = repeats_of(lists, index.labels, rows, job, len(items.keys))
         table = table_of(items, columns, walked.ideal, repeats, predictions.id_types("item"))
     else:
-        table = pa.table({name: pa.array(one) for name, one in columns.items()})
+        table = pa.table({name: arrow_of(one) for name, one in columns.items()})
     labels = tell_labels(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))
     facts = {
         "judged" if metric.spec.needs_judged else "labels": labels,

@@ -227,7 +227,7 @@ def _unpadded(batch: Batch, item: str, padding: str) -> Any:
     there = validity_of(values)
     keep = there.copy()
     keep[there] = ~is_id(to_ids(drop_nulls(values), batch.source), padding)
-    values = values.take(pa.array(np.arange(len(values)), mask=~keep))
+    values = values.take(arrow_of(np.arange(len(values)), ~keep))
     return values if offsets is None else pa.LargeListArray.from_arrays(arrow_of(offsets), values)
 
 

@@ -142,7 +142,7 @@ def _pack(rows: LongRows, columns: Columns, order: np.ndarray) -> Any:
         keep = rows.keep[order]
         item_of_row = np.cumsum(rows.keep) - 1
         items = ids_to_arrow(take_ids(rows.items, item_of_row[order[keep]]), set())
-        items = items.take(pa.array(np.cumsum(keep) - 1, mask=~keep))
+        items = items.take(arrow_of(np.cumsum(keep) - 1, ~keep))
     made[columns.item] = items
     if rows.numbers is not None:
         made[str(columns.score or columns.gain)] = arrow_of(rows.numbers[order])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import floats_of
+from rankmill.columns.buffers import arrow_of, floats_of
 from rankmill.columns.ids import ascending, id_value, ids_to_arrow, join_ids, take_ids, to_ids
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import UsageError
@@ -82,10 +82,10 @@ class Aligned(NamedTuple):
         }
         for name in [one for one in columns if one.endswith(OF_BASELINE)]:
             there = ~np.isnan(floats_of(one_chunk(columns[name])))
-            columns[name] = pc.if_else(pa.array(there), columns[name], None)
+            columns[name] = pc.if_else(arrow_of(there), columns[name], None)
         weights = self.weights()
         if weights is not None:
-            columns[WEIGHT] = pa.array(weights)
+            columns[WEIGHT] = arrow_of(weights)
         query = next(iter(self.tables.values())).column_names[0]
         return pa.table({"query" if query in columns else query: self.queries, **columns})
 
@@ -108,7 +108,7 @@ class Aligned(NamedTuple):
             if rows is not None and len(rows) < len(self.queries):
                 without = np.ones(len(self.queries), np.bool_)
                 without[rows] = False
-                ids = _ids(self.queries.filter(pa.array(without)))
+                ids = _ids(self.queries.filter(arrow_of(without)))
                 places = pc.bottom_k_unstable(ids_to_arrow(ids, set()), MOST_NAMED)
                 found[name] = [id_value(ids, place) for place in places.to_pylist()]
         return found
@@ -123,7 +123,7 @@ class Aligned(NamedTuple):
 
     def ids(self) -> Any:
         """Return the ids of the queries that count for all."""
-        return self.queries if self.common is None else self.queries.filter(pa.array(self.common))
+        return self.queries if self.common is None else self.queries.filter(arrow_of(self.common))
 
 
 def _counted(results: Mapping[str, Result]) -> list[CountedQueries]:
@@ -196,4 +196,4 @@ def _spread(column: Any, rows: np.ndarray | None, count: int) -> Any:
     values, missing = np.zeros(count), np.ones(count, np.bool_)
     values[rows] = column.to_numpy()
     missing[rows] = False
-    return pa.array(values, mask=missing)
+    return arrow_of(values, missing)
