@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import InputError
 from rankmill.io.overflow import Overflow
 
@@ -58,9 +59,9 @@ def _sorted(table: Any, name: str) -> Any:
     if len(order) and np.any(order[1:] < order[:-1]):
         table = table.take(arrow_of(order))
     ids = table.column(0)
-    same = numbers_of(pc.indices_nonzero(pc.equal(ids[1:], ids[:-1])))
-    if len(same):
-        repeated = ids[int(same[0])].as_py()
+    same = pc.equal(ids[1:], ids[:-1]) if len(ids) > 1 else None
+    if same is not None and pc.any(same).as_py():
+        repeated = ids[int(numbers_of(one_chunk(same).cast(pa.uint8())).argmax())].as_py()
         shown = repeated.decode(errors="backslashreplace") if isinstance(repeated, bytes) else None
         raise RepeatedRowError(
             f"{name}: query {repeated if shown is None else repr(shown)} is in two rows; expected "
