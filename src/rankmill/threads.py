@@ -55,12 +55,12 @@ class Workers:
     close them even if an error is raised. Closing waits for the running work, so no work continues
     after an error.
 
-    The number of threads is by default that of the CPUs. `ahead` is how many pieces a thread reads
-    side by side; with 1, few batches wait as well.
+    The number of threads is by default that of the CPUs. `waiting` is how many results may wait for
+    those before them, for each thread.
     """
 
-    def __init__(self, threads: int | None = None, ahead: int = 2) -> None:
-        self._ahead = ahead
+    def __init__(self, threads: int | None = None, waiting: int = 8) -> None:
+        self._waiting = waiting
         if threads is not None:
             self.threads = thread_count(threads)
         self._begun: ThreadPoolExecutor | None = None
@@ -214,12 +214,11 @@ class Workers:
         """
         for piece in begun:
             self._take_step(piece, work)
-        most = (8 if self._ahead > 1 else 2) * self.threads
+        most = self._waiting * self.threads
         waiting = sum(len(piece.results) for piece in begun)
         reading = [piece for piece in begun if not piece.ended]
-        # With two pieces a thread, none has to wait until this thread submits more work.
-        pieces = self._ahead * self.threads
-        while unread and len(reading) < pieces and max(waiting, len(begun)) < most:
+        # More pieces than threads would save no wait that can be measured, and take more memory.
+        while unread and len(reading) < self.threads and max(waiting, len(begun)) < most:
             begun.append(_Piece(unread.popleft()))
             reading.append(begun[-1])
         for piece in reading:

@@ -1,6 +1,7 @@
 """The pool of a job: errors in order, bounded waiting, and no leftovers after any failure."""
 
 import gc
+import inspect
 import os
 import threading
 import time
@@ -100,12 +101,14 @@ def test_closing_waits_for_work_and_closes_pieces() -> None:
         return item
 
     worked: list[int] = []
+    pieces = [piece(number) for number in range(3)]
     with Workers(2) as workers:
-        results = workers.read([piece(number) for number in range(3)], work)
+        results = workers.read(pieces, work)
         next(results)
         results.close()
         count = len(worked)
-        assert sorted(closed) == [0, 1, 2]
+        assert sorted(closed) == [0, 1], "no more are begun than there are threads"
+        assert inspect.getgeneratorstate(pieces[2]) == inspect.GEN_CLOSED
         assert list(workers.map(lambda one: one, [1])) == [1], "the pool still works"
         assert len(worked) == count, "nothing runs on"
 

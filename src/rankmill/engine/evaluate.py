@@ -233,7 +233,7 @@ def score_systems(
     told = progress_of(progress)
     with (
         open_job(job, labels, runs, facts, noted=not job.part) as (label_input, inputs),
-        Workers(threads, job.ahead) as workers,
+        Workers(threads, job.waiting) as workers,
         closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
     ):
         several = len(runs) > 1

@@ -75,9 +75,9 @@ class Job:
         return (*self.metrics, *self.aside)
 
     @property
-    def ahead(self) -> int:
-        """How many pieces of the inputs a thread reads side by side."""
-        return 1 if self.memory < FRUGAL else 2
+    def waiting(self) -> int:
+        """How many results of a thread may wait for those before them."""
+        return 2 if self.memory < FRUGAL else 8
 
     @cached_property
     def per_query(self) -> list[Metric]:

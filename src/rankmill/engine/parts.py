@@ -100,7 +100,7 @@ def part_states(
     job, told = replace(job, keep_values=False), progress_of(progress)
     with (
         open_job(job, labels, runs, facts) as (label_input, inputs),
-        Workers(threads, job.ahead) as workers,
+        Workers(threads, job.waiting) as workers,
     ):
         if samples is not None:
             label_input = _divided(label_input, share, samples["labels"])
