@@ -101,6 +101,9 @@ def test_evaluate_does_not_load_pandas(tmp_path: Path) -> None:
     calls = [f"rankmill.evaluate({inputs}, 'map')" for inputs in INPUTS]
     calls.append("rankmill.evaluate('labels.csv', 'long.csv', 'map', by='label_count').by")
     calls.append("rankmill.explain('labels.csv', 'long.csv', 'map', query_id='a').table")
+    calls.append(
+        "rankmill.compare('labels.csv', {'a': 'wide.csv', 'b': 'long.csv'}, 'map', moved=1)"
+    )
     calls.append("rankmill.convert('shuffled.csv', 'out.parquet')")
     code = f"""
 import os, sys, rankmill

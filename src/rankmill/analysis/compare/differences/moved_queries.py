@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.analysis.compare.differences.differences import Moved
+from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.metrics.base import Better
 
 MovedRows = Mapping[tuple[str, str], pa.Table]
@@ -25,8 +26,8 @@ def rows_moved(
     gains = before - after if better == "lower" else after - before
     lost = _most(ids, -gains, abs(count))
     places = lost if count < 0 else [*_most(ids, gains, count), *lost[::-1]]
-    columns = {"query": ids, "baseline": pa.array(before), "value": pa.array(after)}
-    return pa.table(columns).take(pa.array(places, pa.int64()))
+    columns = {"query": ids, "baseline": arrow_of(before), "value": arrow_of(after)}
+    return pa.table(columns).take(arrow_of(np.array(places, np.int64)))
 
 
 def merged_rows(parts: Sequence[pa.Table], count: int, better: Better) -> pa.Table:
@@ -56,9 +57,9 @@ def _most(ids: Any, sizes: np.ndarray, count: int) -> list[int]:
         return []
     least = np.partition(sizes, len(sizes) - count)[len(sizes) - count]
     places = np.flatnonzero(sizes >= least)
-    table = pa.table({"size": sizes[places], "id": ids.take(pa.array(places))})
+    table = pa.table({"size": arrow_of(sizes[places]), "id": ids.take(arrow_of(places))})
     order = pc.sort_indices(table, sort_keys=[("size", "descending"), ("id", "ascending")])
-    return [int(one) for one in places[order.to_numpy()[:count]]]
+    return [int(one) for one in places[numbers_of(order)[:count]]]
 
 
 def _id(value: Any) -> int | str:
