@@ -131,8 +131,8 @@ def test_a_signal_ends_it_at_once_and_leaves_nothing(dump_to_compile_for, tmp_pa
         seconds = time.perf_counter() - start
     assert (evaluation.returncode, err) == ENDS[number]
     assert out == ""
-    # LLVM is not interrupted: 1.5 s where Python starts in 9 ms.
-    assert seconds < 500 * min(seconds_of("-c", "pass") for _ in range(3))
+    # 3 s where Python starts in 9 ms; LLVM, which is not interrupted, takes 1.5 there.
+    assert seconds < 330 * min(seconds_of("-c", "pass") for _ in range(3))
     assert sorted(os.listdir(tmp_path)) == before
     assert not outputs[1].exists()
 

@@ -107,7 +107,7 @@ def arrow_of(numbers: np.ndarray, missing: np.ndarray | None = None) -> Any:
 def table_of(rows: Sequence[dict[str, Any]], schema: Any) -> Any:
     """Rows as a table, as `pyarrow.Table.from_pylist` makes it.
 
-    Of a schema with texts, numbers, times in microseconds, and lists and maps of them.
+    Of a schema with texts, bytes, numbers, times in microseconds, and lists and maps of them.
     """
     columns = ([row.get(field.name) for row in rows] for field in schema)
     arrays = [array_of_values(of, field.type) for of, field in zip(columns, schema, strict=True)]
@@ -115,15 +115,12 @@ def table_of(rows: Sequence[dict[str, Any]], schema: Any) -> Any:
 
 
 def array_of_values(values: list[Any], kind: Any) -> Any:
-    """Values or Nones as an Arrow array of one of these types."""
+    """Values, or None, as an Arrow array of a type that `table_of` takes."""
     there = np.array([one is not None for one in values], np.bool_)
     buffers = [pa.py_buffer(np.packbits(there, bitorder="little"))]
     children = []
-    if kinds.is_binary(kind):
-        parts: list[Any] = [one or b"" for one in values]
-        buffers += [_offsets(parts), pa.py_buffer(b"".join(parts))]
-    elif kinds.is_string(kind):
-        parts = [b"" if one is None else one.encode() for one in values]
+    if kinds.is_string(kind) or kinds.is_binary(kind):
+        parts: list[Any] = [one.encode() if isinstance(one, str) else one or b"" for one in values]
         buffers += [_offsets(parts), pa.py_buffer(b"".join(parts))]
     elif kinds.is_list(kind) or kinds.is_map(kind):
         parts = [one or [] for one in values]

@@ -16,12 +16,12 @@ def plain_ids(ids: Any) -> Any:
     return pc.ascii_ltrim(pc.replace_substring_regex(ids, r"\.0+$", ""), characters="0")
 
 
-def other_forms(ids: Iterable[str]) -> Iterator[list[str]]:
-    """Yield all ids with other zeros in front, and with or without .0 at the end.
+def other_forms(ids: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield all ids with other zeros in front, with or without .0 at the end; the plain ones first.
 
-    Arrow would do this with functions whose import takes longer than a run of a million queries.
+    A run of a million queries should not wait for the import of the functions of `plain_ids`.
     """
-    plain = [re.sub(r"\.0+$", "", one).lstrip("0") for one in ids]
-    for ending in ("", ".0"):
+    plain = [re.sub(rb"\.0+\Z", b"", one).lstrip(b"0") for one in ids]
+    for ending in (b"", b".0"):
         for count in range(_MOST_ZEROS + 1):
-            yield ["0" * count + one + ending for one in plain]
+            yield [b"0" * count + one + ending for one in plain]

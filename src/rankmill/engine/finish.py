@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import array_of_values, arrow_of
 from rankmill.columns.changed_ids import KEEP_TEXT, other_forms
-from rankmill.columns.ids import id_text, id_value, ids_to_arrow, join_ids, take_ids, to_ids
+from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids, to_ids
 from rankmill.columns.seal import seal_of_table
 from rankmill.engine.second_pass import count_among, count_in_slices
 from rankmill.engine.segments import Key
@@ -162,10 +162,10 @@ def _other_zeros(tally: Tally, result: Result) -> list[str]:
     some = tally.some_strangers(_LOOKED_AT)
     if not len(some.keys):  # they are among the labels, without any
         return []
-    strange = [str(id_value(some, place)) for place in range(len(some.keys))]
+    strange = ids_to_arrow(some, {pa.large_binary()}).to_pylist()
     meant: dict[str, str] = {}
     for forms in other_forms(strange):
-        ids = to_ids(array_of_values(forms, pa.string()), "the query ids")
+        ids = to_ids(array_of_values(forms, pa.binary()), "the query ids")
         for place in np.flatnonzero(tally.unseen(ids)).tolist():
             meant.setdefault(id_text(some, place), id_text(ids, place))
     if not meant:

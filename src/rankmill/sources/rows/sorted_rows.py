@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
-from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import InputError
 from rankmill.io.overflow import Overflow
 
@@ -61,7 +60,7 @@ def _sorted(table: Any, name: str) -> Any:
     ids = table.column(0)
     same = pc.equal(ids[1:], ids[:-1]) if len(ids) > 1 else None
     if same is not None and pc.any(same).as_py():
-        repeated = ids[int(numbers_of(one_chunk(same).cast(pa.uint8())).argmax())].as_py()
+        repeated = ids[1:].filter(same)[0].as_py()
         shown = repeated.decode(errors="backslashreplace") if isinstance(repeated, bytes) else None
         raise RepeatedRowError(
             f"{name}: query {repeated if shown is None else repr(shown)} is in two rows; expected "
