@@ -12,7 +12,7 @@ from rankmill.errors import InputError
 from rankmill.sources.input_options import Role
 from rankmill.sources.memory.cells import UNREADABLE
 from rankmill.sources.roles.source import BATCH_ROWS, Source
-from rankmill.sources.roles.streams import batches_of, open_batches, open_stream, open_table
+from rankmill.sources.roles.streams import open_batches, open_stream, open_table, produced
 
 
 def open_arrays(value: Any, role: Role) -> Source:
@@ -32,20 +32,23 @@ def open_arrays(value: Any, role: Role) -> Source:
 def open_reader(value: Any, role: Role) -> Source:
     """Open what exports an Arrow stream, of which nothing tells that it does so twice."""
     name = f"the {type(value).__name__} of {role}"
-    try:
-        reader = pa.RecordBatchReader.from_stream(value)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(
-            f"{name} is not a stream of record batches: {error}; expected a table, with a column "
-            "of query ids in addition to that of items"
-        ) from None
-    return open_stream(name, reader.schema, lambda columns: _selected(reader, columns, name))
+    with produced(name):
+        try:
+            # The stream of a reader would turn the errors of Python into texts.
+            is_reader = isinstance(value, pa.RecordBatchReader)
+            reader = value if is_reader else pa.RecordBatchReader.from_stream(value)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InputError(
+                f"{name} is not a stream of record batches: {error}; expected a table, with a "
+                "column of query ids in addition to that of items"
+            ) from None
+    return open_stream(name, reader.schema, lambda columns: _selected(reader, columns))
 
 
-def _selected(reader: Any, columns: list[str], name: str) -> Iterator[Any]:
+def _selected(reader: Any, columns: list[str]) -> Iterator[Any]:
     # To select costs as much as all else that is done with a small batch.
     whole = columns == reader.schema.names
-    for data in batches_of(reader, name):
+    for data in reader:
         yield data if whole else data.select(columns)
 
 
@@ -82,7 +85,8 @@ def _values_of(lists: Any) -> int:
 def open_lazy_polars(frame: Any, role: Role) -> Source:
     """Open a Polars LazyFrame; the columns that are read are collected each time, in batches."""
     name = f"the LazyFrame of {role}"
-    schema = _schema_of(frame.head(0).collect())
+    with produced(name):
+        schema = _schema_of(frame.head(0).collect())
 
     def batches(columns: list[str]) -> Iterator[Any]:
         chosen = frame.select(columns)
@@ -99,13 +103,14 @@ def open_lazy_polars(frame: Any, role: Role) -> Source:
 def open_duckdb(relation: Any, role: Role) -> Source:
     """Open a DuckDB relation: its query runs once, for the columns that are read, as a stream."""
     name = f"the relation of {role}"
-    schema = _duckdb_reader(relation.limit(0)).schema
+    with produced(name):
+        schema = _duckdb_reader(relation.limit(0)).schema
 
     def begin(columns: list[str]) -> Iterator[Any]:
         quoted = (column.replace('"', '""') for column in columns)
         chosen = relation.project(", ".join(f'"{column}"' for column in quoted))
         # The query starts at the first batch, because a connection runs one at a time.
-        yield from batches_of(_duckdb_reader(chosen), name)
+        yield from _duckdb_reader(chosen)
 
     return open_stream(name, schema, begin)
 
@@ -125,7 +130,7 @@ def open_dataset(dataset: Any, role: Role) -> Source:
         scanner = dataset.scanner(
             columns=columns, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1
         )
-        return batches_of(scanner.to_reader(), name)
+        yield from scanner.to_reader()
 
     return open_batches(name, dataset.schema, batches)
 
@@ -135,7 +140,7 @@ def open_scanner(scanner: Any, role: Role) -> Source:
     name = f"the scanner of {role}"
 
     def begin(columns: list[str]) -> Iterator[Any]:
-        yield from _selected(scanner.to_reader(), columns, name)
+        yield from _selected(scanner.to_reader(), columns)
 
     return open_stream(name, scanner.projected_schema, begin)
 
@@ -145,7 +150,8 @@ def open_hugging_face(dataset: Any, role: Role) -> Source:
     name = f"the {type(dataset).__name__} of {role}"
     held = dataset.with_format("arrow")
     features = dataset.features  # a stream may not know them
-    first = next(held.iter(1), pa.table({})) if features is None else None
+    with produced(name):
+        first = next(held.iter(1), pa.table({})) if features is None else None
     schema = features.arrow_schema if first is None else first.schema
 
     def batches(columns: list[str]) -> Iterator[Any]:

@@ -39,7 +39,7 @@ from rankmill.sources.memory.cells import (
 from rankmill.sources.roles.column_names import plain
 from rankmill.sources.roles.roles import ALIASES, WEAK_ALIASES
 from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
-from rankmill.sources.roles.streams import open_batches, open_stream
+from rankmill.sources.roles.streams import open_batches, open_stream, produced
 
 # What the list of a query is: items, pairs of an item and a number, or a mapping of items to
 # numbers.
@@ -270,8 +270,9 @@ def open_rows(rows: Iterable[Any], role: Role) -> Source:
     """
     name = f"the {type(rows).__name__} of {role}"
     listed = isinstance(rows, Sequence)
-    every = iter(rows)
-    first = list(itertools.islice(every, SAMPLE))
+    with produced(name):
+        every = iter(rows)
+        first = list(itertools.islice(every, SAMPLE))
     keyed = bool(first) and _is_row(first[0])
     fields = tuple(first[0]) if keyed else getattr(first[0], "_fields", None) if first else ()
     get = operator.itemgetter if keyed else operator.attrgetter

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 from rankmill.columns.buffers import check_valid
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.place import Place
-from rankmill.errors import InputError
+from rankmill.errors import InputError, RankmillError, is_shortage
 from rankmill.io.overflow import Overflow
 from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, Batch, Block, Source
 
@@ -62,8 +63,12 @@ def open_batches(
     Unless batches were `checked` before, they are validated, because kernels trust them.
     """
 
+    def produce(columns: list[str]) -> Iterator[Any]:
+        with produced(name):
+            yield from batches(columns)
+
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
-        return [_blocks(batches(columns), name, checked)]
+        return [_blocks(produce(columns), name, checked)]
 
     return Source(name, {name: schema}, rows, pieces=pieces)
 
@@ -81,16 +86,25 @@ def open_stream(
     return replace(open_batches(name, schema, begin, checked=checked), kept=kept)
 
 
-def batches_of(reader: Any, name: str) -> Iterator[Any]:
-    """Yield the batches of a reader; raises InputError if the stream is broken."""
-    while True:
-        try:
-            data = reader.read_next_batch()
-        except StopIteration:
-            return
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputError(f"{name} cannot be read to its end: {error}") from None
-        yield data
+@contextmanager
+def produced(name: str) -> Iterator[None]:
+    """Raise InputError, which names an input, for an error of what gives its rows.
+
+    This is the boundary to code of others: generators, queries, and readers of other libraries. A
+    shortage of the machine stays one.
+    """
+    try:
+        yield
+    except RankmillError:
+        raise
+    except Exception as error:
+        if is_shortage(error, f"reading {name}"):
+            raise
+        told, _, cause = f"{type(error).__name__}: {error}".partition(". Detail: Python exception:")
+        line = cause.strip().splitlines()[-1] if cause else told.splitlines()[0].rstrip(":. ")
+        raise InputError(
+            f"{name} broke off: {line}; expected all rows: fix what gives them, and try again"
+        ) from error
 
 
 def _blocks(batches: Iterable[Any], name: str, checked: bool) -> Iterator[Block]:
@@ -159,7 +173,7 @@ class _Keeper:
     def __init__(self, name: str, rest: Iterator[Any], memory: int) -> None:
         self._rest = rest
         self._free = memory
-        self._held: list[Any] = []  # a batch, or its place in the file
+        self._held: list[Any] = []  # a batch, its place in the file, or the error after the last
         self._file = Overflow(name, "a stream that is read twice")
 
     def batches(self, columns: list[str]) -> Iterator[Any]:
@@ -167,10 +181,14 @@ class _Keeper:
         place = 0
         while True:
             if place == len(self._held):
-                data = next(self._rest, None)
-                if data is None:
-                    return
-                self._held.append(self._keep(data))
+                try:
+                    data = next(self._rest, None)
+                    if data is None:
+                        return
+                    self._held.append(self._keep(data))
+                except BaseException as error:  # the stream would end here if it was read again
+                    self._held.append(error)
+                    raise
             else:
                 data = self._load(self._held[place])
             place += 1
@@ -187,6 +205,8 @@ class _Keeper:
         return self._file.add(sink.getbuffer())
 
     def _load(self, kept: Any) -> Any:
+        if isinstance(kept, BaseException):
+            raise kept
         if not isinstance(kept, tuple):
             return kept
         return pa.ipc.open_stream(self._file.read(kept)).read_next_batch()
