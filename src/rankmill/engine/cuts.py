@@ -1,7 +1,7 @@
 """What `by` asks for: columns of the labels, tables of query ids and classes, derived classes."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
@@ -23,7 +23,7 @@ from rankmill.metrics.sums import read_sums
 from rankmill.metrics.texts import names_file
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.files.formats import format_of_name
-from rankmill.sources.input_options import InputOptions, Key
+from rankmill.sources.input_options import InputOptions, Key, Role
 from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Catalogue, Given, Labels
@@ -31,7 +31,6 @@ from rankmill.sources.roles.column_names import warn
 from rankmill.sources.roles.comparable_ids import id_columns
 from rankmill.sources.roles.derived_columns import keyed
 from rankmill.sources.roles.roles import Columns, among, likely_query
-from rankmill.sources.roles.source import Source
 from rankmill.sources.rows.facts import Kind, QueryFacts, find_facts, read_facts
 from rankmill.threads import Workers
 
@@ -93,7 +92,7 @@ def cuts_of(by: Any) -> Cuts:
     names = list(dict.fromkeys(one for one in several if isinstance(one, str)))
     if "" in names:
         raise UsageError("by holds an empty name; expected a column of the labels or a table")
-    tables = [_frame_of(checked(one)) for one in several if not isinstance(one, str)]
+    tables = [_opened_once(_frame_of(checked(one))) for one in several if not isinstance(one, str)]
     tables += [one for one in names if one not in DERIVED and is_file(one)]
     return Cuts(
         tuple(one for one in names if one not in DERIVED and not is_file(one)),
@@ -136,6 +135,13 @@ def _frame_of(table: Any) -> Any:
             )
         table = table.rename_axis("query")
     return table.to_frame()
+
+
+def _opened_once(table: Any) -> Any:
+    """Return an opened source for rows that are given only once, as their columns are asked for."""
+    if isinstance(table, Iterator) and not hasattr(table, "__arrow_c_stream__"):
+        return open_source(table, InputOptions("by"), may_be_empty=True)
+    return table
 
 
 def is_file(text: str) -> bool:
@@ -267,7 +273,7 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[QueryFacts]) -> Non
 
 def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a table that `by` names, which is only opened."""
-    with closing(open_source(table, InputOptions("labels"), may_be_empty=True)) as source:
+    with closing(open_source(table, InputOptions("by"), may_be_empty=True)) as source:
         return list(next(iter(source.schemas.values())).names)
 
 
@@ -289,11 +295,10 @@ def open_cut(
     value: Any, labels: Input, memory: int, part: bool = False, kind: Kind = "segment"
 ) -> Input:
     """Open a table as `read_table` reads it; the caller closes its source."""
-    source = value  # opened before, if it stands for a table of Spark
-    if not isinstance(source, Source):
-        source = reusable(open_source(value, InputOptions("labels"), may_be_empty=part), memory)
+    role: Role = "adjust" if kind == "number" else "by"
+    source = reusable(open_source(value, InputOptions(role), may_be_empty=part), memory)
     if not isinstance(value, str | os.PathLike):
-        source = replace(source, name=f"the table of {'adjust' if kind == 'number' else 'by'}")
+        source = replace(source, name=f"the table of {role}")
     try:
         schema = next(iter(source.schemas.values()))
         key = labels.source.key

@@ -13,7 +13,7 @@ MEMORY = 1 << 31
 # Within less than this, batches are smaller, and fewer of them are read ahead.
 FRUGAL = 1 << 29
 
-Role = Literal["labels", "predictions", "train", "items", "features"]
+Role = Literal["labels", "predictions", "train", "items", "features", "by", "adjust"]
 
 
 class Key(NamedTuple):

@@ -34,6 +34,7 @@ SHAPES = {
 }
 TABLES = {shape: pa.table(columns) for shape, columns in SHAPES.items()}
 GOOD, LABELS = TABLES["sorted"], pa.table({"query_id": ROW, "item_id": ROW % 97})
+BY = pa.table({"query_id": ROW, "country": [f"of {row % 3}" for row in ROW]})
 
 
 class BrokenError(Exception):
@@ -164,6 +165,15 @@ INPUTS: dict[str, tuple[pa.Table, Callable[[Any], Any]]] = {
             LABELS, GOOD, "ild_cosine@3", catalogue=Catalogue(features=data)
         ),
     ),
+    "by": (BY, lambda data: rankmill.evaluate(LABELS, GOOD, "map", by=data)),
+    "by in a gate": (
+        BY,
+        lambda data: rankmill.gate(LABELS, GOOD, "map[country=*] >= 0.0001", by=data),
+    ),
+    "adjust": (
+        pa.table({"query_id": ROW, "load": ROW % 7}),
+        lambda data: rankmill.compare(LABELS, {"old": GOOD, "new": GOOD}, "map", adjust=data),
+    ),
     "predictions as a baseline": (
         TABLES["scattered"],
         lambda data: rankmill.gate(LABELS, GOOD, "map drop <= 5%", baseline=data),
@@ -231,3 +241,18 @@ def test_a_stream_that_cannot_begin() -> None:
 
     with pytest.raises(InputError, match="the Refused of labels broke off: ConnectionError: ref"):
         rankmill.evaluate(Refused(), GOOD, "map")
+
+
+@pytest.mark.parametrize("cut", ["gate", "cluster"])
+def test_rows_that_come_once_tell_their_columns_and_cut(cut: str) -> None:
+    """The names of the columns are asked for before the rows are read."""
+
+    def found(by: Any) -> Any:
+        if cut == "gate":
+            verdict = rankmill.gate(LABELS, GOOD, "map[country=*] >= 0.0001", by=by)
+            return verdict.outcomes, verdict.notes
+        runs = {"old": GOOD, "new": TABLES["scattered"]}
+        return rankmill.compare(LABELS, runs, "map", by=by, cluster="country").to_dict()["clusters"]
+
+    rows = map(namedtuple("Row", BY.column_names)._make, zip(*BY.to_pydict().values(), strict=True))
+    assert found(rows) == found(BY)

@@ -144,7 +144,7 @@ def asked_of(
     asked = given.parsed
     _check(given, baseline)
     check_intervals(asked, job.semantics, alone=opened is numbers_of_run)
-    earlier = None
+    earlier, by = None, cuts_of(by)
     dropping = [one for one in asked if one.measure == "drop"]
     dropped = [*dict.fromkeys(one.name(job.scope.rel) for one in dropping)]
     if isinstance(baseline, str) and is_choice(baseline):
@@ -247,12 +247,11 @@ def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings:
         raise UsageError(f"rule {one.text!r} with cluster {cluster!r} needs {why}")
 
 
-def _cuts(by: Any, rules: Sequence[Rule]) -> Cuts:
+def _cuts(by: Cuts, rules: Sequence[Rule]) -> Cuts:
     """Return what `by` and the rules for slices cut by; a rule may name a column of a table."""
-    several = list(by) if isinstance(by, list | tuple) else [by]
-    there = {name for one in cuts_of(several).tables for name in column_names(one)}
+    there = {name for one in by.tables for name in column_names(one)}
     names = [name for one in rules for name, _ in one.slices if name not in there]
-    return cuts_of([*several, *names])
+    return cuts_of([*by.columns, *by.derived, *by.tables, *names])
 
 
 def from_history(
@@ -261,12 +260,12 @@ def from_history(
     drops: Sequence[Rule],
     job: Job,
     time: datetime | None,
-    by: Any,
+    by: Cuts,
 ) -> Baseline:
     """Return the run of a history that is the baseline; for each metric it may be another one.
 
     `drops` are the rules for a drop of a metric. `time` is that of the run that is compared, None
-    for now. `by` is as for `gate`; messages repeat it.
+    for now. Messages repeat `by`.
     """
     if history is None:
         raise UsageError(
