@@ -72,6 +72,7 @@ SAME: dict[str, Row] = {
     "a later number": ([[1], 2], [[1], [2]], r"holds 2 \(int\); expected a list of items: write"),
     "a cell of two dimensions": ([np.ones((1, 1), int)], [[1]], "an array of 2 dimensions"),
     "three dimensions": (np.ones((1, 1, 1), int), [[1]], "3 dimensions"),
+    "no dimension": (np.array(1), [[1]], "0 dimensions"),
     "integers for texts": ([[1]], [["1"]], "make both integers or both strings|cannot be compared"),
     "lists of lists": ([[[1]]], [[1]], r"\[1\] \(list\)|cannot be compared .*unhashable"),
     "dicts": ([[{}]], [[1]], r"\{\} \(dict\)|cannot be compared .*unhashable"),

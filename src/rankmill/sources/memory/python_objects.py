@@ -78,6 +78,9 @@ def open_ranx(value: Any, role: Role) -> Source:
 def open_positional(value: Any, role: Role) -> Source:
     """Open lists whose places are the query ids, such as a list of lists or a matrix."""
     name = f"the {type(value).__name__} of {role}"
+    if isinstance(value, np.ndarray) and not 0 < value.ndim <= 2:
+        expected = _expected(role, "expected two, with a row of items for each query")
+        raise InputError(f"{name} has {value.ndim} dimensions; {expected}")
     if role == "labels" and isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         value = value.reshape(len(value), -1) if value.ndim == 1 else value  # a class a query
     first = first_cells(value)
@@ -88,9 +91,6 @@ def open_positional(value: Any, role: Role) -> Source:
         raise UsageError(
             f"{name} holds {shown(first[0])}; {_expected(role, f'{lists}single query')}"
         )
-    if isinstance(value, np.ndarray) and value.ndim > 2:
-        expected = _expected(role, "expected a row for each query")
-        raise UsageError(f"{name} has {value.ndim} dimensions; {expected}")
     if not (isinstance(value, np.ndarray) and value.ndim == 2):
         value = list(value)
     return _open_lists(value, None, role, name)
