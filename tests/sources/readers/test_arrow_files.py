@@ -231,6 +231,22 @@ def test_bad_files(tmp_path: Path) -> None:
         assert "\n" not in tells(caught.value, wanted)
 
 
+@pytest.mark.parametrize("name", ["a.arrow", "a.ipc", "a.arrows", "b.arrows", "a.arrows.gz"])
+def test_no_file_that_lacks_its_last_bytes_is_read(tmp_path: Path, name: str) -> None:
+    """Numbers may have the bytes of the marker that ends a stream, wherever the file is cut."""
+    like_the_end = np.frombuffer(b"\xff\xff\xff\xff\0\0\0\0" * 15, np.int64)
+    table = pa.table({"query_id": range(15), "item_id": like_the_end})
+    path = tmp_path / name
+    WRITERS[name](table, path)
+    assert rankmill.evaluate(path, path, "map")["map"] == 1.0
+    whole = path.read_bytes()
+    # What is in a stream begins at multiples of 8 bytes.
+    for size in {*range(8, len(whole), 8), *range(len(whole) - 12, len(whole))}:
+        path.write_bytes(whole[:size])
+        with pytest.raises(InputError, match=path.name):
+            rankmill.evaluate({0: [1]}, path, "map")
+
+
 @pytest.mark.parametrize("name", ["a.arrow", "a.arrows", "a.orc"])
 @pytest.mark.parametrize("how", ["replaced", "cut", "removed"])
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, name: str, how: str) -> None:

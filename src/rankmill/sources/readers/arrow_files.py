@@ -239,7 +239,7 @@ def _sizes_of_stream(part: IpcPart, wanted: set[int] | None) -> Iterator[int]:
 
 
 class _Remembering:
-    """A file for reading that remembers the last bytes that were read."""
+    """A file for reading that remembers the last bytes that were read, until there are no more."""
 
     closed = False
 
@@ -257,7 +257,8 @@ class _Remembering:
             parts.append(part)
             size -= len(part)
         found = parts[0] if len(parts) == 1 else b"".join(parts)
-        self.last = (self.last + found[-len(END_OF_STREAM) :])[-len(END_OF_STREAM) :]
+        # Data may end in the same bytes as a stream, but only behind its end nothing is asked for.
+        self.last = b"" if size else (self.last + found)[-len(END_OF_STREAM) :]
         return found
 
     def close(self) -> None:
