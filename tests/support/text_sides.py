@@ -74,6 +74,17 @@ BAD: dict[str, tuple[str, bytes, str]] = {
         "p.run: line 2: 5 columns; expected 6",
     ),
     "qrels as a run": ("p.run", b"1 0 7 1\n", "p.run: line 1: 4 columns; predictions in TREC's"),
+    "blank lines at the start": (
+        "p.csv",
+        b"\n \r\nuser,item\n1,8\n\n1\n",
+        "p.csv: line 6: 1 column; expected 2",
+    ),
+    "columns of one name behind a blank line": (
+        "p.csv",
+        b"\nuser,item,item\n1,8,8\n",
+        "p.csv: line 2: two columns are called 'item'",
+    ),
+    "blank lines alone": ("p.csv", b"\n \n\r\n", "p.csv is empty; expected a header"),
     "text in a score": (
         "p.run",
         b"\n1 Q0 7 1 0.5 t\n\n1 Q0 8 2 high t\n",

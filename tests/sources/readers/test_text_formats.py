@@ -106,6 +106,42 @@ def test_blocks_may_end_anywhere(tmp_path: Path, form: str, size: int) -> None:
     assert scored(labels, source) == expected
 
 
+MARK = b"\xef\xbb\xbf"  # the byte order mark
+BLANK = [b"\n", b"\n\n\n", b"\r\n\r\r\n", b"  \n\n \r\n", MARK + b"\n", MARK + b" \r\n\n"]
+
+
+@pytest.mark.parametrize(("form", "start"), some(itertools.product(PREDICTIONS, BLANK), 5))
+def test_blank_lines_before_the_first(tmp_path: Path, form: str, start: bytes) -> None:
+    name, writer, _, options = PREDICTIONS[form]
+    labels = text.twin(side("str", "labels"), "gain", wide=True)
+    content = writer(side("str", "predictions"))
+    expected = scored(labels, text.write(tmp_path, name, content), **options)
+    path = text.write(tmp_path, name, start + content.removeprefix(MARK))
+    assert scored(labels, path, **options) == expected
+    assert scored(labels, in_blocks(path, 100, format=options.get("predictions_as"))) == expected
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.csv", "1,7,0.5\n1,8,0.75\n", "query,item,score"),
+        ("a.tsv", "1\t7\t2\n1\t8\t1\n", "query,item,rank"),
+        ("run.txt", "1\t7\t2\n1\t8\t1\n", "query,item,rank"),  # MS MARCO
+        ("run.txt", "1 Q0 7 1 0.5 x\n1 Q0 8 2 0.75 x", None),
+        ("one.txt", "1 Q0 8 2 0.75 x", None),  # its only line has no end
+        ("one.json", '{"1": {"8": 0.75}}', None),
+    ],
+)
+def test_blank_lines_before_a_file_without_a_header(
+    tmp_path: Path, name: str, content: str, columns: str | None
+) -> None:
+    for start in ("", "\n", "\r\n \n"):
+        path = text.write(tmp_path, name, (start + content).encode())
+        predictions = rankmill.Predictions(path, columns=columns)
+        assert rankmill.evaluate({"1": ["8"]}, predictions, "mrr")["mrr"] == 1.0
+
+
 def test_folders_of_text_give_columns(tmp_path: Path) -> None:
     lists = side("int", "predictions")
     names = list(lists)

@@ -1,5 +1,6 @@
 """Read text a block of whole lines at a time, and turn places in a block into Arrow arrays."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -42,6 +43,9 @@ COMPRESSED = {
 
 # The powers of ten that float64 holds exactly.
 POWERS = 10.0 ** np.arange(23)
+
+# The lines before the first one that holds anything.
+BLANK_START = re.compile(rb"(?:[ \r]*\n)*+")
 
 NO_BYTES = np.empty(0, np.uint8)
 
@@ -98,13 +102,13 @@ def last_line_end(data: np.ndarray, quotes: bool = False) -> int:
 
 
 def read_blocks(
-    file: File, cut: Cut = last_line_end, size: int | None = None, header: int = 0
+    file: File, cut: Cut = last_line_end, size: int | None = None, header: int | None = None
 ) -> Iterator[TextBlock]:
     """Yield the lines of a file, which may be compressed, in blocks of about `size` bytes.
 
     `cut` takes some bytes and whether there is a quote among them; it returns where the last row
-    ends, or 0. By default a line is a row. The first `header` bytes, which end in a line end, are
-    passed over.
+    ends, or 0. By default a line is a row. With `header`, blank lines at the start are passed over,
+    and so many bytes behind them, which end in a line end.
     """
     identity = file.identity()
     size = size or file.block or BLOCK_BYTES
@@ -121,8 +125,10 @@ def read_blocks(
                 if first:
                     first = False
                     pending = _without_mark(pending, file.name)
-                    line += count_lines(pending[:header])
-                    pending = pending[header:]
+                    if header is not None:
+                        start = header + BLANK_START.match(pending.data).end()  # type: ignore[union-attr]
+                        line += count_lines(pending[:start])
+                        pending = pending[start:]
                 lines = survey(pending, held)
                 end = cut(pending, bool(held[QUOTES]))
                 if end:
@@ -168,8 +174,8 @@ def sizes_of(
 
 
 def read_head(file: File, cut: Cut = last_line_end) -> TextBlock:
-    """The first lines of a file; no line if the file is empty."""
-    blocks = read_blocks(file, cut, HEAD_BYTES)
+    """The first lines of a file that are not blank; no line if the file is empty."""
+    blocks = read_blocks(file, cut, HEAD_BYTES, header=0)
     empty = TextBlock(np.empty(0, np.uint8), file.name, 1, 0)
     try:
         return next(blocks, empty)

@@ -64,7 +64,7 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
 
 def _sample(file: File) -> Lines:
     schema, density = pa.schema([]), 0.0
-    with closing(read_blocks(file)) as blocks:  # type: ignore[type-var]
+    with closing(read_blocks(file, header=0)) as blocks:  # type: ignore[type-var]
         for block in itertools.islice(blocks, MOST_SAMPLED):
             density = density or count_lines(block.data) / len(block.data)
             found = _parse(block, None).schema

@@ -88,7 +88,7 @@ def _layout(file: File, kind: str, shape: str, asked: InputOptions, cell: str = 
         raise InputError(f"{file.name} is empty; expected a header with the names of the columns")
     if len(set(names)) < len(names):
         again = next(one for one in names if names.count(one) > 1)
-        raise InputError(f"{file.name}: line 1: two columns are called {again!r}; rename one")
+        raise head.error(0, f"two columns are called {again!r}; rename one")
     sample = _sample(head, header, names, delimiter, asked)
     columns = columns_of(sample, shape, asked, file.name, cell)
     return Layout(columns, len(names), delimiter, header, head.lines / max(1, len(head.data)))
