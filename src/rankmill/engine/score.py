@@ -224,6 +224,8 @@ def _scored(
                     for one_of in (values, *micro.values()):
                         one_of[~own] = 0
                 _check_values(values, patterns, whole, job, asked.metric)
+            if micro:
+                values = np.where(micro["divisors"] > 0, values, np.nan)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
             scored = scored._replace(**micro)
             of_queries = weights is not None or cut or bool(job.terms)
@@ -279,6 +281,8 @@ def score_unpredicted(
             micro = micro_of(one, asked.metric)
             scored = scored._replace(**{"values": values} | micro)
             _check_values(values, None, scored, job, asked.metric)
+            if micro:
+                values = np.where(micro["divisors"] > 0, values, np.nan)
             found[name] = scored, values
     return found
 

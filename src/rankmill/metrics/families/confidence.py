@@ -112,7 +112,8 @@ METRICS = (
         "weighted by their predictions; a bin includes its upper end",
         better="lower",
         source="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML "
-        "2017",
+        "2017; BinaryCalibrationError of TorchMetrics, whose bins include their lower end, with one "
+        "more for 1",
         parameters=(
             Parameter(
                 "bins",
