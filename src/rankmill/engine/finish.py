@@ -1,7 +1,6 @@
 """Making a Result, with its table of queries, from a tally."""
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -209,9 +208,9 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Callable
     columns = [tally.values[each][rows] for each in names]
     without = np.flatnonzero(~tally.has_labels[rows])
     # What has no label, and no value of its own, adds nothing to a micro-average.
-    added = [math.nan if one.summary == MICRO else 0.0 for one in tally.job.per_query]
+    added = [np.nan if one.summary == MICRO else 0.0 for one in tally.job.per_query]
     for column, more in zip(columns, added, strict=True) if counted.no_relevant is not None else ():
-        column[without] = counted.no_relevant + more
+        column[without] = more + (counted.no_relevant or 0.0)
     if counted.strangers:
         strangers = tally.strangers()
         kinds |= predictions.id_types("query")
@@ -230,5 +229,5 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Callable
 
 
 def _table_of(queries: Ids, kinds: set[Any], columns: list[np.ndarray], names: list[str]) -> Any:
-    values = (pc.if_else(pc.is_nan(one), None, one) for one in map(arrow_of, columns))
+    values = (pc.if_else(pc.is_nan(one), pa.NULL, one) for one in map(arrow_of, columns))
     return pa.table([ids_to_arrow(queries, kinds), *values], names=names)

@@ -32,10 +32,8 @@ def check_files(folder: str) -> None:
     Also if something in it is not a plain file: opening a pipe would wait for its writer.
     """
     check_folder(os.path.realpath(folder), os.environ.get("NUMBA_CACHE_DIR", ""))
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        if not os.path.exists(path):  # another process may have replaced it
-            continue
+    paths = (os.path.join(folder, name) for name in os.listdir(folder))
+    for path in filter(os.path.exists, paths):  # another process may have replaced one
         if not os.path.isfile(path):
             raise RuntimeError(f"{path} is not a plain file")
         reason = why_unsafe(path)

@@ -85,8 +85,12 @@ class Matched:
         spec = metric.spec
         if GAIN.name in dict(metric.given):
             return metric.rel, "powers", metric.judged_only
-        of_k = metric.k is not None and self._semantics.ideal_dcg == "k"
-        if of_k and "ideal_dcg" in spec.fields and gain_map(self._gain_function):
+        if (
+            "ideal_dcg" in spec.fields
+            and self._semantics.ideal_dcg == "k"
+            and metric.k is not None
+            and gain_map(self._gain_function)
+        ):
             return metric.rel, "units", metric.judged_only
         relevant = spec.gains == "given" and spec.needs_judged and REL in spec.parameters
         return metric.rel, "relevant" if relevant else spec.gains, metric.judged_only

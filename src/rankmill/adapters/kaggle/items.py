@@ -79,8 +79,6 @@ def comparable(labels: Any, predictions: Any) -> tuple[Any, Any]:
     if isinstance(labels, list) or isinstance(predictions, list):
         numbers: dict[Any, int] = {}
         return _numbered(labels, numbers, "labels"), _numbered(predictions, numbers, "predictions")
-    if labels.null_count == len(labels):
-        return pa.nulls(len(labels), predictions.type), predictions
     unlike = is_text_type(labels.type) != is_text_type(predictions.type)
     if unlike or predictions.null_count == len(predictions):
         return labels, pa.nulls(len(predictions), labels.type)
