@@ -229,5 +229,10 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Callable
 
 
 def _table_of(queries: Ids, kinds: set[Any], columns: list[np.ndarray], names: list[str]) -> Any:
-    values = (pc.if_else(pc.is_nan(one), pa.NULL, one) for one in map(arrow_of, columns))
+    values = (
+        pc.if_else(pc.is_nan(arrow_of(one)), pa.NULL, arrow_of(one))
+        if np.isnan(one.min(initial=0.0))  # quick, as most have none
+        else arrow_of(one)
+        for one in columns
+    )
     return pa.table([ids_to_arrow(queries, kinds), *values], names=names)
