@@ -116,4 +116,4 @@ _MODULES = (
 )
 
 __all__ = [*_HOMES]
-__getattr__, __dir__ = handed_on(__name__, _HOMES, _MODULES)
+__getattr__, __dir__ = handed_on(__name__, _HOMES, _MODULES, {"ir_measures": "ir_measures"})

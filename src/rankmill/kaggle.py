@@ -16,7 +16,8 @@ All functions follow three rules, which notebooks do not always follow:
 
 Functions for one query are plain Python. They are fast for short lists, and their time is linear in
 the length. Functions for many queries run compiled. They raise InputError if the numbers of lists
-differ, or if all labels are integers and all predictions are strings, because nothing could match.
+differ. An integer is never a string: if labels are integers and predictions are strings, the value
+is 0, as in notebooks.
 """
 
 from rankmill.adapters.kaggle.gap_vector import GAP_vector

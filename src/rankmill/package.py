@@ -5,6 +5,8 @@ Public names are those of the modules that define them, which are loaded on firs
 
 import sys
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from types import FrameType
 from typing import Any
 
 from rankmill.errors import InputError
@@ -53,30 +55,56 @@ def install(extra: str | None = None) -> str:
 
 
 def handed_on(
-    module: str, homes: Mapping[str, str], modules: Collection[str] = ()
+    module: str,
+    homes: Mapping[str, str],
+    modules: Collection[str] = (),
+    needs: Mapping[str, str] = {},
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a module that hands names on.
 
     `homes` is public name -> the module below rankmill that defines it, and `modules` are the
-    public modules within the module.
+    public modules within the module. `needs` is public name -> the package of an extra that it
+    needs: without it, the name is not listed.
     """
 
     def find(name: str) -> Any:
         from importlib import import_module
 
-        if name in modules:
-            return import_module(f"{module}.{name}")
-        if name not in homes:
+        if name not in homes and name not in modules:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = getattr(import_module(f"rankmill.{homes[name]}"), name)
+        try:
+            if name in modules:
+                return import_module(f"{module}.{name}")
+            value = getattr(import_module(f"rankmill.{homes[name]}"), name)
+        except ImportError as error:
+            if name not in needs or _imports_a_name(sys._getframe(1)):
+                raise
+            # hasattr, help and completion expect no other error.
+            raise AttributeError(str(error)) from error
         setattr(sys.modules[module], name, value)
         return value
 
     def names() -> list[str]:
         own = (name for name in vars(sys.modules[module]) if name.startswith("__"))
-        return sorted({*homes, *modules, *own})
+        missing = {name for name, package in needs.items() if not _is_installed(package)}
+        return sorted({*homes, *modules, *own} - missing)
 
     return find, names
+
+
+def _is_installed(package: str) -> bool:
+    from importlib.util import find_spec
+
+    with suppress(ImportError):  # which a finder may raise to hide a package
+        return bool(sys.modules.get(package) or find_spec(package))
+    return False
+
+
+def _imports_a_name(frame: FrameType) -> bool:
+    """Return whether a frame runs `from ... import ...`, which drops an AttributeError's text."""
+    import dis
+
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
 def public(name: str) -> Any:

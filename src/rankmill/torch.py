@@ -20,4 +20,6 @@ _HOMES = {
     "listwise_ap_loss": "adapters.torch.listwise",
 }
 __all__ = [*_HOMES]
-__getattr__, __dir__ = handed_on(__name__, _HOMES)
+__getattr__, __dir__ = handed_on(
+    __name__, _HOMES, needs={"ListwiseAPLoss": "torch", "RankingMetric": "torchmetrics"}
+)

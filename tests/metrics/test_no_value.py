@@ -1,6 +1,7 @@
 """A metric without a query has no value: None, null or an empty cell, and exit code 3."""
 
 import json
+import math
 import re
 
 import pyarrow as pa
@@ -245,3 +246,72 @@ def test_explain_gap_without_a_value(run, tmp_path):
     )
     assert code == 3
     assert "gap has no value, as there is nothing to divide by" in err
+
+
+NO_HIT, ALL_HITS = {1: {"x": 0.5}, 2: {"y": 0.25}}, {1: {"a": 0.5}, 2: {"b": 0.5}}
+# What is asked of which predictions, and why it has no value.
+LACKING = [
+    ("best_f1_threshold", NO_HIT, "no prediction is correct, or F1 is largest at an infinite"),
+    ("best_f1_threshold", {1: {}, 2: {}}, "no prediction is correct"),
+    ("best_f1_threshold@1", {1: {"a": -math.inf}, 2: {}}, "F1 is largest at an infinite confi"),
+    ("roc_auc", NO_HIT, "it takes a correct and a wrong prediction"),
+    ("roc_auc", ALL_HITS, "it takes a correct and a wrong prediction"),
+    ("dprime", ALL_HITS, "it takes correct and wrong predictions, and confidences of one kind"),
+    ("dprime", {1: {"a": 0.5}, 2: {"x": 0.5}}, "confidences of one kind that vary"),
+    *((name, {1: {}, 2: {}}, "there are no predictions") for name in ("ece", "brier", "log_loss")),
+]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(("metric", "run", "why"), LACKING)
+def test_a_metric_over_all_predictions_says_what_it_lacks(metric, run, why):
+    result = rankmill.evaluate({1: ["a"], 2: ["b"]}, run, [metric, "map"])
+    assert result.metrics[metric] is None
+    (note,) = [one for one in result.notes if one.startswith(f"{metric} has no value: ")]
+    assert why in note
+    for held in (result, rankmill.Result.from_json(result.to_json())):
+        with pytest.raises(InputError, match=re.escape(f"{note}: leave it out, or check")):
+            held[metric]
+    traced = rankmill.explain({1: ["a"], 2: ["b"]}, run, metric)
+    assert traced.headline == f"{metric}: there is no value"
+
+
+@pytest.mark.small
+def test_a_threshold_that_several_have_has_a_value():
+    labels = {1: ["a"], 2: ["b"]}
+    equal = rankmill.evaluate(labels, {1: {"a": 0.5, "x": 0.5}}, "best_f1_threshold,best_f1")
+    assert (equal["best_f1_threshold"], equal["best_f1"]) == (0.5, 2 / (2 + 2))
+    one = rankmill.evaluate(labels, {1: {"a": 0.5}, 2: {"x": math.inf}}, "best_f1_threshold")
+    assert (one["best_f1_threshold"], one.notes) == (0.5, [])
+
+
+@pytest.mark.small
+def test_a_gap_above_1_is_explained():
+    labels, run = {1: ["a", "b"], 2: ["c"]}, {1: {"a": 0.9, "b": 0.8}, 2: {"c": 0.7}}
+    names = ["gap", "auprc", "best_f1", "best_f1_threshold", "map"]
+    found = rankmill.evaluate(labels, run, names)
+    assert (found["gap"], found["auprc"], found["best_f1"]) == (3 / 2, 3 / 2, 2 * 3 / (3 + 2))
+    (note,) = found.notes
+    assert note.startswith("above 1: gap, auprc, best_f1, as the divisor is the number of queries")
+    assert 'Semantics(gap_total="label_pairs")' in note
+    chosen = rankmill.evaluate(labels, run, names, semantics={"gap_total": "label_pairs"})
+    assert (chosen["gap"], chosen["best_f1"], chosen.notes) == (1.0, 1.0, [])
+    assert "above 1: gap, as" in repr(rankmill.compare(labels, {"x": run, "y": run}, "gap"))
+    assert repr(rankmill.explain_evaluators(labels, run, "gap")).count("above 1: gap, as") == 1
+    two = ["isc2021", "kaggle_landmark"]
+    assert "above 1: gap, as" in repr(rankmill.explain_evaluators(labels, run, "gap", two))
+    assert "above 1" not in repr(
+        rankmill.explain_evaluators(labels, run, "gap", ["isc2021", "sklearn"])
+    )
+
+
+@pytest.mark.small
+def test_the_command_names_the_choice_for_a_gap_above_1(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"query": [1], "items": [["a", "b"]]}), "l.parquet")
+    lists = {"query": [1], "items": [["a", "b"]], "score": [[0.5, 0.25]]}
+    pq.write_table(pa.table(lists), "p.parquet")
+    for command in ("evaluate", "explain-evaluators"):
+        code, out, err = run(command, "l.parquet", "p.parquet", "-m", "gap")
+        assert code == 0
+        assert "choose --semantics gap_total=label_pairs" in " ".join((out + err).split())

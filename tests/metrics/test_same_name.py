@@ -306,6 +306,22 @@ def test_what_a_refusal_under_a_preset_names_is_taken() -> None:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize(
+    ("choice", "values"),
+    [("zero", [0.5, 0.0]), ("one", [0.5, 1.0]), ("scored", [0.5, 1.0]), ("skip", [0.5])],
+)
+def test_fallout_under_torchmetrics_takes_what_is_said_of_queries_without_a_label(
+    choice: str, values: list[float]
+) -> None:
+    """Of the misses of the first list, one is among the first two; all of the second are."""
+    labels = rankmill.Labels({"q": {"a": 1}, "r": {"b": 0}})
+    lists = {"q": ["x", "a", "y"], "r": ["b", "z"]}
+    how = rankmill.Semantics("torchmetrics", no_relevant=choice)
+    found = rankmill.evaluate(labels, lists, "fallout@2", semantics=how)
+    assert found.per_query["fallout@2"].to_pylist() == values
+
+
+@pytest.mark.small
 @pytest.mark.parametrize("preset", PRESETS)
 def test_of_metrics_that_nobody_typed_those_are_left_out(preset: str) -> None:
     result = rankmill.evaluate(LABELS, LISTS, semantics=preset)

@@ -119,6 +119,35 @@ def test_what_only_10_has() -> None:
     assert default["graded_rbp"] == pytest.approx(0.1, **CLOSE)
 
 
+def rbp_of_10(levels: list[int | None], most: int, p: float) -> tuple[float, float]:
+    """What m_rbp.c and m_rbp_resid.c of trec_eval 10 print with all digits: gcc on x86-64."""
+    gains, unjudged, power = 0.0, 0.0, 1.0
+    for level in levels:
+        if level is None or level < 0:
+            unjudged += power
+        else:
+            gains += level / most * power
+        power *= p
+    return (1 - p) * gains, power + (1 - p) * unjudged if unjudged else 0.0
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("p", [0.9, 0.8, 0.95])
+def test_rbp_and_its_residual_have_the_bits_of_10(p: float) -> None:
+    draw = np.random.default_rng(5)
+    qrels = {
+        str(q): {f"d{i}": int(draw.integers(-1, 4)) for i in range(5 + q)} | {"top": 3}
+        for q in range(60)
+    }
+    run = {q: ranked(*(f"d{i}" for i in draw.permutation(60)[:40])) for q in qrels}
+    metrics = [f"graded_rbp(p={p})", f"rbp_resid(p={p})"]
+    found = evaluate(qrels, run, metrics, "trec_eval-10").per_query
+    for row in found.to_pylist():
+        judged = qrels[row["qid"]]
+        expected = rbp_of_10([judged.get(one) for one in run[row["qid"]]], 3, p)
+        assert (row[metrics[0]], row[metrics[1]]) == expected
+
+
 @pytest.mark.small
 @pytest.mark.parametrize(
     ("metric", "preset", "message"),
@@ -175,6 +204,17 @@ def test_a_map_may_turn_the_order_of_gains(preset: str) -> None:
     assert both["map"] == (1 + 2 / 3) / 2  # a and b, as without the map
     with pytest.raises(UsageError, match="rel 4 has no meaning under gain_function '1=3,2=9,4=4"):
         evaluate(qrels, run, "map", preset, gain_function="1=3,2=9,4=4.5", rel=4)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("rel", [1, 2])
+def test_infap_has_the_bits_of_trec_eval(rel: int) -> None:
+    qrels, run = random_run(4)
+    name = f"infap(rel={rel})"
+    found = evaluate(qrels, run, name, "trec_eval").per_query
+    peer = pytrec_eval.RelevanceEvaluator(qrels, {"infAP"}, relevance_level=rel).evaluate(run)
+    told = {row["qid"]: row[name] for row in found.to_pylist()}
+    assert told == {query: values["infAP"] for query, values in peer.items()}
 
 
 MEASURES = {

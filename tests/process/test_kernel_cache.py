@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -370,7 +371,50 @@ def called(folder: Path, version: str, code: str = ALONE) -> str:
         capture_output=True,
         text=True,
         check=True,
+        timeout=60,
     ).stdout
+
+
+def bound(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+def linked_to_a_pipe(path: Path) -> None:
+    os.mkfifo(path.with_name("pipe"))
+    path.symlink_to("pipe")
+
+
+# What may be in the place of a saved kernel. Opening a pipe waits for somebody who writes to it.
+NOT_FILES = {
+    "pipe": os.mkfifo,
+    "link to a pipe": linked_to_a_pipe,
+    "socket": bound,
+    "link to a device": lambda path: path.symlink_to("/dev/null"),
+    "link to nothing": lambda path: path.symlink_to("nothing"),
+}
+
+
+@pytest.mark.parametrize("made", NOT_FILES.values(), ids=NOT_FILES)
+def test_what_is_not_a_file_is_not_opened_but_replaced(processes, made, monkeypatch):
+    processes.call("int64")
+    (path,) = processes.kept()
+    path.unlink()
+    monkeypatch.chdir(path.parent)  # the path of a socket has to be short
+    made(Path(path.name))
+    assert called(processes.folder, "known") == "12 1 True\n"
+    assert called(processes.folder, "known") == "12 0 False\n"
+
+
+@pytest.mark.parametrize("made", [os.mkfifo, bound, Path.mkdir])
+def test_numba_opens_nothing_in_a_folder_with_what_is_not_a_file(tmp_path, made, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trust.check_files(".")
+    Path("link").symlink_to("nothing")
+    trust.check_files(".")
+    made(Path("entry"))
+    with pytest.raises(RuntimeError, match="entry is not a plain file"):
+        trust.check_files(".")
 
 
 def test_a_saved_kernel_is_loaded_without_numba(processes):

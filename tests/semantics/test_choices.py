@@ -19,7 +19,7 @@ from conftest import tells
 
 import rankmill
 from flat import flat
-from rankmill import InputError, UsageError
+from rankmill import InputError, Semantics, UsageError
 from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import offsets_of
 from rankmill.matching.hits import Hits, group_hits
@@ -282,6 +282,35 @@ def test_ideal_dcg_of_any_cutoff(k: int) -> None:
     ideal = math.fsum(1 / math.log2(rank + 1) for rank in range(1, k + 1))
     found = score({1: "a"}, {1: listed("a")}, f"ndcg@{k}", {"ideal_dcg": "k"})
     assert found == pytest.approx(1 / ideal, rel=1e-14)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("gain_function", "one", "three"),
+    [("linear", 1, 3), ("exp", 1, 7), ("1=3,3=7", 3, 7), ("1=4,3=2", 4, 2), ("1=3,3=3", 3, 3)],
+)
+def test_ideal_dcg_of_k_labels_has_the_worth_of_gain_1(
+    gain_function: str, one: float, three: float
+) -> None:
+    labels, lists = {"q": {"a": 3, "b": 1}}, {"q": ["b", "a"]}
+    how = Semantics(gain_function=gain_function, ideal_dcg="k")
+    found = rankmill.evaluate(labels, lists, ["ndcg@1", "ndcg@2", "ndcg"], semantics=how)
+    assert found["ndcg@1"] == 1.0
+    value = (one + three / math.log2(3)) / (one + one / math.log2(3))
+    assert found["ndcg@2"] == pytest.approx(value, rel=1e-15)
+    bare = rankmill.evaluate(
+        labels, lists, "ndcg", semantics=Semantics(gain_function=gain_function)
+    )
+    assert bare["ndcg"] == found["ndcg"]  # without a cutoff there is no k
+    traced = rankmill.explain(labels, lists, "ndcg@2", query_id="q", semantics=how)
+    assert traced.value == found["ndcg@2"]
+
+
+@pytest.mark.small
+def test_ideal_dcg_of_k_labels_asks_for_the_worth_of_gain_1() -> None:
+    how = Semantics(gain_function="3=7", ideal_dcg="k")
+    with pytest.raises(InputError, match=r"'3=7' does not name: add 1=\.\.\."):
+        rankmill.evaluate({"q": {"a": 3}}, {"q": ["a"]}, "ndcg@1", semantics=how)
 
 
 @pytest.mark.small

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankmill.columns.buffers import array_of_values, arrow_of
 from rankmill.columns.changed_ids import KEEP_TEXT, other_forms
@@ -19,6 +20,7 @@ from rankmill.engine.segments import Key
 from rankmill.engine.tally import Tally
 from rankmill.errors import plural, spoken
 from rankmill.kernels.identity import STRING, Ids
+from rankmill.metrics.base import MICRO
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
@@ -205,14 +207,16 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Callable
     names = [metric.text for metric in tally.job.per_query]
     columns = [tally.values[each][rows] for each in names]
     without = np.flatnonzero(~tally.has_labels[rows])
-    for column in columns if counted.no_relevant is not None else ():
-        column[without] = counted.no_relevant
+    # What has no label, and no value of its own, adds nothing to a micro-average.
+    added = [np.nan if one.summary == MICRO else 0.0 for one in tally.job.per_query]
+    for column, more in zip(columns, added, strict=True) if counted.no_relevant is not None else ():
+        column[without] = more + (counted.no_relevant or 0.0)
     if counted.strangers:
         strangers = tally.strangers()
         kinds |= predictions.id_types("query")
         queries = join_ids([queries, strangers])
-        more = np.full(len(strangers.keys), counted.unlabelled)
-        columns = [np.concatenate([each, more]) for each in columns]
+        others = np.full(len(strangers.keys), counted.unlabelled)
+        columns = [np.append(one, others + more) for one, more in zip(columns, added, strict=True)]
     for each, alike in tally.alike.items():
         names.append(each)
         columns.append(np.append(alike[rows], np.full(len(queries.keys) - len(rows), np.nan)))
@@ -225,4 +229,10 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Callable
 
 
 def _table_of(queries: Ids, kinds: set[Any], columns: list[np.ndarray], names: list[str]) -> Any:
-    return pa.table([ids_to_arrow(queries, kinds), *map(arrow_of, columns)], names=names)
+    values = (
+        pc.if_else(pc.is_nan(arrow_of(one)), pa.NULL, arrow_of(one))
+        if np.isnan(one.min(initial=0.0))  # quick, as most have none
+        else arrow_of(one)
+        for one in columns
+    )
+    return pa.table([ids_to_arrow(queries, kinds), *values], names=names)

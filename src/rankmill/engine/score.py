@@ -223,7 +223,7 @@ def _scored(
                 if not own.all():  # then each query stands for itself
                     for one_of in (values, *micro.values()):
                         one_of[~own] = 0
-                _check_values(values, patterns, whole, job, asked.metric)
+                values = _checked(values, micro, patterns, whole, job, asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
             scored = scored._replace(**micro)
             of_queries = weights is not None or cut or bool(job.terms)
@@ -278,7 +278,7 @@ def score_unpredicted(
             values = _values(one, None, scored, asked.metric)
             micro = micro_of(one, asked.metric)
             scored = scored._replace(**{"values": values} | micro)
-            _check_values(values, None, scored, job, asked.metric)
+            values = _checked(values, micro, None, scored, job, asked.metric)
             found[name] = scored, values
     return found
 
@@ -299,13 +299,21 @@ def _values(
         ) from failed.__cause__
 
 
-def _check_values(
-    values: np.ndarray, patterns: Patterns | None, block: ScoredBlock, job: Job, metric: Metric
-) -> None:
-    """Raise InputError for the first query that a metric has no value for."""
+def _checked(
+    values: np.ndarray,
+    micro: Mapping[str, np.ndarray],
+    patterns: Patterns | None,
+    block: ScoredBlock,
+    job: Job,
+    metric: Metric,
+) -> np.ndarray:
+    """The values, NaN where nothing is added to the divisor of a micro-average.
+
+    InputError for the first query that a metric has no value for.
+    """
     missing = np.isnan(values)
     if not missing.any():
-        return
+        return np.where(micro["divisors"] > 0, values, np.nan) if micro else values
     row = int((missing if patterns is None else missing[patterns.of_query]).argmax())
     lists, labels = block.lists, block.found.label_counts[row]
     if not block.found.prediction_counts[row]:

@@ -30,6 +30,7 @@ from rankmill.metrics.aggregate import (
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.gap.gap_counts import Among, merged_counts
+from rankmill.metrics.no_value import notes_on_values
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT, digest
 from rankmill.metrics.registry import parse_all
@@ -227,8 +228,9 @@ class State:
         sums = read_sums(self.sums, self.scope.rel)
         tied = int(max((one.tied for one in values.values()), default=0))
         effective = [one.effective for one in values.values() if one.effective is not None]
+        numbers = {name: one.value for name, one in values.items()}
         return Result(
-            metrics={name: one.value for name, one in values.items()},
+            metrics=numbers,
             standard_errors={name: one.standard_error for name, one in values.items()},
             bounds={name: one.bounds for name, one in values.items() if one.bounds is not None},
             queries=self.queries,
@@ -238,7 +240,9 @@ class State:
             scope=self.scope,
             gain_function=self.gain_function,
             aliases=spellings(self.metrics, self.scope.rel),
-            notes=notes_on(self.metrics, self.semantics) + padding_notes(self.audit[PADDED]),
+            notes=notes_on(self.metrics, self.semantics)
+            + padding_notes(self.audit[PADDED])
+            + notes_on_values(numbers, self.metrics, self.semantics),
             lists={name: one.lists for name, one in values.items() if one.lists is not None},
             groups=table_of_groups([(one, self.aggregates[one.text]) for one in self.metrics]),
             curves={

@@ -4,6 +4,7 @@ To import numba takes longer than a usual evaluation of small files. Only compil
 
 - A damaged file counts as missing. A file starts with a checksum of its content and of the request;
   if this is wrong, the kernel is compiled again and the file is replaced.
+- So does what is not a plain file. It is not opened, as opening a pipe waits for its writer.
 - So does a file that another user owns or may write, as this process runs what it contains.
 - There is no index file, because processes that save at the same time would overwrite it.
 """
@@ -168,6 +169,8 @@ def load(place: KernelFile) -> Callable[..., Any] | None:
 
     Raises UnsafeFileError if others can write to the file.
     """
+    if not os.path.isfile(place.path):
+        return None
     try:
         with open(place.path, "rb") as file:
             reason = why_unsafe(file.fileno())

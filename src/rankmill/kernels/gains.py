@@ -197,10 +197,10 @@ def unjudged_residual(hits, k, p, out):
             hit = h < hits.offsets[q + 1] and hits.ranks[h] == rank
             if not hit or hits.gains[h] < 0:
                 unjudged += 1
-                total += (1 - p) * power
+                total += power
             h += hit
             power *= p
-        out[q] = total + power if unjudged else 0.0
+        out[q] = power + (1 - p) * total if unjudged else 0.0
 
 
 @kernel
@@ -217,8 +217,9 @@ def inferred_precisions(hits, k, out):
             elif hits.gains[h] == 0:
                 others += 1
             else:
-                rank = hits.ranks[h]
+                rank = float(hits.ranks[h])
                 share = (relevant + 0.00001) / (relevant + others + 0.00002)
-                total += (1.0 + (relevant + others + pooled) * share) / rank
+                pool = (relevant + others + pooled) / max(1.0, rank - 1.0)
+                total += 1.0 / rank + (rank - 1.0) / rank * pool * share
                 relevant += 1
         out[q] = total

@@ -27,10 +27,15 @@ def check_folder(path: str, named: str) -> None:
 
 
 def check_files(folder: str) -> None:
-    """Raise RuntimeError if others can write to a folder of NUMBA_CACHE_DIR, or a file in it."""
+    """Raise RuntimeError if others can write to a folder of NUMBA_CACHE_DIR, or a file in it.
+
+    Also if something in it is not a plain file: opening a pipe would wait for its writer.
+    """
     check_folder(os.path.realpath(folder), os.environ.get("NUMBA_CACHE_DIR", ""))
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
+    paths = (os.path.join(folder, name) for name in os.listdir(folder))
+    for path in filter(os.path.exists, paths):  # another process may have replaced one
+        if not os.path.isfile(path):
+            raise RuntimeError(f"{path} is not a plain file")
         reason = why_unsafe(path)
         if reason is not None:
             raise RuntimeError(f"{path} {reason}, whose code would run as yours")

@@ -262,6 +262,12 @@ def as_powers(hits: Hits) -> Hits:
     return hits._replace(gains=gains, label_gains=label_gains)
 
 
+def in_units(hits: Hits, unit: float) -> Hits:
+    """The hits and labels with gains as multiples of a unit."""
+    hits = hits.with_label_gains()
+    return hits._replace(gains=hits.gains / unit, label_gains=hits.label_gains / unit)
+
+
 class Patterns(NamedTuple):
     """Hits of queries that differ from each other, each standing for all that look the same."""
 

@@ -330,8 +330,11 @@ def values_of(
         raise InputError(
             f"a gain is {gains[~np.isfinite(gains)][0]}; expected a finite number for each label"
         )
-    if len(wanted) and len(found):
-        check_types(wanted, found)
+    if len(wanted) and len(found) and is_text_type(wanted.type) != is_text_type(found.type):
+        raise InputError(
+            f"labels are {wanted.type} and predictions {found.type}, so none could match; make "
+            "both integers or both strings"
+        )
     label_ids, ids = to_ids(wanted, names[0]), to_ids(found, names[1])
     repeat = np.empty(len(ids.keys), np.bool_)
     if distinct and mark_repeats(offsets, ids, SEED, repeat):
@@ -359,15 +362,6 @@ def _metric(name: str, k: Any) -> Metric:
     if k is None and spec.cutoff != "required":
         return Metric(spec, None, name)
     return Metric(spec, positive(k, "k"), f"{name}@{k}")
-
-
-def check_types(labels: Any, predictions: Any) -> None:
-    """Raise InputError if of two Arrow arrays of items one holds integers and one strings."""
-    if is_text_type(labels.type) != is_text_type(predictions.type):
-        raise InputError(
-            f"labels are {labels.type} and predictions {predictions.type}, so none could match; "
-            "make both integers or both strings"
-        )
 
 
 def _split(lists: Any, what: str, *, sets: bool = True, ids: bool = True) -> Items:

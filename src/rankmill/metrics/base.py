@@ -185,6 +185,8 @@ class MetricSpec:
         of another kind is refused.
     counts_empty : bool
         Whether it may have a value other than 0 without a hit, or none.
+    lacks : str
+        Why it may have no value over all queries, if not for lack of a divisor.
     ideal : callable, optional
         The gains of the best possible list, shown with the walk.
     better : {"higher", "lower", "neither"}
@@ -218,6 +220,7 @@ class MetricSpec:
     undefined: Callable[[Metric, Choices], str] | None = None
     without_labels: Literal["scored", "list", "refused"] = "scored"
     counts_empty: bool = False
+    lacks: str = ""
     ideal: Callable[[Hits, Metric, Choices], np.ndarray] | None = None
     better: Better = "higher"
     aggregate: str = "aggregates.mean.Mean"

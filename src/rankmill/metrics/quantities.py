@@ -336,8 +336,8 @@ QUANTITIES: dict[str, Quantity] = {
     "rank_biased_residual": lambda count, hits, k, p: count(
         "sum_weights", _alike(hits), k, 1.0, -((1 - p) * _falling(hits, p))
     ),
-    "rank_biased_gains": lambda count, hits, k, p: count(
-        "sum_weights", _as_shares(hits), k, 0.0, (1 - p) * _falling(hits, p)
+    "rank_biased_gains": lambda count, hits, k, p: (
+        (1 - p) * count("sum_weights", _as_shares(hits), k, 0.0, _falling(hits, p))
     ),
     "sum_of_powers": lambda count, hits, k, gamma, beta: _sums_of_powers(gamma, hits.label_counts),
     "sum_of_weights": lambda count, hits, k, p: _sums_of_powers(

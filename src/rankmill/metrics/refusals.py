@@ -110,7 +110,7 @@ def told_under(semantics: Any, metric: Metric) -> str:
     says_which = {
         ("lenskit", "rbp"): given - {REL.name},
         ("ranx", "rbp"): given & {REL.name},
-        ("torchmetrics", "fallout"): told.get("no_relevant") == "scored",
+        ("torchmetrics", "fallout"): told.get("no_relevant"),
         ("recommenders", "map"): metric.k,
         ("recommenders", "ndcg"): (unpredicted or "skip") != "skip",
     }

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from rankmill.matching.gains import least_gain
+from rankmill.matching.gains import gain_map, least_gain, worth
 from rankmill.matching.hits import (
     Hits,
     among_judged,
     as_levels,
     as_powers,
     as_relevant,
+    in_units,
     of_least_gain,
     of_relevant,
 )
@@ -84,6 +85,13 @@ class Matched:
         spec = metric.spec
         if GAIN.name in dict(metric.given):
             return metric.rel, "powers", metric.judged_only
+        if (
+            "ideal_dcg" in spec.fields
+            and self._semantics.ideal_dcg == "k"
+            and metric.k is not None
+            and gain_map(self._gain_function)
+        ):
+            return metric.rel, "units", metric.judged_only
         relevant = spec.gains == "given" and spec.needs_judged and REL in spec.parameters
         return metric.rel, "relevant" if relevant else spec.gains, metric.judged_only
 
@@ -100,4 +108,7 @@ class Matched:
         if gains == "powers":
             # A map says what stands in for 2**g - 1.
             return as_powers(every) if self._gain_function == "linear" else every
-        return every if rel is None else of_least_gain(every, least)
+        found = every if rel is None else of_least_gain(every, least)
+        if gains == "units":  # the labels of the ideal list are of gain 1
+            return in_units(found, float(worth(np.ones(1), self._gain_function)[0]))
+        return found

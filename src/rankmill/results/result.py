@@ -307,6 +307,11 @@ def check_values(results: Mapping[str, Result]) -> None:
 def no_value(result: Result, missing: list[str]) -> InputError:
     """Return the error that says why metrics of a result have no value."""
     source = result.inputs.get("predictions", {}).get("source", "predictions")
+    told = [one for one in result.notes if one.partition(" has no value: ")[0] in missing]
+    if len(told) == len(missing):
+        return InputError(
+            f"{source}: {'; '.join(told)}: leave it out, or check that the ids of both sides agree"
+        )
     why = "there is nothing to divide by" if result.queries else "no query counts"
     todo = (
         "check that the query ids of both sides agree, or count queries without labels or "

@@ -57,8 +57,36 @@ def test_gauc_leaves_out_lists_without_a_pair() -> None:
     assert rankmill.evaluate(labels, run, "gauc@1").metrics["gauc@1"] is None
     with pytest.raises(UsageError, match="a micro-average already"):
         parse("gauc:median")
-    sliced = rankmill.evaluate(labels, run, "gauc,auc", threads=1).per_query
-    assert sliced["gauc"].to_pylist()[0] == 0.5
+
+
+@pytest.mark.parametrize("metric", ["gauc", "gauc(by=hits)"])
+@pytest.mark.parametrize("name", ["default", "zero", "one", "scored"])
+def test_a_query_that_gauc_leaves_out_is_null_in_the_table_of_queries(
+    metric: str, name: str
+) -> None:
+    """It has hits alone, none, no predictions, or no label."""
+    labels = {1: {"a": 1}, 2: {"b": 1}, 3: {"c": 1}, 4: {"d": 1}, 5: {"e": 0}}
+    run = {1: ["x", "a", "y"], 2: ["b"], 3: ["x"], 4: [], 5: ["e", "x"], 6: ["a", "x"]}
+    semantics = {} if name == "default" else {"no_relevant": name}
+    if name in ("zero", "one"):
+        semantics["unlabelled"] = name
+    found = rankmill.evaluate(rankmill.Labels(labels), run, [metric, "auc"], semantics=semantics)
+    told = found.per_query[metric].to_pylist()
+    assert told == [0.5] + [None] * (found.queries - 1)
+    assert found[metric] == 0.5
+    assert found.per_query["auc"].null_count == 0
+    alone = rankmill.evaluate(rankmill.Labels(labels), run, metric, semantics=semantics)
+    assert alone.per_query[metric].equals(found.per_query[metric])
+
+
+def test_a_query_without_a_divisor_is_null_under_a_micro_average() -> None:
+    labels = rankmill.Labels({1: {"a": 1}, 2: {"b": 0}, 3: {"c": 1}})
+    run = {1: ["x", "a"], 2: ["b"], 3: ["y"]}
+    names = ["recall@2:micro", "precision@2:micro"]
+    found = rankmill.evaluate(labels, run, names, semantics={"no_relevant": "scored"})
+    recall, precision = (found.per_query[name].to_pylist() for name in names)
+    assert (recall, precision) == ([1.0, None, 0.0], [0.5, 0.0, 0.0])
+    assert (found[names[0]], found[names[1]]) == (1 / 2, 1 / 6)
 
 
 def test_gauc_by_hand() -> None:

@@ -46,8 +46,8 @@ def GAP_vector(pred: Any, conf: Any, true: Any, return_x: bool = False) -> Any: 
     Raises
     ------
     InputError
-        If the lengths differ, two Series do not have the same index, one side holds integers and
-        the other strings, or a confidence is not a number.
+        If the lengths differ, two Series do not have the same index, or a confidence is not a
+        number.
     UsageError
         If a table is requested and pandas is not installed.
 

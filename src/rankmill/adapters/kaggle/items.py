@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import plain
+from rankmill.columns.ids import is_text_type, plain
 from rankmill.columns.lists import offsets_of, split_lists
 from rankmill.columns.objects import (
     as_integers,
@@ -23,7 +23,6 @@ from rankmill.columns.objects import (
 )
 from rankmill.columns.ragged_lists import Ragged, checked_arrow, one_chunk
 from rankmill.errors import InputError
-from rankmill.metrics.arrays import check_types
 
 PER_IMAGE = 5  # the number of predictions that count for an image
 
@@ -72,18 +71,17 @@ def to_lists(lists: Any, what: str, limit: int | None = None) -> tuple[np.ndarra
 
 
 def comparable(labels: Any, predictions: Any) -> tuple[Any, Any]:
-    """Return two columns as Arrow arrays, both of integers or both of strings; else InputError.
+    """Return two columns as Arrow arrays, both of integers or both of strings.
 
-    If a column holds other items, all items are numbered: equal items get the same number.
+    If a column holds other items, all items are numbered: equal items get the same number. If one
+    holds integers and the other strings, no prediction is a label, so that all are missing ones.
     """
     if isinstance(labels, list) or isinstance(predictions, list):
         numbers: dict[Any, int] = {}
         return _numbered(labels, numbers, "labels"), _numbered(predictions, numbers, "predictions")
-    if labels.null_count == len(labels):
-        return pa.nulls(len(labels), predictions.type), predictions
-    if predictions.null_count == len(predictions):
+    unlike = is_text_type(labels.type) != is_text_type(predictions.type)
+    if unlike or predictions.null_count == len(predictions):
         return labels, pa.nulls(len(predictions), labels.type)
-    check_types(labels, predictions)
     return labels, predictions
 
 

@@ -35,8 +35,8 @@ def mapk(actual: Any, predicted: Any, k: int = 10) -> float:
     Raises
     ------
     InputError
-        If the numbers of lists differ (the original stops at the end of the shorter one), the
-        arguments are not lists of hashable items, or one holds integers and the other strings.
+        If the numbers of lists differ (the original stops at the end of the shorter one), or the
+        arguments are not lists of hashable items.
     UsageError
         If `k` is not a positive integer.
 

@@ -46,7 +46,7 @@ MEASURES = {
     "P": Measure("precision@{}", "cutoffs", _CUTOFFS),
     "relstring": Measure("", "numbers", (10,), "text"),
     "recall": Measure("recall@{}", "cutoffs", _CUTOFFS),
-    "infAP": Measure(),
+    "infAP": Measure("infap"),
     "gm_bpref": Measure("bpref", over="geometric"),
     "Rprec_mult": Measure("rprec_mult@{}", "shares", _TIMES),
     "utility": Measure("", "numbers", (1, -1, 0, 0)),

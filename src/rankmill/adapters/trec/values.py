@@ -165,22 +165,6 @@ class Levels:
             total = total + self._iprec_at_recall(recall)
         return np.asarray(total / len(recalls))
 
-    def _infap(self) -> np.ndarray:
-        hits, epsilon = self.marked, LEAST
-        relevant, other, pooled = (
-            _before(hits.offsets, hits.gains == mark) for mark in (1.0, 0.0, -1.0)
-        )
-        above = np.asarray(hits.ranks - 1, np.float64)
-        some = np.maximum(above, 1.0)
-        terms = 1.0 / (above + 1.0) + (above / (above + 1.0)) * (
-            (relevant + other + pooled) / some
-        ) * ((relevant + epsilon) / (relevant + other + 2 * epsilon))
-        terms = np.where(hits.gains == 1, np.where(above > 0, terms, 1.0), 0.0)
-        queries = np.repeat(np.arange(len(hits.offsets) - 1), np.diff(hits.offsets))
-        # One after the other, as trec_eval adds.
-        total = np.bincount(queries, terms, len(hits.offsets) - 1)
-        return np.asarray(total / np.maximum(self._counts[2], 1))
-
 
 _GRADED = ("g", "dcg", "ndcg", "ndcg_rel", "rndcg", "graded_rbp")
 
@@ -190,12 +174,6 @@ def _worth(levels: np.ndarray, gains: dict[int, float]) -> np.ndarray:
     for level, gain in gains.items():
         worth[levels == level] = gain
     return worth
-
-
-def _before(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
-    """How many are marked in its list before each."""
-    total = np.append(0, np.cumsum(marked))
-    return np.asarray(total[:-1] - np.repeat(total[offsets[:-1]], np.diff(offsets)))
 
 
 def relevance_string(hits: Hits, q: int, length: int) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from rankmill.metrics.elsewhere import name_there
+from rankmill.metrics.no_value import notes_on_values
 from rankmill.metrics.refusals import told_under
 from rankmill.metrics.registry import parse
 from rankmill.package import stamp
@@ -124,7 +125,14 @@ def _parts(found: EvaluatorDifferences) -> list[Part]:
     meanings = dict.fromkeys((str(row[0]).strip(), str(row[-1])) for row in rows if row[-1])
     table = Table(columns[:-1], [row[:-1] for row in rows])
     scope = [f"scope: {found.scope}"] if found.scope != WHOLE else []
-    return [table, "", Facts(list(meanings)), _LEGEND, *scope]
+    values = {found.base: found.value, **{name: one.value for name, one in found.wholes.items()}}
+    notes = {
+        note: None
+        for name, semantics in found.semantics.items()
+        if values[name] is not None
+        for note in notes_on_values({found.metric: values[name]}, [parse(found.metric)], semantics)
+    }
+    return [table, "", Facts(list(meanings)), _LEGEND, *scope, *notes]
 
 
 def _table(found: EvaluatorDifferences) -> Table:

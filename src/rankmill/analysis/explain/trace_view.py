@@ -65,8 +65,8 @@ class Trace(Answer):
         """The value and the quotient that gives it, in one line."""
         of = self.metric if self.query is None else f"{self.metric} of query {self.query}"
         if self.value is None:
-            why = "there is nothing to divide by" if self.query is None else "it does not count"
-            return f"{of}: {why}"
+            lacks = "nothing to divide by" if self.divisor == 0 else "no value"
+            return f"{of}: {'it does not count' if self.query is not None else f'there is {lacks}'}"
         if self.divisor is None:
             return f"{of} = {self.value!r}"
         return f"{of} = {self.total!r} / {self.divisor:.17g} = {self.value!r}"

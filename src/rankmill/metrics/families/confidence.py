@@ -62,6 +62,7 @@ METRICS = (
         source="Fawcett, An Introduction to ROC Analysis, Pattern Recognition Letters, 2006; "
         "scikit-learn's roc_auc_score",
         aliases=("pooled_auc",),
+        lacks="it takes a correct and a wrong prediction",
         aggregate="gap.curve.RocArea",
     ),
     row(
@@ -104,6 +105,7 @@ METRICS = (
         better="neither",
         source="van Rijsbergen, Information Retrieval, 1979",
         fields=_TOTAL,
+        lacks="no prediction is correct, or F1 is largest at an infinite confidence",
         aggregate="gap.curve.BestThreshold",
     ),
     row(
@@ -112,7 +114,8 @@ METRICS = (
         "weighted by their predictions; a bin includes its upper end",
         better="lower",
         source="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML "
-        "2017",
+        "2017; BinaryCalibrationError of TorchMetrics, whose bins include their lower end, with "
+        "one more for 1",
         parameters=(
             Parameter(
                 "bins",
@@ -123,6 +126,7 @@ METRICS = (
                 kind=int,
             ),
         ),
+        lacks="there are no predictions",
         aggregate="gap.calibration.Reliability",
     ),
     row(
@@ -131,6 +135,7 @@ METRICS = (
         better="lower",
         source="Brier, Verification of Forecasts Expressed in Terms of Probability, Monthly "
         "Weather Review 78, 1950",
+        lacks="there are no predictions",
         aggregate="gap.calibration.Brier",
     ),
     row(
@@ -141,6 +146,7 @@ METRICS = (
         better="lower",
         source="Good, Rational Decisions, JRSS B 14, 1952; scikit-learn's log_loss",
         aliases=("cross_entropy",),
+        lacks="there are no predictions",
         aggregate="gap.calibration.LogLoss",
     ),
     row(
@@ -150,6 +156,7 @@ METRICS = (
         range="any; 0 if confidences carry no information",
         source="Green and Swets, Signal Detection Theory and Psychophysics, 1966",
         aliases=("d_prime",),
+        lacks="it takes correct and wrong predictions, and confidences of one kind that vary",
         aggregate="gap.calibration.Separation",
     ),
 )
