@@ -1,15 +1,22 @@
 """Where a state comes from: which parts of which inputs, so that a wrong mix is refused."""
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from rankmill.errors import UsageError
 from rankmill.metrics.records import state_rows
-from rankmill.sources.roles.shares import SAMPLED, Share
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.roles.contents import Content
+from rankmill.sources.roles.shares import SAMPLED, Sample, Share, divided
+from rankmill.sources.roles.source import Source
 
 SIDES = "labels", "predictions"
+TABLES = "tables of slices"
+_UNKNOWN = "rows that an older version of rankmill did not note"
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,13 +28,8 @@ class Origin:
     # The smallest hashes of query ids in the labels and in the predictions, ascending: of whole
     # inputs if these are divided, else of the queries of the state.
     samples: dict[str, np.ndarray] = field(default_factory=dict)
-
-    @classmethod
-    def at(cls, share: Share | None, samples: dict[str, np.ndarray]) -> Self:
-        """Return the origin of one part."""
-        if share is None:
-            return cls(samples=samples)
-        return cls(share.of, (share.number,), samples)
+    # What each input holds, if it is divided; empty in states of older versions.
+    contents: dict[str, str] = field(default_factory=dict)
 
     @property
     def missing(self) -> list[int]:
@@ -41,7 +43,7 @@ class Origin:
             raise UsageError(wrong)
         numbers = tuple(sorted((*self.numbers, *other.numbers)))
         both = {n: np.union1d(self.samples[n], other.samples[n])[:SAMPLED] for n in SIDES}
-        return type(self)(self.of, numbers, both)
+        return replace(self, numbers=numbers, samples=both)
 
     def difference(self, other: Self) -> str:
         """Say why two states are no parts of one evaluation; empty if they may be."""
@@ -52,8 +54,16 @@ class Origin:
             return f"one is {one}, and the other {two}: divide all in the same way"
         twice = sorted({*self.numbers} & {*other.numbers})
         if twice:
-            return f"both hold part {_listed(twice)} of {self.of}: give each part once"
-        for one in SIDES if self.of else ():
+            return f"both hold {_parts(twice)} of {self.of}: give each part once"
+        for one in {**self.contents, **other.contents}:
+            held = [each.contents.get(one, _UNKNOWN) for each in (self, other)]
+            if held[0] != held[1]:
+                return (
+                    f"they are parts of other {one}: {_parts(self.numbers)} of {self.of} read "
+                    f"{held[0]} and {_parts(other.numbers)} {held[1]}; evaluate all parts of the "
+                    "same inputs"
+                )
+        for one in SIDES if self.of else ():  # of older versions, which have no contents
             if not np.array_equal(self.samples[one], other.samples[one]):
                 return f"they are parts of other {one}: evaluate all parts of the same inputs"
         for one, two in () if self.of else ((a, b) for a in SIDES for b in SIDES):
@@ -71,7 +81,9 @@ class Origin:
     def to_row(self) -> dict[str, Any]:
         """Return fields of a flat row."""
         of_samples = {f"part.{n}": one.view(np.int64) for n, one in self.samples.items()}
-        return {"part.of": self.of, "part.numbers": np.array(self.numbers, np.int64)} | of_samples
+        contents = {"part.contents": json.dumps(self.contents)}
+        numbers = np.array(self.numbers, np.int64)
+        return {"part.of": self.of, "part.numbers": numbers} | of_samples | contents
 
     @classmethod
     def from_row(cls, row: state_rows.Row) -> Self | None:
@@ -80,7 +92,46 @@ class Origin:
             return None
         samples = {n: state_rows.integers(row, f"part.{n}").view(np.uint64) for n in SIDES}
         numbers = state_rows.counts(row, "part.numbers", least=1).tolist()
-        return cls(state_rows.count(row, "part.of"), tuple(numbers), samples)
+        known = "part.contents" in row
+        contents = state_rows.choices(dict, row, "part.contents") if known else {}
+        return cls(state_rows.count(row, "part.of"), tuple(numbers), samples, contents)
+
+
+class OriginRecorder:
+    """What is seen of the inputs of a part while they are read, of which its origin is made."""
+
+    def __init__(self, share: Share | None = None) -> None:
+        self.share = share
+        self._samples = {side: Sample() for side in SIDES}
+        self._contents: dict[str, Content] = {}
+
+    def divided(self, one: Input, side: str) -> Input:
+        """Return labels or predictions with the rows of the part."""
+        columns = one.columns
+        ranked = side == "predictions" and not columns.wide and columns.rank is None
+        content = self._content(side, ranked and (columns.score is None or columns.in_order))
+        sample = self._samples[side]
+        return replace(one, source=divided(one.source, columns.query, self.share, sample, content))
+
+    def of_table(self, source: Source) -> Source:
+        """Return a table by which queries are cut, all of which each part reads."""
+        content = self._content(TABLES)
+        return source if content is None else content.reading(source)
+
+    def _content(self, name: str, ordered: bool = False) -> Content | None:
+        """Return what takes what an input holds; None if each part has inputs of its own."""
+        if self.share is None:
+            return None
+        return self._contents.setdefault(name, Content(ordered))
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of the part, once all is read."""
+        samples = {side: one.hashes for side, one in self._samples.items()}
+        contents = {name: str(one) for name, one in self._contents.items()}
+        if self.share is None:
+            return Origin(samples=samples)
+        return Origin(self.share.of, (self.share.number,), samples, contents)
 
 
 def check_whole(origin: Origin | None) -> None:
@@ -89,7 +140,7 @@ def check_whole(origin: Origin | None) -> None:
     if origin is not None and missing:
         number, several = f"{missing[0]}/{origin.of}", len(missing) > 1
         raise UsageError(
-            f"part{'s' * several} {_listed(missing)} of {origin.of} {'are' if several else 'is'} "
+            f"{_parts(missing)} of {origin.of} {'are' if several else 'is'} "
             f"missing: evaluate each with --part {number} on the command line, "
             f"evaluate_part(part={number!r}) in Python"
         )
@@ -100,5 +151,6 @@ def merged_origin(one: Origin | None, other: Origin | None) -> Origin | None:
     return None if one is None or other is None else one.merge(other)
 
 
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
+def _parts(numbers: Sequence[int]) -> str:
+    listed = ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
+    return f"part{'s' * (len(numbers) > 1)} {listed}"

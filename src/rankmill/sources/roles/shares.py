@@ -17,6 +17,7 @@ from rankmill.columns.ids import drop_nulls, id_type, is_id_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import UsageError
+from rankmill.sources.roles.contents import Content
 from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
 
 # Two inputs that share one in fifty queries have none in common in such samples once in 170 times.
@@ -57,12 +58,15 @@ class Sample:
                 self.hashes = np.union1d(self.hashes, hashes)[:SAMPLED]
 
 
-def divided(source: Source, query: str, share: Share | None, sample: Sample) -> Source:
+def divided(
+    source: Source, query: str, share: Share | None, sample: Sample, content: Content | None = None
+) -> Source:
     """Return a source of the rows of a share of the queries; all without one.
 
-    All its queries go into the sample. Every row is read, and those of other shares are dropped
-    before anything is made of them.
+    All its queries go into the sample. Every row is read and goes into the content, if there is
+    one, and those of other shares are dropped before anything is made of them.
     """
+    source = source if content is None else content.reading(source)
 
     def see(hashes: np.ndarray) -> None:
         if not source.positional:  # else each part begins with place 0 again
@@ -98,6 +102,9 @@ def divided(source: Source, query: str, share: Share | None, sample: Sample) -> 
     if source.lists is not None:
         held = source.lists
         changed = {"lists": lambda columns: [map(of_lists, piece) for piece in held(columns)]}
+    if source.best is not None:
+        best = source.best
+        changed["best"] = lambda *how: divided(best(*how), query, share, sample, content)
     if source.within is not None and share is None:
         of_groups = source.within
         changed["within"] = lambda *some: divided(of_groups(*some), query, share, sample)

@@ -12,6 +12,7 @@ from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColu
 from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.paired_differences import LARGEST, Paired, WeightedPaired
 from rankmill.columns.seal import seal_of
+from rankmill.engine.origin import Origin, merged_origin
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean
@@ -57,6 +58,8 @@ class ComparisonState:
         What cuts -> the value of a slice -> the sums of its queries.
     left_out, differing, unpredicted
         As in a `Comparison`.
+    catalogue, origin
+        As in a `State`.
     """
 
     systems: tuple[str, ...]
@@ -70,6 +73,8 @@ class ComparisonState:
     left_out: Mapping[str, int]
     differing: int
     unpredicted: Mapping[str, int]
+    catalogue: str = ""
+    origin: Origin | None = None
 
     def merge(self, other: Self) -> Self:
         """Return the state of the queries of both, which must have no query in common.
@@ -77,8 +82,8 @@ class ComparisonState:
         Raises
         ------
         UsageError
-            If they compare other systems or metrics, or count or cut in another way; or if queries
-            come in clusters, which may be in both.
+            If they compare other systems or metrics, count or cut in another way, or share
+            queries; or if queries come in clusters, which may be in both.
         """
         self._check_apart()
         mine, theirs = self._job(), other._job()
@@ -95,6 +100,7 @@ class ComparisonState:
             left_out=_added(self.left_out, other.left_out),
             differing=self.differing + other.differing,
             unpredicted=_added(self.unpredicted, other.unpredicted),
+            origin=merged_origin(self.origin, other.origin),
         )
 
     def _check_apart(self) -> None:
@@ -116,6 +122,7 @@ class ComparisonState:
             "semantics": self.semantics.to_dict(),
             "gain_function": self.gain_function,
             "scope": self.scope.to_dict(),
+            "catalogue": self.catalogue,
             "slices": [list(by) for by in self.slices],
             "tests": sorted(self.whole.rows),
         }
@@ -135,6 +142,11 @@ class ComparisonState:
             for value, sums in of_way.items():
                 found += _rows_of(by, value, sums)
         read = {"format": FORMAT, "job": self._job(), "counts": self._counts()}
+        if self.origin is not None:
+            read["origin"] = {
+                name: one.tolist() if isinstance(one, np.ndarray) else one
+                for name, one in self.origin.to_row().items()
+            }
         told = json.dumps({**read, state_rows.SEAL: _seal(read, found)})
         return pa.Table.from_pylist(found, _SCHEMA.with_metadata({_KEY: told}))
 
@@ -160,7 +172,9 @@ class ComparisonState:
             found = table.to_pylist()
             if read.pop(state_rows.SEAL) != _seal(read, found):
                 raise state_rows.damaged("its checksum is not that of its rows")
+            read["job"].setdefault("catalogue", "")  # which states of format 6 lack
             state = cls._read(read["job"], read["counts"], found)
+            state = replace(state, origin=Origin.from_row(read.get("origin", {})))
         except UsageError:
             raise
         except (AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
@@ -205,6 +219,7 @@ class ComparisonState:
             semantics=Choices(**job["semantics"]),
             gain_function=state_rows.text(job, "gain_function"),
             scope=Scope(**job["scope"]),
+            catalogue=state_rows.text(job, "catalogue"),
             whole=whole,
             slices=slices,
             **counts,
