@@ -168,13 +168,23 @@ def test_a_state_of_format_6_does_not_tell_what_it_read() -> None:
     rows = [part_of(number, given).to_row() for number in ("1/2", "2/2")]
     old = [
         State.from_row(
-            resealed({name: row[name] for name in row if name != "part.contents"} | {"format": 6})
+            resealed(
+                {name: row[name] for name in row if not name.startswith("part.read")}
+                | {"format": 6}
+            )
         )
         for row in rows
     ]
     assert old[0].merge(old[1]).result().queries == QUERIES
-    with pytest.raises(rankmill.UsageError, match="and part 2 rows that an older version"):
+    with pytest.raises(
+        rankmill.UsageError, match="and part 2 rows that a state of format 6 does not"
+    ):
         State.from_row(rows[0]).merge(old[1])
+    given["labels"] = given["labels"].slice(1)
+    other = part_of("2/2", given).to_row()
+    other = {name: other[name] for name in other if not name.startswith("part.read")}
+    with pytest.raises(rankmill.UsageError, match="parts of other labels"):
+        old[0].merge(State.from_row(resealed(other | {"format": 6})))
 
 
 # ------------------------------------------------------------------ the same rows

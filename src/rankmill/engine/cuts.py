@@ -13,7 +13,7 @@ import pyarrow as pa
 from rankmill.columns.ids import is_text_type
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.job import Job, parse_job
-from rankmill.engine.origin import OriginRecorder
+from rankmill.engine.origin import TABLES, OriginRecorder
 from rankmill.engine.segments import DERIVED, Classes, Known, classes_of, codes_of, compact
 from rankmill.engine.slices import OF_PREDICTIONS, check_terms
 from rankmill.errors import InputError, UsageError, outside
@@ -159,8 +159,9 @@ def read_classes(
     each query, -1 where it is not known; None without clusters. It is an error if a table cannot be
     read, two columns have one name, or a column has too many values.
     """
-    how: Any = {"part": part, "recorder": recorder}
-    tables = [read_table(one, labels, workers, memory, **how) for one in cuts.tables]
+    tables = [
+        read_table(one, labels, workers, memory, part, recorder=recorder) for one in cuts.tables
+    ]
     _check_names(cuts, labels, tables)
     found: dict[str, Any] = {}
     origin = dict.fromkeys(cuts.read, labels.source.name)
@@ -237,8 +238,7 @@ def with_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> J
     """
     cuts = job.cuts
     if not index.classes:
-        how = job.memory, job.part, job.recorder
-        found = read_classes(cuts, labels, index, workers, *how)[0]
+        found, _ = read_classes(cuts, labels, index, workers, job.memory, job.part, job.recorder)
         known = Known(index, np.zeros(0, np.int64), [])
         for name in cuts.derived:
             if name not in OF_PREDICTIONS:
@@ -292,8 +292,8 @@ def read_table(
     """Read a table of query ids and classes; all its other columns cut. A part may have no rows."""
     one = open_cut(value, labels, memory, part, kind)
     with closing(one.source):
-        source = one.source if recorder is None else recorder.of_table(one.source)
-        return read_facts(source, one.columns, one.columns.facts, workers)
+        one = one if recorder is None else recorder.divided(one, TABLES)
+        return read_facts(one.source, one.columns, one.columns.facts, workers)
 
 
 def open_cut(

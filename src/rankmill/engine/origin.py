@@ -1,22 +1,19 @@
 """Where a state comes from: which parts of which inputs, so that a wrong mix is refused."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
+from rankmill.columns.seal import seal_of
 from rankmill.errors import UsageError
 from rankmill.metrics.records import state_rows
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.roles.contents import Content
 from rankmill.sources.roles.shares import SAMPLED, Sample, Share, divided
-from rankmill.sources.roles.source import Source
 
 SIDES = "labels", "predictions"
 TABLES = "tables of slices"
-_UNKNOWN = "rows that an older version of rankmill did not note"
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +25,7 @@ class Origin:
     # The smallest hashes of query ids in the labels and in the predictions, ascending: of whole
     # inputs if these are divided, else of the queries of the state.
     samples: dict[str, np.ndarray] = field(default_factory=dict)
-    # What each input holds, if it is divided; empty in states of older versions.
+    # What each input holds, if it is divided.
     contents: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -55,17 +52,14 @@ class Origin:
         twice = sorted({*self.numbers} & {*other.numbers})
         if twice:
             return f"both hold {_parts(twice)} of {self.of}: give each part once"
-        for one in {**self.contents, **other.contents}:
-            held = [each.contents.get(one, _UNKNOWN) for each in (self, other)]
-            if held[0] != held[1]:
+        for name in self.contents:
+            mine, theirs = self.contents[name], other.contents.get(name)
+            if mine != theirs:
                 return (
-                    f"they are parts of other {one}: {_parts(self.numbers)} of {self.of} read "
-                    f"{held[0]} and {_parts(other.numbers)} {held[1]}; evaluate all parts of the "
-                    "same inputs"
+                    f"they are parts of other {name}: {_parts(self.numbers)} of {self.of} read "
+                    f"{mine}, and {_parts(other.numbers)} {theirs}: evaluate all parts of the same "
+                    "inputs"
                 )
-        for one in SIDES if self.of else ():  # of older versions, which have no contents
-            if not np.array_equal(self.samples[one], other.samples[one]):
-                return f"they are parts of other {one}: evaluate all parts of the same inputs"
         for one, two in () if self.of else ((a, b) for a in SIDES for b in SIDES):
             shared = len(np.intersect1d(self.samples[one], other.samples[two]))
             if shared:
@@ -81,9 +75,9 @@ class Origin:
     def to_row(self) -> dict[str, Any]:
         """Return fields of a flat row."""
         of_samples = {f"part.{n}": one.view(np.int64) for n, one in self.samples.items()}
-        contents = {"part.contents": json.dumps(self.contents)}
-        numbers = np.array(self.numbers, np.int64)
-        return {"part.of": self.of, "part.numbers": numbers} | of_samples | contents
+        contents = {f"part.read.{n}": one for n, one in self.contents.items()}
+        numbers = {"part.of": self.of, "part.numbers": np.array(self.numbers, np.int64)}
+        return numbers | of_samples | contents
 
     @classmethod
     def from_row(cls, row: state_rows.Row) -> Self | None:
@@ -92,9 +86,12 @@ class Origin:
             return None
         samples = {n: state_rows.integers(row, f"part.{n}").view(np.uint64) for n in SIDES}
         numbers = state_rows.counts(row, "part.numbers", least=1).tolist()
-        known = "part.contents" in row
-        contents = state_rows.choices(dict, row, "part.contents") if known else {}
-        return cls(state_rows.count(row, "part.of"), tuple(numbers), samples, contents)
+        of, read = state_rows.count(row, "part.of"), {n: f"part.read.{n}" for n in (*SIDES, TABLES)}
+        contents = {n: state_rows.text(row, at) for n, at in read.items() if row.get(at)}
+        if of and not contents:
+            unknown = "rows that a state of format 6 does not tell"
+            contents = {n: f"{unknown} ({seal_of(one)})" for n, one in samples.items()}
+        return cls(of, tuple(numbers), samples, contents)
 
 
 class OriginRecorder:
@@ -102,36 +99,23 @@ class OriginRecorder:
 
     def __init__(self, share: Share | None = None) -> None:
         self.share = share
-        self._samples = {side: Sample() for side in SIDES}
-        self._contents: dict[str, Content] = {}
+        self._seen = {name: Sample(share is not None) for name in (*SIDES, TABLES)}
 
-    def divided(self, one: Input, side: str) -> Input:
-        """Return labels or predictions with the rows of the part."""
-        columns = one.columns
-        ranked = side == "predictions" and not columns.wide and columns.rank is None
-        content = self._content(side, ranked and (columns.score is None or columns.in_order))
-        sample = self._samples[side]
-        return replace(one, source=divided(one.source, columns.query, self.share, sample, content))
-
-    def of_table(self, source: Source) -> Source:
-        """Return a table by which queries are cut, all of which each part reads."""
-        content = self._content(TABLES)
-        return source if content is None else content.reading(source)
-
-    def _content(self, name: str, ordered: bool = False) -> Content | None:
-        """Return what takes what an input holds; None if each part has inputs of its own."""
-        if self.share is None:
-            return None
-        return self._contents.setdefault(name, Content(ordered))
+    def divided(self, one: Input, name: str) -> Input:
+        """Return an input with the rows of the part; all parts need all rows of tables."""
+        seen, columns = self._seen[name], one.columns
+        by_place = columns.in_order or (columns.score is None and columns.rank is None)
+        seen.ordered = name == "predictions" and not columns.wide and by_place
+        share = None if name == TABLES else self.share
+        return replace(one, source=divided(one.source, columns.query, share, seen))
 
     @property
     def origin(self) -> Origin:
         """The origin of the part, once all is read."""
-        samples = {side: one.hashes for side, one in self._samples.items()}
-        contents = {name: str(one) for name, one in self._contents.items()}
-        if self.share is None:
-            return Origin(samples=samples)
-        return Origin(self.share.of, (self.share.number,), samples, contents)
+        of, numbers = (0, ()) if self.share is None else (self.share.of, (self.share.number,))
+        samples = {side: self._seen[side].hashes for side in SIDES}
+        contents = {name: one.content for name, one in self._seen.items() if one.whole}
+        return Origin(of, numbers, samples, contents)
 
 
 def check_whole(origin: Origin | None) -> None:

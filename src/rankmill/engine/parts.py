@@ -160,9 +160,8 @@ def second_pass(
         given, need_score=True, semantics=state.semantics, may_be_empty=True, memory=memory
     )
     with closing(one.source), Workers(threads) as workers:
-        if share is not None:
-            source = divided(one.source, one.columns.query, share, Sample())
-            one = replace(one, source=source)
+        source = divided(one.source, one.columns.query, share, Sample())
+        one = one if share is None else replace(one, source=source)
         among = reread_among(state, one, workers, memory, checksum=True)
     counted = among.items()
     return {name: replace(one, state=state.counted_among(name)) for name, one in counted}

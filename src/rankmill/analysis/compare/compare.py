@@ -273,8 +273,8 @@ def compare_part(
     if "label_popularity" in cuts.derived:
         raise UsageError("label_popularity needs the labels of all queries: use compare")
     recorder = OriginRecorder()
-    more: Any = {"memory": memory, "part": True, "recorder": recorder}
-    job = parse_job(metrics, given, semantics, catalogue, **more)
+    how: Any = {"memory": memory, "part": True, "recorder": recorder}
+    job = parse_job(metrics, given, semantics, catalogue, **how)
     for metric in job.metrics:
         if metric.spec.kernel is None:
             raise UsageError(

@@ -141,13 +141,10 @@ class ComparisonState:
         for by, of_way in self.slices.items():
             for value, sums in of_way.items():
                 found += _rows_of(by, value, sums)
-        read = {"format": FORMAT, "job": self._job(), "counts": self._counts()}
-        if self.origin is not None:
-            read["origin"] = {
-                name: one.tolist() if isinstance(one, np.ndarray) else one
-                for name, one in self.origin.to_row().items()
-            }
-        told = json.dumps({**read, state_rows.SEAL: _seal(read, found)})
+        origin = {} if self.origin is None else self.origin.to_row()
+        read = {"format": FORMAT, "job": self._job(), "counts": self._counts(), "origin": origin}
+        sealed = {**read, state_rows.SEAL: _seal(read, found)}
+        told = json.dumps(sealed, default=np.ndarray.tolist)
         return pa.Table.from_pylist(found, _SCHEMA.with_metadata({_KEY: told}))
 
     @classmethod
@@ -172,15 +169,15 @@ class ComparisonState:
             found = table.to_pylist()
             if read.pop(state_rows.SEAL) != _seal(read, found):
                 raise state_rows.damaged("its checksum is not that of its rows")
-            read["job"].setdefault("catalogue", "")  # which states of format 6 lack
-            state = cls._read(read["job"], read["counts"], found)
-            state = replace(state, origin=Origin.from_row(read.get("origin", {})))
+            job = {"catalogue": "", **read["job"]}  # which states of format 6 lack
+            origin = Origin.from_row(read.get("origin", {}))
+            state = replace(cls._read(job, read["counts"], found), origin=origin)
         except UsageError:
             raise
         except (AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
             raise state_rows.damaged(f"{type(error).__name__}: {error}") from None
         # What is written again is what was read: no field is missing, changed or of another type.
-        if state._job() != read["job"] or state._counts() != read["counts"]:
+        if state._job() != job or state._counts() != read["counts"]:
             raise state_rows.damaged("its job or its counts are not those of its rows")
         return state
 
@@ -227,7 +224,8 @@ class ComparisonState:
 
 
 def _seal(told: Mapping[str, Any], found: list[dict[str, Any]]) -> str:
-    return seal_of([json.dumps(told, sort_keys=True), *sorted(map(seal_of, found))])
+    text = json.dumps(told, sort_keys=True, default=np.ndarray.tolist)
+    return seal_of([text, *sorted(map(seal_of, found))])
 
 
 def _merged(one: Mapping[Any, Sums], other: Mapping[Any, Sums]) -> dict[Any, Sums]:
