@@ -190,9 +190,11 @@ def _bits_of(values: Any) -> np.ndarray:
     if not is_id_type(kind):  # a bool, a date or a time
         whole = values.cast(pa.uint8()) if kinds.is_boolean(kind) else values
         values = whole.view(pa.binary(whole.type.bit_width // 8))
-    bits = np.full(len(values), SEEDS[0])  # of nulls
-    there = validity_of(values) if values.null_count else slice(None)
-    bits[there] = _bits_of_ids(to_ids(drop_nulls(values), "values"))
+    found = _bits_of_ids(to_ids(drop_nulls(values), "values"))
+    if not values.null_count:
+        return found
+    bits = np.full(len(values), SEEDS[0])
+    bits[validity_of(values)] = found
     return bits
 
 
