@@ -176,7 +176,7 @@ def test_a_file_that_is_written_between_two_parts_is_named(
     turned(path, column)
     done(run, *asked, "--part", "2/2", "--state", "2.arrow")
     error = refused(run, "merge", "1.arrow", "2.arrow")
-    assert error.startswith("Error: 1.arrow and 2.arrow: ")
+    assert error.startswith("error: 1.arrow and 2.arrow: ")
     assert named in error
     done(run, *asked, "--part", "1/2", "--state", "1.arrow")
     done(run, "merge", "1.arrow", "2.arrow")

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from rankmill.engine.origin import OriginRecorder
 from rankmill.errors import UsageError, positive
 from rankmill.io.overflow import Overflow
 from rankmill.matching.catalogue import KnownItems
@@ -56,7 +55,7 @@ class Job:
     gap_groups: bool = False  # so that metrics such as gap can leave out some of the queries
     keep_rows: bool = False  # every prediction with its ids, for a metric over all predictions
     part: bool = False  # of an evaluation, which may have no labels of its own
-    recorder: OriginRecorder | None = None  # of a part that tells what it read
+    recorder: Any = None  # `OriginRecorder`: sees what a part reads
     # More means over queries, which are added up and change nothing that is shown: no count of the
     # audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
     aside: tuple[Metric, ...] = ()
