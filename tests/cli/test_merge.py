@@ -158,7 +158,7 @@ def turned(path: str, name: str) -> None:
     [
         ((), "run/1.parquet", "items", "parts of other predictions: part 1 of 2 read 280 rows"),
         ((), "labels/0.parquet", "items", "parts of other labels"),
-        (("--by", "of.parquet"), "of.parquet", "day", "parts of other tables of slices"),
+        (("--by", "of.parquet"), "of.parquet", "day", "parts of other slices"),
         (("--train", "train.parquet", "--drop-seen"), "train.parquet", "items", "other catalogue"),
     ],
 )

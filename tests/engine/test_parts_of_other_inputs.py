@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,14 @@ def sides() -> dict[str, Any]:
         "labels": pa.table(labels),
         "predictions": pa.table(run),
         "train": pa.table({"user_id": IDS, "items": lists(3, 2)}),
-        "by": pa.table({"user_id": IDS, "country": [f"c{one % 4}" for one in IDS]}),
+        "by": pa.table(
+            {
+                "user_id": IDS,
+                "country": [f"c{one % 4}" for one in IDS],
+                "new": [[True, False, None][one % 3] for one in IDS],
+                "since": [date(2026, 1, 1 + one % 3) for one in IDS],
+            }
+        ),
     }
 
 
@@ -101,7 +109,10 @@ OTHERS: dict[str, tuple[Change, str]] = {
     "a label": (changed("labels", "items", [98, 99]), "labels"),
     "a weight": (changed("labels", "weight", 9.0), "labels"),
     "a day": (changed("labels", "day", 4), "labels"),
-    "a slice": (changed("by", "country", "c9"), "tables of slices"),
+    "a text": (changed("by", "country", "c9"), "slices"),
+    "a null": (changed("by", "country", None), "slices"),
+    "a bool": (changed("by", "new", None), "slices"),
+    "a date": (changed("by", "since", date(2026, 2, 1)), "slices"),
 }
 
 

@@ -13,7 +13,7 @@ from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.shares import SAMPLED, Sample, Share, divided
 
 SIDES = "labels", "predictions"
-TABLES = "tables of slices"
+TABLES = "slices"
 
 
 @dataclass(frozen=True, eq=False)
