@@ -145,6 +145,43 @@ def test_what_does_not_fit_together_is_named(run: Any, folder: Path) -> None:
     assert (code, "x.arrow" in error) == (3, True)
 
 
+def turned(path: str, name: str) -> None:
+    """Write a file again with the lists of a column in another order, beside the same queries."""
+    table = pq.read_table(path)
+    place = table.column_names.index(name)
+    backwards = pa.array(np.arange(len(table))[::-1])
+    pq.write_table(table.set_column(place, name, table[name].take(backwards)), path)
+
+
+@pytest.mark.parametrize(
+    ("more", "path", "column", "named"),
+    [
+        ((), "run/1.parquet", "items", "parts of other predictions: part 1 of 2 read 280 rows"),
+        ((), "labels/0.parquet", "items", "parts of other labels"),
+        (("--by", "of.parquet"), "of.parquet", "day", "parts of other slices"),
+        (("--train", "train.parquet", "--drop-seen"), "train.parquet", "items", "other catalogue"),
+    ],
+)
+def test_a_file_that_is_written_between_two_parts_is_named(
+    more: tuple[str, ...], path: str, column: str, named: str, run: Any, folder: Path
+) -> None:
+    labels = pq.read_table("labels")
+    pq.write_table(labels, "train.parquet")
+    days = labels.select(["user_id"]).append_column("day", pa.array(np.arange(280) // 50))
+    pq.write_table(days, "of.parquet")
+    asked = ("evaluate", "labels", "run", "-m", "map@3", *more)
+    for name, part in (("1.arrow", "1/2"), ("2.arrow", "2/2")):
+        done(run, *asked, "--part", part, "--state", name)
+    done(run, "merge", "1.arrow", "2.arrow")
+    turned(path, column)
+    done(run, *asked, "--part", "2/2", "--state", "2.arrow")
+    error = refused(run, "merge", "1.arrow", "2.arrow")
+    assert error.startswith("error: 1.arrow and 2.arrow: ")
+    assert named in error
+    done(run, *asked, "--part", "1/2", "--state", "1.arrow")
+    done(run, "merge", "1.arrow", "2.arrow")
+
+
 def test_damaged_states_are_refused(run: Any, folder: Path) -> None:
     (name,) = states(run, 1, "-m", "map@3", suffix="parquet")
     table = pq.read_table(name)

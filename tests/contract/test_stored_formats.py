@@ -1,6 +1,7 @@
 """What is written today is read for ever: samples of each format, and one line for a later one.
 
-`samples/1` holds what format 1 looks like. Its files never change. Where a format gets a new one,
+`samples/1` holds what format 1 looks like, and states of format 6; `samples/states-7` holds states
+of format 7. These files never change. Where a format gets a new one,
 `python tests/contract/test_stored_formats.py` writes samples of it beside the old ones.
 """
 
@@ -10,6 +11,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from rankmill.analysis.fuse.fusion_view import Fused
 from rankmill.columns.seal import seal_of_json
 from rankmill.config import read_config
 from rankmill.errors import InputError, UsageError
+from rankmill.metrics.records.fingerprints import FORMAT as STATES
 from rankmill.nightly.runs import runs
 from rankmill.package import FORMAT, __version__
 from rankmill.parts import ComparisonState, State, compare_part, evaluate_part, second_pass
@@ -68,13 +71,6 @@ def write_samples(folder: Path) -> None:
         (folder / f"{name}.json").write_text(made().to_json(indent=1) + "\n")
     result = rankmill.evaluate(LABELS, OLD, METRICS)
     pq.write_table(result.per_query, folder / "per_query.parquet")
-    state = evaluate_part(LABELS, OLD, METRICS)
-    counts = second_pass(state, OLD)
-    pq.write_table(pa.Table.from_pylist([state.to_row()]), folder / "state.parquet")
-    of_gap = pa.Table.from_pylist([counts["gap"].to_row()])
-    pq.write_table(of_gap, folder / "second_pass.parquet")
-    compared = compare_part(LABELS, RUNS, "map")
-    pq.write_table(compared.to_table(), folder / "comparison_state.parquet")
     history = rankmill.History(folder / "history")
     for time, run in zip(NIGHTS, (OLD, NEW), strict=True):
         history.record(rankmill.gate(LABELS, run, RULES[1:]), time=time, tags={"model": "a"})
@@ -82,13 +78,32 @@ def write_samples(folder: Path) -> None:
     (folder / "rankmill.toml").write_text(TOML)
 
 
-@pytest.fixture(params=sorted(one.name for one in SAMPLES.glob("*")))
+def write_states(folder: Path) -> None:
+    """Write a sample of each state, which have a format of their own."""
+    folder.mkdir()
+    state = evaluate_part(LABELS, OLD, METRICS, part="1/1")
+    counts = second_pass(state, OLD)
+    pq.write_table(pa.Table.from_pylist([state.to_row()]), folder / "state.parquet")
+    of_gap = pa.Table.from_pylist([counts["gap"].to_row()])
+    pq.write_table(of_gap, folder / "second_pass.parquet")
+    compared = compare_part(LABELS, RUNS, "map")
+    pq.write_table(compared.to_table(), folder / "comparison_state.parquet")
+
+
+@pytest.fixture(params=sorted(one.name for one in SAMPLES.glob("[0-9]*")))
 def samples(request: pytest.FixtureRequest) -> Path:
     return SAMPLES / str(request.param)
 
 
-def test_there_are_samples_of_this_format() -> None:
+@pytest.fixture(params=["1", *sorted(one.name for one in SAMPLES.glob("states-*"))])
+def states(request: pytest.FixtureRequest) -> Path:
+    """Samples of states: those of format 6 are among the others."""
+    return SAMPLES / str(request.param)
+
+
+def test_there_are_samples_of_these_formats() -> None:
     assert (SAMPLES / str(FORMAT)).is_dir()
+    assert (SAMPLES / f"states-{STATES}").is_dir()
 
 
 # ------------------------------------------------------------------ what was written is read
@@ -145,13 +160,14 @@ def test_json_from_before_there_were_versions_is_read(name: str) -> None:
     assert lost(written, json.loads(found.to_json())) == []
 
 
-def test_states_merge_and_end(samples: Path) -> None:
-    (row,) = pq.read_table(samples / "state.parquet").to_pylist()
-    (counted,) = pq.read_table(samples / "second_pass.parquet").to_pylist()
+def test_states_merge_and_end(states: Path) -> None:
+    (row,) = pq.read_table(states / "state.parquet").to_pylist()
+    (counted,) = pq.read_table(states / "second_pass.parquet").to_pylist()
     result = State.from_row(row).result({"gap": State.read_counts(counted)})
     assert result.metrics == rankmill.evaluate(LABELS, OLD, METRICS).metrics
-    compared = ComparisonState.from_table(pq.read_table(samples / "comparison_state.parquet"))
-    assert compared.merge(compared).whole.queries == 2 * compared.whole.queries
+    compared = ComparisonState.from_table(pq.read_table(states / "comparison_state.parquet"))
+    apart = replace(compared, origin=None)
+    assert compared.merge(apart).whole.queries == 2 * compared.whole.queries
 
 
 def test_histories_are_read(samples: Path, tmp_path: Path) -> None:
@@ -221,7 +237,7 @@ def test_a_table_of_runs_of_a_later_format_is_refused() -> None:
 def test_a_state_of_another_format_is_refused(kind: str, format: int) -> None:
     """States last as long as a job: of an older format, they are to be made again."""
     table = pq.read_table(SAMPLES / "1" / f"{kind}.parquet")
-    wanted = rf"of format {format}, and this version of rankmill reads format \d+: make and read"
+    wanted = rf"of format {format}, and this version of rankmill reads formats \d+ to \d+: make and"
     read: Any = {"state": State.from_row, "second_pass": State.read_counts}.get(kind)
     other: Any = table.to_pylist()[0] | {"format": format}
     if kind == "comparison_state":
@@ -250,4 +266,9 @@ def test_a_run_of_a_later_format_is_refused(
 
 
 if __name__ == "__main__":
-    write_samples(SAMPLES / str(FORMAT))
+    for folder, write in (
+        (SAMPLES / str(FORMAT), write_samples),
+        (SAMPLES / f"states-{STATES}", write_states),
+    ):
+        if not folder.exists():
+            write(folder)

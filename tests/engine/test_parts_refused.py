@@ -151,7 +151,10 @@ def test_fingerprints_depend_neither_on_the_float_type_nor_on_the_order_of_merge
 def damages() -> dict[str, tuple[dict[str, Any], str]]:
     """Damage to the row of a state: the fields that differ, and the text of the error."""
     return {
-        "older": ({"format": 0}, "is of format 0, and this version of rankmill reads format 6"),
+        "older": (
+            {"format": 0},
+            "is of format 0, and this version of rankmill reads formats 6 to 7",
+        ),
         "metric": ({"metrics": ["gap", "map@2"]}, "its checksum is not that of its fields"),
         "no list": ({"metrics": "gap"}, "metrics is 'gap', not a list of texts"),
         "unknown": ({"metrics": ["gap", "mapp"]}, "its checksum is not that of its fields"),

@@ -13,6 +13,7 @@ import pyarrow as pa
 from rankmill.columns.ids import is_text_type
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.job import Job, parse_job
+from rankmill.engine.origin import TABLES, OriginRecorder
 from rankmill.engine.segments import DERIVED, Classes, Known, classes_of, codes_of, compact
 from rankmill.engine.slices import OF_PREDICTIONS, check_terms
 from rankmill.errors import InputError, UsageError, outside
@@ -150,7 +151,13 @@ def is_file(text: str) -> bool:
 
 
 def read_classes(
-    cuts: Cuts, labels: Input, index: LabelIndex, workers: Workers, memory: int, part: bool = False
+    cuts: Cuts,
+    labels: Input,
+    index: LabelIndex,
+    workers: Workers,
+    memory: int,
+    part: bool = False,
+    recorder: OriginRecorder | None = None,
 ) -> tuple[dict[str, Classes], np.ndarray | None]:
     """Return the classes of all queries of the labels by each column of the labels and tables.
 
@@ -158,7 +165,9 @@ def read_classes(
     each query, -1 where it is not known; None without clusters. It is an error if a table cannot be
     read, two columns have one name, or a column has too many values.
     """
-    tables = [read_table(one, labels, workers, memory, part) for one in cuts.tables]
+    tables = [
+        read_table(one, labels, workers, memory, part, recorder=recorder) for one in cuts.tables
+    ]
     _check_names(cuts, labels, tables)
     found: dict[str, Any] = {}
     origin = dict.fromkeys(cuts.read, labels.source.name)
@@ -235,7 +244,7 @@ def with_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> J
     """
     cuts = job.cuts
     if not index.classes:
-        found = read_classes(cuts, labels, index, workers, job.memory, job.part)[0]
+        found, _ = read_classes(cuts, labels, index, workers, job.memory, job.part, job.recorder)
         known = Known(index, np.zeros(0, np.int64), [])
         for name in cuts.derived:
             if name not in OF_PREDICTIONS:
@@ -284,10 +293,12 @@ def read_table(
     memory: int,
     part: bool = False,
     kind: Kind = "segment",
+    recorder: OriginRecorder | None = None,
 ) -> QueryFacts:
     """Read a table of query ids and classes; all its other columns cut. A part may have no rows."""
     one = open_cut(value, labels, memory, part, kind)
     with closing(one.source):
+        one = one if recorder is None else recorder.divided(one, TABLES)
         return read_facts(one.source, one.columns, one.columns.facts, workers)
 
 

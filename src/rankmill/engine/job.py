@@ -55,6 +55,7 @@ class Job:
     gap_groups: bool = False  # so that metrics such as gap can leave out some of the queries
     keep_rows: bool = False  # every prediction with its ids, for a metric over all predictions
     part: bool = False  # of an evaluation, which may have no labels of its own
+    recorder: Any = None  # `OriginRecorder`: sees what a part reads
     # More means over queries, which are added up and change nothing that is shown: no count of the
     # audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
     aside: tuple[Metric, ...] = ()
@@ -354,5 +355,8 @@ def open_job(
         may_be_empty=job.part,
         facts={**facts, **weight},
         noted=noted,
-    ) as opened:
-        yield opened
+    ) as (label_input, inputs):
+        if job.recorder is not None:
+            label_input = job.recorder.divided(label_input, "labels")
+            inputs = {n: job.recorder.divided(one, "predictions") for n, one in inputs.items()}
+        yield label_input, inputs

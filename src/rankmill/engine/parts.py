@@ -9,7 +9,7 @@ from rankmill.engine.cuts import job_of
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, open_job
-from rankmill.engine.origin import SIDES, Origin
+from rankmill.engine.origin import OriginRecorder
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.second_pass import reread_among
 from rankmill.engine.state import State
@@ -19,7 +19,7 @@ from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.inputs.inputs import Input, check_told, open_input
+from rankmill.sources.inputs.inputs import check_told, open_input
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.roles.shares import Sample, Share, divided
 from rankmill.threads import Workers
@@ -75,13 +75,12 @@ def evaluate_part(
     {'map': 0.5, 'first_hit': 0.75}
     """
     given = Labels.of(labels)
-    share = None if part is None else Share.read(part)
-    job = job_of(metrics, given, semantics, catalogue, by, sums, memory=memory, part=True)
+    recorder = OriginRecorder(None if part is None else Share.read(part))
+    more: Any = {"memory": memory, "part": True, "recorder": recorder}
+    job = job_of(metrics, given, semantics, catalogue, by, sums, **more)
     runs = {"": Predictions.of(predictions)}
-    samples = {side: Sample() for side in SIDES}
-    state = part_states(job, given, runs, threads, progress, catalogue, share, samples)[""]
-    hashes = {side: sample.hashes for side, sample in samples.items()}
-    return replace(state, origin=Origin.at(share, hashes))
+    state = part_states(job, given, runs, threads, progress, catalogue)[""]
+    return replace(state, origin=recorder.origin)
 
 
 def part_states(
@@ -91,8 +90,6 @@ def part_states(
     threads: int | None = None,
     progress: Progress | bool | None = None,
     catalogue: Catalogue | None = None,
-    share: Share | None = None,
-    samples: Mapping[str, Sample] | None = None,
 ) -> dict[str, State]:
     """Do the same as `evaluate_part` for several systems; the labels are read once."""
     check_in_parts(job)
@@ -102,17 +99,9 @@ def part_states(
         open_job(job, labels, runs, facts) as (label_input, inputs),
         Workers(threads, job.waiting) as workers,
     ):
-        if samples is not None:
-            label_input = _divided(label_input, share, samples["labels"])
-            sample = samples["predictions"]
-            inputs = {name: _divided(one, share, sample) for name, one in inputs.items()}
         held = HeldLabels(label_input)
         with closing(run(job, held, inputs, workers, told, catalogue)) as tallies:
             return {name: in_memory(next(tallies).state) for name in inputs}
-
-
-def _divided(one: Input, share: Share | None, sample: Sample) -> Input:
-    return replace(one, source=divided(one.source, one.columns.query, share, sample))
 
 
 def in_memory(state: State) -> State:
@@ -171,7 +160,8 @@ def second_pass(
         given, need_score=True, semantics=state.semantics, may_be_empty=True, memory=memory
     )
     with closing(one.source), Workers(threads) as workers:
-        one = one if share is None else _divided(one, share, Sample())
+        source = divided(one.source, one.columns.query, share, Sample())
+        one = one if share is None else replace(one, source=source)
         among = reread_among(state, one, workers, memory, checksum=True)
     counted = among.items()
     return {name: replace(one, state=state.counted_among(name)) for name, one in counted}

@@ -32,7 +32,7 @@ from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.gap.gap_counts import Among, merged_counts
 from rankmill.metrics.no_value import notes_on_values
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.records.fingerprints import FORMAT, digest
+from rankmill.metrics.records.fingerprints import FORMAT, JOB_FORMAT, digest
 from rankmill.metrics.registry import parse_all
 from rankmill.metrics.spellings import spellings
 from rankmill.metrics.sums import TermProducts, read_sums
@@ -122,8 +122,8 @@ class State:
         Raises
         ------
         UsageError
-            If they differ in metrics, semantics, gain function, scope or catalogue, or hold a
-            query or a part twice.
+            If they differ in metrics, semantics, gain function, scope or catalogue, hold a query
+            or a part twice, or are parts of other inputs.
         """
         compared = ("names", "definitions", "semantics", "gain_function", "scope", "catalogue")
         for name in (*compared, "by", "sums"):
@@ -290,7 +290,7 @@ class State:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the format version and of what is computed and how; only equal ones merge."""
+        """A hash of what is computed and how, and of its version; only equal ones merge."""
         return digest(json.dumps(self._job()))
 
     def counted_among(self, name: str) -> str:
@@ -300,7 +300,7 @@ class State:
     def _job(self) -> list[Any]:
         how = self.semantics.to_dict(), self.gain_function, self.scope.to_dict()
         more = (self.catalogue, self.definitions, [self.by, self.sums] * bool(self.by or self.sums))
-        return [FORMAT, self.names, *how, *filter(None, more)]
+        return [JOB_FORMAT, self.names, *how, *filter(None, more)]
 
     def _check(self, name: str, among: Among) -> None:
         """Raise UsageError unless the counts fit this state; kernels do not check them."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankmill.kernels.intrinsics import prefetch
+from rankmill.kernels.intrinsics import fold, prefetch
 from rankmill.kernels.jit import helper, kernel
 
 # So many values are sorted by counting the smaller ones of each, which takes no branches.
@@ -49,6 +49,17 @@ def taken_values(offsets, values, rows, taken, out_values):
             shift = offsets[rows[q]] - taken[q]
             for i in range(taken[q], taken[q + 1]):
                 out_values[i] = values[i + shift]
+
+
+@kernel
+def hash_lists(offsets, bits, seed, out_hashes):
+    """Change each hash by the values of its list, uint64, and their places."""
+    for q in range(len(offsets) - 1):
+        start = offsets[q]
+        total = np.uint64(offsets[q + 1] - start)
+        for i in range(start, offsets[q + 1]):
+            total += fold(bits[i] ^ (np.uint64(i - start + 1) * seed), seed)
+        out_hashes[q] = fold(out_hashes[q] * seed + total, seed)
 
 
 @kernel

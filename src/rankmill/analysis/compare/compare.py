@@ -23,6 +23,7 @@ from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import cuts_of
 from rankmill.engine.job import parse_job, runs_of
+from rankmill.engine.origin import OriginRecorder
 from rankmill.engine.progress import Progress
 from rankmill.engine.results import Results
 from rankmill.errors import UsageError, plural
@@ -271,7 +272,9 @@ def compare_part(
     given, systems = Labels.of(labels), runs_of(runs)
     if "label_popularity" in cuts.derived:
         raise UsageError("label_popularity needs the labels of all queries: use compare")
-    job = parse_job(metrics, given, semantics, catalogue, memory=memory, part=True)
+    recorder = OriginRecorder()
+    how: Any = {"memory": memory, "part": True, "recorder": recorder}
+    job = parse_job(metrics, given, semantics, catalogue, **how)
     for metric in job.metrics:
         if metric.spec.kernel is None:
             raise UsageError(
@@ -280,7 +283,8 @@ def compare_part(
             )
     joined = join_runs(job, given, systems, base, cuts, Reading(threads, progress), catalogue)
     with Workers(threads) as workers:
-        return joined.state(workers, crossed=crossed, rows=tukey)
+        state = joined.state(workers, crossed=crossed, rows=tukey)
+    return replace(state, origin=recorder.origin)
 
 
 def compare_state(

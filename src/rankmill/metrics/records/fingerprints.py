@@ -7,7 +7,11 @@ import numpy as np
 from rankmill.columns.checksum import mix
 
 # The format version of the rows of states. Raise it when the meaning of a row changes.
-FORMAT = 6
+FORMAT = 7
+# The formats that are read. Rows of format 6 do not tell what was read.
+READ = 6, FORMAT
+# The version of what the fingerprint of a state hashes, so that those of READ are comparable.
+JOB_FORMAT = 6
 # Arrays are hashed in pieces of this many numbers, so hashing needs almost no memory.
 PIECE = 1 << 16
 

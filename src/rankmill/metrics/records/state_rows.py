@@ -9,7 +9,7 @@ import numpy as np
 
 from rankmill.columns.seal import seal_of
 from rankmill.errors import UsageError
-from rankmill.metrics.records.fingerprints import FORMAT, Seen
+from rankmill.metrics.records.fingerprints import FORMAT, READ, Seen
 
 Row = Mapping[str, Any]
 SEAL = "row_checksum"
@@ -27,10 +27,10 @@ def damaged(what: str) -> UsageError:
 
 def check_format(row: Row) -> None:
     """Raise UsageError if a row has another format version."""
-    if field(row, "format") != FORMAT:
+    if field(row, "format") not in READ:
         raise UsageError(
             f"the row of a state is of format {row['format']!r}, and this version of rankmill "
-            f"reads format {FORMAT}: make and read all states with one version"
+            f"reads formats {READ[0]} to {FORMAT}: make and read all states with one version"
         )
 
 

@@ -12,6 +12,7 @@ from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColu
 from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.paired_differences import LARGEST, Paired, WeightedPaired
 from rankmill.columns.seal import seal_of
+from rankmill.engine.origin import Origin, merged_origin
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean
@@ -57,6 +58,8 @@ class ComparisonState:
         What cuts -> the value of a slice -> the sums of its queries.
     left_out, differing, unpredicted
         As in a `Comparison`.
+    catalogue, origin
+        As in a `State`.
     """
 
     systems: tuple[str, ...]
@@ -70,6 +73,8 @@ class ComparisonState:
     left_out: Mapping[str, int]
     differing: int
     unpredicted: Mapping[str, int]
+    catalogue: str = ""
+    origin: Origin | None = None
 
     def merge(self, other: Self) -> Self:
         """Return the state of the queries of both, which must have no query in common.
@@ -77,8 +82,8 @@ class ComparisonState:
         Raises
         ------
         UsageError
-            If they compare other systems or metrics, or count or cut in another way; or if queries
-            come in clusters, which may be in both.
+            If they compare other systems or metrics, count or cut in another way, or share
+            queries; or if queries come in clusters, which may be in both.
         """
         self._check_apart()
         mine, theirs = self._job(), other._job()
@@ -95,6 +100,7 @@ class ComparisonState:
             left_out=_added(self.left_out, other.left_out),
             differing=self.differing + other.differing,
             unpredicted=_added(self.unpredicted, other.unpredicted),
+            origin=merged_origin(self.origin, other.origin),
         )
 
     def _check_apart(self) -> None:
@@ -116,6 +122,7 @@ class ComparisonState:
             "semantics": self.semantics.to_dict(),
             "gain_function": self.gain_function,
             "scope": self.scope.to_dict(),
+            "catalogue": self.catalogue,
             "slices": [list(by) for by in self.slices],
             "tests": sorted(self.whole.rows),
         }
@@ -134,8 +141,10 @@ class ComparisonState:
         for by, of_way in self.slices.items():
             for value, sums in of_way.items():
                 found += _rows_of(by, value, sums)
-        read = {"format": FORMAT, "job": self._job(), "counts": self._counts()}
-        told = json.dumps({**read, state_rows.SEAL: _seal(read, found)})
+        origin = {} if self.origin is None else self.origin.to_row()
+        read = {"format": FORMAT, "job": self._job(), "counts": self._counts(), "origin": origin}
+        sealed = {**read, state_rows.SEAL: _seal(read, found)}
+        told = json.dumps(sealed, default=np.ndarray.tolist)
         return pa.Table.from_pylist(found, _SCHEMA.with_metadata({_KEY: told}))
 
     @classmethod
@@ -160,13 +169,15 @@ class ComparisonState:
             found = table.to_pylist()
             if read.pop(state_rows.SEAL) != _seal(read, found):
                 raise state_rows.damaged("its checksum is not that of its rows")
-            state = cls._read(read["job"], read["counts"], found)
+            job = {"catalogue": "", **read["job"]}  # which states of format 6 lack
+            origin = Origin.from_row(read.get("origin", {}))
+            state = replace(cls._read(job, read["counts"], found), origin=origin)
         except UsageError:
             raise
         except (AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
             raise state_rows.damaged(f"{type(error).__name__}: {error}") from None
         # What is written again is what was read: no field is missing, changed or of another type.
-        if state._job() != read["job"] or state._counts() != read["counts"]:
+        if state._job() != job or state._counts() != read["counts"]:
             raise state_rows.damaged("its job or its counts are not those of its rows")
         return state
 
@@ -205,6 +216,7 @@ class ComparisonState:
             semantics=Choices(**job["semantics"]),
             gain_function=state_rows.text(job, "gain_function"),
             scope=Scope(**job["scope"]),
+            catalogue=state_rows.text(job, "catalogue"),
             whole=whole,
             slices=slices,
             **counts,
@@ -212,7 +224,8 @@ class ComparisonState:
 
 
 def _seal(told: Mapping[str, Any], found: list[dict[str, Any]]) -> str:
-    return seal_of([json.dumps(told, sort_keys=True), *sorted(map(seal_of, found))])
+    text = json.dumps(told, sort_keys=True, default=np.ndarray.tolist)
+    return seal_of([text, *sorted(map(seal_of, found))])
 
 
 def _merged(one: Mapping[Any, Sums], other: Mapping[Any, Sums]) -> dict[Any, Sums]:

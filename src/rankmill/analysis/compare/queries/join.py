@@ -153,6 +153,7 @@ class Joined(NamedTuple):
             left_out={name: result.queries - self.queries for name, result in results},
             differing=len(self.aligned.queries) - self.queries,
             unpredicted={name: each.audit["queries_only_labelled"] for name, each in results},
+            catalogue=self.states[self.baseline].catalogue if self.states else "",
         )
 
     def states_alone(self, workers: Workers, *, crossed: bool) -> dict[str, ComparisonState]:
