@@ -32,6 +32,7 @@ from rankmill.nightly.rules.sides import (
     measured_of,
     shared_of,
     slices_of,
+    with_unpaired,
 )
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
@@ -199,7 +200,11 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
         return Sides(one, own)
     shared = shared_of(state)
     if shared.suffice(evidence.asked.given.min_overlap):
-        return Sides(measured_of(state.whole, metric, paired=True), own, shared, True)
+        pairs, whole = measured_of(state.whole, metric, paired=True), None
+        if evidence.alone:
+            sums = (evidence.alone[side].whole for side in (CANDIDATE, BASELINE))
+            whole = with_unpaired(pairs, *sums, shared.both, metric)
+        return Sides(pairs, own, shared, True, whole)
     one, alone = _unpaired(metric, evidence), evidence.alone[BASELINE].whole
     if state.whole.clusters is not None:
         if alone.clusters is None:
@@ -277,6 +282,13 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
     word = word_of(rule, found, confidence)
     if not shown and _is_worst(rule, one):
         word = UNDECIDED  # both may be broken
+    reason = _reason(rule, shown, sides, found, confidence)
+    if word == HELD and sides.whole is not None:  # what is not paired may be what is broken
+        level = confidence or OF_SLICES
+        whole = interval_of(rule, sides.whole, level)
+        if whole is not None and word_of(rule, whole, level) == rule.word:
+            word = UNDECIDED
+            reason += f"; but {amount(whole.number, rule)} worse over all queries of each run"
     return RuleOutcome(
         rule.text,
         word,
@@ -287,7 +299,7 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
         finite(found.low),
         finite(found.high),
         rule.limit,
-        _reason(rule, shown, sides, found, confidence),
+        reason,
     )
 
 

@@ -1,5 +1,6 @@
 """What a rule compares: queries of both sides in pairs, or each side over all its queries."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ class Sides(NamedTuple):
     own: float | None  # the value of the system over all its queries
     shared: Shared | None = None  # None without values of queries, or if the rule needs none
     paired: bool = False  # whether `measured` is over the queries of both sides
+    # Of pairs, each side over all its queries, where one has some that the other lacks.
+    whole: Measurement | None = None
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
@@ -117,6 +120,28 @@ def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
     return mine._replace(theirs=MeasuredSide.of(column.mean))
 
 
+def with_unpaired(
+    pairs: Measurement, own: Sums, other: Sums | None, both: int, metric: str
+) -> Measurement | None:
+    """Return each side over all its queries, of which so many as `both` are paired.
+
+    The error is that of the pairs and, for the share of its queries that a side alone has, its own:
+    where all are paired it is that of pairs, and where none is that of Welch. None without errors.
+    """
+    mine = measured_of(own, metric, paired=False)
+    found, theirs = against(mine, other, metric), 0.0
+    if found.base is None:  # the slices of an earlier run are known of the pairs alone
+        found = mine._replace(theirs=pairs.theirs)
+    elif other is not None:
+        theirs = 1 - both / other.queries
+    errors = pairs.difference_error, found.mine.error, found.theirs.error
+    if any(one is None for one in errors):
+        return None
+    shares = 1.0, 1 - both / own.queries, theirs
+    squares = (share * (one or 0.0) ** 2 for share, one in zip(shares, errors, strict=True))
+    return found._replace(difference_error=math.sqrt(sum(squares)))
+
+
 def slices_of(
     by: tuple[str, ...],
     metric: str,
@@ -148,7 +173,9 @@ def slices_of(
         n = 0 if both is None else both.queries
         shared = Shared(n, own.queries + (0 if other is None else other.queries - n))
         if both is not None and shared.suffice(least):
-            yield value, Sides(measured_of(both, metric, paired=True), one.value, shared, True)
+            pairs_of = measured_of(both, metric, paired=True)
+            whole = with_unpaired(pairs_of, own, other, n, metric) if n < shared.either else None
+            yield value, Sides(pairs_of, one.value, shared, True, whole)
             continue
         if theirs is None and n >= LEAST_IN_COMMON:
             other = both  # the slices of an earlier run are known of these queries alone
