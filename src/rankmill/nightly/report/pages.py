@@ -257,7 +257,7 @@ def _headline(subject: Subject) -> Html:
     if verdict.failed:
         return name(broken_words(verdict, subject.history)[0], 300)
     total = len({one.rule for one in verdict.outcomes})
-    undecided = len({one.rule for one in verdict.outcomes if one.word == UNDECIDED})
+    undecided = len({one.rule for one in verdict.outcomes if one.word == UNDECIDED and one.counts})
     if undecided:
         return say("Not enough data for {}", f"{undecided} of {plural(total, 'rule')}")
     return say("Held: every rule was kept" if total else "Held: there are no rules")

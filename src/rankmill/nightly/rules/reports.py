@@ -8,7 +8,14 @@ from rankmill.errors import UsageError, plural
 from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
-from rankmill.nightly.rules.verdict import Verdict, by_rule, fails, shown_outcomes, slices_held
+from rankmill.nightly.rules.verdict import (
+    Verdict,
+    by_rule,
+    fails,
+    not_judged,
+    shown_outcomes,
+    slices_held,
+)
 from rankmill.package import install
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
@@ -44,13 +51,16 @@ def summary_line(found: Verdict, trends: Trends) -> str:
     broken = broken_words(found, trends)
     if not broken:
         rules = plural(len({one.rule for one in found.outcomes}), "rule")
-        return f"{_mark(found)} {found.headline}{f' ({rules})' * (found.word == HELD)}\n"
+        told = f"{found.headline}{f' ({rules})' * (found.word == HELD)}"
+        told = visible_message("; ".join(filter(None, [told, not_judged(found.outcomes, 1)])))
+        return f"{_mark(found)} {told}\n"
     more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
     return f"{_mark(found)} {visible_message(f'{found.word}: {broken[0]}{more}')}\n"
 
 
 def _mark(found: Verdict) -> str:
-    return "❌" if found.failed else _MARKS[found.word]
+    aside = any(not one.counts for one in found.outcomes)
+    return "❌" if found.failed else _MARKS[UNDECIDED if aside else found.word]
 
 
 def markdown(found: Verdict) -> str:

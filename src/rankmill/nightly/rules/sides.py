@@ -122,24 +122,20 @@ def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
 
 def with_unpaired(
     pairs: Measurement, own: Sums, other: Sums | None, both: int, metric: str
-) -> Measurement | None:
+) -> Measurement:
     """Return each side over all its queries, of which so many as `both` are paired.
 
     The error is that of the pairs and, for the share of its queries that a side alone has, its own:
-    where all are paired it is that of pairs, and where none is that of Welch. None without errors.
+    where all are paired it is that of pairs, and where none is that of Welch.
     """
-    mine = measured_of(own, metric, paired=False)
-    found, theirs = against(mine, other, metric), 0.0
+    found = against(measured_of(own, metric, paired=False), other, metric)
     if found.base is None:  # the slices of an earlier run are known of the pairs alone
-        found = mine._replace(theirs=pairs.theirs)
-    elif other is not None:
-        theirs = 1 - both / other.queries
+        found, other = found._replace(theirs=pairs.theirs), None
+    mine, theirs = (1 - both / max(1, one.queries) if one else 0.0 for one in (own, other))
     errors = pairs.difference_error, found.mine.error, found.theirs.error
-    if any(one is None for one in errors):
-        return None
-    shares = 1.0, 1 - both / own.queries, theirs
-    squares = (share * (one or 0.0) ** 2 for share, one in zip(shares, errors, strict=True))
-    return found._replace(difference_error=math.sqrt(sum(squares)))
+    squares = [(one or 0.0) ** 2 for one in errors]
+    both_error = math.sqrt(squares[0] + mine * squares[1] + theirs * squares[2])
+    return found._replace(difference_error=both_error)
 
 
 def slices_of(

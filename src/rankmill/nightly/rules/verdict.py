@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details
 from rankmill.errors import RegressionError, UsageError, plural
 from rankmill.nightly.rules.earlier_values import SliceValue
+from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.rules import (
     BAD_AUDIT,
     BAD_VOLUME,
@@ -65,6 +67,9 @@ class RuleOutcome:
         baseline has no values of queries. Too few are not paired: `paired` is 0.
     paired_value : float or None
         The value of the system over the queries that were paired, as `baseline` is then.
+    counts : bool
+        Whether the verdict depends on it. It does not on a slice without a baseline yet, on one
+        that was gone the night before already, and on one too small to ever break the rule.
     """
 
     rule: str
@@ -80,6 +85,7 @@ class RuleOutcome:
     paired: int | None = None
     queries: int | None = None
     paired_value: float | None = None
+    counts: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as strings and numbers."""
@@ -134,7 +140,7 @@ class Verdict(Answer):
         """The word, and how many rules are undecided if nothing is worse."""
         if self.word != UNDECIDED:
             return self.word
-        left = {one.rule for one in self.outcomes if one.word == UNDECIDED}
+        left = {one.rule for one in self.outcomes if one.word == UNDECIDED and one.counts}
         rules = {one.rule for one in self.outcomes}
         return f"{self.word} for {len(left)} of {plural(len(rules), 'rule')}"
 
@@ -201,34 +207,57 @@ class Verdict(Answer):
 
 def fails(found: Verdict, one: RuleOutcome) -> bool:
     """Return whether an outcome makes a verdict fail."""
-    return one.word not in ((HELD,) if found.undecided == "fail" else (HELD, UNDECIDED))
+    kept = (HELD,) if found.undecided == "fail" else (HELD, UNDECIDED)
+    return one.counts and one.word not in kept
 
 
-def judged_slices(rule: Rule, outcomes: list[RuleOutcome]) -> tuple[list[RuleOutcome], str]:
-    """Leave out slices of queries without a value if they are too small, and note which.
+def judged_slices(rule: Rule, outcomes: list[RuleOutcome], undecided: str) -> list[RuleOutcome]:
+    """Return the outcomes of a rule for every slice; slices too small for it do not count.
 
-    A rule for every value of a column asks for these queries by no name. They still break it.
+    Nor do queries without a value, which such a rule asks for by no name. All may still break it,
+    and one that is undecided counts if none is decided, or if `undecided` is "fail".
     """
     starred = {f"{name} = {UNKNOWN}" for name, value in rule.slices if value == EVERY}
-    left = [
-        one
-        for one in outcomes
-        if one.word == UNDECIDED and not starred.isdisjoint(one.slice.split(", "))
-    ]
-    if not left or len(left) == len(outcomes):
-        return outcomes, ""
-    before, _, after = rule.text.partition("[")
-    named = f"{before}[{left[0].slice.replace(' = ', '=')}]{after.partition(']')[2]}"
-    note = (
-        f"{rule.text}: left out {_named(left)}, with too little data: queries without a value do "
-        f"not decide a rule for every value; to require them, add the rule {named!r}"
-    )
-    return [one for one in outcomes if one not in left], note
+    if not starred or all(one.word == UNDECIDED for one in outcomes):
+        return outcomes
+    found = []
+    for one in outcomes:
+        unnamed = not starred.isdisjoint(one.slice.split(", "))
+        small = undecided != "fail" and _is_small(rule, one)
+        aside = one.word == UNDECIDED and (unnamed or small)
+        found.append(replace(one, counts=False) if aside else one)
+    return found
+
+
+def _is_small(rule: Rule, one: RuleOutcome) -> bool:
+    """Return whether a slice is too small for an undecided rule.
+
+    Its interval reaches from no change to the loss of all; or the value keeps the limit, and the
+    interval is so wide that no change at all would be undecided, too.
+    """
+    low = -math.inf if one.low is None else one.low
+    high = math.inf if one.high is None else one.high
+    up = rule.better != "lower" if rule.paired else rule.operator in (">=", ">")
+    worst = range_of(rule.metric)[0 if up else 1]
+    if not rule.paired:
+        return low <= worst if up else high >= worst
+    base = one.baseline or 0.0
+    loss = abs(base - worst) / (base if rule.relative and base else 1.0)
+    kept = one.measured is not None and rule.keeps(one.measured)
+    wide = kept and high - (one.measured or 0.0) > rule.limit
+    return wide or (low <= 0 and high >= loss)
+
+
+def not_judged(outcomes: list[RuleOutcome], most: int = 3) -> str:
+    """Return the reasons of outcomes that do not count, of so many as `most`; "" if all count."""
+    aside = [*dict.fromkeys(one.reason for one in outcomes if not one.counts)]
+    more = f"; and {len(aside) - most:,} more" * (len(aside) > most)
+    return f"not judged: {'; '.join(aside[:most])}{more}" if aside else ""
 
 
 def undecided_note(outcomes: list[RuleOutcome]) -> str:
     """Return a note that names what has too little data, and what to do; "" if all is decided."""
-    waiting = [one for one in outcomes if one.word == UNDECIDED]
+    waiting = [one for one in outcomes if one.word == UNDECIDED and one.counts]
     if not waiting:
         return ""
     told = "; ".join(
@@ -247,8 +276,8 @@ def _named(outcomes: list[RuleOutcome]) -> str:
 
 
 def worst(outcomes: list[RuleOutcome]) -> str:
-    """Return the worst word of outcomes."""
-    return min((one.word for one in outcomes), key=ORDER.index, default=HELD)
+    """Return the worst word of the outcomes that count."""
+    return min((one.word for one in outcomes if one.counts), key=ORDER.index, default=HELD)
 
 
 def shown_outcomes(found: Verdict, most: int = MOST_SLICES) -> list[RuleOutcome]:
