@@ -1,12 +1,13 @@
 """The commands that take a FILE.toml in the place of their inputs and options."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from rankmill.cli.command import Command
-from rankmill.cli.process import TIME
+from rankmill.cli.process import FAILED, TIME
 from rankmill.config.config import Config, read_config
 from rankmill.config.document import parse_date
 from rankmill.config.given_inputs import system_names
@@ -39,11 +40,20 @@ class FileCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the file, if there is one, before click looks for what is missing."""
-        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        # Without complaints, which follow.
+        lenient = click.Context(self, resilient_parsing=True, ignore_unknown_options=True)
+        given, _, _ = self.make_parser(lenient).parse_args(list(args))
+        ctx.meta[TIME] = datetime.now(UTC)
         labels, predictions, date = (given.get(name) for name in ("labels", "predictions", "date"))
         shows_help = self.get_help_option(ctx)
         helps = ("help_all", *([shows_help.name] if shows_help else []))
         quiet = ctx.resilient_parsing or any(given.get(one or "") is True for one in helps)
+        if self._apart and not quiet and given.get("power") is not True:
+            from rankmill.cli.verdict_outputs import start
+
+            with suppress(RankmillError):  # of a date that is none
+                ctx.meta[TIME] = _time_of(date, ctx)
+            ctx.meta[FAILED] = start(given, ctx.meta[TIME]).fail
         if isinstance(labels, str) and labels.lower().endswith(".toml") and not quiet:
             # What is not given has a mark of click's own, and not None in all of its versions.
             if isinstance(predictions, str | tuple) and predictions:
@@ -67,8 +77,7 @@ class FileCommand(Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with the systems."""
         date = ctx.params.pop("date")
-        # Now, or this time of the day on another date, so that a later try is the later run of it.
-        ctx.meta[TIME] = datetime.combine(parse_date(date), datetime.now(UTC).timetz())
+        ctx.meta[TIME] = _time_of(date, ctx)
         config: Config | None = ctx.meta.get(_CONFIG)
         if config is None:
             if date is not None and ctx.params.get("history") is None:
@@ -108,3 +117,9 @@ class FileCommand(Command):
             found = config.several(str(ctx.info_name))
         systems = {name: joined(one) for name, one in found.pop("runs").items()}
         return {"systems": systems, **found}
+
+
+def _time_of(date: Any, ctx: click.Context) -> datetime:
+    """Return now, or this time of the day on another date: a later try is the later run of it."""
+    day = parse_date(date if isinstance(date, str) else None)
+    return datetime.combine(day, ctx.meta[TIME].timetz())

@@ -74,6 +74,7 @@ def command(
     per_query, report = outputs.files["per_query"], outputs.files["report"]
     given = face_of(gate, sources[0], sources[1], outputs.asked(rules, base, options))
     found = call(gate_in_detail, given, details=report is not None)
+    found = replace(found, run=outputs.name)
     trends, written = outputs.trends(found), []
     if per_query is not None:
         written.append((per_query, found.result.per_query))

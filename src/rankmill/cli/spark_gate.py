@@ -58,7 +58,7 @@ def command(
     asked = outputs.asked(rules, base, options) | {"per_query": given.per_query is not None}
     found = gate(**face_of(gate, frame, runs[""], asked))
     result = replace(found.result, inputs=given.named(found.result.inputs, predictions))
-    found = replace(found, result=result)
+    found = replace(found, result=result, run=outputs.name)
     if given.per_query is not None:
         write(result.per_query, given.per_query)
     of_labels, of_runs = given.files

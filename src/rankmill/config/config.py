@@ -214,6 +214,29 @@ def read_config(
     )
 
 
+def texts_of(path: Any, date: Any) -> dict[str, Any]:
+    """Return the texts and lists of texts in a file, which may be wrong, as `Config` has them.
+
+    There are none if its name does not say that it is a file of options. A UsageError says that it
+    cannot be read.
+    """
+    if not isinstance(path, str) or not path.lower().endswith(".toml"):
+        return {}
+    values = read_document(path, parse_date(date), os.environ).values
+    systems = values.get("systems")
+    values |= (
+        {f"systems.{name}": one for name, one in systems.items()}
+        if isinstance(systems, dict)
+        else {}
+    )
+    known, folder = keys(), os.path.dirname(path)
+    return {
+        name: one if name in known and known[name].path == "no" else _option(one, folder, False)
+        for name, one in values.items()
+        if isinstance(one, str) or (isinstance(one, list) and all(isinstance(t, str) for t in one))
+    }
+
+
 def _missing(document: Document, name: str, expected: str) -> None:
     raise UsageError(f"{document.path}: the key {name} is missing; expected {expected}")
 

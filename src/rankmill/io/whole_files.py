@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import signal
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 # What these resolve to may be a regular file (a shell's `> file`), which its owner holds open:
 # replacing that file by another would lose what is written to it.
 _OPEN_ELSEWHERE = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+# So many seconds may pass from making a file to locking it.
+NEW = 60.0
 
 
 def check_target(path: str | Path) -> None:
@@ -47,7 +51,7 @@ def check_target(path: str | Path) -> None:
         check_url(str(path))
         return
     path = local_path(str(path))
-    if _is_written_directly(path):
+    if is_written_directly(path):
         return
     target = Path(os.path.realpath(path))
     folder = target.parent
@@ -99,8 +103,8 @@ def _write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
         check_target(path)
     remote = [(str(path), content) for path, content in contents if is_url(str(path))]
     local = [(path, content) for path, content in contents if not is_url(str(path))]
-    direct = [(path, content) for path, content in local if _is_written_directly(path)]
-    others = [(path, content) for path, content in local if not _is_written_directly(path)]
+    direct = [(path, content) for path, content in local if is_written_directly(path)]
+    others = [(path, content) for path, content in local if not is_written_directly(path)]
     with _complete_files([path for path, _ in others]) as files, ExitStack() as stack:
         sent = [stack.enter_context(tempfile.TemporaryFile()) for _ in remote]
         for (path, content), file in zip([*others, *remote], [*files, *sent], strict=True):
@@ -124,7 +128,7 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """Yield an empty file, which is put into place at the end, or not at all on an exception."""
     check_target(path)
     with ExitStack() as stack:
-        if _is_written_directly(path):
+        if is_written_directly(path):
             signals.printing()
             with _told(path):
                 yield stack.enter_context(open(path, "ab"))
@@ -166,6 +170,8 @@ def _complete_files(paths: Sequence[str | Path]) -> Iterator[Sequence[BinaryIO]]
     hidden = [str(target.parent / f".rankmill-{secrets.token_hex(8)}.tmp") for target in targets]
     with ExitStack() as stack:
         stack.callback(_remove, hidden)
+        for folder in {target.parent for target in targets}:
+            _clear(folder)
         files = []
         for path, target, name in zip(paths, targets, hidden, strict=True):
             with _told(path):
@@ -202,9 +208,24 @@ def _new_file(target: Path, hidden: str) -> int:
     except (AttributeError, OSError):  # no such flag, a file system without it, or no /proc
         signals.leftovers.add(hidden)
         file = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if target.exists():
         os.fchmod(file, stat.S_IMODE(target.stat().st_mode))
     return file
+
+
+def _clear(folder: Path) -> None:
+    """Remove the files that dead processes left; those of living ones are locked.
+
+    One without a byte may be of a living one that is about to lock it, unless it is old.
+    """
+    for path in folder.glob(".rankmill-*.tmp"):
+        with suppress(OSError), open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = os.fstat(file.fileno())
+            if found.st_size or found.st_mtime < time.time() - NEW:
+                os.unlink(path)
 
 
 def _nameless(file: int) -> str:
@@ -281,7 +302,7 @@ def _told(path: str | Path) -> Iterator[None]:
         raise UsageError(_failure(path, error)) from error
 
 
-def _is_written_directly(path: str | Path) -> bool:
+def is_written_directly(path: str | Path) -> bool:
     """Tell whether a target is a device, pipe or open stream, which a file must not replace."""
     if str(path).startswith(_OPEN_ELSEWHERE):
         return True

@@ -117,6 +117,8 @@ class Verdict(Answer):
         Additional data for an HTML report, if requested.
     slices : list of SliceValue
         The system in each slice, for the history; no other form shows it.
+    run : str
+        The date and time that all outputs of a command name; empty in Python.
     """
 
     word: str
@@ -129,6 +131,7 @@ class Verdict(Answer):
     notes: list[str] = field(default_factory=list)
     details: Details | None = None
     slices: list[SliceValue] = field(default_factory=list)
+    run: str = ""
 
     @property
     def failed(self) -> list[RuleOutcome]:
@@ -163,7 +166,7 @@ class Verdict(Answer):
         return {
             **stamp(),
             **plain_fields(self, "word exit_code undecided outcomes baseline result comparison"),
-            **plain_fields(self, "notes seconds"),
+            **plain_fields(self, "notes seconds run"),
         }
 
     def _picture(self) -> Picture:
@@ -186,6 +189,7 @@ class Verdict(Answer):
         def facts() -> Facts:
             headline = Bad(self.headline) if self.failed else self.headline
             rows: list[tuple[str, str]] = [("verdict", headline)]
+            rows += [("run", self.run)] if self.run else []
             if self.baseline is not None:
                 rows.append(("baseline", f"{self.baseline['source']} ({self.baseline['kind']})"))
             rows += [(role, described(one)) for role, one in self.result.inputs.items()]
