@@ -1,6 +1,5 @@
 """The commands that take a FILE.toml in the place of their inputs and options."""
 
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,7 +42,6 @@ class FileCommand(Command):
         # Without complaints, which follow.
         lenient = click.Context(self, resilient_parsing=True, ignore_unknown_options=True)
         given, _, _ = self.make_parser(lenient).parse_args(list(args))
-        ctx.meta[TIME] = datetime.now(UTC)
         labels, predictions, date = (given.get(name) for name in ("labels", "predictions", "date"))
         shows_help = self.get_help_option(ctx)
         helps = ("help_all", *([shows_help.name] if shows_help else []))
@@ -51,9 +49,8 @@ class FileCommand(Command):
         if self._apart and not quiet and given.get("power") is not True:
             from rankmill.cli.verdict_outputs import start
 
-            with suppress(RankmillError):  # of a date that is none
-                ctx.meta[TIME] = _time_of(date, ctx)
-            ctx.meta[FAILED] = start(given, ctx.meta[TIME]).fail
+            outputs = start(given)
+            ctx.meta[FAILED], ctx.meta[TIME] = outputs.fail, outputs.time
         if isinstance(labels, str) and labels.lower().endswith(".toml") and not quiet:
             # What is not given has a mark of click's own, and not None in all of its versions.
             if isinstance(predictions, str | tuple) and predictions:
@@ -77,7 +74,9 @@ class FileCommand(Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with the systems."""
         date = ctx.params.pop("date")
-        ctx.meta[TIME] = _time_of(date, ctx)
+        # Now, or this time of the day on another date, so that a later try is the later run of it.
+        now = datetime.combine(parse_date(date), datetime.now(UTC).timetz())
+        ctx.meta.setdefault(TIME, now)
         config: Config | None = ctx.meta.get(_CONFIG)
         if config is None:
             if date is not None and ctx.params.get("history") is None:
@@ -117,9 +116,3 @@ class FileCommand(Command):
             found = config.several(str(ctx.info_name))
         systems = {name: joined(one) for name, one in found.pop("runs").items()}
         return {"systems": systems, **found}
-
-
-def _time_of(date: Any, ctx: click.Context) -> datetime:
-    """Return now, or this time of the day on another date: a later try is the later run of it."""
-    day = parse_date(date if isinstance(date, str) else None)
-    return datetime.combine(day, ctx.meta[TIME].timetz())

@@ -18,6 +18,7 @@ from rankmill.cli.output_checks import STANDARD_OUTPUT, check_outputs, format_fo
 from rankmill.cli.process import FAILED
 from rankmill.cli.run_outputs import RunOutputs, command_line, trends_of
 from rankmill.config.config import texts_of
+from rankmill.config.document import parse_date
 from rankmill.errors import RankmillError, UsageError, is_shortage
 from rankmill.io import signals
 from rankmill.io.inert_text import visible
@@ -44,17 +45,19 @@ def _page(found: Any) -> str:
     return page_without_verdict(found, command_line())
 
 
-def start(given: Mapping[str, Any], time: datetime) -> VerdictOutputs:
+def start(given: Mapping[str, Any]) -> VerdictOutputs:
     """Let the outputs say that the run did not finish, before anything is checked.
 
     `given` is a command line, which may be wrong, as may be the FILE.toml that it names. What is
     no output of a gate stays as it is.
     """
     told: dict[str, Any] = {n: one for n, one in given.items() if isinstance(one, str | list)}
-    with suppress(RankmillError):
-        told = texts_of(told.get("labels"), told.get("date")) | told
-    others = [one for name, one in told.items() if name.partition(".")[0] in _INPUTS]
-    texts = [text for one in others for text in ([one] if isinstance(one, str) else one)]
+    time, date = datetime.now(UTC), told.get("date")
+    with suppress(RankmillError, TypeError, ValueError):  # whatever is wrong is told later
+        time = datetime.combine(parse_date(date), time.timetz())
+        told = texts_of(told.get("labels", ""), date) | told
+    inputs = [told[name] for name in told if name.partition(".")[0] in _INPUTS]
+    texts = [one if isinstance(one, str) else ",".join(one) for one in inputs]
     read = [part for text in texts for part in (text, *text.split(","))]
     files = {name: told[name] for name in _FILES if _is_ours(name, told.get(name), read)}
     found = VerdictOutputs(files.pop("output", None), None, dict.fromkeys(_FILES) | files)

@@ -214,21 +214,15 @@ def read_config(
     )
 
 
-def texts_of(path: Any, date: Any) -> dict[str, Any]:
-    """Return the texts and lists of texts in a file, which may be wrong, as `Config` has them.
+def texts_of(path: str, date: str | None) -> dict[str, Any]:
+    """Return the texts and lists of texts in a file of options, as `Config` has them; else none.
 
-    There are none if its name does not say that it is a file of options. A UsageError says that it
-    cannot be read.
+    The file may be wrong. Raises UsageError, TypeError or ValueError if it cannot be read.
     """
-    if not isinstance(path, str) or not path.lower().endswith(".toml"):
+    if not path.lower().endswith(".toml"):
         return {}
     values = read_document(path, parse_date(date), os.environ).values
-    systems = values.get("systems")
-    values |= (
-        {f"systems.{name}": one for name, one in systems.items()}
-        if isinstance(systems, dict)
-        else {}
-    )
+    values |= {f"systems.{name}": one for name, one in dict(values.get("systems", {})).items()}
     known, folder = keys(), os.path.dirname(path)
     return {
         name: one if name in known and known[name].path == "no" else _option(one, folder, False)

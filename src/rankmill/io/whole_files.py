@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 # What these resolve to may be a regular file (a shell's `> file`), which its owner holds open:
 # replacing that file by another would lose what is written to it.
 _OPEN_ELSEWHERE = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
-# So many seconds may pass from making a file to locking it.
-NEW = 60.0
 
 
 def check_target(path: str | Path) -> None:
@@ -51,7 +49,7 @@ def check_target(path: str | Path) -> None:
         check_url(str(path))
         return
     path = local_path(str(path))
-    if is_written_directly(path):
+    if _is_written_directly(path):
         return
     target = Path(os.path.realpath(path))
     folder = target.parent
@@ -103,8 +101,8 @@ def _write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
         check_target(path)
     remote = [(str(path), content) for path, content in contents if is_url(str(path))]
     local = [(path, content) for path, content in contents if not is_url(str(path))]
-    direct = [(path, content) for path, content in local if is_written_directly(path)]
-    others = [(path, content) for path, content in local if not is_written_directly(path)]
+    direct = [(path, content) for path, content in local if _is_written_directly(path)]
+    others = [(path, content) for path, content in local if not _is_written_directly(path)]
     with _complete_files([path for path, _ in others]) as files, ExitStack() as stack:
         sent = [stack.enter_context(tempfile.TemporaryFile()) for _ in remote]
         for (path, content), file in zip([*others, *remote], [*files, *sent], strict=True):
@@ -128,7 +126,7 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """Yield an empty file, which is put into place at the end, or not at all on an exception."""
     check_target(path)
     with ExitStack() as stack:
-        if is_written_directly(path):
+        if _is_written_directly(path):
             signals.printing()
             with _told(path):
                 yield stack.enter_context(open(path, "ab"))
@@ -218,13 +216,13 @@ def _new_file(target: Path, hidden: str) -> int:
 def _clear(folder: Path) -> None:
     """Remove the files that dead processes left; those of living ones are locked.
 
-    One without a byte may be of a living one that is about to lock it, unless it is old.
+    One without a byte may be of a living one that is about to lock it, unless it is a minute old.
     """
     for path in folder.glob(".rankmill-*.tmp"):
         with suppress(OSError), open(path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             found = os.fstat(file.fileno())
-            if found.st_size or found.st_mtime < time.time() - NEW:
+            if found.st_size or found.st_mtime < time.time() - 60:
                 os.unlink(path)
 
 
@@ -302,7 +300,7 @@ def _told(path: str | Path) -> Iterator[None]:
         raise UsageError(_failure(path, error)) from error
 
 
-def is_written_directly(path: str | Path) -> bool:
+def _is_written_directly(path: str | Path) -> bool:
     """Tell whether a target is a device, pipe or open stream, which a file must not replace."""
     if str(path).startswith(_OPEN_ELSEWHERE):
         return True

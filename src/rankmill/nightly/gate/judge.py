@@ -36,7 +36,6 @@ from rankmill.nightly.rules.sides import (
 )
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
-from rankmill.nightly.runs.runs import SliceKey
 from rankmill.results.result import Result
 
 # So many slices are listed for one that is not there, the nearest first.
@@ -69,11 +68,6 @@ class Evidence:
         if earlier is not None and earlier.kind == "predictions":
             return self.results[BASELINE].to_dict()
         return None if earlier is None else earlier.told
-
-    @property
-    def slices(self) -> Mapping[SliceKey, Recorded]:
-        """The slices of a baseline without values of queries."""
-        return {} if self.asked.earlier is None else self.asked.earlier.slices
 
     def side_of(self, one: Recorded) -> MeasuredSide:
         """Return a value of the history; it has no error if it does not tell what weights leave."""
@@ -153,7 +147,8 @@ def _with_before(
 ) -> Sides:
     """Return the sides of a slice with the value of a baseline that has none of queries."""
     metric = rule.name(evidence.result.scope.rel)
-    known = (evidence.slices.get((*names, metric)) for names in either_order(by, value))
+    slices = {} if evidence.asked.earlier is None else evidence.asked.earlier.slices
+    known = (slices.get((*names, metric)) for names in either_order(by, value))
     before = next((one for one in known if one is not None), None)
     if before is None or not rule.paired:
         return sides
@@ -207,11 +202,10 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
         return Sides(one, own)
     shared = shared_of(state)
     if shared.suffice(evidence.asked.given.min_overlap):
-        pairs, whole = measured_of(state.whole, metric, paired=True), None
-        if evidence.alone:
-            mine, theirs = (evidence.alone[side].whole for side in (CANDIDATE, BASELINE))
-            whole = with_unpaired(pairs, mine, theirs, shared.both, metric)
-        return Sides(pairs, own, shared, True, whole)
+        pairs = measured_of(state.whole, metric, paired=True)
+        mine, theirs = (evidence.alone.get(side, state) for side in (CANDIDATE, BASELINE))
+        whole = with_unpaired(pairs, mine.whole, theirs.whole, shared.both, metric)
+        return Sides(pairs, own, shared, True, whole if evidence.alone else None)
     one, alone = _unpaired(metric, evidence), evidence.alone[BASELINE].whole
     if state.whole.clusters is not None:
         if alone.clusters is None:

@@ -56,7 +56,7 @@ def view_of(found: NoVerdict) -> View:
     def exact() -> Table:
         names = [*RuleOutcome.__dataclass_fields__]
         known: dict[str, Cell] = {"word": NO_VERDICT, "reason": found.reason}
-        rules = found.rules or [None]
+        rules = found.rules or [""]
         rows = [[(known | {"rule": rule}).get(name) for name in names] for rule in rules]
         return Table([Column(name) for name in names], rows)
 

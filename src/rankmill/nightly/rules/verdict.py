@@ -224,13 +224,12 @@ def judged_slices(rule: Rule, outcomes: list[RuleOutcome], undecided: str) -> li
     starred = {f"{name} = {UNKNOWN}" for name, value in rule.slices if value == EVERY}
     if not starred or all(one.word == UNDECIDED for one in outcomes):
         return outcomes
-    found = []
-    for one in outcomes:
-        unnamed = not starred.isdisjoint(one.slice.split(", "))
-        small = undecided != "fail" and _is_small(rule, one)
-        aside = one.word == UNDECIDED and (unnamed or small)
-        found.append(replace(one, counts=False) if aside else one)
-    return found
+    unnamed = [not starred.isdisjoint(one.slice.split(", ")) for one in outcomes]
+    small = [undecided != "fail" and _is_small(rule, one) for one in outcomes]
+    return [
+        replace(one, counts=False) if one.word == UNDECIDED and any(aside) else one
+        for one, *aside in zip(outcomes, unnamed, small, strict=True)
+    ]
 
 
 def _is_small(rule: Rule, one: RuleOutcome) -> bool:
@@ -245,18 +244,17 @@ def _is_small(rule: Rule, one: RuleOutcome) -> bool:
     worst = range_of(rule.metric)[0 if up else 1]
     if not rule.paired:
         return low <= worst if up else high >= worst
-    base = one.baseline or 0.0
-    loss = abs(base - worst) / (base if rule.relative and base else 1.0)
-    kept = one.measured is not None and rule.keeps(one.measured)
-    wide = kept and high - (one.measured or 0.0) > rule.limit
-    return wide or (low <= 0 and high >= loss)
+    found = math.inf if one.measured is None else one.measured
+    base, of = one.baseline or 0.0, (one.baseline or 1.0) if rule.relative else 1.0
+    wide = rule.keeps(found) and high - found > rule.limit
+    return wide or (low <= 0 and high >= abs(base - worst) / of)
 
 
 def not_judged(outcomes: list[RuleOutcome], most: int = 3) -> str:
     """Return the reasons of outcomes that do not count, of so many as `most`; "" if all count."""
     aside = [*dict.fromkeys(one.reason for one in outcomes if not one.counts)]
-    more = f"; and {len(aside) - most:,} more" * (len(aside) > most)
-    return f"not judged: {'; '.join(aside[:most])}{more}" if aside else ""
+    more = [f"and {len(aside) - most:,} more"] * (len(aside) > most)
+    return f"not judged: {'; '.join([*aside[:most], *more])}" if aside else ""
 
 
 def undecided_note(outcomes: list[RuleOutcome]) -> str:
