@@ -23,14 +23,17 @@ class FileCommand(Command):
     Its function receives `labels` and `systems`, a dict of name -> predictions, as the command line
     has them. Options of the command line replace those of the file. With `apart`, there is one
     system, and the baseline apart from it: the function receives the paths `predictions` and
-    `baseline`; otherwise `baseline` is the name of one of `systems`.
+    `baseline`; otherwise `baseline` is the name of one of `systems`. `start` returns the outputs of
+    what is typed, before it is checked.
     """
 
     takes_file = True
 
-    def __init__(self, *arguments: Any, apart: bool = False, **more: Any) -> None:
+    def __init__(
+        self, *arguments: Any, apart: bool = False, start: Any = None, **more: Any
+    ) -> None:
         super().__init__(*arguments, **more)
-        self._apart = apart
+        self._apart, self._start = apart, start
         self.params = [
             click.Argument(["labels"]),
             click.Argument(["predictions"], nargs=1 if apart else -1, required=True),
@@ -46,10 +49,8 @@ class FileCommand(Command):
         shows_help = self.get_help_option(ctx)
         helps = ("help_all", *([shows_help.name] if shows_help else []))
         quiet = ctx.resilient_parsing or any(given.get(one or "") is True for one in helps)
-        if self._apart and not quiet and given.get("power") is not True:
-            from rankmill.cli.verdict_outputs import start
-
-            outputs = start(given)
+        if self._start is not None and not quiet and given.get("power") is not True:
+            outputs = self._start(given)
             ctx.meta[FAILED], ctx.meta[TIME] = outputs.fail, outputs.time
         if isinstance(labels, str) and labels.lower().endswith(".toml") and not quiet:
             # What is not given has a mark of click's own, and not None in all of its versions.

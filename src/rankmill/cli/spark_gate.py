@@ -8,7 +8,7 @@ from rankmill.cli.command import table_command
 from rankmill.cli.gate import EXITS
 from rankmill.cli.run_outputs import page_of
 from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
-from rankmill.cli.verdict_outputs import VerdictOutputs
+from rankmill.cli.verdict_outputs import VerdictOutputs, start
 from rankmill.config.baseline_choice import is_choice
 from rankmill.config.face import face_of
 
@@ -30,6 +30,7 @@ spark-submit run.py gate rankmill.toml
     "spark gate",
     cls=SparkCommand,
     outputs=VerdictOutputs,
+    start=start,
     apart=True,
     help=_HELP,
     examples=_EXAMPLES,
