@@ -69,7 +69,7 @@ class RuleOutcome:
         The value of the system over the queries that were paired, as `baseline` is then.
     counts : bool
         Whether the verdict depends on it. It does not on a slice without a baseline yet, on one
-        that was gone the night before already, and on one too small to ever break the rule.
+        that was gone the night before already, and on one too small for its rule.
     """
 
     rule: str
