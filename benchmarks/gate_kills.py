@@ -4,8 +4,9 @@
 
 Each round runs a gate with a history, a report, JUnit, Markdown, JSON and the values of each query,
 and ends it with SIGKILL: in every second round at any time, in the others near the end, when files
-are written. Afterwards each file must be absent or whole, and whole files must be readable; the
-history must hold whole runs only, and nothing else may be left beside the outputs.
+are written. Afterwards each file must be absent or whole, and whole files must be readable; those
+that name a run must name the same. The history must hold whole runs only, and nothing else may be
+left beside the outputs, once the next run has removed what a dead one left.
 
 The script prints a table; its exit code is 1 if a round failed.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -31,8 +33,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rankmill
+from rankmill.io.whole_files import write_files
 
 LENGTH = 12
+RUN = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?: UTC|\")")
 
 
 def _page(path: Path) -> None:
@@ -40,7 +44,8 @@ def _page(path: Path) -> None:
 
 
 def _summary(path: Path) -> None:
-    assert path.read_text(encoding="utf-8").rstrip().endswith("(predictions).")
+    text = path.read_text(encoding="utf-8").rstrip()
+    assert text.endswith("(predictions).") or "no verdict" in text
 
 
 OUTPUTS: dict[str, tuple[str, Callable[[Path], object]]] = {
@@ -87,7 +92,14 @@ def problems(out: Path) -> list[str]:
                 check(out / name)
         except Exception as error:
             found.append(f"{name}: {error}")
+    names = [out / name for name, _ in OUTPUTS.values()]
+    texts = [path.read_bytes().decode(errors="replace") for path in names if path.exists()]
+    told = {one[:19].replace("T", " ") for text in texts for one in RUN.findall(text)}
+    found += [f"runs of {', '.join(sorted(told))}"] if len(told) > 1 else []
     known = {name for name, _ in OUTPUTS.values()} | {"runs"}
+    for folder in (out, out / "runs"):
+        write_files([(folder / "next.parquet", b"")])
+        (folder / "next.parquet").unlink()
     found += [f"left behind: {one.name}" for one in out.iterdir() if one.name not in known]
     found += [
         f"left behind: runs/{one.name}"

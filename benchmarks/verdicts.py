@@ -55,8 +55,7 @@ from rankmill.metrics.aggregate import Closing
 from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.gap.gap_counts import GapCounter
 from rankmill.metrics.gap.gap_groups import GapGroups, LeftOut, Tagged, groups_of
-from rankmill.nightly.gate.judge import word_of
-from rankmill.nightly.rules.measurements import Measurement, drop_of
+from rankmill.nightly.rules.measurements import Measurement, drop_of, word_of
 from rankmill.nightly.rules.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope

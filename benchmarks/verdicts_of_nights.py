@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from rankmill.analysis.compare.differences.sums import column_of
-from rankmill.nightly.gate.judge import Case, interval_of, word_of
+from rankmill.nightly.gate.judge import Case
 from rankmill.nightly.gate.levels import levelled
 from rankmill.nightly.gate.power import _chances, _seen
-from rankmill.nightly.rules.measurements import MeasuredSide, Measurement
+from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, interval_of, word_of
 from rankmill.nightly.rules.rules import REGRESSED, Rule, parse_rule
 from rankmill.nightly.rules.sides import Sides
 from rankmill.nightly.runs.earlier_runs import HELD, choose

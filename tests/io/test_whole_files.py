@@ -310,6 +310,33 @@ def test_a_kill_leaves_nothing_where_files_need_no_name(tmp_path, temporary):
     assert len(contents) == (0 if temporary == "without a name" else 2)
 
 
+def test_what_a_dead_process_left_is_removed(tmp_path):
+    names = (".rankmill-12.tmp", ".rankmill-34.tmp", ".rankmill-56.tmp", "rankmill.tmp", ".x.tmp")
+    for name in names:
+        (tmp_path / name).write_text("half" if "12" in name else "")
+    os.utime(tmp_path / names[1], (0, 0))
+    write_files([(tmp_path / "a", "x")])
+    # An empty file may be one that a living process has just made, and locks in no time.
+    assert {path.name for path in tmp_path.iterdir()} == {*names[2:], "a"}
+
+
+def test_what_a_living_process_writes_stays(tmp_path, monkeypatch):
+    replace = os.replace
+
+    def meanwhile(hidden, target):
+        monkeypatch.setattr(os, "replace", replace)
+        write_files([(tmp_path / "b", "b")])
+        replace(hidden, target)
+
+    with _complete_files([tmp_path / "c"]) as (file,):
+        file.write(b"c")
+        file.flush()
+        monkeypatch.setattr(os, "replace", meanwhile)
+        write_files([(tmp_path / "a", "a")])
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"a": "a", "b": "b", "c": "c"}
+
+
 def test_works_outside_the_main_thread(tmp_path):
     writer = threading.Thread(target=write_files, args=([(tmp_path / "a", "x")],))
     writer.start()

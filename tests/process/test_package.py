@@ -402,8 +402,6 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"matplotlib"}  # only for who asks for a picture in PNG or PDF
     if module == "rankmill.results.answer":
         allowed = allowed | {"polars"}  # only for who asks for a frame
-    if module == "rankmill.nightly.rules.reports":
-        allowed = allowed | {"junitparser"}  # only for who asks for --junit
     if module == "rankmill.nightly.report.pages":
         allowed = allowed | {"jinja2"}  # only for who asks for a page
     if module == "rankmill.cli.site":

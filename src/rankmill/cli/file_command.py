@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rankmill.cli.command import Command
-from rankmill.cli.process import TIME
+from rankmill.cli.process import FAILED, TIME
 from rankmill.config.config import Config, read_config
 from rankmill.config.document import parse_date
 from rankmill.config.given_inputs import system_names
@@ -23,14 +23,17 @@ class FileCommand(Command):
     Its function receives `labels` and `systems`, a dict of name -> predictions, as the command line
     has them. Options of the command line replace those of the file. With `apart`, there is one
     system, and the baseline apart from it: the function receives the paths `predictions` and
-    `baseline`; otherwise `baseline` is the name of one of `systems`.
+    `baseline`; otherwise `baseline` is the name of one of `systems`. `start` returns the outputs of
+    what is typed, before it is checked.
     """
 
     takes_file = True
 
-    def __init__(self, *arguments: Any, apart: bool = False, **more: Any) -> None:
+    def __init__(
+        self, *arguments: Any, apart: bool = False, start: Any = None, **more: Any
+    ) -> None:
         super().__init__(*arguments, **more)
-        self._apart = apart
+        self._apart, self._start = apart, start
         self.params = [
             click.Argument(["labels"]),
             click.Argument(["predictions"], nargs=1 if apart else -1, required=True),
@@ -39,11 +42,16 @@ class FileCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the file, if there is one, before click looks for what is missing."""
-        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        # Without complaints, which follow.
+        lenient = click.Context(self, resilient_parsing=True, ignore_unknown_options=True)
+        given, _, _ = self.make_parser(lenient).parse_args(list(args))
         labels, predictions, date = (given.get(name) for name in ("labels", "predictions", "date"))
         shows_help = self.get_help_option(ctx)
         helps = ("help_all", *([shows_help.name] if shows_help else []))
         quiet = ctx.resilient_parsing or any(given.get(one or "") is True for one in helps)
+        if self._start is not None and not quiet and given.get("power") is not True:
+            outputs = self._start(given)
+            ctx.meta[FAILED], ctx.meta[TIME] = outputs.fail, outputs.time
         if isinstance(labels, str) and labels.lower().endswith(".toml") and not quiet:
             # What is not given has a mark of click's own, and not None in all of its versions.
             if isinstance(predictions, str | tuple) and predictions:
@@ -68,7 +76,8 @@ class FileCommand(Command):
         """Run the command with the systems."""
         date = ctx.params.pop("date")
         # Now, or this time of the day on another date, so that a later try is the later run of it.
-        ctx.meta[TIME] = datetime.combine(parse_date(date), datetime.now(UTC).timetz())
+        now = datetime.combine(parse_date(date), datetime.now(UTC).timetz())
+        ctx.meta.setdefault(TIME, now)
         config: Config | None = ctx.meta.get(_CONFIG)
         if config is None:
             if date is not None and ctx.params.get("history") is None:

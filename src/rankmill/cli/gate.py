@@ -11,7 +11,7 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import page_of
-from rankmill.cli.verdict_outputs import VerdictOutputs
+from rankmill.cli.verdict_outputs import VerdictOutputs, start
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
@@ -37,6 +37,7 @@ EXITS = {
     "gate",
     cls=FileCommand,
     outputs=VerdictOutputs,
+    start=start,
     apart=True,
     examples=_EXAMPLES,
     exits=EXITS,
@@ -74,6 +75,7 @@ def command(
     per_query, report = outputs.files["per_query"], outputs.files["report"]
     given = face_of(gate, sources[0], sources[1], outputs.asked(rules, base, options))
     found = call(gate_in_detail, given, details=report is not None)
+    found = replace(found, run=outputs.name)
     trends, written = outputs.trends(found), []
     if per_query is not None:
         written.append((per_query, found.result.per_query))

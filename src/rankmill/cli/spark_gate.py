@@ -8,7 +8,7 @@ from rankmill.cli.command import table_command
 from rankmill.cli.gate import EXITS
 from rankmill.cli.run_outputs import page_of
 from rankmill.cli.spark_inputs import SparkCommand, SparkInputs
-from rankmill.cli.verdict_outputs import VerdictOutputs
+from rankmill.cli.verdict_outputs import VerdictOutputs, start
 from rankmill.config.baseline_choice import is_choice
 from rankmill.config.face import face_of
 
@@ -30,6 +30,7 @@ spark-submit run.py gate rankmill.toml
     "spark gate",
     cls=SparkCommand,
     outputs=VerdictOutputs,
+    start=start,
     apart=True,
     help=_HELP,
     examples=_EXAMPLES,
@@ -58,7 +59,7 @@ def command(
     asked = outputs.asked(rules, base, options) | {"per_query": given.per_query is not None}
     found = gate(**face_of(gate, frame, runs[""], asked))
     result = replace(found.result, inputs=given.named(found.result.inputs, predictions))
-    found = replace(found, result=result)
+    found = replace(found, result=result, run=outputs.name)
     if given.per_query is not None:
         write(result.per_query, given.per_query)
     of_labels, of_runs = given.files

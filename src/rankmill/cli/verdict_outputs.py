@@ -14,14 +14,16 @@ import click
 from click.core import ParameterSource
 
 from rankmill.cli.draw import emit
-from rankmill.cli.output_checks import STANDARD_OUTPUT, check_outputs
+from rankmill.cli.output_checks import STANDARD_OUTPUT, check_outputs, format_for
 from rankmill.cli.process import FAILED
 from rankmill.cli.run_outputs import RunOutputs, command_line, trends_of
-from rankmill.errors import UsageError, is_shortage
+from rankmill.config.config import texts_of
+from rankmill.config.document import parse_date
+from rankmill.errors import RankmillError, UsageError, is_shortage
 from rankmill.io import signals
 from rankmill.io.inert_text import visible
 from rankmill.io.stores.read_paths import times_opened
-from rankmill.io.stores.urls import join, redacted
+from rankmill.io.stores.urls import is_url, join, local_path, redacted
 from rankmill.io.whole_files import write_files
 from rankmill.show.writers import write
 
@@ -30,12 +32,56 @@ if TYPE_CHECKING:
     from rankmill.nightly.rules.verdict import Verdict
 
 _USAGE = 2
+UNFINISHED = "did not finish"
+_INPUTS = ("labels", "predictions", "systems", "baseline", "train", "items", "features", "by")
+# The outputs that say so from the start, and what is in the first bytes of an earlier one.
+_FILES = ("output", "json", "junit", "markdown", "report", "summary")
+_MARKS = (b"rankmill", b"verdict", b"rule,word", *map(str.encode, "✅❌⚠"))
 
 
 def _page(found: Any) -> str:
     from rankmill.nightly.report.pages import page_without_verdict
 
     return page_without_verdict(found, command_line())
+
+
+def start(given: Mapping[str, Any]) -> VerdictOutputs:
+    """Let the outputs say that the run did not finish, before anything is checked.
+
+    `given` is a command line, which may be wrong, as may be the FILE.toml that it names. What is
+    no output of a gate stays as it is.
+    """
+    told: dict[str, Any] = {n: one for n, one in given.items() if isinstance(one, str | list)}
+    time, date = datetime.now(UTC), told.get("date")
+    with suppress(RankmillError, TypeError, ValueError):  # whatever is wrong is told later
+        time = datetime.combine(parse_date(date), time.timetz())
+        told = texts_of(told.get("labels", ""), date) | told
+    inputs = [told[name] for name in told if name.partition(".")[0] in _INPUTS]
+    texts = [one if isinstance(one, str) else ",".join(one) for one in inputs]
+    read = [part for text in texts for part in (text, *text.split(","))]
+    files = {name: told[name] for name in _FILES if _is_ours(name, told.get(name), read)}
+    found = VerdictOutputs(files.pop("output", None), None, dict.fromkeys(_FILES) | files)
+    found.time, found.rules = time, tuple(told.get("rules", ()))
+    found.write_failure(None, UNFINISHED)
+    signals.begun()
+    return found
+
+
+def _is_ours(name: str, path: Any, read: Sequence[str]) -> bool:
+    """Return whether a path is free for an output, or holds one of a gate, and is no input."""
+    if not isinstance(path, str) or path == STANDARD_OUTPUT or is_url(path):
+        return False
+    try:
+        check_outputs(os.devnull, read, **{name.replace("output", "o"): path})
+        _ = format_for(None, path) if name == "output" else None
+        path = local_path(path)
+        if not os.path.isfile(path):
+            return not os.path.exists(path)
+        with open(path, "rb") as file:
+            head = file.read(1 << 12)
+    except (RankmillError, OSError):
+        return False
+    return any(one in head for one in _MARKS)
 
 
 def append(path: str, text: str) -> None:
@@ -79,12 +125,15 @@ class VerdictOutputs(RunOutputs):
             )
         _ = self.chosen  # which may be none
 
+    @property
+    def name(self) -> str:
+        """What all outputs call the run."""
+        from rankmill.nightly.runs.runs import run_text, time_of_run
+
+        return run_text(time_of_run(self.time))
+
     def begin(self, rules: tuple[str, ...], labels: str, predictions: str) -> None:
         """See to it that all outputs tell of an error from now on."""
-        from rankmill.nightly.rules.reports import check_junit
-
-        if self.files["junit"] is not None:
-            check_junit()
         self.rules, self.opened = rules, times_opened()
         self.inputs = {"labels": redacted(labels), "predictions": redacted(predictions)}
         click.get_current_context().meta[FAILED] = self.fail
@@ -92,33 +141,37 @@ class VerdictOutputs(RunOutputs):
     def fail(self, code: int, message: str) -> str:
         """Write that there is no verdict, and return what to say besides the message.
 
-        Nothing is changed where the verdict is written already, and where the command line is wrong
-        and no input was opened: then nothing is known of this night.
+        Nothing is changed where the verdict is written already. Where the command line is wrong and
+        no input was opened, nothing is known of this night, and none is recorded.
         """
-        if signals.has_written() or (code == _USAGE and times_opened() == self.opened):
+        if signals.has_written():
             return ""
+        if code == _USAGE and times_opened() == self.opened:
+            self.history = self.mlflow = None
+        lines = [line for line in message.splitlines() if line.startswith("error: ")]
+        reason = (lines or [message])[0].removeprefix("error: ").removesuffix(signals.so_far())
         try:
-            stale = self._write_failure(code, message)
+            stale = self.write_failure(
+                code, f"{UNFINISHED}: {reason}" if code == _USAGE else reason
+            )
         except Exception as error:  # the message of the first error has to be told
             stale = [str(error)]
         return "".join(
             f"\nwarning: not every output says that there is no verdict: {one}" for one in stale
         )
 
-    def _write_failure(self, code: int, message: str) -> list[str]:
+    def write_failure(self, code: int | None, reason: str) -> list[str]:
         """Write all outputs, or those that can be written; return why others cannot."""
         from rankmill.nightly.gate import no_verdict
         from rankmill.nightly.history.record import contents_of
         from rankmill.nightly.rules.reports import junit_of_errors
         from rankmill.nightly.runs.earlier_runs import NO_VERDICT
 
-        lines = [line for line in message.splitlines() if line.startswith("error: ")]
-        reason = (lines or [message])[0].removeprefix("error: ").removesuffix(signals.so_far())
         time = self.time or datetime.now(UTC)
         found = no_verdict.NoVerdict(reason, code, self.rules, self.inputs, time)
         texts: dict[str, Callable[[], str]] = {
             "json": lambda: found.to_json() + "\n",
-            "junit": lambda: junit_of_errors(found.rules, reason, NO_VERDICT),
+            "junit": lambda: junit_of_errors(found.rules, reason, NO_VERDICT, self.name),
             "markdown": lambda: no_verdict.markdown(found),
             "report": lambda: _page(found),
             "summary": lambda: no_verdict.summary(found),

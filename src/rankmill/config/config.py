@@ -214,6 +214,23 @@ def read_config(
     )
 
 
+def texts_of(path: str, date: str | None) -> dict[str, Any]:
+    """Return the texts and lists of texts in a file of options, as `Config` has them; else none.
+
+    The file may be wrong. Raises UsageError, TypeError or ValueError if it cannot be read.
+    """
+    if not path.lower().endswith(".toml"):
+        return {}
+    values = read_document(path, parse_date(date), os.environ).values
+    values |= {f"systems.{name}": one for name, one in dict(values.get("systems", {})).items()}
+    known, folder = keys(), os.path.dirname(path)
+    return {
+        name: one if name in known and known[name].path == "no" else _option(one, folder, False)
+        for name, one in values.items()
+        if isinstance(one, str) or (isinstance(one, list) and all(isinstance(t, str) for t in one))
+    }
+
+
 def _missing(document: Document, name: str, expected: str) -> None:
     raise UsageError(f"{document.path}: the key {name} is missing; expected {expected}")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import signal
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -166,6 +168,8 @@ def _complete_files(paths: Sequence[str | Path]) -> Iterator[Sequence[BinaryIO]]
     hidden = [str(target.parent / f".rankmill-{secrets.token_hex(8)}.tmp") for target in targets]
     with ExitStack() as stack:
         stack.callback(_remove, hidden)
+        for folder in {target.parent for target in targets}:
+            _clear(folder)
         files = []
         for path, target, name in zip(paths, targets, hidden, strict=True):
             with _told(path):
@@ -202,9 +206,24 @@ def _new_file(target: Path, hidden: str) -> int:
     except (AttributeError, OSError):  # no such flag, a file system without it, or no /proc
         signals.leftovers.add(hidden)
         file = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     if target.exists():
         os.fchmod(file, stat.S_IMODE(target.stat().st_mode))
     return file
+
+
+def _clear(folder: Path) -> None:
+    """Remove the files that dead processes left; those of living ones are locked.
+
+    One without a byte may be of a living one that is about to lock it, unless it is a minute old.
+    """
+    for path in folder.glob(".rankmill-*.tmp"):
+        with suppress(OSError), open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = os.fstat(file.fileno())
+            if found.st_size or found.st_mtime < time.time() - 60:
+                os.unlink(path)
 
 
 def _nameless(file: int) -> str:

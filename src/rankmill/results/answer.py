@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind")
 # What may differ between two answers of the same call, or of the same data in other files.
-_APART = ("rankmill", "format", "inputs", "seconds", "checksum")
+_APART = ("rankmill", "format", "inputs", "seconds", "checksum", "run")
 
 
 class Answer:

@@ -16,8 +16,13 @@ from rankmill.analysis.statistics.bounds import MeanSpread, chance_of_less, leas
 from rankmill.analysis.statistics.distributions import beta_tail, largest_share
 from rankmill.analysis.statistics.ratios import Pair, largest_ratio, least_ratio
 from rankmill.metrics.registry import REGISTRY, parse
-from rankmill.nightly.gate.judge import word_of
-from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of, value_of
+from rankmill.nightly.rules.measurements import (
+    MeasuredSide,
+    Measurement,
+    drop_of,
+    value_of,
+    word_of,
+)
 from rankmill.nightly.rules.rules import parse_rule
 from strategies import some
 

@@ -740,17 +740,21 @@ def test_a_line_for_a_chat(run, dumps, written, tmp_path):
         run(*asked, str(line), "--rule", "map@5[country=*] >= 0.001", "--date", "2026-01-01")[0]
         == 0
     )
-    assert line.read_text() == "✅ held (1 rule)\n"
+    when = r" \(2026-01-0\d \d\d:\d\d:\d\d UTC\)\n"
+    assert re.fullmatch(rf"✅ held \(1 rule\){when}", line.read_text())
     rules = ["--rule", "map@5[country=*] >= 0.4", "--rule", "queries >= 9999"]
     code, out, err = run(*asked, "-", *rules, "--date", "2026-01-02")
-    assert (code, out) == (1, "❌ bad volume: queries is 1,500, limit 9999 (and 1 more)\n")
+    told = rf"❌ bad volume: queries is 1,500, limit 9999 \(and 1 more\){when}"
+    assert (code, bool(re.fullmatch(told, out))) == (1, True)
     assert "bad volume: queries is 1,500" in err
     code, out, _ = run(*asked, "-", *rules[:2], "-o", f"{tmp_path}/x.csv", "--date", "2026-01-02")
-    assert re.fullmatch(r"❌ regressed: it: map@5 0\.\d+, limit 0\.4; as yesterday\n", out), out
+    told = rf"❌ regressed: it: map@5 0\.\d+, limit 0\.4; as yesterday{when}"
+    assert re.fullmatch(told, out), out
     undecided = ["--rule", "map@5 >= 0.5 confidence 0.95"]
     same = ["gate", files[0], str(written / "same.parquet"), "--summary", "-", *undecided]
     page = tmp_path / "v.md"
-    assert run(*same, "--markdown", str(page))[1] == ("⚠️ not enough data for 1 of 1 rule\n")
+    line = run(*same, "--markdown", str(page))[1]
+    assert line.startswith("⚠️ not enough data for 1 of 1 rule (2")
     assert page.read_text().startswith("## ⚠️ rankmill: not enough data for 1")
     assert run(*same, "--format", "json")[0] == 2
     assert run(*same, "--json", "-", "-o", f"{tmp_path}/y.csv")[0] == 2

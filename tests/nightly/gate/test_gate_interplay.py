@@ -75,7 +75,7 @@ def test_a_slice_that_only_the_run_of_the_history_has_is_bad_volume(tmp_path):
         "land = es"
     ]
     assert spain.word == "not enough data"
-    assert "the baseline has no value" in spain.reason
+    assert spain.reason == "new slice land = es, 100 queries, map@2 1: no baseline yet"
 
 
 def test_power_looks_back_at_nights_that_lost_a_slice(tmp_path):

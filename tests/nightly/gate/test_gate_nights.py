@@ -21,6 +21,7 @@ from rankmill import gate, gate_power
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.gate.levels import levelled
 from rankmill.nightly.history.history import History
+from rankmill.nightly.rules.reports import summary_line
 from rankmill.nightly.rules.rules import parse_rules
 from rankmill.nightly.runs.folder import Folder, open_folder
 
@@ -244,6 +245,144 @@ def test_slices_of_runs_that_others_joined(tmp_path):
         path.unlink()
     assert [open_folder(tmp_path).slices_of(one) for one in History(tmp_path).runs] == expected
     assert gate(LABELS, dump(1), SLICED, baseline="last", history=tmp_path).exit_code == 0
+
+
+# ------------------------------------------------------------------ slices that come and go
+
+
+def crowd(seed, **countries):
+    """Labels and predictions of new queries: the number of each country, and its rate of hits."""
+    draw = random.Random(seed)
+    names = [name for name, (count, _) in countries.items() for _ in range(count)]
+    ids = draw.sample(range(10**9), len(names))
+    labels = pa.table({"user_id": ids, "items": [[1]] * len(ids), "country": names})
+    items = [[1] if draw.random() < countries[name][1] else [9] for name in names]
+    return labels, pa.table({"user_id": ids, "items": items})
+
+
+def nights_of(folder, nights, how, rules="hit@1[country=*] drop <= 20%", **options):
+    """Gate and record a night for each of these countries; return the verdicts."""
+    found = []
+    for number, countries in enumerate(nights):
+        when = BEGIN + timedelta(days=number)
+        asked = {"baseline": how, "history": folder, "time": when} if number else {"time": when}
+        rule = rules if number else "queries > 0"
+        inputs = crowd(number, **countries)
+        options |= {"metrics": "hit@1", "by": "country"}
+        found.append(flat(gate, *inputs, rule, **asked, **options))
+        History(folder).record(found[-1], time=when)
+    return found
+
+
+def words_of(found):
+    letters = {"held": "H", "regressed": "R", "not enough data": "?", "bad volume": "V"}
+    return "".join(letters[one.word] for one in found)
+
+
+def age(found):
+    """Return how old the baseline of a verdict is, in days."""
+    return int(found.baseline["source"].rpartition(", ")[2].split()[0])
+
+
+HOW = pytest.mark.parametrize("how", ["last", "median:3"])
+TWO = {"de": (2000, 0.5), "fr": (2000, 0.6)}
+
+
+@HOW
+@pytest.mark.parametrize(("size", "rate"), [(66, 0.02), (200, 0.5), (2000, 0.5)])
+def test_a_new_slice_is_named_and_stops_no_baseline(how, size, rate, tmp_path):
+    nights = [TWO] * 5 + [TWO | {"pl": (size, rate)}] * 9
+    found = nights_of(tmp_path, nights, how)
+    # Where 200 queries fall beyond the limit by chance, the data do not decide that night.
+    assert words_of(found).replace("?", "H") == "H" * 14
+    assert words_of(found).count("?") <= (3 if size == 200 else 0)
+    assert max(age(one) for one in found[1:]) <= 3
+    (new,) = (one for one in found[5].outcomes if one.slice == "country = pl")
+    assert new.reason == (
+        f"new slice country = pl, {size:,} queries, hit@1 {new.value:.4g}: no baseline yet"
+    )
+    assert (new.word, new.counts) == ("not enough data", False)
+    assert f"not judged: {new.reason}" in found[5].notes
+    assert f"⚠️ held (1 rule); not judged: {new.reason}" in summary_line(found[5], {})
+    # It is judged as soon as a baseline has it: too few queries, or enough.
+    judged = found[6 if how == "last" else 8]
+    (pl,) = (one for one in judged.outcomes if one.slice == "country = pl")
+    assert pl.baseline is not None
+    assert pl.word == "held" or size < 2000
+
+
+@HOW
+def test_a_new_slice_that_breaks_is_seen_on_its_second_night(how, tmp_path):
+    new = [TWO | {"pl": (1000, 0.5)}] * (1 if how == "last" else 3)
+    found = nights_of(tmp_path, [TWO] * 3 + new + [TWO | {"pl": (1000, 0.25)}], how)
+    assert words_of(found) == "H" * (len(found) - 1) + "R"
+    assert [one.slice for one in found[-1].failed] == ["country = pl"]
+
+
+@HOW
+def test_a_slice_that_is_gone_fails_one_night(how, tmp_path):
+    three = TWO | {"pl": (1000, 0.5)}
+    found = nights_of(tmp_path, [three] * 5 + [TWO] * 9, how)
+    assert words_of(found) == "HHHHHVHHHHHHHH"
+    assert [one.slice for one in found[5].failed] == ["country = pl"]
+    gone = "not judged: slice country = pl: no queries, and fewer than 10 before"
+    # Until the baseline is a run without it.
+    assert [gone in one.notes for one in found[6:]] == [True] + [False] * 7
+    # A rule that names the slice is not kept by its absence.
+    (tmp_path / "named").mkdir()
+    named = nights_of(
+        tmp_path / "named", [three] * 2 + [TWO] * 2, how, "hit@1[country=pl] drop <= 20%"
+    )
+    assert words_of(named) == "HHVV"
+
+
+def test_a_try_of_the_night_fails_for_the_slice_that_is_gone_again(tmp_path):
+    three = TWO | {"pl": (1000, 0.5)}
+    nights_of(tmp_path, [three] * 2 + [TWO], "last")
+    again = BEGIN + timedelta(days=2, hours=1)
+    asked = {"baseline": "last", "history": tmp_path, "time": again}
+    rule = "hit@1[country=*] drop <= 20%"
+    assert gate(*crowd(2, **TWO), rule, **asked).word == "bad volume"
+    # What comes back is held against the baseline that has it.
+    back = crowd(3, **TWO, pl=(1000, 0.2))
+    found = gate(*back, rule, **asked | {"time": BEGIN + timedelta(days=3)})
+    assert [one.slice for one in found.failed] == ["country = pl"]
+    # --power counts the one night, too.
+    nights_of(tmp_path / "more", [three] * 3 + [TWO] * 4, "last")
+    when = {"time": BEGIN + timedelta(days=9), "baseline": "last", "history": tmp_path / "more"}
+    (power,) = gate_power(*crowd(9, **TWO), rule, **when).rules
+    assert (power.failed, power.nights) == (1, 6)
+
+
+@HOW
+@pytest.mark.parametrize("mean", [6, 20])
+def test_a_rare_slice_neither_stops_a_baseline_nor_a_night(how, mean, tmp_path):
+    draw = random.Random(mean)
+    counts = [sum(draw.random() < mean / 4000 for _ in range(4000)) for _ in range(14)]
+    counts[4] = counts[9] = 0 if mean == 6 else 3
+    nights = [TWO | {"mt": (count, 0.5)} for count in counts]
+    found = nights_of(tmp_path, nights, how)
+    assert {one.exit_code for one in found} == {0}
+    assert max(age(one) for one in found[1:]) <= 5
+    if mean == 6:
+        assert words_of(found) == "H" * 14
+
+
+def test_a_slice_too_small_for_its_limit_counts_where_it_must(tmp_path):
+    """If it fell beyond the limit, if no slice is decided, and with undecided="fail"."""
+    small = TWO | {"pl": (200, 0.5)}
+    worse = TWO | {"pl": (200, 0.34)}
+    assert words_of(nights_of(tmp_path / "a", [small, worse], "last")) == "H?"
+    few = {"de": (200, 0.5), "pl": (200, 0.5)}
+    assert words_of(nights_of(tmp_path / "b", [few, few], "last")) == "H?"
+    found = nights_of(tmp_path / "c", [small] * 2, "last", undecided="fail")[-1]
+    assert (found.word, found.exit_code) == ("not enough data", 1)
+    # So do those of a limit of the value.
+    rule = "hit@1[country=*] >= 0.4"
+    rare = nights_of(tmp_path / "d", [TWO, TWO | {"mt": (6, 0.5)}], "last", rule)[-1]
+    assert (rare.word, [one.slice for one in rare.outcomes if not one.counts]) == (
+        *("held", ["country = mt"]),
+    )
 
 
 # ------------------------------------------------------------------ tries of a night
@@ -471,11 +610,14 @@ def test_a_small_slice_without_a_name_leaves_the_other_slices_their_word(tmp_pat
     asked = {"baseline": "last", "history": tmp_path, "time": when}
     found = flat(gate, unnamed(6), dump(1), rules, **asked, undecided="fail")
     assert (found.word, found.headline) == ("held", "held")
-    assert [one.slice for one in found.outcomes] == ["country = de", "country = fr", ""]
+    assert [one.slice for one in found.outcomes if one.counts] == [
+        *("country = de", "country = fr", "")
+    ]
     (note,) = (one for one in found.notes if "(unknown)" in one)
-    assert "left out country = (unknown)" in note
-    named = note.split("'")[1]
-    assert named == "hit@1[country=(unknown)] drop <= 30%"
+    assert (
+        note == "not judged: slice country = (unknown), 6 queries, hit@1 0.6667: too few to compare"
+    )
+    named = "hit@1[country=(unknown)] drop <= 30%"  # to require it
     assert gate(unnamed(6), dump(1), named, **asked).word == "not enough data"
     History(tmp_path).record(found, time=when)
     assert History(tmp_path).runs[-1].verdict == "held"
@@ -502,7 +644,7 @@ def test_a_night_that_is_not_decided_has_one_word(tmp_path, run):
     for day in range(2, 7):
         code, out, err = run(*asked, "--date", f"2026-01-0{day}", "--summary", "-")
         assert code == 0
-        assert out == "⚠️ not enough data for 1 of 2 rules\n"
+        assert out.startswith(f"⚠️ not enough data for 1 of 2 rules (2026-01-0{day} ")
         (told,) = (one for one in err.splitlines() if one.startswith("note: too little data"))
         assert "(country = de; country = fr)" in told
         assert "--power" in told

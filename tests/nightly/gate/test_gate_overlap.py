@@ -57,14 +57,52 @@ def test_a_collapse_outside_of_the_queries_in_common_is_seen():
             "map@2 is 0.0666667, 93.3% below the baseline of 1 (not paired, as only 20 of 300 "
             "queries are of both runs, limit <= 5%)"
         )
-    held = gate(
-        LABELS, collapsed, rankmill.Rules(RULE, min_overlap=0.05), baseline=earlier
-    ).outcomes[0]
-    assert (held.word, held.paired, held.queries, held.value) == ("held", 20, N, 20 / N)
-    assert held.reason == (
+    asked = rankmill.Rules(RULE, min_overlap=0.05)
+    (one,) = gate(LABELS, collapsed, asked, baseline=earlier).outcomes
+    assert (one.word, one.paired, one.queries, one.value) == ("not enough data", 20, N, 20 / N)
+    assert one.reason == (
         "map@2 is 0.0666667, 1 over the queries of both, as the baseline (paired over 20 of 300 "
-        "queries, limit <= 5%)"
+        "queries, limit <= 5%); but 93.3% worse over all queries of each run"
     )
+
+
+COUNT = 4000
+NEAR = "hit@1 drop <= 1% confidence 0.95"
+PARTS = {
+    "the same queries": (0, 0.5, 0, 0.5),
+    "new ones like the others": (400, 0.5, 0, 0.5),
+    "new ones that all miss": (400, 0.0, 0, 0.5),
+    "others that are gone, like the rest": (0, 0.5, 400, 0.5),
+    "others that are gone, which all hit": (0, 0.5, 400, 1.0),
+    "others that are gone, which all missed": (0, 0.5, 400, 0.0),
+}
+SEEN = {"new ones that all miss", "others that are gone, which all hit"}
+
+
+@pytest.mark.parametrize("rule", [NEAR, "hit@1 drop <= 1%", "hit@1[land=*] drop <= 3%"])
+@pytest.mark.parametrize("part", PARTS)
+def test_queries_of_one_run_alone_do_not_hold_and_do_not_disturb(part, rule):
+    """Of 4,000 queries of both runs, which score the same, the pairs alone hold any rule."""
+    new, of_new, gone, of_gone = PARTS[part]
+    draw = np.random.default_rng(7)
+    both = draw.random(COUNT) < 0.5
+    ids = np.arange(COUNT + new + gone)
+
+    def tonight(places, *rates):
+        right = np.concatenate([both, *(draw.random(n) < rate for n, rate in rates)])
+        items = [[1] if one else [9] for one in right]
+        land = ["it" if query % 2 else "de" for query in ids[places]]
+        labels = pa.table({"user_id": ids[places], "items": [[1]] * len(items), "land": land})
+        return labels, pa.table({"user_id": ids[places], "items": items})
+
+    before = tonight(np.r_[:COUNT, COUNT + new : len(ids)], (gone, of_gone))
+    labels, predictions = tonight(np.r_[: COUNT + new], (new, of_new))
+    earlier = rankmill.evaluate(*before, ["hit@1"], per_query=True).per_query
+    found = gate(labels, predictions, rule, baseline=earlier)
+    words = {one.word for one in found.outcomes}
+    # Which slices the queries that are gone were of is not known.
+    unseen = bool(gone) and "[" in rule
+    assert words == {"not enough data" if part in SEEN and not unseen else "held"}
 
 
 def test_few_queries_in_common_need_the_value_of_the_baseline_as_a_whole():

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 
 import pyarrow as pa
@@ -13,7 +14,6 @@ import pytest
 import rankmill
 from cli_runs import process
 from rankmill.nightly.runs.folder import open_folder
-from strategies import some
 
 LABELS = "user_id,item_id\n1,10\n2,20\n"
 RULES = ("--rule", "map@12 >= 0.5", "--rule", "repeated_items == 0")
@@ -124,25 +124,76 @@ def test_a_lack_of_memory_is_no_verdict(night, tmp_path, monkeypatch):
     assert "nothing written" not in (tmp_path / "gate.md").read_text()
 
 
+def check_unfinished(folder, told="did not finish"):
+    """Check that each output but the values of queries says so, and names the run."""
+    run = json.loads((folder / "gate.json").read_text())["run"]
+    assert run.startswith("2026-01-02 ")
+    for name in OUTPUTS.values():
+        text = (folder / name).read_text(errors="replace")
+        if name != "values.parquet":
+            assert "no verdict" in text.lower()
+            assert told in text
+        if name not in ("values.parquet", "result.csv"):
+            assert run.replace(" ", "T")[:19] in text.replace(" ", "T")
+    suite = ET.parse(folder / "gate.xml").getroot().find("testsuite")
+    assert int(suite.get("errors")) == int(suite.get("tests")) > 0
+    assert (folder / "line.txt").read_text().startswith("❌ no verdict: did not finish")
+
+
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "told"),
     [
-        ("--rule", "map12 >= 1"),
-        ("--metric", "nope@3"),
-        ("--nope",),
-        ("--undecided", "x"),
-        ("--baseline", "last:7"),
-        ("--json", "l.csv"),
-        ("--tag", "x"),
-        ("--rule", "map@12 drop <= 1%"),
+        (("--rule", "map12 >= 1"), "map12"),
+        (("--metric", "nope@3"), "nope"),
+        (("--nope",), "--nope"),
+        (("--undecided", "x"), "--undecided"),
+        (("--baseline", "last:7"), "last:7"),
+        (("--tag", "x"), "--tag"),
+        (("--rule", "map@12 drop <= 1%"), "needs a baseline"),
+        (("--date", "2026-13-01"), "2026-13-01"),
+        (("--rule",), "requires an argument"),
+        (("more.csv",), "more.csv"),
     ],
 )
-def test_a_mistyped_command_line_changes_nothing(night, tmp_path, wrong):
-    before = texts(tmp_path)
+def test_a_mistyped_command_line_is_no_verdict(night, tmp_path, wrong, told):
+    values = (tmp_path / "values.parquet").read_bytes()
     assert night(*wrong).exit_code in (2, 3)
-    if wrong[0] != "--baseline":
-        assert texts(tmp_path) == before
-        assert len(rankmill.History(tmp_path / "runs")) == 1
+    if "--date" not in wrong and "--baseline" not in wrong:
+        check_unfinished(tmp_path, told)
+    assert "no verdict: " in (tmp_path / "line.txt").read_text()
+    assert (tmp_path / "values.parquet").read_bytes() == values
+    # Nothing is known of this night, unless something was read.
+    assert len(rankmill.History(tmp_path / "runs")) == 1 + ("--baseline" in wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", ['ruls = ["map@12 > 0"]\n', "undecided = 3\n", 'metrics = ["nope@3"]\n']
+)
+def test_a_mistyped_file_is_no_verdict(night, tmp_path, run_cli, wrong):
+    night()
+    names = [f'{name[2:]} = "{path}"\n' for name, path in OUTPUTS.items() if name[1] == "-"]
+    text = "".join(['labels = "l.csv"\npredictions = "p.csv"\n', *names]).replace("per-", "per_")
+    (tmp_path / "rankmill.toml").write_text(f"{text}{wrong}")
+    given = ["gate", tmp_path / "rankmill.toml", "--date", "2026-01-02", "-o", "result.csv"]
+    assert run_cli(*given).exit_code == 2
+    check_unfinished(tmp_path)
+    assert (tmp_path / "p.csv").read_text() == LABELS
+
+
+def test_what_is_no_output_of_a_gate_stays_where_a_command_line_is_wrong(tmp_path, run_cli):
+    """A mistyped command line may name an input as an output."""
+    files = {"l.csv": LABELS, "mine.json": '{"1": ["10"]}', "mine.txt": "notes\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    given = ["--json", tmp_path / "mine.json", "--summary", tmp_path / "mine.txt"]
+    assert run_cli("gate", tmp_path / "l.csv", *given, *RULES).exit_code == 2
+    for more in (["--markdown", tmp_path / "l.csv"], ["-o", tmp_path / "l.csv"], ["--help"]):
+        run_cli("gate", tmp_path / "l.csv", *more, "--nope")
+    new = ["--json", tmp_path / "new.json", "--summary", tmp_path / "none" / "new.txt"]
+    assert run_cli("gate", tmp_path / "l.csv", *new, *RULES).exit_code == 2
+    assert json.loads((tmp_path / "new.json").read_text())["word"] == "no verdict"
+    assert {path.name for path in tmp_path.iterdir()} == {*files, "new.json"}
+    assert all((tmp_path / name).read_text() == text for name, text in files.items())
 
 
 def test_an_input_is_not_replaced_where_another_is_missing(night, tmp_path):
@@ -252,22 +303,27 @@ def test_what_cannot_be_written_is_told_and_stops_no_other(night, tmp_path, monk
     assert "warning: not every output says that there is no verdict" in outcome.stderr
     after = texts(tmp_path)
     assert after["page.html"] == before["page.html"]
-    assert b"no verdict" in after["gate.md"]
+    assert b"no such file" in after["gate.md"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")
-@pytest.mark.parametrize("number", some([signal.SIGTERM, signal.SIGINT, signal.SIGKILL], 3))
-def test_a_run_that_is_stopped_changes_nothing(night, tmp_path, number):
-    before = texts(tmp_path)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_stopped_did_not_finish(night, tmp_path, number):
+    values = (tmp_path / "values.parquet").read_bytes()
     asked = [word for pair in OUTPUTS.items() for word in pair]
     # Standard input that does not end keeps the run waiting.
     given = ["gate", "l.csv", "-", "--predictions-as", "csv", *RULES, *asked]
-    with process(*given, "--history", "runs", cwd=tmp_path, stdin=subprocess.PIPE) as one:
-        with pytest.raises(subprocess.TimeoutExpired):
-            one.wait(4)
+    given += ["--history", "runs", "--date", "2026-01-02"]
+    with process(*given, cwd=tmp_path, stdin=subprocess.PIPE) as one:
+        until = time.monotonic() + 120
+        while "did not finish" not in (tmp_path / "line.txt").read_text():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        time.sleep(0.5)  # the other outputs were written with it
         one.send_signal(number)
-        one.wait(20)
+        one.wait(60)
         assert one.returncode in (-number, 128 + number)
         one.stdin.close()
-    assert texts(tmp_path) == before
+    check_unfinished(tmp_path)
+    assert (tmp_path / "values.parquet").read_bytes() == values
     assert len(rankmill.History(tmp_path / "runs")) == 1

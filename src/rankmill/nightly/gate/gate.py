@@ -38,6 +38,7 @@ from rankmill.nightly.rules.verdict import (
     RuleOutcome,
     Verdict,
     judged_slices,
+    not_judged,
     undecided_note,
     worst,
 )
@@ -305,10 +306,9 @@ def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
         lack = lack_of(evidence.result, evidence.told, least)
     outcomes, notes = [], [] if earlier is None else [*earlier.notes]
     for rule in asked.rules:
-        judged, left = judged_slices(rule, judge(rule, evidence))
+        judged = judged_slices(rule, judge(rule, evidence), asked.given.undecided)
         outcomes += [_despite(lack, one) if rule.measure == "drop" else one for one in judged]
-        notes += filter(None, [left])
-    notes += filter(None, [undecided_note(outcomes)])
+    notes += filter(None, [undecided_note(outcomes), not_judged(outcomes)])
     notes += [] if lack is None else [lack.note]
     if state.whole.clusters is not None:
         count = f"{state.whole.clusters.positive:,} clusters by {asked.settings.cluster}"

@@ -300,13 +300,23 @@ def from_history(
     notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
     chosen = {metric: one.run for metric, one in found.items()}
     cut = [one for one in named if one[0].slices]
-    slices = slices_before(open_folder(name), chosen, cut, _cuts(by, drops)) if cut else {}
+    folder = open_folder(name)
+    slices = slices_before(folder, chosen, cut, _cuts(by, drops)) if cut else {}
     source = f"{how} of {history}: {'; '.join(ids)}"
     choice = read_choice(how)
     # Where every night has the tag, it pins none of them: all count since the first one.
     pinned = [one for one in runs.runs if choice.pinned and is_pinned(one, choice)]
     since = min(pinned, key=lambda one: one.time, default=None)
-    return Baseline("history", source, told=told, notes=notes, slices=slices, since=since)
+    return Baseline(
+        "history",
+        source,
+        told=told,
+        notes=notes,
+        slices=slices,
+        # The chosen run has all of its slices.
+        night_before=lambda one: folder.slices_with(found[one].before or chosen[one], one),
+        since=since,
+    )
 
 
 def _age(time: datetime, now: datetime) -> str:

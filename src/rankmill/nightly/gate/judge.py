@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.engine.segments import natural
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.counts import of_age, of_count
-from rankmill.nightly.rules.earlier_values import Value, either_order, named, slices_lost
+from rankmill.nightly.rules.earlier_values import Value, either_order, is_gone, named, slices_lost
 from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.measurements import (
     Interval,
     MeasuredSide,
     Measurement,
-    drop_of,
-    value_of,
+    interval_of,
+    word_of,
 )
 from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule, amount
 from rankmill.nightly.rules.sides import (
@@ -32,10 +32,10 @@ from rankmill.nightly.rules.sides import (
     measured_of,
     shared_of,
     slices_of,
+    with_unpaired,
 )
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
-from rankmill.nightly.runs.runs import SliceKey
 from rankmill.results.result import Result
 
 # So many slices are listed for one that is not there, the nearest first.
@@ -68,11 +68,6 @@ class Evidence:
         if earlier is not None and earlier.kind == "predictions":
             return self.results[BASELINE].to_dict()
         return None if earlier is None else earlier.told
-
-    @property
-    def slices(self) -> Mapping[SliceKey, Recorded]:
-        """The slices of a baseline without values of queries."""
-        return {} if self.asked.earlier is None else self.asked.earlier.slices
 
     def side_of(self, one: Recorded) -> MeasuredSide:
         """Return a value of the history; it has no error if it does not tell what weights leave."""
@@ -129,11 +124,15 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
                 (by, value, _with_before(rule, by, value, sides, evidence))
                 for value, sides in of_way
             )
-    if rule.paired and evidence.slices:
+    earlier = evidence.asked.earlier
+    if rule.paired and earlier is not None and earlier.slices:
         there = {named(by, value) for by, value, _ in found}
-        for by, value, one in slices_lost(evidence.slices, rule, metric, there):
-            # A slice of a few queries may have none by chance.
-            base = one.value if (one.queries or 0) >= LEAST_IN_COMMON else None
+        lost = [*slices_lost(earlier.slices, rule, metric, there)]
+        night = earlier.night_before(metric) if lost and EVERY in wanted.values() else {}
+        for by, value, one in lost:
+            # A slice of a few queries may have none by chance. One that is gone fails one night.
+            few = (one.queries or 0) < LEAST_IN_COMMON
+            base = None if few or is_gone(named(by, value), night) else one.value
             found.append((by, value, Sides(Measurement(MeasuredSide(), MeasuredSide(base)), None)))
         found.sort(key=lambda one: tuple(map(natural, one[1])))
     return [
@@ -148,11 +147,15 @@ def _with_before(
 ) -> Sides:
     """Return the sides of a slice with the value of a baseline that has none of queries."""
     metric = rule.name(evidence.result.scope.rel)
-    known = (evidence.slices.get((*names, metric)) for names in either_order(by, value))
+    slices = {} if evidence.asked.earlier is None else evidence.asked.earlier.slices
+    known = (slices.get((*names, metric)) for names in either_order(by, value))
     before = next((one for one in known if one is not None), None)
     if before is None or not rule.paired:
         return sides
-    return sides._replace(measured=sides.measured._replace(theirs=evidence.side_of(before)))
+    side, starred = evidence.side_of(before), EVERY in dict(rule.slices).values()
+    if starred and min(side.queries, sides.measured.mine.queries) < LEAST_IN_COMMON:
+        side = side._replace(value=None)  # a starred queries are there, and right, by chance
+    return sides._replace(measured=sides.measured._replace(theirs=side))
 
 
 def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
@@ -199,7 +202,10 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
         return Sides(one, own)
     shared = shared_of(state)
     if shared.suffice(evidence.asked.given.min_overlap):
-        return Sides(measured_of(state.whole, metric, paired=True), own, shared, True)
+        pairs = measured_of(state.whole, metric, paired=True)
+        mine, theirs = (evidence.alone.get(side, state) for side in (CANDIDATE, BASELINE))
+        whole = with_unpaired(pairs, mine.whole, theirs.whole, shared.both, metric)
+        return Sides(pairs, own, shared, True, whole if evidence.alone else None)
     one, alone = _unpaired(metric, evidence), evidence.alone[BASELINE].whole
     if state.whole.clusters is not None:
         if alone.clusters is None:
@@ -269,14 +275,22 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
         told = rule.paired and one.base is not None
         before = f", and the baseline has {one.base:.6g}" if told else ""
         return _undecided(rule, shown, f"there is no value{before}", one, BAD_VOLUME)
+    if found is None and one.base is None and not (sides.shared and sides.shared.both):
+        return _not_compared(rule, shown, sides)
     if found is None:
         few = sides.shared is not None and one.base is None
-        why = "there is no value" if one.value is None else "the baseline has no value"
-        why = f"not paired: {_share_text(sides)}" if few else why
+        why = f"not paired: {_share_text(sides)}" if few else "the baseline has no value"
         return _undecided(rule, shown, why, one)
     word = word_of(rule, found, confidence)
     if not shown and _is_worst(rule, one):
         word = UNDECIDED  # both may be broken
+    reason = _reason(rule, shown, sides, found, confidence)
+    if word == HELD and sides.whole is not None:  # what is not paired may be what is broken
+        level = confidence or OF_SLICES
+        whole = interval_of(rule, sides.whole, level)
+        if whole is not None and word_of(rule, whole, level) == rule.word:
+            word = UNDECIDED
+            reason += f"; but {amount(whole.number, rule)} worse over all queries of each run"
     return RuleOutcome(
         rule.text,
         word,
@@ -287,25 +301,22 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
         finite(found.low),
         finite(found.high),
         rule.limit,
-        _reason(rule, shown, sides, found, confidence),
+        reason,
     )
 
 
-def interval_of(rule: Rule, one: Measurement, confidence: float | None) -> Interval | None:
-    """Return what the limit of a rule is for, with its interval."""
-    if rule.measure == "value":
-        return value_of(one, confidence, up=rule.operator in (">=", ">"))
-    return drop_of(one, confidence, relative=rule.relative, better=rule.better)
+def _not_compared(rule: Rule, shown: str, sides: Sides) -> RuleOutcome:
+    """Return what comes of a slice that the baseline or this run lacks; it does not count.
 
-
-def word_of(rule: Rule, found: Interval, confidence: float | None) -> str:
-    """Return the word: with a confidence, all of the interval is on one side of the limit."""
-    if confidence is None:
-        return HELD if rule.keeps(found.number) else rule.word
-    if found.low is None or found.high is None:
-        return UNDECIDED
-    kept = [rule.keeps(end) for end in (found.low, found.high)]
-    return HELD if all(kept) else UNDECIDED if any(kept) else rule.word
+    If it did, no run from now on would be a baseline that has the slice, or has it no more.
+    """
+    one = sides.measured
+    why = f"slice {shown}: no queries, and fewer than {LEAST_IN_COMMON} before"
+    if one.value is not None:
+        queries = plural(sides.shared.either if sides.shared else one.mine.queries, "query")
+        why = f"slice {shown}, {queries}, {rule.subject} {one.value:.4g}: "
+        why = f"{why}too few to compare" if one.theirs.queries else f"new {why}no baseline yet"
+    return replace(_undecided(rule, shown, "", one), reason=why, counts=False)
 
 
 def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: float | None) -> str:

@@ -11,7 +11,7 @@ from rankmill.io.inert_text import markdown_text, visible_message
 from rankmill.nightly.history.record import sealed_table, utf8
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.earlier_runs import NO_VERDICT
-from rankmill.nightly.runs.runs import CountingRules, Run, new_name
+from rankmill.nightly.runs.runs import CountingRules, Run, new_name, run_text
 from rankmill.package import __version__
 from rankmill.show.tables import Cell, Column, Facts, Table, View
 
@@ -20,7 +20,7 @@ class NoVerdict(NamedTuple):
     """Why there is no verdict."""
 
     reason: str  # the message of the error
-    exit_code: int  # 3 for wrong data, 4 for a lack of memory, and so on
+    exit_code: int | None  # 3 for wrong data, 4 for a lack of memory, and so on; None if not known
     rules: Sequence[str]  # those that were not judged
     inputs: Mapping[str, str]  # what was to be read: "labels" and "predictions"
     time: datetime
@@ -42,6 +42,7 @@ class NoVerdict(NamedTuple):
             "result": None,
             "comparison": None,
             "notes": [],
+            "run": run_text(self.time),
         }
 
     def to_json(self) -> str:
@@ -55,22 +56,25 @@ def view_of(found: NoVerdict) -> View:
     def exact() -> Table:
         names = [*RuleOutcome.__dataclass_fields__]
         known: dict[str, Cell] = {"word": NO_VERDICT, "reason": found.reason}
-        rows = [[(known | {"rule": rule}).get(name) for name in names] for rule in found.rules]
+        rules = found.rules or [""]
+        rows = [[(known | {"rule": rule}).get(name) for name in names] for rule in rules]
         return Table([Column(name) for name in names], rows)
 
-    facts = Facts([("verdict", found.headline), *found.inputs.items()], aligned=False)
+    told = [("verdict", found.headline), ("run", run_text(found.time))]
+    facts = Facts([*told, *found.inputs.items()], aligned=False)
     return View(lambda: [facts], lambda: [found.headline], exact, found.to_dict)
 
 
 def summary(found: NoVerdict) -> str:
     """Return a line for a chat."""
-    return f"❌ {visible_message(found.headline)}\n"
+    return f"❌ {visible_message(found.headline)} ({run_text(found.time)})\n"
 
 
 def markdown(found: NoVerdict) -> str:
     """Return a summary for a pull request."""
     rules = "".join(f"- not judged: {markdown_text(rule)}\n" for rule in found.rules)
-    return f"## ❌ rankmill: {NO_VERDICT}\n\n{markdown_text(found.reason)}\n\n{rules}"
+    run = f"Run of {run_text(found.time)}.\n\n"
+    return f"## ❌ rankmill: {NO_VERDICT}\n\n{run}{markdown_text(found.reason)}\n\n{rules}"
 
 
 def run_table(found: NoVerdict, tags: Mapping[str, str]) -> pa.Table:

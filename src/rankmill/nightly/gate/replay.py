@@ -6,11 +6,12 @@ from datetime import date
 from typing import NamedTuple
 
 from rankmill.errors import InputError, UsageError
-from rankmill.nightly.gate.judge import Case, Evidence, confidence_of_each, interval_of, word_of
+from rankmill.nightly.gate.judge import Case, Evidence, confidence_of_each
 from rankmill.nightly.gate.levels import levelled, look_after
 from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.counts import of_count
-from rankmill.nightly.rules.measurements import MeasuredSide, Measurement
+from rankmill.nightly.rules.earlier_values import is_gone
+from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, interval_of, word_of
 from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, UNDECIDED, Rule
 from rankmill.nightly.rules.sides import LEAST_IN_COMMON, bounds_of
 from rankmill.nightly.runs.earlier_runs import Candidate, choose, tries_of_a_night
@@ -64,10 +65,12 @@ class Replay(NamedTuple):
     def _words(self, runs: Sequence[Candidate], run: Run, value: Recorded) -> list[str]:
         """Return the word of the rule in a night, or of each slice of it; none if not known."""
         before: Run | None = None
+        night: Run | None = None
         base: Recorded | None = None
         if self.rule.paired and self.how is not None:
             with suppress(InputError):
-                before = choose(self.how, self.metric, runs, run.time, self.folder.name).run
+                chosen = choose(self.how, self.metric, runs, run.time, self.folder.name)
+                before, night = chosen.run, chosen.before
                 base = before.get(self.metric)
             if before is None or base is None or before.time >= run.time:
                 return []
@@ -82,7 +85,7 @@ class Replay(NamedTuple):
                 return [of_count(rule, run.told(), told).word]
             return []
         if rule.slices:
-            pairs = [*self._slices(run, before)]
+            pairs = [*self._slices(run, before, night or before)]
         else:
             pairs = [
                 self._measured(value, base, self.cases[0].sides.measured if self.cases else None)
@@ -92,18 +95,21 @@ class Replay(NamedTuple):
         known = (interval_of(rule, one, confidence) for one in pairs)
         return lost + [word_of(rule, one, confidence) for one in known if one is not None]
 
-    def _slices(self, run: Run, base: Run | None) -> Iterator[Measurement]:
+    def _slices(self, run: Run, base: Run | None, night: Run | None) -> Iterator[Measurement]:
         """Yield what the rule measures in the slices of a night that its baseline has.
 
-        A slice that the night has lost has no value.
+        A slice that the night has lost, and not the one before, has no value.
         """
         paired = self.rule.paired
         tonight = {(one.by, one.slice): one.sides.measured for one in self.cases}
-        before = {} if base is None else self.folder.slices_with(base, self.metric)
-        rows = self.folder.slices_with(run, self.metric)
+        before, last, rows = (
+            {} if one is None else self.folder.slices_with(one, self.metric)
+            for one in (base, night, run)
+        )
+        before = {key: one for key, one in before.items() if (one.queries or 0) >= LEAST_IN_COMMON}
         cuts = {by for by, _ in rows}
         for key in before.keys() - rows.keys() if paired else ():
-            is_lost = key[0] in cuts and (before[key].queries or 0) >= LEAST_IN_COMMON
+            is_lost = key[0] in cuts and not is_gone(key, last)
             if is_lost and _is_asked(self.rule, *key):
                 yield Measurement(MeasuredSide(), MeasuredSide(before[key].value))
         for key, one in rows.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +44,7 @@ from rankmill.nightly.report.section import (
 from rankmill.nightly.report.subject import Subject, subject_of
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
+from rankmill.nightly.runs.runs import run_text
 from rankmill.package import __version__
 from rankmill.results.provenance import beside, described, semantics_text
 from rankmill.results.slices import slice_parts
@@ -117,11 +117,10 @@ def page_without_verdict(found: Any, command: str | None = None) -> str:
     facts = [(side, _long(source)) for side, source in found.inputs.items()]
     sections = [
         Section("Verdict", title, "", [Finds(rules)]),
-        _how_section([*facts, ("exit code", str(found.exit_code))], command, "Run"),
+        _how_section([*facts, ("exit code", found.exit_code or "unknown")], command, "Run"),
     ]
     headline = say("No verdict: {}", name(found.reason, 400))
-    told = say("{}", f"{found.time.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
-    return _rendered(headline, "bad", told, [], sections)
+    return _rendered(headline, "bad", say("{}", run_text(found.time)), [], sections)
 
 
 def leaderboard_page(found: Comparison | Results, command: str | None = None) -> str:
@@ -257,7 +256,7 @@ def _headline(subject: Subject) -> Html:
     if verdict.failed:
         return name(broken_words(verdict, subject.history)[0], 300)
     total = len({one.rule for one in verdict.outcomes})
-    undecided = len({one.rule for one in verdict.outcomes if one.word == UNDECIDED})
+    undecided = len({one.rule for one in verdict.outcomes if one.word == UNDECIDED and one.counts})
     if undecided:
         return say("Not enough data for {}", f"{undecided} of {plural(total, 'rule')}")
     return say("Held: every rule was kept" if total else "Held: there are no rules")
@@ -355,6 +354,8 @@ def _how(subject: Subject) -> Section:
         facts += [(side, described(one)) for side, one in beside(inputs).items()]
     elif subject.result is not None:
         facts += [(side, described(one)) for side, one in subject.result.inputs.items()]
+    run = getattr(subject.verdict, "run", "")
+    facts += [("run", run)] if run else []
     seconds = (subject.verdict or subject.comparison or subject.result).seconds  # type: ignore[union-attr]
     facts += [("seconds", f"{seconds:.2f}")]
     return _how_section([(title, _long(text)) for title, text in facts], subject.command)

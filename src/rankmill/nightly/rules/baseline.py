@@ -4,7 +4,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,8 @@ class Baseline:
     notes: tuple[str, ...] = ()  # what to know of the choice of a run of a history
     # The slices of the runs of a history that rules compare with.
     slices: Mapping[SliceKey, RecordedMetric] = field(default_factory=dict)
+    # Metric -> its slices in the run of the night before, whatever its verdict.
+    night_before: Callable[[str], Mapping[tuple[str, str], RecordedMetric]] = lambda metric: {}
     since: Run | None = None  # the run of a history that the user named, the first of several
 
     def to_dict(self) -> dict[str, Any]:

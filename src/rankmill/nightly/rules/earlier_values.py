@@ -232,6 +232,11 @@ def slices_lost(
             yield way, tuple(None if each == UNKNOWN else each for each in texts), one
 
 
+def is_gone(key: tuple[str, str], night_before: Mapping[tuple[str, str], Any]) -> bool:
+    """Return whether the night before has other slices of this way to cut, and not this one."""
+    return key not in night_before and any(by == key[0] for by, _ in night_before)
+
+
 def either_order(by: Sequence[str], value: Sequence[str | None]) -> list[tuple[str, str]]:
     """Return what a slice may be called by the columns of a row: it may be cut in either order."""
     return [named(by, value), named(by[::-1], value[::-1])]

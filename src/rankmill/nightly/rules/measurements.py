@@ -23,6 +23,7 @@ from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
 from rankmill.metrics.base import Better
 from rankmill.metrics.gap.gap_groups import LeftOut
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
+from rankmill.nightly.rules.rules import HELD, UNDECIDED, Rule
 
 NO_BOUNDS = -math.inf, math.inf
 
@@ -178,6 +179,23 @@ class _Ends(NamedTuple):
     high: float
     less: float = 0.0
     more: float = 0.0
+
+
+def interval_of(rule: Rule, one: Measurement, confidence: float | None) -> Interval | None:
+    """Return what the limit of a rule is for, with its interval."""
+    if rule.measure == "value":
+        return value_of(one, confidence, up=rule.operator in (">=", ">"))
+    return drop_of(one, confidence, relative=rule.relative, better=rule.better)
+
+
+def word_of(rule: Rule, found: Interval, confidence: float | None) -> str:
+    """Return the word: with a confidence, all of the interval is on one side of the limit."""
+    if confidence is None:
+        return HELD if rule.keeps(found.number) else rule.word
+    if found.low is None or found.high is None:
+        return UNDECIDED
+    kept = [rule.keeps(end) for end in (found.low, found.high)]
+    return HELD if all(kept) else UNDECIDED if any(kept) else rule.word
 
 
 def value_of(one: Measurement, confidence: float | None, *, up: bool = True) -> Interval | None:

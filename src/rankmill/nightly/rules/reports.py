@@ -1,15 +1,21 @@
 """A verdict for others: as a line a rule, as Markdown for a pull request, and as JUnit."""
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from xml.etree import ElementTree
 
-from rankmill.errors import UsageError, plural
+from rankmill.errors import plural
 from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
-from rankmill.nightly.rules.verdict import Verdict, by_rule, fails, shown_outcomes, slices_held
-from rankmill.package import install
+from rankmill.nightly.rules.verdict import (
+    Verdict,
+    by_rule,
+    fails,
+    not_judged,
+    shown_outcomes,
+    slices_held,
+)
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
 
@@ -44,18 +50,23 @@ def summary_line(found: Verdict, trends: Trends) -> str:
     broken = broken_words(found, trends)
     if not broken:
         rules = plural(len({one.rule for one in found.outcomes}), "rule")
-        return f"{_mark(found)} {found.headline}{f' ({rules})' * (found.word == HELD)}\n"
-    more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
-    return f"{_mark(found)} {visible_message(f'{found.word}: {broken[0]}{more}')}\n"
+        told = f"{found.headline}{f' ({rules})' * (found.word == HELD)}"
+        told = visible_message("; ".join(filter(None, [told, not_judged(found.outcomes, 1)])))
+    else:
+        more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
+        told = visible_message(f"{found.word}: {broken[0]}{more}")
+    return f"{_mark(found)} {told}{f' ({found.run})' * bool(found.run)}\n"
 
 
 def _mark(found: Verdict) -> str:
-    return "❌" if found.failed else _MARKS[found.word]
+    aside = any(not one.counts for one in found.outcomes)
+    return "❌" if found.failed else _MARKS[UNDECIDED if aside else found.word]
 
 
 def markdown(found: Verdict) -> str:
     """Return a summary for a pull request: the verdict, the rules, and the metrics."""
     parts = [f"## {_mark(found)} rankmill: {found.headline}\n"]
+    parts += [f"Run of {found.run}.\n"] if found.run else []
     rows = ["| | verdict | reason | rule |", "|---|---|---|---|"]
     for one in shown_outcomes(found):
         cells = (markdown_text(text) for text in (one.word, one.reason, one.rule))
@@ -72,49 +83,35 @@ def markdown(found: Verdict) -> str:
 
 def junit(found: Verdict) -> str:
     """Return the verdict as JUnit XML: a test case for each rule, and for each slice of one."""
-    check_junit()
-    from junitparser import Failure, Skipped, TestCase, TestSuite
-
-    suite = TestSuite("rankmill gate")
-    # The usual schema (junit-10.xsd of Jenkins) takes three decimals at most.
-    seconds = round(found.seconds / len(found.outcomes), 3)
+    cases = []
     for one in found.outcomes:
         name = f"{one.rule} ({one.slice})" if one.slice else one.rule
-        case = TestCase(visible(name), "rankmill.gate", seconds)
-        case.system_out = visible(one.reason)
-        if fails(found, one):
-            case.result = [Failure(visible(one.reason), one.word)]
-        elif one.word == UNDECIDED:
-            case.result = [Skipped(visible(one.reason))]
-        suite.add_testcase(case)
-    return _xml(suite)
+        kind = "failure" if fails(found, one) else "skipped" if one.word == UNDECIDED else ""
+        cases.append((name, kind, one.word, visible(one.reason)))
+    return _xml(cases, found.run, found.seconds)
 
 
-def junit_of_errors(names: Iterable[str], reason: str, kind: str) -> str:
-    """Return JUnit XML in which each case is an error of one reason."""
-    from junitparser import Error, TestCase, TestSuite
-
-    suite = TestSuite("rankmill gate")
-    for name in names:
-        case = TestCase(visible(name), "rankmill.gate", 0.0)
-        case.result = [Error(visible_message(reason), kind)]
-        suite.add_testcase(case)
-    return _xml(suite)
+def junit_of_errors(names: Sequence[str], reason: str, kind: str, run: str) -> str:
+    """Return JUnit XML in which each case is an error of one reason; without a name, one is."""
+    told = visible_message(reason)
+    return _xml([(name, "error", kind, told) for name in names or ["rankmill gate"]], run, 0.0)
 
 
-def _xml(suite: Any) -> str:
-    from junitparser import JUnitXml
-
-    suite.update_statistics()
-    xml = JUnitXml("rankmill")
-    xml.add_testsuite(suite)
-    text: bytes = xml.tostring()  # type: ignore[no-untyped-call]
-    return text.decode()
-
-
-def check_junit() -> None:
-    """Raise UsageError if JUnit files cannot be written, before any work."""
-    from importlib.util import find_spec
-
-    if find_spec("junitparser") is None:
-        raise UsageError(f"JUnit files need junitparser: {install('junit')}")
+def _xml(cases: Sequence[tuple[str, str, str, str]], run: str, seconds: float) -> str:
+    """Return cases as XML: of each its name, the element for what went wrong, its type and text."""
+    counts = Counter(kind for _, kind, _, _ in cases)
+    told = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counted = {"tests": len(cases)} | {name: counts[kind] for name, kind in told.items()}
+    # The usual schema (junit-10.xsd of Jenkins) takes three decimals at most.
+    shared = {name: str(one) for name, one in counted.items()} | {"time": f"{seconds:.3f}"}
+    root = ElementTree.Element("testsuites", {"name": "rankmill", **shared})
+    time = {"timestamp": run.removesuffix(" UTC").replace(" ", "T")} if run else {}
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "rankmill gate", **time, **shared})
+    for name, kind, word, reason in cases:
+        each = {"name": visible(name), "classname": "rankmill.gate"}
+        each["time"] = f"{seconds / len(cases):.3f}"
+        case = ElementTree.SubElement(suite, "testcase", each)
+        if kind:
+            ElementTree.SubElement(case, kind, {"message": reason, "type": word})
+        ElementTree.SubElement(case, "system-out").text = reason
+    return ElementTree.tostring(root, "unicode", xml_declaration=True)

@@ -1,5 +1,6 @@
 """What a rule compares: queries of both sides in pairs, or each side over all its queries."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ class Sides(NamedTuple):
     own: float | None  # the value of the system over all its queries
     shared: Shared | None = None  # None without values of queries, or if the rule needs none
     paired: bool = False  # whether `measured` is over the queries of both sides
+    # Of pairs, each side over all its queries, where one has some that the other lacks.
+    whole: Measurement | None = None
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
@@ -117,6 +120,24 @@ def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
     return mine._replace(theirs=MeasuredSide.of(column.mean))
 
 
+def with_unpaired(
+    pairs: Measurement, own: Sums, other: Sums | None, both: int, metric: str
+) -> Measurement:
+    """Return each side over all its queries, of which so many as `both` are paired.
+
+    The error is that of the pairs and, for the share of its queries that a side alone has, its own:
+    where all are paired it is that of pairs, and where none is that of Welch.
+    """
+    found = against(measured_of(own, metric, paired=False), other, metric)
+    if found.base is None:  # the slices of an earlier run are known of the pairs alone
+        found, other = found._replace(theirs=pairs.theirs), None
+    mine, theirs = (1 - both / max(1, one.queries) if one else 0.0 for one in (own, other))
+    errors = pairs.difference_error, found.mine.error, found.theirs.error
+    squares = [(one or 0.0) ** 2 for one in errors]
+    both_error = math.sqrt(squares[0] + mine * squares[1] + theirs * squares[2])
+    return found._replace(difference_error=both_error)
+
+
 def slices_of(
     by: tuple[str, ...],
     metric: str,
@@ -148,7 +169,9 @@ def slices_of(
         n = 0 if both is None else both.queries
         shared = Shared(n, own.queries + (0 if other is None else other.queries - n))
         if both is not None and shared.suffice(least):
-            yield value, Sides(measured_of(both, metric, paired=True), one.value, shared, True)
+            pairs_of = measured_of(both, metric, paired=True)
+            whole = with_unpaired(pairs_of, own, other, n, metric) if n < shared.either else None
+            yield value, Sides(pairs_of, one.value, shared, True, whole)
             continue
         if theirs is None and n >= LEAST_IN_COMMON:
             other = both  # the slices of an earlier run are known of these queries alone

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details
 from rankmill.errors import RegressionError, UsageError, plural
 from rankmill.nightly.rules.earlier_values import SliceValue
+from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.rules import (
     BAD_AUDIT,
     BAD_VOLUME,
@@ -65,6 +67,9 @@ class RuleOutcome:
         baseline has no values of queries. Too few are not paired: `paired` is 0.
     paired_value : float or None
         The value of the system over the queries that were paired, as `baseline` is then.
+    counts : bool
+        Whether the verdict depends on it. It does not on a slice without a baseline yet, on one
+        that was gone the night before already, and on one too small for its rule.
     """
 
     rule: str
@@ -80,6 +85,7 @@ class RuleOutcome:
     paired: int | None = None
     queries: int | None = None
     paired_value: float | None = None
+    counts: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as strings and numbers."""
@@ -111,6 +117,8 @@ class Verdict(Answer):
         Additional data for an HTML report, if requested.
     slices : list of SliceValue
         The system in each slice, for the history; no other form shows it.
+    run : str
+        The date and time that all outputs of a command name; empty in Python.
     """
 
     word: str
@@ -123,6 +131,7 @@ class Verdict(Answer):
     notes: list[str] = field(default_factory=list)
     details: Details | None = None
     slices: list[SliceValue] = field(default_factory=list)
+    run: str = ""
 
     @property
     def failed(self) -> list[RuleOutcome]:
@@ -134,7 +143,7 @@ class Verdict(Answer):
         """The word, and how many rules are undecided if nothing is worse."""
         if self.word != UNDECIDED:
             return self.word
-        left = {one.rule for one in self.outcomes if one.word == UNDECIDED}
+        left = {one.rule for one in self.outcomes if one.word == UNDECIDED and one.counts}
         rules = {one.rule for one in self.outcomes}
         return f"{self.word} for {len(left)} of {plural(len(rules), 'rule')}"
 
@@ -157,7 +166,7 @@ class Verdict(Answer):
         return {
             **stamp(),
             **plain_fields(self, "word exit_code undecided outcomes baseline result comparison"),
-            **plain_fields(self, "notes seconds"),
+            **plain_fields(self, "notes seconds run"),
         }
 
     def _picture(self) -> Picture:
@@ -180,6 +189,7 @@ class Verdict(Answer):
         def facts() -> Facts:
             headline = Bad(self.headline) if self.failed else self.headline
             rows: list[tuple[str, str]] = [("verdict", headline)]
+            rows += [("run", self.run)] if self.run else []
             if self.baseline is not None:
                 rows.append(("baseline", f"{self.baseline['source']} ({self.baseline['kind']})"))
             rows += [(role, described(one)) for role, one in self.result.inputs.items()]
@@ -201,34 +211,55 @@ class Verdict(Answer):
 
 def fails(found: Verdict, one: RuleOutcome) -> bool:
     """Return whether an outcome makes a verdict fail."""
-    return one.word not in ((HELD,) if found.undecided == "fail" else (HELD, UNDECIDED))
+    kept = (HELD,) if found.undecided == "fail" else (HELD, UNDECIDED)
+    return one.counts and one.word not in kept
 
 
-def judged_slices(rule: Rule, outcomes: list[RuleOutcome]) -> tuple[list[RuleOutcome], str]:
-    """Leave out slices of queries without a value if they are too small, and note which.
+def judged_slices(rule: Rule, outcomes: list[RuleOutcome], undecided: str) -> list[RuleOutcome]:
+    """Return the outcomes of a rule for every slice; slices too small for it do not count.
 
-    A rule for every value of a column asks for these queries by no name. They still break it.
+    Nor do queries without a value, which such a rule asks for by no name. All may still break it,
+    and one that is undecided counts if none is decided, or if `undecided` is "fail".
     """
     starred = {f"{name} = {UNKNOWN}" for name, value in rule.slices if value == EVERY}
-    left = [
-        one
-        for one in outcomes
-        if one.word == UNDECIDED and not starred.isdisjoint(one.slice.split(", "))
+    if not starred or all(one.word == UNDECIDED for one in outcomes):
+        return outcomes
+    unnamed = [not starred.isdisjoint(one.slice.split(", ")) for one in outcomes]
+    small = [undecided != "fail" and _is_small(rule, one) for one in outcomes]
+    return [
+        replace(one, counts=False) if one.word == UNDECIDED and any(aside) else one
+        for one, *aside in zip(outcomes, unnamed, small, strict=True)
     ]
-    if not left or len(left) == len(outcomes):
-        return outcomes, ""
-    before, _, after = rule.text.partition("[")
-    named = f"{before}[{left[0].slice.replace(' = ', '=')}]{after.partition(']')[2]}"
-    note = (
-        f"{rule.text}: left out {_named(left)}, with too little data: queries without a value do "
-        f"not decide a rule for every value; to require them, add the rule {named!r}"
-    )
-    return [one for one in outcomes if one not in left], note
+
+
+def _is_small(rule: Rule, one: RuleOutcome) -> bool:
+    """Return whether a slice is too small for an undecided rule.
+
+    Its interval reaches from no change to the loss of all; or the value keeps the limit, and the
+    interval is so wide that no change at all would be undecided, too.
+    """
+    low = -math.inf if one.low is None else one.low
+    high = math.inf if one.high is None else one.high
+    up = rule.better != "lower" if rule.paired else rule.operator in (">=", ">")
+    worst = range_of(rule.metric)[0 if up else 1]
+    if not rule.paired:
+        return low <= worst if up else high >= worst
+    found = math.inf if one.measured is None else one.measured
+    base, of = one.baseline or 0.0, (one.baseline or 1.0) if rule.relative else 1.0
+    wide = rule.keeps(found) and high - found > rule.limit
+    return wide or (low <= 0 and high >= abs(base - worst) / of)
+
+
+def not_judged(outcomes: list[RuleOutcome], most: int = 3) -> str:
+    """Return the reasons of outcomes that do not count, of so many as `most`; "" if all count."""
+    aside = [*dict.fromkeys(one.reason for one in outcomes if not one.counts)]
+    more = [f"and {len(aside) - most:,} more"] * (len(aside) > most)
+    return f"not judged: {'; '.join([*aside[:most], *more])}" if aside else ""
 
 
 def undecided_note(outcomes: list[RuleOutcome]) -> str:
     """Return a note that names what has too little data, and what to do; "" if all is decided."""
-    waiting = [one for one in outcomes if one.word == UNDECIDED]
+    waiting = [one for one in outcomes if one.word == UNDECIDED and one.counts]
     if not waiting:
         return ""
     told = "; ".join(
@@ -247,8 +278,8 @@ def _named(outcomes: list[RuleOutcome]) -> str:
 
 
 def worst(outcomes: list[RuleOutcome]) -> str:
-    """Return the worst word of outcomes."""
-    return min((one.word for one in outcomes), key=ORDER.index, default=HELD)
+    """Return the worst word of the outcomes that count."""
+    return min((one.word for one in outcomes if one.counts), key=ORDER.index, default=HELD)
 
 
 def shown_outcomes(found: Verdict, most: int = MOST_SLICES) -> list[RuleOutcome]:

@@ -26,6 +26,8 @@ class ChosenRun(NamedTuple):
         As asked for, such as "median:7".
     note : str
         Which runs were left out, and why; "" if none was.
+    before : Run or None
+        The newest run of an earlier date than tonight's that has the metric, whatever its verdict.
     """
 
     value: float
@@ -34,6 +36,7 @@ class ChosenRun(NamedTuple):
     run: Run
     how: str
     note: str = ""
+    before: Run | None = None
 
 
 Candidate = tuple[Run, RecordedMetric]
@@ -76,7 +79,9 @@ def choose(
     assert one.value is not None
     notes = [_note(future, now), _stuck(tries_of_a_night(past), run, now) if how == "last" else ""]
     note = "; ".join(filter(None, notes))
-    return ChosenRun(one.value, one.standard_error, one.queries, run, how, note)
+    nights = [night for night, _ in past if night.time.date() < now.date()]
+    newest = nights[-1] if nights else None
+    return ChosenRun(one.value, one.standard_error, one.queries, run, how, note, newest)
 
 
 def tries_of_a_night(runs: Sequence[Candidate]) -> list[Candidate]:

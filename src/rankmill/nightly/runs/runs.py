@@ -142,6 +142,17 @@ def time_of_run(time: datetime | None) -> datetime:
     return (time or datetime.now(UTC)).astimezone(UTC)
 
 
+def run_text(time: datetime) -> str:
+    """Return what all outputs of a command call its run.
+
+    Examples
+    --------
+    >>> run_text(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    '2026-01-02 03:04:05 UTC'
+    """
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def time_of_name(name: str) -> datetime | None:
     """Return the time in the name of a run's file, None if another program named it.
 
