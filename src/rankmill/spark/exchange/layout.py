@@ -39,14 +39,22 @@ class Form(NamedTuple):
 
 
 def arrow_schema(frame: Any) -> Any:
-    """Return the Arrow schema of a DataFrame; a type that Arrow lacks becomes a struct."""
+    """Return the Arrow schema of a DataFrame.
+
+    What Arrow lacks becomes a struct, which no role takes, as do lists and structs of times since
+    Spark 4.2.
+    """
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import TimestampType
 
     def kind(of: Any) -> Any:
+        if isinstance(of, TimestampType):  # rows come with the time zone of the session
+            zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+            return pa.timestamp("us", tz=zone)
         try:
             return to_arrow_type(of)
-        except PySparkException:
+        except (PySparkException, AssertionError):  # the latter of times without a time zone
             return pa.struct([])
 
     return pa.schema([pa.field(one.name, kind(one.dataType)) for one in frame.schema])
