@@ -154,8 +154,9 @@ def test_a_query_in_two_partitions_ends_in_the_error_of_the_shuffle(
     spark: Any, ways: list[str], query: int
 ) -> None:
     labels = frame_of(spark, rows([(1, [1]), (2, [2])]))
-    one = frame_of(spark, rows([(query, [1]), (2, [2])])).coalesce(1)
-    other = frame_of(spark, rows([(query, [1])])).coalesce(1)
+    one = frame_of(spark, rows([(query, [1]), (2, [2])])).coalesce(2)
+    # Spark 4.3 keeps a union of single partitions in one.
+    other = frame_of(spark, rows([(query, [1])])).coalesce(2)
     with pytest.raises(rankmill.InputError, match=f"query {query}"):
         rankmill.spark.evaluate(labels, one.union(other), "map")
     assert ways == ["broadcast", "shuffled"]
