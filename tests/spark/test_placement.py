@@ -135,6 +135,9 @@ def test_each_system_is_placed_by_itself(spark: Any, ways: list[str]) -> None:
     assert ways == ["broadcast", "shuffled"]
     for name, one in rankmill.evaluate_runs(labels, {"a": wide, "b": long}, METRICS).items():
         same(found[name], one)
+    for per_query, how in ((False, "broadcast"), (True, "shuffle")):
+        planned = rankmill.spark.plan(of_labels, frames["a"], "map", per_query=per_query)
+        assert planned["predictions"]["placing"] == how
 
 
 def test_long_predictions_stay_if_spark_knows_that_queries_are_together(
