@@ -99,9 +99,9 @@ def compare(
     joined = join(request, base, cuts, **how)
     values = None
     if per_query:
-        job = joined.request.job
         values = _values(
-            request_of(given, systems, job, partitions, catalogue=catalogue), joined.seals
+            request_of(given, systems, joined.request.job, partitions, catalogue=catalogue),
+            joined.seals,
         )
     found = finish(
         joined.found.state,
