@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import textwrap
 from typing import Any
@@ -74,6 +75,68 @@ def test_equal_confidences_of_long_rows_rank_by_item_whatever_the_order_of_rows(
     for field in set(FIELDS) - {"notes"}:
         assert getattr(found, field) == getattr(whole, field), field
     assert "rank by item id" in found.notes[-1]
+
+
+# Types of Spark, of which some are not in all versions.
+KINDS = {
+    "time": "timestamp'2020-01-01 10:00:00'",
+    "local time": "timestamp_ntz'2020-01-01 10:00:00'",
+    "times": "array(timestamp'2020-01-01 10:00:00')",
+    "struct": "struct(timestamp'2020-01-01 10:00:00' as t)",
+    "map": "map(timestamp'2020-01-01 10:00:00', 1)",
+    "days": "interval 3 days",
+    "months": "interval 3 months",
+    "void": "null",
+    "decimal": "cast(1 as decimal(38, 18))",
+    "variant": "parse_json('{}')",
+    "time of day": "time'10:00:00'",
+    "geometry": "st_geomfromwkb(X'0101000000000000000000F03F0000000000000040')",
+}
+
+
+def with_kinds(frame: Any) -> Any:
+    """Add a column of each of the types that this Spark has."""
+    from pyspark.errors import PySparkException
+
+    for name, value in KINDS.items():
+        with contextlib.suppress(PySparkException):
+            frame = frame.selectExpr("*", f"{value} as `a {name}`")
+    return frame
+
+
+def test_columns_without_a_role_may_have_any_type(spark: Any) -> None:
+    both = tables("integers", "wide", "wide")
+    labels, predictions = map(with_kinds, frames(spark, *both))
+    assert "a time" in labels.columns
+    had = rankmill.Catalogue(train=predictions)
+    asked: Any = {"metrics": ["map@3", "novelty@3"], "catalogue": had, "partitions": 1}
+    found = rankmill.spark.evaluate(labels, predictions, by="weight", **asked)
+    expected = rankmill.evaluate(*both, "map@3")["map@3"]
+    assert found["map@3"] == expected
+    runs = {"a": predictions, "b": predictions}
+    compared = rankmill.spark.compare(labels, runs, by="weight", **asked)
+    assert compared.values["map@3"]["a"].value == expected
+    values = rankmill.spark.evaluate(labels, predictions, "map@3", per_query=True).per_query
+    rules = "map@3 drop <= 1%"
+    for baseline in (predictions, with_kinds(values)):
+        verdict = rankmill.spark.gate(labels, predictions, rules, baseline=baseline, partitions=1)
+        assert verdict.exit_code == 0
+
+
+def test_times_cut_slices_in_the_time_zone_of_the_session(spark: Any) -> None:
+    zone = "spark.sql.session.timeZone"
+    before = spark.conf.get(zone)
+    spark.conf.set(zone, "UTC")
+    labels, predictions = map(with_kinds, frames(spark, *tables("integers", "wide", "wide")))
+    spark.conf.set(zone, "Asia/Tokyo")
+    try:
+        found = rankmill.spark.evaluate(labels, predictions, "map", by="a time", partitions=1)
+    finally:
+        spark.conf.set(zone, before)
+    assert found.by["slice"].unique().to_pylist() == ["2020-01-01 19:00:00+09:00"]
+    for role in ("query", "item"):
+        with pytest.raises(rankmill.InputError, match=f"'a time' for the {role} holds .*cast"):
+            rankmill.spark.evaluate(rankmill.Labels(labels, **{role: "a time"}), predictions, "map")
 
 
 # ------------------------------------------------------------------ errors

@@ -48,6 +48,7 @@ class PythonException(Exception):  # noqa: N818
         ("numpy._core._exceptions._ArrayMemoryError: x\nMemoryError", "1g", rankmill.ResourceError),
         ("ImportError: libarrow.so.2200: failed to map segment", None, PythonException),
         ("ModuleNotFoundError: No module named 'rankmill'", "300m", rankmill.UsageError),
+        ("rankmill.errors.InputError: other rows", None, rankmill.InputError),
         ("ValueError: else", "300m", PythonException),
     ],
 )

@@ -45,6 +45,8 @@ def prepare() -> None:
     _open_missing_streams()
     _spare_address_space()
     warnings.showwarning = _show_warning
+    # Spark says so once for each part of it that loads pandas, with which rankmill does nothing.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     # If a new thread fails at once for lack of memory, Python waits for that thread forever.
     # Therefore these hooks end the process.
     sys.unraisablehook = _ending_if_out_of_memory(sys.__unraisablehook__)

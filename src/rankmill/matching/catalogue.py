@@ -38,6 +38,7 @@ class Training:
     # The mean popularity of what a query had, as a mean over all queries, where these are not all
     # in the index.
     usual: float | None = None
+    seals: frozenset[int] = frozenset()  # of the parts that it was counted in, if it was in parts
 
     def __post_init__(self) -> None:
         self._lookup = look_up(self.items)[0]

@@ -16,7 +16,14 @@ from rankmill.nightly.rules.earlier_values import with_table
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.exchange.layout import TRAIN, Form
 from rankmill.spark.exchange.returned_rows import Returned
-from rankmill.spark.exchange.tasks import input_of, partition, tables_of, with_training
+from rankmill.spark.exchange.tasks import (
+    check_seen,
+    input_of,
+    partition,
+    seals_of,
+    tables_of,
+    with_training,
+)
 from rankmill.threads import Workers
 
 # What sides besides those that are scored are called: tables of slices, the popularity of labels,
@@ -108,10 +115,18 @@ def find(
 ) -> Iterator[Returned]:
     """Yield what the queries of a partition add up to; `how` are the options of `Findings.of`."""
     joined, rows = joining.join(batches)
-    yield Returned(partition(), "", Findings.of(joined, rows, count, **how))
+    yield Returned(
+        partition(),
+        "",
+        Findings.of(joined, rows, count, **how),
+        seals=seals_of(joining.job, joined.states.values()),
+    )
 
 
-def values_of(batches: Iterator[Any], joining: Joining, schema: Any) -> Iterator[Any]:
+def values_of(
+    batches: Iterator[Any], joining: Joining, schema: Any, seals: frozenset[int] | None
+) -> Iterator[Any]:
     """Yield the values of the queries of a partition for all systems, as in `schema`."""
     joined, _ = joining.join(batches)
+    check_seen(seals_of(joining.job, joined.states.values()), seals)
     yield from joined.aligned.table().cast(schema).to_batches()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from rankmill.spark.exchange.collection import collected
 from rankmill.spark.exchange.layout import Form, Side, arrow_schema, column, shuffled
 from rankmill.spark.exchange.partitions import tasks_of
 from rankmill.spark.exchange.returned_rows import Returned, packed, unpacked
-from rankmill.spark.exchange.tasks import inputs_of, partition
+from rankmill.spark.exchange.tasks import check_seen, inputs_of, partition
 from rankmill.threads import Workers
 
 
@@ -63,5 +63,9 @@ def counted(state: State, frame: Any, side: Side, partitions: int, memory: int) 
         schema = arrow_schema(rows).empty_table().rename_columns(names).schema
     task = partial(count, sent=packed(state), side=side, schema=schema, memory=memory)
     found = {one.system: one.value for one in collected(rows, task, partitions)}
+    check_seen(
+        {(name, cast(Any, one).seen) for name, one in state.two_passes.items()},
+        {(name, one.seen) for name, one in found.items()},
+    )
     # All tasks have the same state, whose fingerprint takes as long as some of them count.
     return {name: replace(one, state=state.counted_among(name)) for name, one in found.items()}

@@ -30,7 +30,7 @@ from rankmill.spark.exchange.collection import mapped
 from rankmill.spark.exchange.layout import QUERY, Form, column
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
-from rankmill.spark.exchange.tasks import inputs_of, with_training
+from rankmill.spark.exchange.tasks import check_seen, inputs_of, seals_of, with_training
 from rankmill.spark.known_items import with_known_items
 from rankmill.spark.placement import first_pass
 from rankmill.spark.slice_sides import with_columns
@@ -76,7 +76,8 @@ def evaluate(
         frames.
     per_query : bool
         Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
-        computed when it is used, and never collected.
+        computed when it is used, and never collected. If the rows of an input are others by then,
+        that is an error.
     memory : int
         That of one task, as for `rankmill.evaluate`.
 
@@ -169,16 +170,20 @@ def _evaluate(request: SparkRequest) -> dict[str, Result]:
     found = first_pass(request)
     results = {}
     for number, name in enumerate(request.names, 1):
-        nothing = Returned(0, value=State.of(request.job))
-        one = found.get(request.sides[number].system, nothing)
-        result, _ = result_of(request, number, one.value, one.label_rows, one.rows)
+        one = found.get(request.sides[number].system, Returned(0, value=State.of(request.job)))
+        result, _ = result_of(request, number, one.value, one.label_rows, one.rows, one.seals)
         results[name] = replace(result, seconds=time.perf_counter() - began)
         began = time.perf_counter()
     return results
 
 
 def result_of(
-    request: SparkRequest, number: int, state: State, label_rows: int, rows: int
+    request: SparkRequest,
+    number: int,
+    state: State,
+    label_rows: int,
+    rows: int,
+    seals: frozenset[int] = frozenset(),
 ) -> tuple[Result, dict[str, Among]]:
     """Return the result of a system, given its number, state and rows read; and its second pass."""
     _check_rows(request, number, state, label_rows, rows)
@@ -200,7 +205,7 @@ def result_of(
             "predictions": request.inputs[number].described() | {"rows": rows},
             **({} if request.job.catalogue is None else request.job.catalogue.described),
         },
-        per_query=per_query_frame(request, number) if request.job.keep_values else None,
+        per_query=per_query_frame(request, number, seals) if request.job.keep_values else None,
     )
     return result, among
 
@@ -243,8 +248,11 @@ def _ties(request: SparkRequest, number: int, state: State) -> list[str]:
 # ------------------------------------------------------------------ the values of each query
 
 
-def per_query_frame(request: SparkRequest, number: int) -> Any:
-    """Return a DataFrame with the values of each query that counts for a system."""
+def per_query_frame(request: SparkRequest, number: int, seals: frozenset[int] | None) -> Any:
+    """Return a DataFrame with the values of each query that counts for a system.
+
+    `seals` are those of the pass before, if there was one, whose rows it has to find again.
+    """
     rows, form = request.rows(0, number, *request.training)
     names = [metric.text for metric in request.job.per_query]
     names += [WEIGHT] if request.job.scope.weight is not None else []
@@ -252,10 +260,12 @@ def per_query_frame(request: SparkRequest, number: int) -> Any:
     fields = {"query" if query in names else query: form.schema.field(QUERY).type}
     schema = pa.schema({**fields, **dict.fromkeys(names, pa.float64())})
     job = replace(request.job, keep_values=True, cuts=None, by=(), sums=())
-    return mapped(rows, schema, _values, job, form, schema)
+    return mapped(rows, schema, _values, job, form, schema, seals)
 
 
-def _values(batches: Iterator[Any], job: Job, form: Form, schema: Any) -> Iterator[Any]:
+def _values(
+    batches: Iterator[Any], job: Job, form: Form, schema: Any, seals: frozenset[int] | None
+) -> Iterator[Any]:
     """Yield the values of the queries of a partition, as in `schema`."""
     inputs = inputs_of(batches, form)
     labels = inputs.pop("")
@@ -265,5 +275,7 @@ def _values(batches: Iterator[Any], job: Job, form: Form, schema: Any) -> Iterat
         Workers(1) as workers,
         closing(run(job, HeldLabels(labels), {"": predictions}, workers)) as tallies,
     ):
-        found = per_query_table(next(tallies), labels, predictions)()
+        tally = next(tallies)
+        check_seen(seals_of(job, [tally.state]), seals)
+        found = per_query_table(tally, labels, predictions)()
     yield from found.rename_columns(schema.names).cast(schema).to_batches()

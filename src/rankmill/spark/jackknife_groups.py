@@ -14,7 +14,6 @@ from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job
 from rankmill.engine.state import State
-from rankmill.errors import InputError
 from rankmill.metrics.gap.distinct import Distinct
 from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.gap.gap_counts import Among
@@ -24,7 +23,7 @@ from rankmill.spark.exchange.collection import mapped
 from rankmill.spark.exchange.layout import Form, to_arrow
 from rankmill.spark.exchange.returned_rows import packed, unpacked
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import inputs_of
+from rankmill.spark.exchange.tasks import check_seen, inputs_of, seals_of
 from rankmill.threads import Workers
 
 # The predictions of a task are in its memory already, with more bytes each.
@@ -32,8 +31,8 @@ UNLIMITED = 1 << 62
 _TASK = {"task": pa.int32(), "group": pa.int32()}
 # Where the predictions of a group are, in one partition.
 PLACES = pa.schema(_TASK | {"places": pa.binary()})
-# What all predictions without those of a group add up to, and how many it has.
-SUMS = pa.schema(_TASK | {"sum": pa.float64(), "correct": pa.int64(), "predictions": pa.int64()})
+# What all predictions without those of a group add up to, and how many correct ones it has.
+SUMS = pa.schema(_TASK | {"sum": pa.float64(), "correct": pa.int64()})
 
 
 class Whole(NamedTuple):
@@ -46,7 +45,9 @@ class Whole(NamedTuple):
     together: np.ndarray  # for each group the one that it is left out with
 
 
-def _places(batches: Iterator[Any], job: Job, form: Form, sent: bytes) -> Iterator[Any]:
+def _places(
+    batches: Iterator[Any], job: Job, form: Form, sent: bytes, seals: frozenset[int]
+) -> Iterator[Any]:
     """Yield where the predictions of each group of a partition are among the correct ones.
 
     `sent` are the metrics, packed, whose place in it is the number of their rows; all else is as
@@ -61,7 +62,9 @@ def _places(batches: Iterator[Any], job: Job, form: Form, sent: bytes) -> Iterat
     job = replace(job, metrics=metrics, beside=(), catalogue=None, **more)
     with Workers(1) as workers, closing(run(job, held, inputs, workers)) as tallies:
         for side in inputs:
-            groups = groups_in(next(tallies).state.aggregates)
+            state = next(tallies).state
+            check_seen(seals_of(job, [state]), seals)
+            groups = groups_in(state.aggregates)
             for number, one in enumerate(wholes):
                 for tagged in (groups[one.metric].parts or ()) if one.side == side else ():
                     found = places_of(tagged, one.correct.values, one.together)
@@ -77,12 +80,10 @@ def _left(batches: Iterator[Any], sent: bytes, semantics: Choices) -> Iterator[A
     for (task, group), several in groupby(rows, lambda row: row[0]):
         whole = wholes[task]
         own = np.zeros((3, len(whole.correct.values)), np.int64)
-        predictions = 0
         for _, places in several:
             places.add_to(own)
-            predictions += int(places.counts.sum())
         found = sum_less(whole.correct, whole.among, semantics, own)
-        values = [task, group, found, int(own[0].sum()), predictions]
+        values = [task, group, found, int(own[0].sum())]
         yield pa.RecordBatch.from_pylist([dict(zip(SUMS.names, values, strict=True))], SUMS)
 
 
@@ -93,13 +94,16 @@ def _rows(batch: Any) -> Iterator[tuple[tuple[int, int], GroupPlaces]]:
 
 
 def left_out(
-    request: SparkRequest, states: Mapping[str, State], among: Mapping[str, Mapping[str, Among]]
+    request: SparkRequest,
+    states: Mapping[str, State],
+    among: Mapping[str, Mapping[str, Among]],
+    seals: frozenset[int],
 ) -> Mapping[str, Without]:
     """Return for each metric over all predictions its values without each group of queries.
 
     `states` are what the queries of each system add up to, and `among` the counts of its second
-    pass by metric. Raises InputError if the predictions are not those that the passes before have
-    seen.
+    pass by metric. Raises InputError if a partition is not one of those before, whose
+    `seals` are given.
     """
     found: dict[str, dict[str, LeftOut | str]] = {}
     wholes = {}
@@ -111,18 +115,20 @@ def left_out(
                 correct = cast(Gap, state.aggregates[metric]).correct
                 side = request.sides[number].system
                 wholes[name, metric] = Whole(side, metric, correct, counts, together)
-    sums = _sums(request, tuple(wholes.values())) if wholes else {}
+    sums = _sums(request, tuple(wholes.values()), seals) if wholes else {}
     for number, ((name, metric), whole) in enumerate(wholes.items()):
         of_groups = {row["group"]: row for row in sums.get(number, ())}
         found[metric][name] = _divided(whole, states[name], of_groups) or NO_VALUE
     return found
 
 
-def _sums(request: SparkRequest, wholes: tuple[Whole, ...]) -> dict[int, list[dict[str, Any]]]:
+def _sums(
+    request: SparkRequest, wholes: tuple[Whole, ...], seals: frozenset[int]
+) -> dict[int, list[dict[str, Any]]]:
     """Return the rows of `SUMS` of each of the metrics by its number."""
     rows, form = request.rows(0, *request.systems)
     sent = packed(wholes)
-    places = mapped(rows, PLACES, _places, request.job, form, sent)
+    places = mapped(rows, PLACES, _places, request.job, form, sent, seals)
     groups = sum(int(one.together.max()) + 1 for one in wholes)
     together = places.repartition(min(groups, request.partitions), *_TASK)
     together = together.sortWithinPartitions(*_TASK)
@@ -138,14 +144,6 @@ def _divided(
 ) -> LeftOut | None:
     """Return gap without each group; a group without a row has no prediction."""
     correct, among = whole.correct, whole.among
-    seen = [sum(row[name] for row in of_groups.values()) for name in ("predictions", "correct")]
-    known = [among.seen.predictions, int(correct.counts.sum())]
-    if seen != known:
-        raise InputError(
-            f"{whole.metric}: the first pass saw {known[0]:,} predictions, {known[1]:,} of them "
-            f"correct, and the last one {seen[0]:,} and {seen[1]:,}: pass DataFrames with the same "
-            "rows each time, such as those read from files"
-        )
     nothing = np.zeros((3, len(correct.values)), np.int64)
     every = sum_less(correct, among, state.semantics, nothing)
     numbers = range(int(whole.together.max()) + 1)

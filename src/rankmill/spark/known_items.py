@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from rankmill.engine.catalogue_inputs import (
     described_beside,
@@ -23,10 +23,9 @@ from rankmill.spark.exchange.collection import collected
 from rankmill.spark.exchange.layout import TRAIN, Form, to_arrow
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, check_frame, is_frame
-from rankmill.spark.exchange.tasks import history_of, inputs_of, partition
+from rankmill.spark.exchange.tasks import history_of, inputs_of, partition, seal_of_items
 from rankmill.threads import Workers
 
-Counts = TypeVar("Counts", bound=Record)
 _COUNTS = nested(ItemCounts)._replace(
     read=lambda row, at, name: ItemCounts.from_row(row, f"{at}{name}.", 1)
 )
@@ -44,11 +43,11 @@ def count_training(
     batches: Iterator[Any], job: Job, form: Form, training: Training | None
 ) -> Iterator[Returned]:
     """Yield what the queries of a partition had, or how popular it is in `training`."""
-    index = history_of(job, inputs_of(batches, form)[TRAIN])
+    index = history_of(job, inputs_of(batches, form)[TRAIN], training)
     counts: Record = TrainingCounts(*item_counts(index))
     if training is not None:
         counts = usual_popularity(training.of_part(index))
-    yield Returned(partition(), "", counts, None, 0, index.rows)
+    yield Returned(partition(), "", counts, None, 0, index.rows, seal_of_items(index))
 
 
 def with_known_items(request: SparkRequest) -> SparkRequest:
@@ -93,18 +92,16 @@ def _collected(value: Any, name: str) -> Any:
 def _counted(request: SparkRequest) -> tuple[Training, dict[str, dict[str, object]]]:
     """Return how many queries had each item in training, and what was read."""
     one = request.inputs[request.training[0]]
-    counts, read = _added_up(request, TrainingCounts(), None)
-    training = training_of(counts.items, counts.queries, one)
+    found = _added_up(request, TrainingCounts(), None)
+    training = training_of(found.value.items, found.value.queries, one)
+    training.seals = found.seals
     if UsualPopularity in request.job.needs:
-        training.usual = _added_up(request, Mean(), training)[0].mean or 0.0
-    return training, {TRAIN: described_beside(TRAIN, one) | {"rows": read}}
+        training.usual = _added_up(request, Mean(), training).value.mean or 0.0
+    return training, {TRAIN: described_beside(TRAIN, one) | {"rows": found.rows}}
 
 
-def _added_up(
-    request: SparkRequest, nothing: Counts, training: Training | None
-) -> tuple[Counts, int]:
-    """Return what tasks count of training, and the rows that they read."""
+def _added_up(request: SparkRequest, nothing: Record, training: Training | None) -> Returned:
+    """Return what tasks count of training, `nothing` if there is none."""
     rows, form = request.rows(*request.training)
     task = partial(count_training, job=request.job, form=form, training=training)
-    (one,) = collected(rows, task, request.partitions) or [Returned(0, "", nothing)]
-    return one.value, one.rows
+    return (collected(rows, task, request.partitions) or [Returned(0, "", nothing)])[0]

@@ -22,7 +22,7 @@ from rankmill.spark.exchange.layout import QUERY, Form, Side, arrow_schema, colu
 from rankmill.spark.exchange.partitions import PARTITION_BYTES, tasks_of
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import inputs_of, score
+from rankmill.spark.exchange.tasks import check_seen, inputs_of, score
 
 # Labels may take so many times the limit in memory, as the limit is one for files.
 UNPACKED = 4
@@ -68,6 +68,8 @@ def _why_shuffled(request: SparkRequest, number: int) -> str:
         return "the number of partitions was given"
     if request.training:
         return "the training set is shuffled by query"
+    if request.job.keep_values:
+        return "the values of each query are shuffled by query"
     if not hasattr(request.frames[0], "_jdf"):
         return "Spark Connect gives neither sizes nor partitions"
     if not request.sides[number].columns.wide and not together(request, number):
@@ -98,6 +100,8 @@ def first_pass(request: SparkRequest) -> dict[str, Returned]:
         else:
             returned.append(one)
     returned += _shuffled(request, left) if left else []
+    # Systems that are placed otherwise read the labels by themselves.
+    check_seen({one.label_rows for one in returned}, {one.label_rows for one in returned[:1]})
     return {one.system: one for one in returned}
 
 

@@ -26,10 +26,18 @@ from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels
-from rankmill.spark.comparison_tasks import TABLE, Findings, Joining, find, values_of
+from rankmill.spark.comparison_tasks import (
+    POPULARITY,
+    TABLE,
+    Findings,
+    Joining,
+    find,
+    values_of,
+)
 from rankmill.spark.evaluation import per_query_frame, result_of
 from rankmill.spark.exchange.collection import collected, mapped
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
+from rankmill.spark.exchange.tasks import check_seen
 from rankmill.spark.jackknife_groups import left_out
 from rankmill.spark.known_items import with_known_items
 from rankmill.spark.slice_sides import with_tables, with_values
@@ -91,8 +99,10 @@ def compare(
     joined = join(request, base, cuts, **how)
     values = None
     if per_query:
-        job = joined.request.job
-        values = _values(request_of(given, systems, job, partitions, catalogue=catalogue))
+        values = _values(
+            request_of(given, systems, joined.request.job, partitions, catalogue=catalogue),
+            joined.seals,
+        )
     found = finish(
         joined.found.state,
         settings,
@@ -112,6 +122,7 @@ class JoinedOnSpark(NamedTuple):
     found: Findings  # what all queries add up to
     results: dict[str, Result]
     without: Mapping[str, Without]  # as `left_out` finds them
+    seals: frozenset[int]  # of the queries of each partition
 
 
 def values_of_runs(
@@ -130,17 +141,17 @@ def values_of_runs(
     """
     given = Labels.of(labels)
     job = parse_job(metrics, given, semantics, catalogue, memory=memory, part=True)
-    return _values(request_of(given, runs_of(runs), job, partitions, catalogue=catalogue))
+    return _values(request_of(given, runs_of(runs), job, partitions, catalogue=catalogue), None)
 
 
-def _values(request: SparkRequest) -> Any:
+def _values(request: SparkRequest, seals: frozenset[int] | None) -> Any:
     request = with_known_items(request)
     if len(request.names) == 1:
-        return per_query_frame(request, 1)
+        return per_query_frame(request, 1, seals)
     rows, joining = _joining(request, request.names[0], Cuts())
     nothing, _ = joining.join(iter(()))
     schema = nothing.aligned.table().schema
-    return mapped(rows, schema, values_of, joining, schema)
+    return mapped(rows, schema, values_of, joining, schema, seals)
 
 
 def join(
@@ -178,16 +189,22 @@ def join(
     task = partial(find, joining=joining, count=moved, how=how)
     # What is wrong with the request is found before Spark reads a row.
     nothing = [*task(iter(()))]
-    found: Findings = (collected(rows, task, request.partitions) or nothing)[0].value
+    returned = (collected(rows, task, request.partitions) or nothing)[0]
+    found: Findings = returned.value
     for by, of_way in found.state.slices.items():  # tasks only see their own
         check_slices(by, len(of_way), MOST_SLICES if len(by) == 1 else MOST_CROSSED)
     _warn_of_strangers(found.state, cuts, request)
+    if POPULARITY in found.rows:  # it has a row for each query with labels
+        check_seen(
+            {state.audit["queries_labelled"] for state in found.states.values()},
+            {found.rows[POPULARITY]},
+        )
     results, among = {}, {}
     for number, name in enumerate(request.names, 1):
         read = found.rows[""], found.rows[request.sides[number].system]
         results[name], among[name] = result_of(request, number, found.states[name], *read)
-    without = left_out(request, found.states, among)
-    return JoinedOnSpark(request, found, results, without)
+    without = left_out(request, found.states, among, returned.seals)
+    return JoinedOnSpark(request, found, results, without, returned.seals)
 
 
 def _joining(

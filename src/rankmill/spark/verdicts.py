@@ -117,7 +117,7 @@ def gate(
     if earlier is not None and earlier.table is not None:
         results, state = _paired(earlier, joined)
     if per_query:
-        values = per_query_frame(joined.request, len(runs))
+        values = per_query_frame(joined.request, len(runs), joined.seals)
         results[CANDIDATE] = replace(results[CANDIDATE], per_query=values)
     comparison = None
     if BASELINE in results:

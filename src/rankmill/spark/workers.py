@@ -6,12 +6,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from rankmill.errors import ResourceError, UsageError
+from rankmill.errors import InputError, ResourceError, UsageError
 from rankmill.package import install, public
 from rankmill.show.tables import size_text
 
 _LACKING = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
 _OTHER = re.compile(r"^ImportError: rankmill (\S+) instead of (\S+)", re.MULTILINE)
+_OURS = re.compile(r"^rankmill\.errors\.InputError: (.+)", re.MULTILINE)
 # What Python says where it gets no more addresses, while it loads libraries or later.
 _FULL = re.compile(
     r"failed to map segment|cannot allocate memory|MemoryError|can't start new thread|"
@@ -50,6 +51,8 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
                 ) from None
             # pyspark has such an error for classic sessions, and one for Spark Connect.
             text = str(error) if type(error).__name__ == "PythonException" else ""
+            if ours := _OURS.search(text):
+                raise InputError(ours[1]) from None
             lacking = _LACKING.search(text)
             if lacking is not None:
                 raise UsageError(

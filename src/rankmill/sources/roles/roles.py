@@ -334,11 +334,9 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: b
             )
         value = kind.value_type if expected_list else kind
         if role in ("query", "item") and not is_id_type(value):
-            castable = kinds.is_floating(value) or kinds.is_decimal(value)
-            cast = "cast them to integers or strings first, or " * castable
             raise InputError(
                 f"{source}: column {name!r} for the {role} holds {kind}; ids are integers or "
-                f"strings: {cast}{another}"
+                f"strings: cast them to integers or strings first, or {another}"
             )
         if role == "rank" and not kinds.is_integer(value):
             raise InputError(

@@ -39,14 +39,21 @@ class Form(NamedTuple):
 
 
 def arrow_schema(frame: Any) -> Any:
-    """Return the Arrow schema of a DataFrame; a type that Arrow lacks becomes a struct."""
+    """Return the Arrow schema of a DataFrame.
+
+    What Arrow lacks becomes a struct, which no role takes, as do lists and structs of times since
+    Spark 4.2.
+    """
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import TimestampType
 
     def kind(of: Any) -> Any:
+        if isinstance(of, TimestampType):  # rows come with the time zone of the session
+            return pa.timestamp("us", frame.sparkSession.conf.get("spark.sql.session.timeZone"))
         try:
             return to_arrow_type(of)
-        except PySparkException:
+        except (PySparkException, AssertionError):  # the latter of times without a time zone
             return pa.struct([])
 
     return pa.schema([pa.field(one.name, kind(one.dataType)) for one in frame.schema])
@@ -125,13 +132,11 @@ def shuffled(frames: Sequence[Any], sides: Sequence[Side], partitions: int) -> A
         one.schema[side.columns.query].dataType for one, side in zip(frames, sides, strict=True)
     ]
     same = len({kind.simpleString() for kind in kinds}) == 1
-    # The hash of a number depends on its type.
-    query = kinds[0] if same else _wider(kinds)
     types: dict[str, Any] = {}
     for frame, side in zip(frames, sides, strict=True):
         for name, slot in side.slots.items():
             types.setdefault(slot, _nullable(frame.schema[name].dataType))
-    types[QUERY] = query
+    types[QUERY] = kinds[0] if same else _wider(kinds)
     whole = None
     for number, (frame, side) in enumerate(zip(frames, sides, strict=True)):
         names = {slot: name for name, slot in side.slots.items()}
@@ -142,7 +147,8 @@ def shuffled(frames: Sequence[Any], sides: Sequence[Side], partitions: int) -> A
         part = frame.select(*columns)
         whole = part if whole is None else whole.unionByName(part)
     assert whole is not None
-    return whole.repartition(partitions, QUERY)
+    # The hash of a number depends on its type: a query is in one partition, whatever the sides are.
+    return whole.repartition(partitions, functions.col(QUERY).cast(_wider(kinds)))
 
 
 def _wider(kinds: Sequence[Any]) -> Any:

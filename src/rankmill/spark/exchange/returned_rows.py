@@ -38,11 +38,18 @@ class Returned:
     error: RankmillError | None = None
     label_rows: int = 0
     rows: int = 0
+    seals: frozenset[int] = frozenset()  # what later passes find again, by partition
 
     def merge(self, other: "Returned") -> "Returned":
         """Return the sum of both, under the partition of this one."""
         value, read = self.value.merge(other.value), self.label_rows + other.label_rows
-        return replace(self, value=value, label_rows=read, rows=self.rows + other.rows)
+        return replace(
+            self,
+            value=value,
+            label_rows=read,
+            rows=self.rows + other.rows,
+            seals=self.seals | other.seals,
+        )
 
 
 class _Packer(pickle.Pickler):

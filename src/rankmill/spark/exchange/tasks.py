@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -13,11 +13,14 @@ import pyarrow as pa
 
 from rankmill import errors
 from rankmill.columns.buffers import numbers_of
+from rankmill.columns.checksum import SEEDS, sum_pairs
+from rankmill.columns.seal import seal_of
 from rankmill.engine.catalogue_inputs import opened, training_index
 from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
 from rankmill.engine.state import State
-from rankmill.errors import RankmillError
+from rankmill.errors import InputError, RankmillError
+from rankmill.matching.catalogue import Training
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Labels, Predictions
@@ -43,7 +46,8 @@ def score(
     states = scored(job, labels, runs)
     for name, one in runs.items():
         rows = labels.source.rows or 0, one.source.rows or 0
-        yield Returned(partition(), name, states[name], None, *rows)
+        seals = seals_of(job, [states[name]] if job.keep_values else [])
+        yield Returned(partition(), name, states[name], None, *rows, seals)
 
 
 def scored(job: Job, labels: Input, runs: Mapping[str, Input]) -> dict[str, State]:
@@ -57,13 +61,51 @@ def with_training(job: Job, inputs: dict[str, Input]) -> Job:
     train = inputs.pop(TRAIN, None)
     if train is None or job.catalogue is None:
         return job
-    return replace(job, catalogue=job.catalogue.of_part(history_of(job, train)))
+    index = history_of(job, train, job.catalogue.training)
+    return replace(job, catalogue=job.catalogue.of_part(index))
 
 
-def history_of(job: Job, train: Input) -> LabelIndex:
-    """Return what the queries of a partition had in training."""
+def history_of(job: Job, train: Input, counted: Training | None) -> LabelIndex:
+    """Return what the queries of a partition had in training, as a pass before has `counted` it."""
     with opened(TRAIN, lambda: train, train) as one, Workers(1) as workers:
-        return training_index(one, job, workers)
+        index = training_index(one, job, workers)
+    check_seen(seal_of_items(index), None if counted is None else counted.seals)
+    return index
+
+
+# ------------------------------------------------------------------ what a pass before has seen
+
+
+def seals_of(job: Job, states: Iterable[State]) -> frozenset[int]:
+    """Return seals of what the queries of a partition add up to: of each mean and each gap.
+
+    Each partition of a later pass has one of these again, as a query is always in the partition of
+    its hash, and states do not depend on the order of rows.
+    """
+    return frozenset(
+        int(seal_of({"metric": one.text} | state.aggregates[one.text].to_row()), 16)
+        for state in states
+        for one in (*job.per_query, *job.pooled)
+    )
+
+
+def seal_of_items(index: LabelIndex) -> frozenset[int]:
+    """Return the seal of the items that the queries of a partition had; none of no rows.
+
+    Without rows, the driver finds out what is wrong with a request.
+    """
+    seal = sum_pairs(index.queries, index.labels.offsets, index.labels.items, None, SEEDS[0])
+    return frozenset([seal] if index.rows else [])
+
+
+def check_seen(found: Set[Any], known: Set[Any] | None) -> None:
+    """Raise InputError if what a pass has found is not `known` from the one before, if any was."""
+    if known is not None and not found <= known:
+        raise InputError(
+            "a DataFrame has other rows than when it was read before, so that results would "
+            "contradict each other: Spark computes its rows each time it reads them: call "
+            "persist() on it, or write it and read it back, and evaluate again"
+        )
 
 
 def spare_the_next_tasks() -> None:
@@ -126,7 +168,7 @@ def tables_of(batches: Iterable[Any], form: Form) -> dict[str, Any]:
             found[number].append(_columns(of_side, sides[number]))
     tables = {}
     for side, parts in zip(sides, found, strict=True):
-        tables[side.system] = pa.Table.from_batches(parts, _columns(nothing, side).schema)
+        tables[side.system] = pa.Table.from_batches(parts or [_columns(nothing, side)])
     return tables
 
 
