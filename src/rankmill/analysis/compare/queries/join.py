@@ -153,7 +153,8 @@ class Joined(NamedTuple):
             left_out={name: result.queries - self.queries for name, result in results},
             differing=len(self.aligned.queries) - self.queries,
             unpredicted={name: each.audit["queries_only_labelled"] for name, each in results},
-            catalogue=self.states[self.baseline].catalogue if self.states else "",
+            # An earlier run has no state; all others know the same catalogue.
+            catalogue=next((each.catalogue for each in self.states.values()), ""),
         )
 
     def states_alone(self, workers: Workers, *, crossed: bool) -> dict[str, ComparisonState]:
