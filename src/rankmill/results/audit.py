@@ -122,6 +122,9 @@ def _unpredicted(semantics: Choices) -> str:
 
 def _unlabelled(semantics: Choices) -> str:
     strange, empty = _SCORE[semantics.unlabelled], _SCORE[semantics.no_relevant]
+    if semantics.unlabelled == "zero":
+        strange += " (unlabelled=skip leaves them out, as the preset kaggle_hm does)"
+        empty = strange if empty == _SCORE["zero"] else empty
     return strange if strange == empty else f"{strange}; if among the labels, {empty}"
 
 
