@@ -402,8 +402,6 @@ SEARCHES = {
     "dashboard": "report",
     "s3 bucket": "stores",
     "custom metric": "metrics",
-    "reciprocal rank fusion": "fusing",
-    "ensemble of models": "fusing",
     "nearest neighbors of embeddings": "arrays",
     "pytorch loss": "torch",
     "databricks": "spark",
