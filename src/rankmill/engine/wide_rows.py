@@ -109,10 +109,11 @@ def _number_type(one: Input, name: str) -> Any:
 
 
 def write_rows(path: str | Path, tables: Iterable[Any], schema: Any) -> tuple[int, int]:
-    """Write tables of rows; return how many rows and items were written."""
+    """Write tables of rows of `RowBlocks`; return how many rows and items were written."""
     import pyarrow.parquet as pq
 
-    target = written_schema(schema)
+    text = schema.metadata[b"text"].decode().split(",")
+    target = pa.schema([pa.field(one.name, _target(one.type, one.name in text)) for one in schema])
     rows = items = 0
     with (
         whole_file(path) as file,
@@ -133,12 +134,6 @@ def write_rows(path: str | Path, tables: Iterable[Any], schema: Any) -> tuple[in
             # The bytes of text are written as they were read, valid or not.
             writer.write_table(group.cast(target, safe=False), row_group_size=len(group))
     return rows, items
-
-
-def written_schema(schema: Any) -> Any:
-    """Return the schema in which rows of a schema of `RowBlocks` are written."""
-    text = schema.metadata[b"text"].decode().split(",")
-    return pa.schema([pa.field(one.name, _target(one.type, one.name in text)) for one in schema])
 
 
 def _target(kind: Any, text: bool) -> Any:
