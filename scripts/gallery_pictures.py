@@ -14,6 +14,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from contextlib import chdir
 from pathlib import Path
 
@@ -25,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 
 import rankmill
 from browser import FOUND, browser
+from movielens import PREDICTIONS
 from rankmill.show.marks import COLOURS
 
 SCRIPT = Path(__file__).resolve().with_name("movielens.py")
@@ -48,11 +50,29 @@ def make_inputs(ratings: Path) -> None:
     Path("predictions_popularity.parquet").rename("popularity.parquet")
     cosine = pq.read_table("predictions_itemcosine.parquet")
     pq.write_table(cosine, "cosine.parquet")
+    runs = [pq.read_table("popularity.parquet"), cosine]
+    pq.write_table(fused(runs), "fused.parquet")
     # A guess at chances: the scores over the largest one.
     scores = cosine["scores"].combine_chunks()
     chances = pc.divide(scores.values, pc.max(scores.values).as_py())
     lists = pa.ListArray.from_arrays(scores.offsets, chances)
     pq.write_table(cosine.set_column(2, "scores", lists), "chances.parquet")
+
+
+def fused(runs: list[pa.Table]) -> pa.Table:
+    """Return the best items of each user by reciprocal rank fusion; equal ones by id."""
+    users: dict[int, Counter[int]] = {}
+    for run in runs:
+        for user, items in zip(*run.select(["user_id", "items"]).to_pydict().values(), strict=True):
+            scores = users.setdefault(user, Counter())
+            for rank, item in enumerate(items, 1):
+                scores[item] += 1 / (60 + rank)
+    rows = []
+    for user in sorted(users):
+        best = sorted(users[user].items(), key=lambda one: (-one[1], one[0]))[:PREDICTIONS]
+        items, numbers = zip(*best, strict=True)
+        rows.append({"query_id": user, "items": items, "scores": numbers})
+    return pa.Table.from_pylist(rows)
 
 
 def top_of_page(tab: object, html: Path, png: Path) -> None:

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from rankmill.analysis.explain.evaluators import explain_evaluators as explain_evaluators
     from rankmill.analysis.explain.trace import explain as explain
     from rankmill.analysis.explain.trace_view import Trace as Trace
-    from rankmill.analysis.fuse.fuse import fuse as fuse
     from rankmill.analysis.stability.stability import stability as stability
     from rankmill.analysis.stability.stability_view import Stability as Stability
     from rankmill.engine.convert import convert as convert
@@ -101,7 +100,6 @@ _HOMES = {
     "evaluate_runs": "engine.evaluate",
     "explain": "analysis.explain.trace",
     "explain_evaluators": "analysis.explain.evaluators",
-    "fuse": "analysis.fuse.fuse",
     "gate": "nightly.gate.gate",
     "gate_power": "nightly.gate.power",
     "head": "engine.head",

@@ -20,6 +20,13 @@ __version__ = "0.9.0"
 FORMAT = 1
 
 
+#: A name that an earlier version had, of a function and a command -> what to use instead.
+GONE = {
+    "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
+    "fused run",
+}
+
+
 def stamp() -> dict[str, Any]:
     """Return the keys with which all that is written for later begins."""
     return {"rankmill": __version__, "format": FORMAT}
@@ -71,7 +78,10 @@ def handed_on(
         from importlib import import_module
 
         if name not in homes and name not in modules:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            if name in GONE and _imports_a_name(sys._getframe(1)):
+                raise ImportError(GONE[name])
+            told = f"module {module!r} has no attribute {name!r}"
+            raise AttributeError(GONE.get(name, told))
         try:
             if name in modules:
                 return import_module(f"{module}.{name}")

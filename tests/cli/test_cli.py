@@ -21,6 +21,7 @@ from rankmill.config.click_options import parse_size
 from rankmill.config.given_inputs import system_names
 from rankmill.errors import UsageError
 from rankmill.metrics.registry import REGISTRY
+from rankmill.package import GONE
 from rankmill.show.tables import size_text
 
 # Start, help and the shape of errors
@@ -84,6 +85,7 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
     ("arguments", "message"),
     [
         (["evalute"], "no command 'evalute', only: evaluate, "),
+        (["fuse", "a.run", "b.run", "-o", "c.run"], f"error: {GONE['fuse']}\n"),
         (["--nonsense"], "--nonsense"),
         (["evaluate", "a"], "PREDICTIONS"),
         (["evaluate", "a", "b", "-m", ""], "metric"),
@@ -144,7 +146,6 @@ NEEDED = {
     "explain-evaluators": ["LABELS", "PREDICTIONS", "-m METRIC"],
     "init": ["LABELS", "PREDICTIONS"],
     "convert": ["INPUT", "OUTPUT"],
-    "fuse": ["RUN", "-o FUSED"],
 }
 
 

@@ -114,9 +114,9 @@ def test_progress_shows_on_a_terminal_after_a_while():
 
 
 def test_help_says_what_a_command_does_without_docstrings():
-    command = [sys.executable, "-OO", "-m", "rankmill", "fuse", "--help"]
+    command = [sys.executable, "-OO", "-m", "rankmill", "convert", "--help"]
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert COMMANDS["fuse"][1] in out
+    assert COMMANDS["convert"][1] in out
 
 
 @pytest.mark.long

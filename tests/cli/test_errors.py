@@ -164,9 +164,7 @@ def test_options_are_said_as_the_table_has_them() -> None:
     for one in (one for rows in OPTIONS.values() for one in rows):
         flag = next((flag[2:] for flag in one.flags if flag.startswith("--")), "")
         words = one.parameter.split()
-        of_one_input = {"convert", "head", "fuse", "check"} >= {
-            *one.on.split()
-        }  # it has one name there
+        of_one_input = {"convert", "head", "check"} >= {*one.on.split()}  # it has one name there
         if not flag or not words or of_one_input or flag == "semantics":
             continue
         value = "True" if one.kind == "flag" else "..."

@@ -147,10 +147,6 @@ def test_padding_of_other_commands(tmp_path: Path, run_cli: Any) -> None:
     assert told.exit_code == 0, told.stderr
     assert pq.read_table(tmp_path / "run.parquet").column("items").to_pylist() == [["5"], ["6"]]
     assert "1  6 (1)\n" in run_cli("head", path, "--padding", "-1", "--predictions").stdout
-    fused = rankmill.fuse(
-        [rankmill.Predictions(path, padding=-1), rankmill.Predictions(path, padding=-1)]
-    )
-    assert fused.table.column("items").to_pylist() == [["5"], ["6"]]
 
 
 @pytest.mark.small

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import rankmill
-from rankmill.analysis.fuse.methods import METHODS, NORMS
 from rankmill.analysis.statistics.significance import TESTS, TUKEY
 from rankmill.cli import COMMANDS
 from rankmill.config.option import FILE, Option
@@ -75,11 +74,6 @@ def test_what_frames_of_spark_have_no_use_for() -> None:
     assert names == read | {"threads", "cluster", "adjust", "all_pairs"}
     # A file that had one that counts would be refused, as another counting would be silent.
     assert not {name for name in names if keys()[name].counts}
-
-
-def test_choices_are_those_of_the_function() -> None:
-    choices = {one.name: one.choices for one in rows_of("fuse")}
-    assert (choices["method"], choices["norm"]) == (tuple(METHODS), tuple(NORMS))
 
 
 # ------------------------------------------------------------------ helps
@@ -195,7 +189,7 @@ NO_ROW = {
     *("catalogue", "progress", "per_query", "gate.worst_slices"),
 }
 OWNERS = ("Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests")
-CALLED = ("evaluate", "compare", "gate", "stability", "explain", "explain-evaluators", "fuse")
+CALLED = ("evaluate", "compare", "gate", "stability", "explain", "explain-evaluators")
 
 # The rows say what options become in functions of inputs that know their columns.
 of_the_face = pytest.mark.skipif(

@@ -22,7 +22,6 @@ import pytest
 
 import rankmill
 from rankmill.analysis.explain.evaluators import EvaluatorDifferences
-from rankmill.analysis.fuse.fusion_view import Fused
 from rankmill.columns.seal import seal_of_json
 from rankmill.config import read_config
 from rankmill.errors import InputError, UsageError
@@ -59,7 +58,6 @@ OUTCOMES: dict[str, tuple[Any, Callable[[], Any]]] = {
     ),
     "trace": (rankmill.Trace, lambda: rankmill.explain(LABELS, OLD, "map", 1)),
     "evaluators": (EvaluatorDifferences, lambda: rankmill.explain_evaluators(LABELS, OLD, "map")),
-    "fused": (Fused, lambda: rankmill.fuse(RUNS)),
 }
 NIGHTS = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
 

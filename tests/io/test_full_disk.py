@@ -33,8 +33,6 @@ OUTPUTS = [
     "explain labels.parquet predictions.parquet --query-id 1 -m map@3 -o full.parquet",
     "explain-evaluators labels.parquet predictions.parquet -m map@3 -o full.json",
     "convert predictions.parquet full.parquet",
-    "fuse predictions.parquet other.parquet -o full.parquet",
-    "fuse predictions.parquet other.parquet -o full.trec",
     "init labels.parquet predictions.parquet -o full.toml",
     "history runs --plot full.svg",
     "history runs -o full.json",

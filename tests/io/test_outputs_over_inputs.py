@@ -61,12 +61,11 @@ COMMANDS = [
     (["stability", "labels.csv", "old.csv", "new.csv", "-m", "map"], "-o --plot"),
     (["explain", "labels.csv", "new.csv", "--query-id", "q1", "-m", "novelty@2", *BESIDE], "-o"),
     (["explain-evaluators", "labels.csv", "new.csv", "-m", "map@2"], "-o"),
-    (["fuse", "old.csv", "new.csv"], "-o"),
 ]
 # The suffix that an option takes.
 SUFFIXES = {"-o": ".json", "--per-query": ".parquet", "--curve": ".json", "--json": ".json"}
 SUFFIXES |= {"--junit": ".xml", "--markdown": ".md", "--report": ".html", "--plot": ".svg"}
-OF_COMMAND = {("report", "-o"): ".html", ("fuse", "-o"): ".parquet"}
+OF_COMMAND = {("report", "-o"): ".html"}
 # What stands before its name, or makes another name.
 WAYS = {"its name": "", "a missing folder": "missing/../"}
 WAYS |= {"a symbolic link": os.symlink, "a hard link": os.link}
@@ -104,8 +103,6 @@ def test_no_output_replaces_an_input(run, folder, command, options, way):
                 suffix = OF_COMMAND.get((command[0], option), SUFFIXES[option])
                 target = f"link{suffix}"
                 WAYS[way](name, target)
-            elif command[0] == "fuse":
-                continue  # which takes no such name
             code, out, err = run(*command, option, target)
             if callable(WAYS[way]):
                 os.unlink(target)

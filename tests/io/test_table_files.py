@@ -49,7 +49,6 @@ OPTIONS = [
     (["explain-evaluators", "l.csv", "p.csv", "-m", "map@2"], "-o", RESULT),
     (["history", "runs"], "-o", RESULT),
     (["history", "runs"], "--plot", ".svg .png .pdf"),
-    (["fuse", "p.csv", "o.csv"], "-o", ".parquet .run .trec"),
     (["convert", "p.csv"], "", ".parquet"),
 ]
 SUFFIXES = (
@@ -112,7 +111,7 @@ def test_an_output_holds_what_its_suffix_says(run, folder, command, option, take
 def test_a_hyphen_is_standard_output_or_refused(run, folder, command, option, taken):
     before = sorted(os.listdir())
     code, out, err = run(*command, *filter(None, [option]), "-")
-    if option in ("-o", "--summary") and command[0] != "fuse":
+    if option in ("-o", "--summary"):
         assert (code, err.count("error")) == (0, 0)
         assert out
     else:

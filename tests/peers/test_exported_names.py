@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rankmill import UsageError
-from rankmill.analysis.fuse.methods import ELSEWHERE, METHODS, NORMS, fusion_of, name_in
 from rankmill.metrics.elsewhere import exported_names
 from rankmill.metrics.libraries import COMPUTED, REFUSED
 from rankmill.metrics.registry import REGISTRY, parse, parse_all
@@ -118,23 +117,3 @@ def test_typing_such_a_name_tells_what_to_do(name: str, told: str) -> None:
     with pytest.raises(UsageError) as error:
         parse(name)
     assert told in str(error.value)
-
-
-@pytest.mark.parametrize(("folder", "known"), [("fusion", METHODS), ("normalization", NORMS)])
-def test_every_fusion_of_ranx_is_here_or_told(folder: str, known: dict[str, object]) -> None:
-    spec = importlib.util.find_spec("ranx")
-    if spec is None or not spec.submodule_search_locations:
-        pytest.skip("ranx is not installed")
-    path = Path(spec.submodule_search_locations[0]) / folder / "__init__.py"
-    compared = [
-        one for one in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(one, ast.Compare)
-    ]
-    named = [ast.literal_eval(one.comparators[0]) for one in compared]
-    names = {name for one in named for name in (one if isinstance(one, set) else [one])} - {None}
-    assert len(names) > 6
-    for name in (one for one in names if one.replace("_", "-") in known):
-        assert name_in(known, name.upper()) == name.replace("_", "-")
-    for name in (one for one in names if one.replace("_", "-") not in known):
-        assert ELSEWHERE[name].removesuffix(" with weights") in known
-        with pytest.raises(UsageError, match=f"{name}': type {ELSEWHERE[name]};"):
-            fusion_of(2, *((name, None) if folder == "fusion" else ("combsum", name)), *[None] * 4)

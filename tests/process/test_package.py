@@ -22,6 +22,7 @@ import pytest
 
 import oracle
 import rankmill
+from rankmill.package import GONE
 from repository import HOUSE, ROOT, SOURCE, run_python
 
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -50,7 +51,7 @@ def test_import_loads_nothing_heavy() -> None:
 
 HELPS = """--help; --version; evaluate --help; presets; explain --help; explain-evaluators --help
 compare --help; report --help; gate --help; history --help; history prune --help; docs
-docs memory; docs holm; docs --help; stability --help; init --help; fuse --help"""
+docs memory; docs holm; docs --help; stability --help; init --help"""
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -143,7 +144,7 @@ def test_version_has_one_source() -> None:
 
 
 VERBS = ["evaluate", "evaluate_runs", "compare", "gate", "gate_power", "stability", "explain"]
-VERBS += ["explain_evaluators", "fuse", "convert", "head", "plan", "metric"]
+VERBS += ["explain_evaluators", "convert", "head", "plan", "metric"]
 TAKEN = ["Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests"]
 GIVEN = ["Result", "Results", "Comparison", "Stability", "Verdict", "History", "Trace"]
 ERRORS = ["InputError", "RankmillError", "RegressionError", "ResourceError", "UsageError"]
@@ -181,6 +182,15 @@ def test_public_names_are_listed() -> None:
     assert [name for name in shown if f"`{name}`" not in listed] == []
     with pytest.raises(AttributeError, match="no_such_name"):
         rankmill.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_name_that_is_gone_says_what_to_use(name: str) -> None:
+    assert name not in dir(rankmill)
+    with pytest.raises(AttributeError, match=f"^{GONE[name]}$"):
+        getattr(rankmill, name)
+    with pytest.raises(ImportError, match=f"^{GONE[name]}$"):
+        exec(f"from rankmill import {name}", {})
 
 
 def test_no_module_hides_a_function() -> None:

@@ -92,7 +92,6 @@ topics = pa.table({"query": ["1", "1"], "item": ["a", "b"], "subtopic": ["x", "y
 diverse = [one.name + "@9" * (one.cutoff != "none") for one in diversity.METRICS]
 topics = rankmill.Labels(topics, subtopic="subtopic")
 rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse)
-rankmill.fuse(["p.parquet", "p.parquet"], method="combmed", top=3, weights=[1, 2])
 rankmill.arrays.global_average_precision(np.float16([1, 2]), [True, False], 2)
 from rankmill.adapters.torch.listwise import listwise_ap, listwise_ap_loss
 for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):

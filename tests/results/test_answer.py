@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import pickle
 import tempfile
 from collections.abc import Callable
@@ -57,7 +56,6 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "History": history,
     "Trace": lambda runs: rankmill.explain(GOLD, runs["a"], "map", 1),
     "EvaluatorDifferences": lambda runs: rankmill.explain_evaluators(GOLD, runs["a"], "map"),
-    "Fused": lambda runs: rankmill.fuse(runs),
     "SubmissionCheck": lambda runs: check(
         pd.DataFrame({"id": list(runs["a"]), "items": "x"}),
         pd.DataFrame({"id": [*runs["b"], 9], "items": "x x"}),
@@ -89,7 +87,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "gap by rank": lambda: rankmill.explain(GOLD, CONFIDENT, "gap"),
     "curve": lambda: rankmill.explain(GOLD, CONFIDENT, "auprc"),
     "no rows": lambda: rankmill.explain(GOLD, {3: [5]}, "map", 1),
-    "text": lambda: rankmill.fuse([{"q": ["a", "b"]}, {"q": ["b"], "r": []}]),
+    "text": lambda: rankmill.explain({"q": ["a"]}, {"q": ["b", "a"]}, "map", "q"),
 }
 ALL: dict[str, Callable[[], Any]] = {
     **{name: lambda make=make: make(RUNS) for name, make in ANSWERS.items()},  # type: ignore[misc]
@@ -177,22 +175,6 @@ def test_answers_of_the_same_call_are_equal(name: str) -> None:
     assert one != changed
     with pytest.raises(TypeError, match="unhashable"):
         hash(one)
-
-
-def test_fused_lists_are_predictions() -> None:
-    fused = rankmill.fuse(RUNS)
-    assert rankmill.evaluate(GOLD, fused, "map") == rankmill.evaluate(GOLD, fused.table, "map")
-
-
-def test_fused_lists_in_a_file(tmp_path: Any) -> None:
-    fused = rankmill.fuse(RUNS, tmp_path / "fused.run")
-    same_json(fused)
-    assert list(json.loads(fused.to_json())) == [
-        *("rankmill", "format", "path", "method", "norm", "queries", "items", "queries_in_all"),
-        *("repeated_items", "runs", "trained_on", "optimised"),
-    ]
-    with pytest.raises(UsageError, match=r"written to .*fused\.run"):
-        fused.to_arrow()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"metrics": 1}', "{"])

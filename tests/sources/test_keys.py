@@ -386,8 +386,6 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Any)
     run("convert", "run.csv", "same.parquet", "--in-order", "--query", TEMPLATE)
     assert pq.read_table("same.parquet").column("query_id").to_pylist()[1] == "1_orders"
     Path("other.csv").write_text(Path("run.csv").read_text())
-    run("fuse", "run.csv", "other.csv", "-o", "fused.parquet", *both)
-    assert pq.read_table("fused.parquet").column("query_id").to_pylist()[0] == "1,clicks"
     run("compare", "labels.csv", "run.csv", "other.csv", "-m", "map", *both, "--by", "type")
     run("gate", "labels.csv", "run.csv", *both, "--rule", "recall@20 >= 0.8")
 

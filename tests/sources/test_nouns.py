@@ -81,7 +81,7 @@ def test_a_noun_in_the_place_of_another_is_refused() -> None:
         rankmill.gate(TABLE, TABLE, "map >= 0.1", by=Labels(TABLE))
     for lone in (Labels(TABLE), Predictions(TABLE), "run.parquet"):
         with pytest.raises(UsageError, match=f"runs is a {type(lone).__name__}; expected a map"):
-            rankmill.fuse(lone)  # type: ignore[arg-type]
+            rankmill.evaluate_runs(TABLE, lone, "map")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown preset"):
         Semantics("trec")
     with pytest.raises(UsageError, match="ap_divisor cannot be 'label'"):

@@ -21,8 +21,6 @@ def flat(function: Callable[..., Any], *given: Any, **options: Any) -> Any:
     inner = {name: options.pop(name) for name in ("details", "now") if name in options}
     labels = options.pop("source" if "source" in taken else "labels", None)
     runs = options.pop("runs" if "runs" in taken else "predictions", None)
-    if function.__name__ == "fuse" and not isinstance(runs, Mapping):
-        runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
     face = face_of(function, labels, runs, options)
     face = {name: one for name, one in face.items() if name in taken}
     if inner and "runs" in taken:

@@ -1,1 +1,1 @@
-"""What is told of systems beyond their numbers: compared, explained, fused."""
+"""What is told of systems beyond their numbers: compared and explained."""

@@ -19,7 +19,7 @@ from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
 from rankmill.io.stores.read_paths import gathered
 from rankmill.io.stores.urls import redacted
-from rankmill.package import __version__, install
+from rankmill.package import GONE, __version__, install
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
@@ -46,7 +46,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of inputs and options."),
     "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
     "trec_eval": ("rankmill.cli.trec_eval", "Print what trec_eval prints, with the same flags."),
-    "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one per query."),
     "selftest": ("rankmill.cli.selftest", "Check that this installation works."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so later runs start right away."),
 }
@@ -69,7 +68,6 @@ _MEANINGS = {
     "history": "the folder that a gate keeps its runs in",
     "source": "the file, folder or URL to read",
     "output": "the Parquet file to write",
-    "runs": "the ranked lists to fuse",
     "states": "the files that 'rankmill evaluate --state' wrote",
 }
 """What the argument of each name is; help texts have only its name."""
@@ -90,7 +88,8 @@ class _Commands(click.Group):
                 near = get_close_matches(cmd_name, COMMANDS, 1)
                 meant = f" (Did you mean {near[0]!r}?)" if near else ""
                 there = ", ".join(COMMANDS)
-                ctx.fail(f"There is no command {cmd_name!r}, only: {there}.{meant}")
+                told = f"There is no command {cmd_name!r}, only: {there}.{meant}"
+                ctx.fail(GONE.get(cmd_name, told))
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
         command.help = command.help or COMMANDS[cmd_name][1]  # python -OO has no docstrings

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from rankmill.adapters.torch.listwise import listwise_ap_loss
 from rankmill.analysis.compare.compare import compare
-from rankmill.analysis.fuse.fuse import fuse
 from rankmill.analysis.statistics.paired_differences import paired_of
 from rankmill.analysis.statistics.significance import TESTS, run_test, tukey
 from rankmill.columns.ids import to_ids
@@ -111,9 +110,6 @@ def _steps(direction: int) -> Iterator[Callable[[], object]]:
     topics = topics.append_column("subtopic", pa.array(np.arange(len(topics)) % 3))
     labels = Labels(topics, subtopic="subtopic")
     yield partial(evaluate, labels, _wide(_long(False, None, None)), diverse, threads=1)
-    run = _wide(_long(False, "score", pa.float64()))
-    yield partial(fuse, [run, run], threads=1)
-    yield partial(fuse, [run, run], method="posfuse", train_labels=run, threads=1)
     yield from (_evaluate_arrays, _evaluate_text)
     yield partial(evaluate, {"1": ["a"]}, {"1": ["a"]}, ["map"], threads=1)
     yield from (_join_counts, _compare)

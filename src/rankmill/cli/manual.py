@@ -10,7 +10,7 @@ import click
 KINDS: dict[str, tuple[str, ...]] = {
     "Start here": ("start",),
     "How to": (
-        *("comparing", "stability", "fusing", "gate", "nightly", "report", "gallery"),
+        *("comparing", "stability", "gate", "nightly", "report", "gallery"),
         *("kaggle", "drop-ins", "python", "arrays", "torch", "stores", "spark", "parts"),
     ),
     "Reference": (
@@ -39,7 +39,6 @@ TASKS = {
     "Measure coverage, novelty or fairness of all lists": "catalogue",
     "Measure how many aspects a list covers": "diversity",
     "Check confidences and thresholds": "confidence",
-    "Combine several runs into one": "fusing",
     "Evaluate during training": "torch",
     "Find out how a file is read, and what an exit code means": "files",
     "Read CSV, TREC or JSON Lines": "formats",
@@ -81,7 +80,6 @@ ALIKE = (
     "rule threshold regression fail stop gate",
     "tie equal",
     "your-own own custom",
-    "fuse fusing fusion combine ensemble merge",
     "vector embedding neighbor",
     "page report dashboard html",
     "picture plot figure chart",

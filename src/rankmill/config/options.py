@@ -3,7 +3,7 @@
 from functools import cache
 
 from rankmill.config.option import Option
-from rankmill.config.table_of_comparisons import COMPARISON, FUSING, RULES
+from rankmill.config.table_of_comparisons import COMPARISON, RULES
 from rankmill.config.table_of_inputs import COUNTING, INPUTS, METRICS
 from rankmill.config.table_of_outputs import OUTPUT, RESOURCES
 
@@ -13,7 +13,6 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
     "Rules": RULES,
     "Counting": COUNTING,
     "Comparison": COMPARISON,
-    "Fusing": FUSING,
     "Output": OUTPUT,
     "Resources": RESOURCES,
 }

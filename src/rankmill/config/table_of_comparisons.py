@@ -1,4 +1,4 @@
-"""Rows of options: rules, comparisons, and how lists are fused."""
+"""Rows of options: rules and comparisons."""
 
 from functools import partial
 
@@ -8,7 +8,6 @@ _gate = partial(Option, on="gate spark", table="")
 _top = partial(Option, table="")
 _compare = partial(Option, on="compare spark", table="")
 _stability = partial(Option, on="stability", short="*")
-_fuse = partial(Option, on="fuse", short="*")
 
 RULES = (
     _gate(
@@ -208,73 +207,5 @@ COMPARISON = (
         kind="integer",
         least=1,
         default=100,
-    ),
-)
-
-FUSIONS = (
-    *("rrf", "combsum", "combmnz", "combanz", "combmin", "combmax", "combmed", "combgmnz"),
-    *("mixed", "wmnz", "isr", "log-isr", "logn-isr", "bordafuse", "condorcet", "rbc"),
-    *("mapfuse", "posfuse", "slidefuse", "probfuse", "segfuse", "bayesfuse"),
-)
-FUSING = (
-    _fuse(
-        "--method NAME",
-        "How to fuse the lists; rrf by default. By rank: rrf, isr, log-isr, logn-isr, "
-        "bordafuse, condorcet, rbc. By normalized confidence: combsum, combmnz, combanz, "
-        "combmin, combmax, combmed, combgmnz, mixed, wmnz. Trained: mapfuse, posfuse, "
-        "slidefuse, probfuse, segfuse, bayesfuse. See 'rankmill docs fusing' for the "
-        "formulas.",
-        "method",
-        default="rrf",
-        # As in analysis/fuse/methods.py, which loads NumPy. A test holds them equal.
-        choices=FUSIONS,
-    ),
-    _fuse(
-        "--norm NAME",
-        "How to normalize confidences; min-max by default. The others are min-max-inverted, "
-        "max, sum, z-score, rank, borda and none. Methods by rank do not normalize.",
-        "norm",
-        choices=("min-max", "min-max-inverted", "max", "sum", "z-score", "rank", "borda", "none"),
-    ),
-    _fuse(
-        "--train-labels FILE|DIR",
-        "Labels of training queries. Trained methods and --optimise need them.",
-        "train_labels",
-        kind="input",
-    ),
-    _fuse(
-        "--optimise METRIC",
-        "Choose the weights by a metric. It is computed over the training queries. This also "
-        "chooses --k and --parameter, unless you give them.",
-        "optimise",
-    ),
-    _fuse(
-        "--tries N",
-        "The maximum number of settings that --optimise tries; 1000 by default.",
-        "tries",
-        kind="integer",
-        least=1,
-        default=1000,
-        short="",
-    ),
-    _fuse(
-        "--weights NUMBERS",
-        "The weight of each run; all 1 by default. Separate them by commas: 2,1.",
-        "weights",
-    ),
-    _fuse("--k K", "The k of rrf; 60 by default.", "k", kind="integer", least=1),
-    _fuse(
-        "--parameter NUMBER",
-        "The parameter of the method, such as phi of rbc. Others are gamma of combgmnz, sigma "
-        "of logn-isr, segments of probfuse, and window of slidefuse.",
-        "parameter",
-        kind="number",
-    ),
-    _fuse(
-        "--top N",
-        "Keep only the first N items of each list. By default, all are kept.",
-        "top",
-        kind="integer",
-        least=1,
     ),
 )

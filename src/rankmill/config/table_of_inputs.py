@@ -8,10 +8,9 @@ from rankmill.sources.files.formats import FORMATS
 
 _LOCAL = "evaluate compare gate report"
 _PRESETS = f"{FILE} stability explain"
-# Columns of labels and predictions; of inputs that are the one or the other; of predictions.
+# Columns of labels and predictions; of an input that is the one or the other.
 _column = partial(Option, on=f"{SIDES} init", table="columns")
 _one = partial(Option, on="convert head", short="*")
-_run = partial(Option, on="convert head fuse", short="*")
 _check = partial(Option, on="check", short="*")
 _side = partial(Option, on=SIDES, table="")
 _top = partial(Option, table="")
@@ -170,37 +169,37 @@ INPUTS = (
         name="role",
         bare="predictions",
     ),
-    _run(
+    _one(
         "--as --labels-as --predictions-as FORMAT",
         f"The format of the files, if it is not detected. One of {', '.join(FORMATS)}.",
         "Labels.format Predictions.format",
         name="told_format",
         choices=tuple(FORMATS),
     ),
-    _run(
+    _one(
         "--columns --label-columns NAMES",
         "The column names of files without a header. Separate them by commas: query,item.",
         "Labels.columns Predictions.columns",
     ),
-    _run(
+    _one(
         "--encoding --label-encoding NAME",
         "The encoding of text that is not UTF-8. Examples are latin-1 and utf-16.",
         "Labels.encoding Predictions.encoding",
     ),
-    _run(
+    _one(
         "--query --label-query COLUMN",
         "The column of query ids. List several as session,type or '{session}_{type}'.",
         "Labels.query Predictions.query",
     ),
-    _run("--item --label-item COLUMN", "The column of items.", "Labels.item Predictions.item"),
-    _run("--score COLUMN", "The column of confidences.", "Predictions.score"),
-    _run("--rank COLUMN", "The column of ranks.", "Predictions.rank"),
-    _run(
+    _one("--item --label-item COLUMN", "The column of items.", "Labels.item Predictions.item"),
+    _one("--score COLUMN", "The column of confidences.", "Predictions.score"),
+    _one("--rank COLUMN", "The column of ranks.", "Predictions.rank"),
+    _one(
         "--in-order",
         "Rank long predictions by the order of their rows. Their confidences do not matter.",
         "Predictions.in_order",
     ),
-    _run(
+    _one(
         "--padding ITEM",
         "An item that only fills up short lists. It is dropped; an example is -1.",
         "Labels.padding Predictions.padding",

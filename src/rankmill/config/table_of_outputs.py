@@ -23,15 +23,6 @@ OUTPUT = (
     Option("-o --output FILE", "Write to FILE instead of standard output.", on=_WRITING, short="*"),
     _init("-o --output FILE", "The file to write; - for standard output.", default="rankmill.toml"),
     Option(
-        "-o FUSED",
-        "The file to write.",
-        "path",
-        on="fuse",
-        short="*",
-        name="output",
-        required=True,
-    ),
-    Option(
         "--format FORMAT",
         "The format: table, json, csv, markdown or latex. By default, the suffix of the -o "
         "file decides; without a suffix, it is table. In csv, text that begins with = + - @ "
@@ -218,7 +209,6 @@ OUTPUT = (
     _docs("--man", "Print the help of all commands as a man page, such as man1/rankmill.1."),
 )
 
-_ROWS = "convert fuse"
 RESOURCES = (
     _top(
         "--memory SIZE",
@@ -228,7 +218,7 @@ RESOURCES = (
         "by query, one range of queries is held at a time. On Spark, it is the limit of each "
         "task.",
         "memory",
-        on=f"{_LOCAL} spark {_ROWS}",
+        on=f"{_LOCAL} spark convert",
         short="*",
         kind="size",
         default="2GiB",
@@ -237,11 +227,11 @@ RESOURCES = (
         "--threads N",
         "Threads to use; all available CPUs by default.",
         "threads",
-        on=f"{_LOCAL} merge {_ROWS}",
+        on=f"{_LOCAL} merge convert",
         kind="integer",
         least=1,
         frames=False,
-        short="evaluate merge report stability explain explain-evaluators convert fuse",
+        short="evaluate merge report stability explain explain-evaluators convert",
     ),
     Option(
         "--partitions N",
@@ -256,7 +246,7 @@ RESOURCES = (
     _top(
         "--quiet",
         "Show errors only: no progress, no warnings.",
-        on=f"{SIDES} merge init convert head fuse history prune metrics presets docs selftest "
+        on=f"{SIDES} merge init convert head history prune metrics presets docs selftest "
         "warmup check trec_eval",
         short="*",
     ),

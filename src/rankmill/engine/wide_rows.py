@@ -1,6 +1,6 @@
 """Lists as rows of a wide table: query_id, items, and scores or gains; and as a Parquet file."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,15 @@ _Block = tuple[Any, int, int, int]
 class RowBlocks:
     """Makes rows of the lists of an input; counts them, their null items and those of equal rank.
 
-    Ids have a type that fits those of all inputs `among` which it is; by default it is alone. In
-    `schema`, ids are integers, or bytes, which Arrow sorts and takes; the metadata "text" names the
-    columns that hold text.
+    In `schema`, ids are integers, or bytes, which Arrow sorts and takes; the metadata "text" names
+    the columns that hold text.
     """
 
-    def __init__(self, one: Input, role: Role, among: Sequence[Input] = ()) -> None:
+    def __init__(self, one: Input, role: Role) -> None:
         self._input = one
         self._total = one.source.rows
-        self._query, text = _kind(among or [one], "query")
-        self._item, text_items = _kind(among or [one], "item")
+        self._query, text = _kind(one, "query")
+        self._item, text_items = _kind(one, "item")
         fields = [("query_id", self._query), ("items", pa.large_list(self._item))]
         name = one.columns.score or one.columns.gain
         if name is not None:
@@ -90,9 +89,9 @@ def _ids(ids: Any, kind: Any, what: str) -> Any:
         ) from None
 
 
-def _kind(inputs: Sequence[Input], role: str) -> tuple[Any, bool]:
+def _kind(one: Input, role: str) -> tuple[Any, bool]:
     """The type in which ids are sorted and held, and whether they are text."""
-    found = {id_type(kind) for one in inputs for kind in one.id_types(role)} - {pa.null()}
+    found = {*map(id_type, one.id_types(role))} - {pa.null()}
     if any(not kinds.is_integer(kind) for kind in found):
         return pa.large_binary(), all(kinds.is_large_string(kind) for kind in found)
     if len(found) == 1:
@@ -110,10 +109,11 @@ def _number_type(one: Input, name: str) -> Any:
 
 
 def write_rows(path: str | Path, tables: Iterable[Any], schema: Any) -> tuple[int, int]:
-    """Write tables of rows; return how many rows and items were written."""
+    """Write tables of rows of `RowBlocks`; return how many rows and items were written."""
     import pyarrow.parquet as pq
 
-    target = written_schema(schema)
+    text = schema.metadata[b"text"].decode().split(",")
+    target = pa.schema([pa.field(one.name, _target(one.type, one.name in text)) for one in schema])
     rows = items = 0
     with (
         whole_file(path) as file,
@@ -134,12 +134,6 @@ def write_rows(path: str | Path, tables: Iterable[Any], schema: Any) -> tuple[in
             # The bytes of text are written as they were read, valid or not.
             writer.write_table(group.cast(target, safe=False), row_group_size=len(group))
     return rows, items
-
-
-def written_schema(schema: Any) -> Any:
-    """Return the schema in which rows of a schema of `RowBlocks` are written."""
-    text = schema.metadata[b"text"].decode().split(",")
-    return pa.schema([pa.field(one.name, _target(one.type, one.name in text)) for one in schema])
 
 
 def _target(kind: Any, text: bool) -> Any:

@@ -431,13 +431,6 @@ def test_commands_read_other_encodings(tmp_path: Path, run: Any) -> None:
         '[columns]\nencoding = "latin-1"\n'
     )
     assert run("evaluate", settings)[0] == 0
-    fused = rankmill.fuse(
-        [
-            rankmill.Predictions(path, encoding="latin-1"),
-            rankmill.Predictions(path, encoding="latin-1"),
-        ]
-    )
-    assert fused.table["items"].to_pylist() == [["a"], ["ié"]]
 
 
 # --------------------------------------------------------------------------- head and convert
@@ -511,10 +504,3 @@ def test_runs_that_are_cut_off(tmp_path: Path, size: int) -> None:
     path = text.write(tmp_path, "p.txt", content[17:size])
     with pytest.raises(InputError, match=r"p.txt: its name and its first line, '1 Q0"):
         scored({"1": ["a"]}, path)
-
-
-@pytest.mark.small
-def test_fused_runs_hold_no_comments(tmp_path: Path) -> None:
-    lists = {"#q": {"a": 1.0}}
-    with pytest.raises(InputError, match="'#q' cannot be in a TREC run"):
-        rankmill.fuse([lists, lists], tmp_path / "f.run")

@@ -260,7 +260,7 @@ def _find_order(
     unclear = sorted(_unclear(finder, numbers), key=finder.holds_integers)  # likely scores first
     if score is None and need_score:
         raise finder.error(
-            "no column looks like the score, which gap and fusing by confidences need",
+            "no column looks like the score, which gap and similar metrics need",
             f"name it: {how('score', finder.side, *unclear[:1])}",
         )
     if score is None and by_score and unclear:

@@ -1,1 +1,0 @@
-"""The lists of several systems, fused into one list a query."""
