@@ -22,7 +22,7 @@ from pages import FENCE, shell
 from rankmill.cli import COMMANDS, manual
 from rankmill.cli.manual import KINDS, PEERS, TASKS
 from rankmill.cli.site import anchors
-from rankmill.package import install
+from rankmill.errors import install
 from repository import HOUSE, ROOT, SOURCE
 
 README, CONTRIBUTING, JOURNEY = (

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from rankmill.errors import UsageError, plural
+from rankmill.errors import UsageError, install, plural
 from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
 from rankmill.nightly.rules.verdict import Verdict, by_rule, fails, shown_outcomes, slices_held
-from rankmill.package import install
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
 
