@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import math
 import os
+import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
@@ -95,7 +96,7 @@ class Task(Generic[Value]):
         return self.value  # type: ignore[no-any-return]
 
 
-Tasks: TypeAlias = SimpleQueue[Task[Any] | None]
+Tasks: TypeAlias = SimpleQueue[Any]
 
 
 class Workers:
@@ -116,6 +117,9 @@ class Workers:
             self.threads = thread_count(threads)
         self._begun = False
         self._pool: list[Thread] = []
+        # An interrupt can come before the first line of __exit__. The threads end also when this
+        # object is gone; a method __del__ could be interrupted too, and Python would ignore that.
+        self._gone = weakref.ref(self, self._tasks.put)
 
     def __enter__(self) -> Self:
         return self
@@ -125,9 +129,6 @@ class Workers:
         for thread in self._pool:
             if thread.is_alive():
                 thread.join()
-
-    def __del__(self) -> None:
-        self._tasks.put(None)  # an interrupt may have come before the first line of __exit__
 
     @cached_property
     def threads(self) -> int:
@@ -313,18 +314,18 @@ def _add_thread(tasks: Tasks, pool: list[Thread], most: int) -> None:
 
 
 def _run_tasks(tasks: Tasks, pool: list[Thread], most: int) -> None:
-    """Run tasks until there is None, which is passed on to the other threads of the pool.
+    """Run tasks until something else comes, which is passed on to the other threads of the pool.
 
     The last thread of the pool adds another when it gets its first task, so that one is idle.
     """
     task = tasks.get()
-    if task is not None and len(pool) < most:
+    if isinstance(task, Task) and len(pool) < most:
         _add_thread(tasks, pool, most)
-    while task is not None:
+    while isinstance(task, Task):
         task.run()
         del task  # its value may be large
         task = tasks.get()
-    tasks.put(None)
+    tasks.put(task)
 
 
 def _after(
