@@ -1,14 +1,14 @@
 """Interrupt calls of rankmill at random moments, as Ctrl-C in a notebook does, in one process.
 
-    python benchmarks/interrupts.py [--rounds 5000] [--users 400] [--threads 3] [--seed 0]
+    python benchmarks/interrupts.py [--rounds 5000] [--users 100] [--threads 3] [--seed 0]
 
 Another process sends SIGINT at a random moment of each call, which reads small files with several
 threads, in memory or through temporary files. After the KeyboardInterrupt no thread may be left and
 no file open, and the same call must give the result that it gives without an interrupt.
 
 The script prints a table; its exit code is 1 if a round failed. Python itself ignores an interrupt
-that comes while an object is finalised, such as a thread of its own, and says so. If a call or what follows it does
-not end within 60 s, all threads print where they are, and the script ends.
+that comes while it finalises an object, such as a thread of its own, and says so. If a call or what
+follows it does not end within 60 s, all threads print where they are, and the script ends.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5000, help="interrupts (%(default)s)")
-    parser.add_argument("--users", type=int, default=400, help="(%(default)s)")
+    parser.add_argument("--users", type=int, default=100, help="(%(default)s)")
     parser.add_argument("--threads", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     options = parser.parse_args(arguments)

@@ -1,6 +1,5 @@
 """The pool of a job: errors in order, bounded waiting, and no leftovers after any failure."""
 
-import contextlib
 import gc
 import inspect
 import itertools
@@ -241,8 +240,9 @@ def interrupted(after: int, call: Callable[[], object]) -> bool:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        with contextlib.suppress(KeyboardInterrupt):
-            call()
+        call()
+    except KeyboardInterrupt:
+        pass
     finally:
         sys.settrace(before)
     return left <= 0
