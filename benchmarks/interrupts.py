@@ -89,14 +89,14 @@ def left_over() -> tuple[int, int]:
     return threading.active_count(), len(os.listdir("/proc/self/fd"))
 
 
-def interrupted(call: Callable[[], Any], sender: Any, moment: float) -> str:
+def interrupted(call: Callable[[], Any], sender: int, moment: float) -> str:
     """Call, and return one of COLUMNS; the interrupt has come by then."""
     done = False
     try:
-        sender.write(f"{moment}\n")
+        os.write(sender, f"{moment}\n".encode())  # of a buffer, the rest would follow later
         call()
         done = True
-        time.sleep(SECONDS / 10)
+        time.sleep(moment + SECONDS / 10)
     except KeyboardInterrupt:
         return "done before" if done else "interrupted"
     return "ignored"
@@ -132,7 +132,7 @@ def main(arguments: list[str] | None = None) -> int:
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen([sys.executable, "-c", SENDER], stdin=subprocess.PIPE) as process,
     ):
-        sender = open(process.stdin.fileno(), "w", buffering=1, closefd=False)  # type: ignore[union-attr] # noqa: SIM115
+        sender = process.stdin.fileno()  # type: ignore[union-attr]
         found = calls(make_inputs(Path(folder), options.users), options.threads)
         expected = {name: call() for name, call in found.items()}
         seconds = {name: timed(call)[1] for name, call in found.items()}
