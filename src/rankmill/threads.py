@@ -129,7 +129,8 @@ class Workers:
         for thread in self._pool:
             if thread.is_alive():
                 thread.join()
-        self._pool.clear()  # here, as Python ignores an interrupt that comes while a thread is freed
+        # Here, as Python ignores an interrupt that comes while a thread is freed.
+        self._pool.clear()
 
     @cached_property
     def threads(self) -> int:

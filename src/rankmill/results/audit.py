@@ -122,7 +122,10 @@ def _unpredicted(semantics: Choices) -> str:
 
 def _unlabelled(semantics: Choices) -> str:
     strange, empty = _SCORE[semantics.unlabelled], _SCORE[semantics.no_relevant]
-    return strange if strange == empty else f"{strange}; if among the labels, {empty}"
+    told = strange if strange == empty else f"{strange}; if among the labels, {empty}"
+    if semantics.unlabelled == "zero":
+        told += " (unlabelled=skip leaves them out, as does the preset kaggle_hm)"
+    return told
 
 
 def _no_relevant(semantics: Choices) -> str:
