@@ -17,14 +17,14 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from rankmill.errors import positive
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
-Marks: TypeAlias = SimpleQueue[None]
+Queue: TypeAlias = SimpleQueue[Any]
 
 END = object()
 # No machine gains from more threads than this.
@@ -64,7 +64,7 @@ class Task(Generic[Value]):
     share them.
     """
 
-    def __init__(self, call: Callable[[], Value], marks: Marks | None = None) -> None:
+    def __init__(self, call: Callable[[], Value], marks: Queue | None = None) -> None:
         self._call = [call]
         self._marks = marks or SimpleQueue()
         self.value: Any = None
@@ -96,9 +96,6 @@ class Task(Generic[Value]):
         return self.value  # type: ignore[no-any-return]
 
 
-Tasks: TypeAlias = SimpleQueue[Any]
-
-
 class Workers:
     """The pool of threads of a job. The caller that creates it ends it, with a `with` block.
 
@@ -111,11 +108,10 @@ class Workers:
     """
 
     def __init__(self, threads: int | None = None, waiting: int = 8) -> None:
-        self._tasks: Tasks = SimpleQueue()
+        self._tasks: Queue = SimpleQueue()
         self._waiting = waiting
         if threads is not None:
             self.threads = thread_count(threads)
-        self._begun = False
         self._pool: list[Thread] = []
         # An interrupt can come before the first line of __exit__. The threads end also when this
         # object is gone; a method __del__ could be interrupted too, and Python would ignore that.
@@ -138,14 +134,15 @@ class Workers:
         return available_cpus()
 
     def begin(self, task: Task[Any]) -> None:
-        """Let a thread run a task, which has to be stored before: an interrupt may come behind."""
-        if not self._begun:
+        """Let a thread run a task. The caller has stored it, as an interrupt may follow at once."""
+        if not self._pool:
             # NumPy imports numpy.ma when pyarrow or numba ask it for that, and recurses without end
             # if another thread has begun to.
             import numpy.ma  # noqa: F401
 
-            _thread.start_new_thread(_add_thread, (self._tasks, self._pool, self.threads))
-            self._begun = True
+            starting = Task(partial(_add_thread, self._tasks, self._pool, self.threads))
+            _thread.start_new_thread(starting.run, ())
+            starting.result()
         self._tasks.put(task)
 
     def map(
@@ -156,26 +153,25 @@ class Workers:
         A few items are taken in advance. If several items fail, the error of the first of them in
         this order is raised, even if another thread failed earlier.
         """
-        return self._results([iter(items)], work, True)
+        return self.read([iter(items)], work, here=True)
 
     def read(
-        self, pieces: Iterable[Iterator[Item]], work: Callable[[Item], Value]
+        self,
+        pieces: Iterable[Iterator[Item]],
+        work: Callable[[Item], Value],
+        *,
+        here: bool = False,
     ) -> Generator[Value, None, None]:
         """Yield work(batch) for each batch of all pieces, in the order of the batches.
 
         Several pieces are read at once, each by one thread at a time. The thread that reads a batch
         also works on it, because the batch is then still in the CPU cache. If fewer pieces than
         threads are left, one thread only reads a piece, and other threads work on its batches. If
-        several batches fail, the error of the first of them in this order is raised.
+        several batches fail, the error of the first of them in this order is raised. The thread
+        that asks reads a single piece itself if it is to be read `here`.
         """
-        return self._results(pieces, work, False)
-
-    def _results(
-        self, pieces: Iterable[Iterator[Item]], work: Callable[[Item], Value], here: bool
-    ) -> Generator[Value, None, None]:
-        """Yield the results of `read`; the thread that asks reads the one piece of `map` itself."""
         unread = deque(pieces)
-        job = _Job(work, SimpleQueue(), here)
+        marks: Queue = SimpleQueue()
         begun: deque[_Piece[Item, Value]] = deque()
         lone = list(unread) if len(unread) == 1 else []
         try:
@@ -186,14 +182,14 @@ class Workers:
                     return
                 unread[0] = itertools.chain(batches, rest)
             while unread or begun:
-                self._read_on(begun, unread, job)
+                self._read_on(begun, unread, work, marks, here)
                 first = begun[0]
                 if first.results and first.results[0].done:
                     yield first.results.popleft().result()
                 elif first.ended and not first.results:
                     begun.popleft()
                 else:
-                    job.marks.get()  # of a step, or of the result that is yielded next
+                    marks.get()  # of a step, or of the result that is yielded next
         finally:
             tasks = [one for piece in begun for one in (*piece.results, piece.step)]
             _end([one for one in tasks if one is not None])
@@ -211,27 +207,23 @@ class Workers:
         the end of the `with` block.
         """
         first, *others = pieces
-        ready: SimpleQueue[Any] = SimpleQueue()
-        errors: list[BaseException] = []
+        ready: Queue = SimpleQueue()
 
         def read() -> None:
             room = most
-            try:
-                for batch in first:
-                    ready.put(batch)
-                    room -= size(batch)
-                    if room <= 0 or reading.cancelled:
-                        break
-            except BaseException as error:  # else what follows would be missing without a word
-                errors.append(error)
-            ready.put(END)
+            for batch in first:
+                ready.put(batch)
+                room -= size(batch)
+                if room <= 0 or reading.cancelled:
+                    break
 
-        reading = Task(read)
+        reading = Task(read, ready)  # whose mark comes behind the batches
         try:
             self.begin(reading)
-            yield [_after(reading, ready, errors, first), *others]
+            yield [_after(reading, ready, first), *others]
         finally:
             _end([reading])
+            ready.put(None)  # another thread may wait for the mark, too
             for piece in pieces:
                 _close(piece)
 
@@ -239,15 +231,17 @@ class Workers:
         self,
         begun: "deque[_Piece[Item, Value]]",
         unread: deque[Iterator[Item]],
-        job: "_Job[Item, Value]",
+        work: Callable[[Item], Value],
+        marks: Queue,
+        here: bool,
     ) -> None:
         """Collect the finished steps, begin more pieces and the next step of each piece.
 
         The number of waiting results limits how far the pool reads ahead.
         """
         for piece in begun:
-            self._take_step(piece, job)
-        most = (2 if job.here else self._waiting) * self.threads
+            self._take_step(piece, work, marks)
+        most = (2 if here else self._waiting) * self.threads
         waiting = sum(len(piece.results) for piece in begun)
         reading = [piece for piece in begun if not piece.ended]
         # More pieces than threads would save no wait that can be measured, and take more memory.
@@ -258,16 +252,22 @@ class Workers:
             # The first piece is always read on, because its results are yielded next.
             ahead = piece is begun[0] and len(piece.results) <= self.threads
             if piece.step is None and (ahead or waiting < most):
-                piece.alone = job.here or len(reading) < self.threads
-                both = partial(_read_and_work, piece.batches, job.work)
-                step = Task(partial(next, piece.batches, END) if piece.alone else both, job.marks)
-                if job.here:
+                piece.alone = here or len(reading) < self.threads
+                step = Task(
+                    partial(next, piece.batches, END)
+                    if piece.alone
+                    else partial(_read_and_work, piece.batches, work),
+                    marks,
+                )
+                if here:
                     step.run(Exception)
-                piece.step = step  # an interrupted one would be waited for in vain
-                if not job.here:
+                piece.step = step  # behind that, as an interrupted one would be waited for
+                if not here:
                     self.begin(step)
 
-    def _take_step(self, piece: "_Piece[Item, Value]", job: "_Job[Item, Value]") -> None:
+    def _take_step(
+        self, piece: "_Piece[Item, Value]", work: Callable[[Item], Value], marks: Queue
+    ) -> None:
         """Collect the result of the last step of a piece, if the step is done."""
         if piece.step is None or not piece.step.done:
             return
@@ -275,18 +275,10 @@ class Workers:
         failed = bool(step.errors)
         piece.ended = failed or step.value is END
         if piece.alone and not piece.ended:
-            piece.results.append(Task(partial(job.work, step.value), job.marks))
+            piece.results.append(Task(partial(work, step.value), marks))
             self.begin(piece.results[-1])
         elif failed or not piece.ended:
             piece.results.append(step)
-
-
-class _Job(NamedTuple, Generic[Item, Value]):
-    """What is done with each batch, how it is told, and whether the asking thread reads them."""
-
-    work: Callable[[Item], Value]
-    marks: Marks
-    here: bool
 
 
 class _Piece(Generic[Item, Value]):
@@ -304,45 +296,42 @@ class _Piece(Generic[Item, Value]):
         self.ended = False
 
 
-def _add_thread(tasks: Tasks, pool: list[Thread], most: int) -> None:
-    """Add a thread to a pool. The first is started by a thread that no signal interrupts."""
-    name, given = f"rankmill_{len(pool)}", (tasks, pool, most)
-    pool.append(Thread(target=_run_tasks, args=given, name=name, daemon=True))
-    try:
-        pool[-1].start()
-    except Exception:  # there is no room for it: fewer threads do the same work
-        if len(pool) == 1:
-            pool[0].run()
+def _add_thread(tasks: Queue, pool: list[Thread], most: int) -> None:
+    """Start one more thread of a pool; no signal may interrupt the thread that does this."""
+    pool.append(
+        Thread(
+            target=_run_tasks,
+            args=(tasks, pool, most),
+            name=f"rankmill_{len(pool)}",
+            daemon=True,
+        )
+    )
+    pool[-1].start()
 
 
-def _run_tasks(tasks: Tasks, pool: list[Thread], most: int) -> None:
+def _run_tasks(tasks: Queue, pool: list[Thread], most: int) -> None:
     """Run tasks until something else comes, which is passed on to the other threads of the pool.
 
-    The last thread of the pool adds another when it gets its first task, so that one is idle.
+    The last thread of the pool adds another when it gets its first task, so one is idle.
     """
-    task = tasks.get()
-    if isinstance(task, Task) and len(pool) < most:
-        _add_thread(tasks, pool, most)
-    while isinstance(task, Task):
+    number = len(pool)
+    while isinstance(task := tasks.get(), Task):
+        if len(pool) == number < most:
+            with contextlib.suppress(Exception):  # fewer threads do the same work
+                _add_thread(tasks, pool, most)
         task.run()
         del task  # its value may be large
-        task = tasks.get()
     tasks.put(task)
 
 
-def _after(
-    reading: Task[None],
-    ready: SimpleQueue[Any],
-    errors: list[BaseException],
-    rest: Iterator[Item],
-) -> Iterator[Item]:
+def _after(reading: Task[None], ready: Queue, rest: Iterator[Item]) -> Iterator[Item]:
     """Yield what was read ahead, then the rest of the piece."""
     reading.cancelled = True
     if reading.running:  # it reads one more batch at most
-        while (batch := ready.get()) is not END:
+        while (batch := ready.get()) is not None:
             yield batch
-    if errors:
-        raise errors.pop()
+    if reading.errors:
+        raise reading.errors.pop()
     yield from rest
 
 
