@@ -38,12 +38,6 @@ from rankmill.semantics.presets import PRESETS
             "wrong in gap",
         ),
         (
-            {"unlabelled": "zero", "no_relevant": "zero"},  # as in ml_metrics
-            "queries_only_predicted",
-            "predicted but without a label: they score 0 (unlabelled=skip leaves them out, as does "
-            "the preset kaggle_hm); wrong in gap",
-        ),
-        (
             {"unlabelled": "one", "no_relevant": "one"},
             "queries_only_predicted",
             "predicted but without a label: they score 1; wrong in gap",

@@ -107,19 +107,6 @@ def _values(order: list[str]) -> dict[str, float | None]:
     return {name: found[one.text] for name, one in examples.items()}
 
 
-def test_the_page_names_each_worst_value_but_0() -> None:
-    text = (Path(rankmill.__file__).parent / "docs" / "metrics.md").read_text()
-    told = text.partition("A query without predictions gets ")[2].partition("An\ninput")[0]
-    judged = [one for one in REGISTRY.values() if one.kernel and one.better != "neither"]
-    named = {part: set(re.findall("`(.*?)`", part)) for part in re.split("[;.] ", told)}
-    of_page = {0.0: set(), **dict(zip((1.0, -1.0, None), [*named.values()][1:], strict=False))}
-    for one in judged:
-        value = None if np.isnan(one.worst) else one.worst
-        assert value == 0 or one.name in of_page[value]
-        of_page[value].discard(one.name)
-    assert not any(of_page.values())
-
-
 @pytest.mark.small
 def test_directions_are_those_that_were_thought_about() -> None:
     found = {name: spec.better for name, spec in REGISTRY.items()}

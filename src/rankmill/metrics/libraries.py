@@ -105,8 +105,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "list: type mcc(items=1000)@10",
         "PartialAUC": "it is the auc up to the k-th miss, with all unlisted items ranked last; "
         "type auc@10",
-        "PAP": "it is the auc of the first k hits up to the k-th miss, over k * min(k, R); type "
-        "auc@10",
+        "PAP": "it is the auc within R + k, with all unlisted items ranked last; type auc@10",
         "IntraListDiversity": "the user supplies its distance; ild takes groups, and ild_cosine "
         "vectors",
         "Intersection": "it compares the lists of two models, as compare does with "
@@ -146,8 +145,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "nDCG": "its gains are 2^(rating - threshold + 1) - 1: give these as gains for ndcg@10",
         "MAP": "it is the mean of precision@1 to precision@k; map@10 takes precision at hits",
         "MAR": "it is the mean of recall@1 to recall@k; type recall@1..10",
-        "AUC": "it is the mean over the hits of all queries of the share of a catalogue's misses "
-        "that rank behind the hit, whatever labels are not listed; type auc",
+        "AUC": "it ranks all unlisted items last, as one tie; type roc_auc",
         **dict.fromkeys(
             ("GAUC", "LAUC"),
             "it ranks all unlisted items last, as misses; type gauc or auc",

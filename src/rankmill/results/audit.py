@@ -122,10 +122,7 @@ def _unpredicted(semantics: Choices) -> str:
 
 def _unlabelled(semantics: Choices) -> str:
     strange, empty = _SCORE[semantics.unlabelled], _SCORE[semantics.no_relevant]
-    told = strange if strange == empty else f"{strange}; if among the labels, {empty}"
-    if semantics.unlabelled == "zero":
-        told += " (unlabelled=skip leaves them out, as does the preset kaggle_hm)"
-    return told
+    return strange if strange == empty else f"{strange}; if among the labels, {empty}"
 
 
 def _no_relevant(semantics: Choices) -> str:
