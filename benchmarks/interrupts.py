@@ -79,7 +79,7 @@ def calls(paths: Mapping[str, str], threads: int) -> dict[str, Callable[[], Any]
         "long, on disk": lambda: evaluate(long, memory=1).to_dict()["metrics"],
         "two runs": lambda: [one.to_dict()["metrics"] for one in one().values()],
         "compare": lambda: both().to_dict()["pairs"],
-        "fuse": lambda: rankmill.fuse([wide, long], threads=threads).table,
+        "convert": lambda: rankmill.convert(long, f"{long}.parquet", threads=threads),
     }
 
 
