@@ -18,6 +18,7 @@ import faulthandler
 import gc
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -125,6 +126,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     options = parser.parse_args(arguments)
+    # If this script is a background job of a shell, the shell may make it ignore SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     draw = random.Random(options.seed)
     counts: Counter[tuple[str, str]] = Counter()
     failures = []
