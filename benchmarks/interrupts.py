@@ -6,9 +6,10 @@ Another process sends SIGINT at a random moment of each call, which reads small 
 threads, in memory or through temporary files. After the KeyboardInterrupt no thread may be left and
 no file open, and the same call must give the result that it gives without an interrupt.
 
-The script prints a table; its exit code is 1 if a round failed. Python itself ignores an interrupt
-that comes while it finalises an object, such as a thread of its own, and says so. If a call or what
-follows it does not end within 60 s, all threads print where they are, and the script ends.
+The script prints a table; its exit code is 1 if a round failed. An interrupt can be ignored: Python
+drops one that comes while it finalises an object, such as a thread of its own, and says so, and
+`convert` drops one that comes when its file is complete. If a call or what follows it does not end
+within 60 s, all threads print where they are, and the script ends.
 """
 
 from __future__ import annotations
