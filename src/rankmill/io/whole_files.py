@@ -169,7 +169,7 @@ def _complete_files(paths: Sequence[str | Path]) -> Iterator[Sequence[BinaryIO]]
         files = []
         for path, target, name in zip(paths, targets, hidden, strict=True):
             with _told(path):
-                files.append(open(_new_file(target, name), "wb"))  # noqa: SIM115
+                files.append(_new_file(target, name))
                 stack.callback(_close, files[-1])
         yield files
         for path, file in zip(paths, files, strict=True):
@@ -189,21 +189,22 @@ def _complete_files(paths: Sequence[str | Path]) -> Iterator[Sequence[BinaryIO]]
                 signals.written()
 
 
-def _new_file(target: Path, hidden: str) -> int:
+def _new_file(target: Path, hidden: str) -> BinaryIO:
     """Open a file in the target's folder, with the permissions that open(target, "w") would leave.
 
     It has no name where the system can do so, and goes with the process, even by kill -9.
     """
     try:
-        file = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
-        if not os.path.exists(_nameless(file)):
-            os.close(file)
+        # At once a file object, which is closed when it is dropped on an interrupt.
+        file = open(os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")  # noqa: SIM115
+        if not os.path.exists(_nameless(file.fileno())):
+            file.close()
             raise FileNotFoundError
     except (AttributeError, OSError):  # no such flag, a file system without it, or no /proc
         signals.leftovers.add(hidden)
-        file = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        file = open(hidden, "xb")  # noqa: SIM115
     if target.exists():
-        os.fchmod(file, stat.S_IMODE(target.stat().st_mode))
+        os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
     return file
 
 
