@@ -18,6 +18,7 @@ __all__ = [
     "RegressionError",
     "ResourceError",
     "UsageError",
+    "install",
     "is_shortage",
     "outside",
     "plural",
@@ -240,6 +241,15 @@ def plural(count: int, noun: str, *verb: str) -> str:
     """
     several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return " ".join([f"{count:,} {noun if count == 1 else several}", *verb[count != 1 :][:1]])
+
+
+def install(extra: str | None = None) -> str:
+    """Return how to install rankmill, with an extra, as help and errors say it.
+
+    No package index has it yet; the pages say the same, which a test holds.
+    """
+    what = "." if extra is None else f"'.[{extra}]'"
+    return f"pip install {what} in a checkout of rankmill"
 
 
 def positive(number: Any, name: str) -> int:

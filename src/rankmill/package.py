@@ -11,7 +11,7 @@ from typing import Any
 
 from rankmill.errors import InputError
 
-__all__ = ["FORMAT", "__version__", "check_stamp", "handed_on", "install", "public", "stamp"]
+__all__ = ["FORMAT", "__version__", "check_stamp", "handed_on", "public", "stamp"]
 
 __version__ = "0.9.0"
 
@@ -50,15 +50,6 @@ def check_stamp(told: Mapping[str, Any], source: str) -> None:
             f"{__version__}, which reads formats up to {FORMAT}: read it with rankmill {wrote} or "
             "newer"
         )
-
-
-def install(extra: str | None = None) -> str:
-    """Return how to install rankmill, with an extra, as help and errors say it.
-
-    No package index has it yet; the pages say the same, which a test holds.
-    """
-    what = "." if extra is None else f"'.[{extra}]'"
-    return f"pip install {what} in a checkout of rankmill"
 
 
 def handed_on(

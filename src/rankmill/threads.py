@@ -1,21 +1,30 @@
-"""The pool of threads of a job, which has one owner and yields results in the order of input."""
+"""The pool of threads of a job, which has one owner and yields results in the order of input.
 
+Ctrl-C can raise KeyboardInterrupt between any two instructions of the main thread. In the middle of
+Thread.start or of a method of a Future or Condition, that leaves a lock taken, and others wait for
+it for ever. So the owner waits for nothing but a SimpleQueue, each call of which is atomic.
+"""
+
+import _thread
 import contextlib
 import itertools
 import math
 import os
+import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from functools import cache, cached_property
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
-from threading import Event
-from typing import Any, Generic, Self, TypeVar
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from rankmill.errors import positive
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
+
+Queue: TypeAlias = SimpleQueue[Any]
 
 END = object()
 # No machine gains from more threads than this.
@@ -48,6 +57,45 @@ def thread_count(threads: int | None) -> int:
     return min(positive(threads, "threads"), MOST_THREADS)
 
 
+class Task(Generic[Value]):
+    """A call that a thread of a pool makes; its value, or its error, once it is done.
+
+    Each task puts a mark into `marks` when it is done. One thread only waits for the tasks that
+    share them.
+    """
+
+    def __init__(self, call: Callable[[], Value], marks: Queue | None = None) -> None:
+        self._call = [call]
+        self._marks = marks or SimpleQueue()
+        self.value: Any = None
+        self.errors: list[BaseException] = []
+        self.running = self.cancelled = self.done = False
+
+    def run(self, caught: type[BaseException] = BaseException) -> None:
+        """Make the call, unless it is cancelled."""
+        # `_end` sets `cancelled` before it looks at `running`, so one of the two sees the other.
+        self.running = True
+        try:
+            if not self.cancelled:
+                self.value = self._call.pop()()
+        except caught as error:
+            self.errors.append(error)
+        self.done = True
+        self._marks.put(None)
+
+    def wait(self) -> None:
+        """Wait until the call is done."""
+        while not self.done:
+            self._marks.get()
+
+    def result(self) -> Value:
+        """Wait; return the value, or raise the error, which can be done once."""
+        self.wait()
+        if self.errors:
+            raise self.errors.pop()  # an error refers to this frame: break the cycle
+        return self.value  # type: ignore[no-any-return]
+
+
 class Workers:
     """The pool of threads of a job. The caller that creates it ends it, with a `with` block.
 
@@ -60,33 +108,42 @@ class Workers:
     """
 
     def __init__(self, threads: int | None = None, waiting: int = 8) -> None:
+        self._tasks: Queue = SimpleQueue()
         self._waiting = waiting
         if threads is not None:
             self.threads = thread_count(threads)
-        self._begun: ThreadPoolExecutor | None = None
+        self._pool: list[Thread] = []
+        # An interrupt can come before the first line of __exit__. The threads end also when this
+        # object is gone; a method __del__ could be interrupted too, and Python would ignore that.
+        self._gone = weakref.ref(self, self._tasks.put)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._begun is not None:
-            self._begun.shutdown(cancel_futures=True)
+        self._tasks.put(None)
+        for thread in self._pool:
+            if thread.is_alive():
+                thread.join()
+        # Here, as Python ignores an interrupt that comes while a thread is freed.
+        self._pool.clear()
 
     @cached_property
     def threads(self) -> int:
         """The number of threads. CPUs are counted when there is work for more than one."""
         return available_cpus()
 
-    @property
-    def _pool(self) -> ThreadPoolExecutor:
-        """The threads, which are begun when there is work for more than the calling one."""
-        if self._begun is None:
+    def begin(self, task: Task[Any]) -> None:
+        """Let a thread run a task. The caller has stored it, as an interrupt may follow at once."""
+        if not self._pool:
             # NumPy imports numpy.ma when pyarrow or numba ask it for that, and recurses without end
             # if another thread has begun to.
             import numpy.ma  # noqa: F401
 
-            self._begun = ThreadPoolExecutor(self.threads, thread_name_prefix="rankmill")
-        return self._begun
+            starting = Task(partial(_add_thread, self._tasks, self._pool, self.threads))
+            _thread.start_new_thread(starting.run, ())
+            starting.result()
+        self._tasks.put(task)
 
     def map(
         self, work: Callable[[Item], Value], items: Iterable[Item]
@@ -96,53 +153,25 @@ class Workers:
         A few items are taken in advance. If several items fail, the error of the first of them in
         this order is raised, even if another thread failed earlier.
         """
-        source = iter(items)
-        results: deque[Future[Value]] = deque()
-        more = True
-        try:
-            first, rest = _begin(source)
-            if rest is None:
-                yield from map(work, first)
-                return
-            items = itertools.chain(first, rest)
-            while more or results:
-                while more and len(results) <= 2 * self.threads:
-                    more = self._take_item(items, work, results)
-                if results:
-                    yield results.popleft().result()
-        finally:
-            _end(results)
-            results.clear()  # an error in a result refers to this frame: break the cycle
-            _close(source)
-
-    def _take_item(
-        self,
-        source: Iterator[Item],
-        work: Callable[[Item], Value],
-        results: deque[Future[Value]],
-    ) -> bool:
-        """Submit the next item to the pool; return whether the source may have more items."""
-        try:
-            item = next(source, END)
-        except Exception as error:  # it is raised after the results of the earlier items
-            results.append(Future())
-            results[-1].set_exception(error)
-            return False
-        if item is not END:
-            results.append(self._pool.submit(work, item))  # type: ignore[arg-type]
-        return item is not END
+        return self.read([iter(items)], work, here=True)
 
     def read(
-        self, pieces: Iterable[Iterator[Item]], work: Callable[[Item], Value]
+        self,
+        pieces: Iterable[Iterator[Item]],
+        work: Callable[[Item], Value],
+        *,
+        here: bool = False,
     ) -> Generator[Value, None, None]:
         """Yield work(batch) for each batch of all pieces, in the order of the batches.
 
         Several pieces are read at once, each by one thread at a time. The thread that reads a batch
         also works on it, because the batch is then still in the CPU cache. If fewer pieces than
         threads are left, one thread only reads a piece, and other threads work on its batches. If
-        several batches fail, the error of the first of them in this order is raised.
+        several batches fail, the error of the first of them in this order is raised. The thread
+        that asks reads a single piece itself if it is to be read `here`.
         """
         unread = deque(pieces)
+        marks: Queue = SimpleQueue()
         begun: deque[_Piece[Item, Value]] = deque()
         lone = list(unread) if len(unread) == 1 else []
         try:
@@ -153,16 +182,17 @@ class Workers:
                     return
                 unread[0] = itertools.chain(batches, rest)
             while unread or begun:
-                self._read_on(begun, unread, work)
+                self._read_on(begun, unread, work, marks, here)
                 first = begun[0]
-                if first.results and first.results[0].done():
+                if first.results and first.results[0].done:
                     yield first.results.popleft().result()
                 elif first.ended and not first.results:
                     begun.popleft()
                 else:
-                    _wait_for_any(begun)
+                    marks.get()  # of a step, or of the result that is yielded next
         finally:
-            _end(one for piece in begun for one in piece.futures())
+            tasks = [one for piece in begun for one in (*piece.results, piece.step)]
+            _end([one for one in tasks if one is not None])
             for one in (*(piece.batches for piece in begun), *unread, *lone):
                 _close(one)
 
@@ -177,28 +207,23 @@ class Workers:
         the end of the `with` block.
         """
         first, *others = pieces
-        ready: deque[Item] = deque()
-        errors: list[BaseException] = []
-        asked = Event()
+        ready: Queue = SimpleQueue()
 
         def read() -> None:
             room = most
-            try:
-                while room > 0 and not asked.is_set():
-                    batch = next(first, END)
-                    if batch is END:
-                        break
-                    ready.append(batch)  # type: ignore[arg-type]
-                    room -= size(ready[-1])
-            except BaseException as error:  # else what follows would be missing without a word
-                errors.append(error)
+            for batch in first:
+                ready.put(batch)
+                room -= size(batch)
+                if room <= 0 or reading.cancelled:
+                    break
 
-        reading = self._pool.submit(read)
+        reading = Task(read, ready)  # whose mark comes behind the batches
         try:
-            yield [_after(reading, asked, ready, errors, first), *others]
+            self.begin(reading)
+            yield [_after(reading, ready, first), *others]
         finally:
-            asked.set()
             _end([reading])
+            ready.put(None)  # another thread may wait for the mark, too
             for piece in pieces:
                 _close(piece)
 
@@ -207,14 +232,16 @@ class Workers:
         begun: "deque[_Piece[Item, Value]]",
         unread: deque[Iterator[Item]],
         work: Callable[[Item], Value],
+        marks: Queue,
+        here: bool,
     ) -> None:
-        """Collect the finished steps, begin more pieces and submit the next step of each piece.
+        """Collect the finished steps, begin more pieces and the next step of each piece.
 
         The number of waiting results limits how far the pool reads ahead.
         """
         for piece in begun:
-            self._take_step(piece, work)
-        most = self._waiting * self.threads
+            self._take_step(piece, work, marks)
+        most = (2 if here else self._waiting) * self.threads
         waiting = sum(len(piece.results) for piece in begun)
         reading = [piece for piece in begun if not piece.ended]
         # More pieces than threads would save no wait that can be measured, and take more memory.
@@ -225,19 +252,31 @@ class Workers:
             # The first piece is always read on, because its results are yielded next.
             ahead = piece is begun[0] and len(piece.results) <= self.threads
             if piece.step is None and (ahead or waiting < most):
-                piece.alone = len(reading) < self.threads
-                step = _read if piece.alone else _read_and_work
-                piece.step = self._pool.submit(step, piece.batches, work)
+                piece.alone = here or len(reading) < self.threads
+                step = Task(
+                    partial(next, piece.batches, END)
+                    if piece.alone
+                    else partial(_read_and_work, piece.batches, work),
+                    marks,
+                )
+                if here:
+                    step.run(Exception)
+                piece.step = step  # behind that, as an interrupted one would be waited for
+                if not here:
+                    self.begin(step)
 
-    def _take_step(self, piece: "_Piece[Item, Value]", work: Callable[[Item], Value]) -> None:
+    def _take_step(
+        self, piece: "_Piece[Item, Value]", work: Callable[[Item], Value], marks: Queue
+    ) -> None:
         """Collect the result of the last step of a piece, if the step is done."""
-        if piece.step is None or not piece.step.done():
+        if piece.step is None or not piece.step.done:
             return
         step, piece.step = piece.step, None
-        failed = step.exception() is not None
-        piece.ended = failed or step.result() is END
+        failed = bool(step.errors)
+        piece.ended = failed or step.value is END
         if piece.alone and not piece.ended:
-            piece.results.append(self._pool.submit(work, step.result()))
+            piece.results.append(Task(partial(work, step.value), marks))
+            self.begin(piece.results[-1])
         elif failed or not piece.ended:
             piece.results.append(step)
 
@@ -251,35 +290,48 @@ class _Piece(Generic[Item, Value]):
 
     def __init__(self, batches: Iterator[Item]) -> None:
         self.batches = batches
-        self.results: deque[Future[Value]] = deque()
-        self.step: Future[Any] | None = None
+        self.results: deque[Task[Value]] = deque()
+        self.step: Task[Any] | None = None
         self.alone = False
         self.ended = False
 
-    def futures(self) -> list[Future[Any]]:
-        """All futures of this piece that are running, or done but not yet yielded."""
-        return [*self.results, *([] if self.step is None else [self.step])]
+
+def _add_thread(tasks: Queue, pool: list[Thread], most: int) -> None:
+    """Start one more thread of a pool; no signal may interrupt the thread that does this."""
+    pool.append(
+        Thread(
+            target=_run_tasks,
+            args=(tasks, pool, most),
+            name=f"rankmill_{len(pool)}",
+            daemon=True,
+        )
+    )
+    pool[-1].start()
 
 
-def _after(
-    reading: "Future[None]",
-    asked: Event,
-    ready: "deque[Item]",
-    errors: list[BaseException],
-    rest: Iterator[Item],
-) -> Iterator[Item]:
+def _run_tasks(tasks: Queue, pool: list[Thread], most: int) -> None:
+    """Run tasks until something else comes, which is passed on to the other threads of the pool.
+
+    The last thread of the pool adds another when it gets its first task, so one is idle.
+    """
+    number = len(pool)
+    while isinstance(task := tasks.get(), Task):
+        if len(pool) == number < most:
+            with contextlib.suppress(Exception):  # fewer threads do the same work
+                _add_thread(tasks, pool, most)
+        task.run()
+        del task  # its value may be large
+    tasks.put(task)
+
+
+def _after(reading: Task[None], ready: Queue, rest: Iterator[Item]) -> Iterator[Item]:
     """Yield what was read ahead, then the rest of the piece."""
-    asked.set()
-    reading.cancel()
-    while not reading.done():
-        if ready:
-            yield ready.popleft()
-        else:  # it reads one more batch at most
-            wait([reading])
-    while ready:
-        yield ready.popleft()
-    if errors:
-        raise errors.pop()
+    reading.cancelled = True
+    if reading.running:  # it reads one more batch at most
+        while (batch := ready.get()) is not None:
+            yield batch
+    if reading.errors:
+        raise reading.errors.pop()
     yield from rest
 
 
@@ -302,31 +354,19 @@ def _failing(errors: list[Exception]) -> Iterator[Any]:
     yield
 
 
-def _read(batches: Iterator[Item], work: object) -> Any:
-    return next(batches, END)
-
-
 def _read_and_work(batches: Iterator[Item], work: Callable[[Item], Value]) -> Any:
     batch = next(batches, END)
     return END if batch is END else work(batch)  # type: ignore[arg-type]
 
 
-def _wait_for_any(begun: "deque[_Piece[Any, Any]]") -> None:
-    """Wait until any step is done, or the result that is yielded next.
-
-    This is a separate function because it holds futures in local variables. An error refers to the
-    frames that it passes through; if such a frame held the future of the error, neither would be
-    freed.
-    """
-    steps = [piece.step for piece in begun if piece.step is not None]
-    wait([*steps, *itertools.islice(begun[0].results, 1)], return_when=FIRST_COMPLETED)
-
-
-def _end(futures: Iterable[Future[Any]]) -> None:
-    """Cancel the futures that have not begun, and wait for the others."""
-    running = [future for future in list(futures) if not future.cancel()]
-    if running:
-        wait(running)
+def _end(tasks: Collection[Task[Any]]) -> None:
+    """Cancel the tasks that have not begun, and wait for the others."""
+    for task in tasks:
+        task.cancelled = True
+    for task in tasks:
+        if task.running:
+            task.wait()
+        task.errors.clear()  # an error refers to the task: break the cycle
 
 
 def _close(batches: Iterator[Any]) -> None:

@@ -30,8 +30,8 @@ import rankmill
 from cli_runs import on_a_terminal
 from processes import python
 from rankmill.cli import COMMANDS, main
+from rankmill.errors import install
 from rankmill.kernels import trust
-from rankmill.package import install
 from store_server import Files, served
 
 FILES = {

@@ -21,10 +21,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, install
 from rankmill.io.stores.urls import is_url, local_path, parse, redacted, shown
 from rankmill.io.whole_files import check_target, write_files
-from rankmill.package import install
 from rankmill.sources.files.files import find_files
 from store_server import FAILS_EVERY, Files, Proxy, s3_server, served
 from strategies import some

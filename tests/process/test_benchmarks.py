@@ -289,6 +289,14 @@ def test_kills_leave_nothing_torn_and_nothing_behind() -> None:
     assert finished.stdout.count("| SIG") == 3
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc (Linux)")
+def test_interrupts_leave_no_thread_and_no_file() -> None:
+    script = [sys.executable, str(BENCHMARKS / "interrupts.py"), "--rounds=36"]
+    finished = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert len(finished.stdout.splitlines()) == 8
+
+
 @pytest.mark.long
 def test_a_row_of_the_targets_is_measured_alone(tmp_path: Path) -> None:
     command = [sys.executable, BENCHMARKS / "targets.py", "--only", "average_precision, 1 query"]

@@ -15,7 +15,7 @@ import pytest
 
 from cli_runs import process, seconds_of, write_dump
 from processes import python
-from rankmill.package import install
+from rankmill.errors import install
 from strategies import some
 
 

@@ -22,7 +22,8 @@ from pages import FENCE, shell
 from rankmill.cli import COMMANDS, manual
 from rankmill.cli.manual import KINDS, PEERS, TASKS
 from rankmill.cli.site import anchors
-from rankmill.package import GONE, install
+from rankmill.errors import install
+from rankmill.package import GONE
 from repository import HOUSE, ROOT, SOURCE
 
 README, CONTRIBUTING, JOURNEY = (

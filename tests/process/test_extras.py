@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rankmill.package import install
+from rankmill.errors import install
 from repository import ROOT, SOURCE
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

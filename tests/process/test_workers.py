@@ -2,7 +2,10 @@
 
 import gc
 import inspect
+import itertools
 import os
+import signal
+import sys
 import threading
 import time
 import weakref
@@ -220,6 +223,67 @@ def test_an_error_of_what_is_read_ahead_comes_behind_the_batches_before_it(
             with pytest.raises(kind, match="behind three batches"):
                 found.extend(pieces[0])
             assert found == [0, 1, 2]
+
+
+def interrupted(after: int, call: Callable[[], object]) -> bool:
+    """Call under a KeyboardInterrupt after so many instructions; tell whether it came."""
+    left = after
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        nonlocal left
+        frame.f_trace_opcodes = True
+        left -= event == "opcode"
+        if not left:
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    return left <= 0
+
+
+def hung(*_: object) -> None:
+    raise TimeoutError("a thread waits for what nobody does")
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers (Unix)")
+# Python ignores an interrupt while it finalises a thread of its own.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("first", some(range(1, 98, 6), 8))
+def test_a_pool_survives_an_interrupt_at_any_instruction(first: int) -> None:
+    """Ctrl-C inside a Future or Thread.start left a lock taken, for which a worker then waited."""
+
+    def batches(*numbers: int) -> Iterator[int]:
+        yield from numbers
+
+    def job() -> None:
+        with Workers(2) as workers:
+            with workers.ahead([batches(0, 1, 2), batches(3, 4)], lambda _: 1, 2) as pieces:
+                assert list(workers.read(pieces, str)) == list("01234")
+            assert list(workers.map(str, range(4))) == list("0123")
+
+    job()
+    threads = threading.active_count()
+    handler = signal.signal(signal.SIGALRM, hung)
+    signal.setitimer(signal.ITIMER_REAL, 60, 1)
+    try:
+        for after in itertools.count(first, 97):
+            if not interrupted(after, job):
+                break
+            gc.collect()
+            while threading.active_count() > threads:
+                time.sleep(0.001)
+        assert after > 2000
+        job()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
 
 
 def test_the_number_of_threads_is_checked() -> None:

@@ -18,7 +18,7 @@ HOUSE: dict[str, set[str]] = {
     "threads": set(),
     "columns": {"kernels"},
     "semantics": {"kernels"},
-    "io": set(),
+    "io": {"threads"},
     "show": {"columns", "semantics", "io"},
     "sources": {"columns", "semantics", "io", "threads"},
     "matching": {"columns", "semantics", "threads"},

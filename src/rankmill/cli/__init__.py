@@ -14,12 +14,12 @@ from typing import Any
 import click
 
 from rankmill.cli import process
-from rankmill.errors import InputError, RankmillError, ResourceError, speak_to_command_line
+from rankmill.errors import InputError, RankmillError, ResourceError, install, speak_to_command_line
 from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
 from rankmill.io.stores.read_paths import gathered
 from rankmill.io.stores.urls import redacted
-from rankmill.package import GONE, __version__, install
+from rankmill.package import GONE, __version__
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),

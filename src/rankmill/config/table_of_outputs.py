@@ -3,8 +3,8 @@
 from functools import partial
 
 from rankmill.config.option import FILE, SIDES, Option
+from rankmill.errors import install
 from rankmill.io.table_files import NAMED
-from rankmill.package import install
 from rankmill.show.writers import FORMATS
 
 _LOCAL = "evaluate compare gate report stability explain explain-evaluators"

@@ -120,6 +120,8 @@ def _written(
 ) -> dict[str, Any]:
     """Read, sort and write an input; return what `convert` does."""
     rows = RowBlocks(one, role)
+    if not one.columns.wide:
+        memory //= 2  # rows are grouped while the lists of others are sorted
     read = map_lists(rows.of, one.source, one.columns, workers, together=together, memory=memory)
     with closing(read) as blocks:
         counted = rows.counted(blocks, progress)

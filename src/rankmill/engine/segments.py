@@ -172,7 +172,8 @@ def popularity(index: LabelIndex) -> tuple[list[Value], np.ndarray]:
     count = group_rows(items, SEED, groups, first)
     counts = np.bincount(groups, minlength=count)
     sizes, of_item, items_of_size = np.unique(-counts, return_inverse=True, return_counts=True)
-    classes = class_of_items(-sizes, items_of_size)[of_item][groups]
+    classes = class_of_items(-sizes, items_of_size).astype(np.int8)[of_item][groups]
+    del groups, first  # 16 bytes for each label
     lengths = np.diff(offsets)
     there = np.flatnonzero(lengths)
     head, head_or_middle = (

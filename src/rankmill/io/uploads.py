@@ -4,14 +4,15 @@ import mmap
 import os
 import secrets
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, BinaryIO
 
 from rankmill.errors import InputError, UsageError, is_shortage
 from rankmill.io.stores.failures import failure
 from rankmill.io.stores.filesystems import Stored, bucket_of, stored
 from rankmill.io.stores.urls import parse, shown
+from rankmill.threads import Task, Workers
 
 # An object of these appears when its upload completes. In others a file could be seen half
 # written, so it gets a name of its own first.
@@ -63,8 +64,10 @@ def upload(file: BinaryIO, url: str) -> None:
     pyarrow completes an upload when its stream is closed or freed, be it by an exception. So all
     bytes are given to the stream at once, and in a thread that no signal interrupts.
     """
-    with _writing(shown(url)), ThreadPoolExecutor(1) as sender:
-        sender.submit(_send, file, stored(url)).result()
+    with _writing(shown(url)), Workers(1) as sender:
+        sending = Task(partial(_send, file, stored(url)))
+        sender.begin(sending)
+        sending.result()
 
 
 def _send(file: BinaryIO, place: Stored) -> None:

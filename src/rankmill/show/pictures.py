@@ -12,11 +12,10 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, install
 from rankmill.io.inert_text import brief
 from rankmill.io.stores.urls import shown
 from rankmill.io.whole_files import write_files
-from rankmill.package import install
 from rankmill.show import charts
 from rankmill.show.charts import CLASSES, Ends, Series
 from rankmill.show.marks import (

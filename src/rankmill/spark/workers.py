@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from rankmill.errors import InputError, ResourceError, UsageError
-from rankmill.package import install, public
+from rankmill.errors import InputError, ResourceError, UsageError, install
+from rankmill.package import public
 from rankmill.show.tables import size_text
 
 _LACKING = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)

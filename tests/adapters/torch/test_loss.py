@@ -18,7 +18,7 @@ from listwise_autograd import dense_loss, scattered_loss  # noqa: E402
 from rankmill import InputError, UsageError  # noqa: E402
 from rankmill.adapters.torch.listwise import listwise_ap_loss  # noqa: E402
 from rankmill.adapters.torch.loss import ListwiseAPLoss  # noqa: E402
-from rankmill.package import install  # noqa: E402
+from rankmill.errors import install  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2].parent
 

@@ -18,8 +18,8 @@ import pytest
 from conftest import tells
 
 from cli_runs import FIRST_HIT, MAP, write_dump
+from rankmill.errors import install
 from rankmill.nightly.gate.mlflow import names_for_mlflow
-from rankmill.package import install
 
 HAS_SERVER = importlib.util.find_spec("mlflow") and importlib.util.find_spec("mlflow.server")
 needs_server = pytest.mark.skipif(

@@ -4,8 +4,7 @@ from typing import Any
 
 from rankmill.adapters.torch.listwise import checked_binning, listwise_ap_loss
 from rankmill.columns.tensors import numpy_of
-from rankmill.errors import UsageError
-from rankmill.package import install
+from rankmill.errors import UsageError, install
 
 try:
     import torch

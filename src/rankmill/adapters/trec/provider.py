@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from rankmill.engine.evaluate import evaluate
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, install
 from rankmill.metrics.registry import parse, spec_named
-from rankmill.package import install
 from rankmill.semantics.presets import preset
 from rankmill.semantics.semantics import Semantics
 from rankmill.sources.nouns import Labels

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 from pyarrow import PythonFile
 from pyarrow.fs import FileInfo, FileType, FSSpecHandler, PyFileSystem
 
-from rankmill.errors import InputError, RankmillError, UsageError
+from rankmill.errors import InputError, RankmillError, UsageError, install
 from rankmill.io.stores.failures import failure, is_missing, is_refused, reading
-from rankmill.package import install
 
 Value = TypeVar("Value")
 

@@ -4,12 +4,12 @@ import errno
 import io
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from rankmill.io.stores.failures import reading
+from rankmill.threads import Task, Workers
 
 Value = TypeVar("Value")
 Identity = tuple[int, int, int, int]
@@ -43,14 +43,16 @@ def is_read_by_threads(filesystem: Any) -> bool:
     return not str(filesystem.type_name).startswith("py::")
 
 
-def beside(work: Callable[..., Value], *arguments: Any) -> Future[Value]:
+def beside(work: Callable[..., Value], *arguments: Any) -> Task[Value]:
     """Let another thread ask a store something; the caller goes on, and awaits the answer later."""
-    return _waiting().submit(work, *arguments)
+    task = Task(partial(work, *arguments))
+    _waiting().begin(task)
+    return task
 
 
 @cache
-def _waiting() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(16, thread_name_prefix="rankmill-store")
+def _waiting() -> Workers:
+    return Workers(16)
 
 
 if hasattr(os, "register_at_fork"):

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rankmill.errors import ResourceError, UsageError, is_shortage
+from rankmill.errors import ResourceError, UsageError, install, is_shortage
 from rankmill.io.stores.urls import is_url, redacted, shown
-from rankmill.package import install
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -36,6 +35,7 @@ from rankmill.results.result import Result
 from rankmill.semantics.choices import Choices
 from rankmill.sources.files.files import File, find_files, is_pipe
 from rankmill.sources.files.footers import read_footer
+from rankmill.threads import Workers
 
 Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
@@ -293,8 +293,8 @@ def _checksum(files: Sequence[File]) -> str | None:
     """Hash the footers of all files, if all are Parquet: other rows give other footers."""
     hashed = blake2b(digest_size=16)
     try:
-        with ThreadPoolExecutor(REQUESTS) as pool:  # of stores, several objects at a time
-            for footer in pool.map(read_footer, files):
+        with Workers(REQUESTS) as workers:  # of stores, several objects at a time
+            for footer in workers.map(read_footer, files):
                 hashed.update(footer.raw.tobytes())
     except InputError:  # no Parquet
         return None

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from rankmill.nightly.runs.runs import (
     time_of_name,
 )
 from rankmill.semantics.metric_names import canonical
+from rankmill.threads import Workers
 
 # The summary of a run is in the last bytes of its file.
 END = 1 << 15
@@ -94,8 +94,8 @@ class Folder(NamedTuple):
             for name in names:
                 yield from self._read(name)
             return
-        with ThreadPoolExecutor(REQUESTS) as pool:
-            for runs in pool.map(self._read, names):
+        with Workers(REQUESTS) as workers:
+            for runs in workers.map(self._read, names):
                 yield from runs
 
     def _shown(self, name: str) -> str:

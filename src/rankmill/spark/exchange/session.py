@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rankmill.errors import InputError, UsageError
-from rankmill.package import install
+from rankmill.errors import InputError, UsageError, install
 
 _SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".orc": "orc"}
 _GZ = ".gz"

@@ -23,9 +23,8 @@ from rankmill.analysis.compare.view.plots import (
     plot_comparison,
     plot_cutoffs,
 )
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, install
 from rankmill.io.inert_text import brief, visible
-from rankmill.package import install
 from rankmill.show import charts
 from rankmill.show.marks import COLOURS, AreaMark, Marker, Stroke, Text
 from rankmill.show.pictures import Panel, rendered, text_width

@@ -44,16 +44,17 @@ def leave_out(
     semantics = tally.state.semantics
     found: dict[str, LeftOut | str] = {}
     for metric, groups in groups_in(tally.state.aggregates).items():
-        why = NO_VALUE
         if cluster is not None:
             found[metric] = f"the jackknife leaves out queries, and not clusters by {cluster}"
-            continue
-        if semantics.gap_ties in ORDERED_TIES:
-            why = f"the jackknife does not know the order of gap_ties {semantics.gap_ties!r}"
+        elif semantics.gap_ties in ORDERED_TIES:
+            ties = semantics.gap_ties
+            found[metric] = f"the jackknife does not know the order of gap_ties {ties!r}"
         elif not groups.complete:
-            why = "the predictions with their queries need more memory: allow more"
-        one = cast(Gap, tally.state.aggregates[metric])
-        found[metric] = groups.left_out(one.correct, tally.among[metric], semantics, workers) or why
+            found[metric] = "the predictions with their queries need more memory: allow more"
+        else:  # only now, as it takes the correct confidences back into memory
+            correct = cast(Gap, tally.state.aggregates[metric]).correct
+            left = groups.left_out(correct, tally.among[metric], semantics, workers)
+            found[metric] = left or NO_VALUE
     return found
 
 
