@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import feather, ipc, orc
+from pyarrow import feather, ipc
 
 import rankmill
 from broken import ITEMS, one_of
@@ -154,7 +154,6 @@ FORMATS: dict[str, tuple[str, Callable[[Lists, str], bytes]]] = {
     "Arrow file": ("arrow", stored(write_ipc(ipc.new_file))),
     "Arrow stream": ("arrows", stored(write_ipc(ipc.new_stream))),
     "Feather": ("feather", stored(write_feather)),
-    "ORC": ("orc", stored(orc.write_table)),
     "CSV": ("csv", delimited(",")),
     "CSV, wide": ("csv", wide_cells),
     "TSV": ("tsv", delimited("\t")),
@@ -163,7 +162,7 @@ FORMATS: dict[str, tuple[str, Callable[[Lists, str], bytes]]] = {
     "JSON by query": ("json", json_by_query),
 }
 """Kind of file -> its suffix, and what writes lists with their numbers as its bytes."""
-BINARY = ("Arrow file", "Arrow stream", "Feather", "ORC")
+BINARY = ("Arrow file", "Arrow stream", "Feather")
 NUMBERS = {"labels": "gain", "predictions": "score"}
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     "gz": lambda raw: gzip.compress(raw, mtime=0),
@@ -532,8 +531,8 @@ def folders(draw: np.random.Generator, kind: str) -> Input:
     odd = [b"day=\xff", b"day\xff=2", b"day=%ff", b"day=", b"=2", b"day=2=3", b"query_id=2"]
     odd += [b"items=1", b"day=" + b"9" * 25, b"day=1e999", b"day=%00", b"day=a\nb", b"x=2"]
     name = odd[draw.integers(len(odd))]
-    suffix, write = (("parquet", None), *(FORMATS[one] for one in ("CSV", "ORC", "Feather")))[
-        draw.integers(4)
+    suffix, write = (("parquet", None), *(FORMATS[one] for one in ("CSV", "Feather")))[
+        draw.integers(3)
     ]
     for place, rows in ((b"day=1", table[:20]), (name, table[20:])):
         if write is None:

@@ -1,14 +1,13 @@
 """Compare rankmill with rivals on inputs that are no Parquet: TREC, CSV, frames and dicts.
 
-    python benchmarks/inputs.py [--rounds 5] [--only trec,csv,long,shuffled,frames,dicts,steps]
+    python benchmarks/inputs.py [--rounds 5] [--only trec,csv,long,shuffled,frames,dicts]
                                 [--slow] [--trec-eval PROGRAM] [--folder FOLDER]
 
 `trec`, `csv`, `long` and `shuffled` time whole processes, in turn: a run of 6,980 queries x 1,000
 documents, the size of MS MARCO's development set; a CSV file of the size of H&M's, 1,371,980
 customers x 12 articles; and 10 million rows of a user, an item and a score, adjacent or shuffled.
 `frames` and `dicts` time calls in one warm process: a million users x 12 items in frames, and
-100,000 queries x 100 items in dicts. `steps` has the bytes a second of what reading text cannot do
-without, one step at a time on one thread. The files are made on the first run. The script prints
+100,000 queries x 100 items in dicts. The files are made on the first run. The script prints
 medians, ratios and promises, and fails if a rival computes another value. Rivals that take half a
 minute, ranx and ir_measures, need --slow; trec_eval needs the path of the program, built by its
 Makefile.
@@ -402,67 +401,6 @@ def time_calls(
 CALLS = {"frames": race_frames, "dicts": race_dicts}
 
 
-# ------------------------------------------------------------------ steps
-
-
-def print_steps(folder: Path) -> None:
-    """Print how fast one thread does each step that text needs, beside what is reached on one."""
-    import numpy as np
-
-    import rankmill
-    from rankmill.columns.ids import to_ids
-    from rankmill.kernels.text import scan_blanks, scan_delimited
-    from rankmill.sources.files.text_blocks import BLOCK_BYTES, count_lines, strings
-
-    print("\n| MB a second, one thread | trec | csv | long |\n|---|---:|---:|---:|")
-    columns: list[dict[str, float]] = []
-    for race in ("trec", "csv", "long"):
-        path = made(race, folder) / ("run.trec" if race == "trec" else "predictions.csv")
-        with path.open("rb") as file:
-            raw = file.read(BLOCK_BYTES)
-        data: np.ndarray = np.frombuffer(raw, np.uint8, raw.rfind(b"\n") + 1)
-        fields = {"trec": 6, "csv": 2, "long": 3}[race]
-        starts, ends = np.empty((2, fields, count_lines(data)), np.int64)
-        marks, lines = np.zeros((2, fields), np.bool_), np.empty(starts.shape[1], np.int64)
-        bad, wanted = np.zeros(3, np.int64), np.arange(fields)
-        scan = partial(scan_delimited, data, 44, wanted, starts, ends, marks, lines, bad)
-        if race == "trec":
-            scan = partial(scan_blanks, data, wanted, True, starts, ends, lines, bad)
-        scan()
-        places = [(data, starts[i], ends[i]) for i in ((0, 2) if race == "trec" else (0, 1))]
-        made_of = [strings(*one) for one in places]
-        whole = partial(PROCESSES[race]["rankmill"], made(race, folder))
-        columns.append(
-            {
-                "read (file in memory)": len(raw) / best(lambda: read(path, len(raw))),  # noqa: B023
-                "count lines": len(data) / best(lambda: count_lines(data)),  # noqa: B023
-                "find fields": len(data) / best(scan),
-                "copy ids": len(data) / best(lambda: [strings(*one) for one in places]),  # noqa: B023
-                "hash ids": len(data) / best(lambda: [to_ids(one, "") for one in made_of]),  # noqa: B023
-                "rankmill, all of it": path.stat().st_size / best(whole, 3),
-            }
-        )
-    for name in columns[0]:
-        print(f"| {name} | {' | '.join(f'{one[name] / 1e6:,.0f}' for one in columns)} |")
-    print(f"\nrankmill {rankmill.__version__}, CPU time of all threads")
-
-
-def read(path: Path, size: int) -> None:
-    """Read the first bytes of a file."""
-    with path.open("rb", buffering=0) as file:
-        file.readinto(bytearray(size))
-
-
-def best(work: Callable[[], Any], times: int = 9) -> float:
-    """The least CPU seconds of some calls."""
-    seconds = []
-    for _ in range(times):
-        began = time.process_time()
-        work()
-        seconds.append(time.process_time() - began)
-    return max(min(seconds), 1e-9)
-
-
 # ------------------------------------------------------------------ report
 
 
@@ -490,7 +428,7 @@ def main() -> None:
     """Run the races that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="trec,csv,long,shuffled,frames,dicts,steps")
+    parser.add_argument("--only", default="trec,csv,long,shuffled,frames,dicts")
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--trec-eval")
     parser.add_argument("--folder", type=Path, default=FOLDER)
@@ -504,9 +442,7 @@ def main() -> None:
         global TREC_EVAL
         TREC_EVAL = os.environ["TREC_EVAL"] = options.trec_eval
     for race in options.only.split(","):
-        if race == "steps":
-            print_steps(options.folder)
-        elif race in CALLS:
+        if race in CALLS:
             report(race, CALLS[race](options.rounds))
         else:
             report(race, time_processes(race, options.folder, options.rounds, options.slow))

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import feather, orc
+from pyarrow import feather
 
 from broken import SIDES
 
@@ -311,7 +311,6 @@ READERS: dict[str, Callable[..., list[Row]]] = {
     "Arrow file": rows_of_table(lambda path: pa.ipc.open_file(path).read_all()),
     "Arrow stream": rows_of_table(lambda path: pa.ipc.open_stream(path).read_all()),
     "Feather": rows_of_table(read_feather),
-    "ORC": rows_of_table(orc.read_table),
     "CSV": rows_of_csv(","),
     "CSV, wide": rows_of_csv(","),
     "TSV": rows_of_csv("\t"),

@@ -34,15 +34,17 @@ _PARAMETERS = {
 }
 # Noun of the face -> the options that become its fields; "option:field" if the names differ.
 _FIELDS = {
-    "Labels": "query item padding columns encoding gain weight subtopic binary labels-as:format "
-    "label-query:query label-item:item label-columns:columns label-encoding:encoding",
-    "Predictions": "query item padding columns encoding score rank in-order predictions-as:format",
+    "Labels": "query item padding exact-ids columns encoding gain weight subtopic binary "
+    "labels-as:format label-query:query label-item:item label-columns:columns "
+    "label-encoding:encoding",
+    "Predictions": "query item padding exact-ids columns encoding score rank in-order "
+    "predictions-as:format",
     "Catalogue": "train items item-group:group features drop-seen",
     "Semantics": "rel depth judged-only gain-function",
     "Rules": "undecided min-overlap family-confidence",
     "Tests": "correction replicates",
 }
-_FLAGS = ("binary", "in-order", "judged-only", "drop-seen")
+_FLAGS = ("binary", "exact-ids", "in-order", "judged-only", "drop-seen")
 # What stands for a value goes with its option; examples of commands stay what they are.
 _OPTION = r"(?<![\w-])--([a-z][a-z-]*)(?:[= ][A-Z]+(?:,[A-Z.]+)*(?!\w)|=|(?![\w-]))"
 _COMMAND = r"(rankmill [a-z-]+ --\S+)"

@@ -56,7 +56,7 @@ def test_every_command_has_help_and_a_module(run):
 
 
 def test_the_page_of_files_names_only_aliases_that_are_known(run):
-    from rankmill.sources.roles.roles import ALIASES, ITEM_ALIASES
+    from rankmill.sources.meaning.roles import ALIASES, ITEM_ALIASES
 
     known = {name for names in (*ALIASES.values(), *ITEM_ALIASES.values()) for name in names}
     _, out, _ = run("docs", "files")

@@ -51,7 +51,7 @@ def at_the_command_line() -> Iterator[None]:
         ("name all with --label-columns A,B,...", "name all with Labels(columns=...)"),
         ("name it with --labels-as or --predictions-as",
          "name it with Labels(format=...) or Predictions(format=...)"),
-        ("(rankmill convert --integers query makes)", "(rankmill convert --integers query makes)"),
+        ("(rankmill convert --quiet makes)", "(rankmill convert --quiet makes)"),
         ("a--b.csv and x --- y and -- and --9", "a--b.csv and x --- y and -- and --9"),
     ],
 )  # fmt: skip
@@ -190,7 +190,7 @@ def test_errors_and_warnings_of_functions_speak_python(run_cli, tmp_path) -> Non
         rankmill.explain(stars, table, "map", 1)
     assert rankmill.evaluate(stars, table, "map").notes == [str(caught[0].message)]
     assert [str(one.message).count("--") for one in caught] == [0]
-    assert 'say Labels(gain="stars"); ' in str(caught[0].message)
+    assert 'use Labels(gain="stars"); ' in str(caught[0].message)
     path = tmp_path / "two.csv"
     path.write_text("user,query,item\n1,1,2\n")
     told = run_cli("evaluate", path, path).stderr

@@ -108,7 +108,7 @@ class Typed(NamedTuple):
 
 def otto(name: str) -> Typed:
     files: dict[str, str | bytes] = {"l.csv": OTTO["l.csv"].replace("labels", name)}
-    asked = ["l.csv", "repeat a query", "6 7", "csv-long or csv-wide", "--query session,OTHER"]
+    asked = ["l.csv", "'6 7' in", "may be one item", "csv-long", "--query session,OTHER"]
     return Typed(1, f"{BOTH} recall@20", 3, asked, OTTO | files)
 
 
@@ -121,31 +121,31 @@ TYPED = [
     Typed(1, f"{JOINED} '{{session}}_{{type}}'", 0, ["recall@20,1.0,"], OTTO),
     # 2: a guess about text is a claim about all rows.
     *(
-        Typed(2, f"{BOTH} map {how}", 3, ["line 11", "4 of 40 rows"], {"l.csv": MINORITY})
-        for how in ("", "--labels-as csv-wide")
+        Typed(2, how, 3, ["'a10;b' by semicolons", "4 of 40 cells"], {"l.csv": MINORITY})
+        for how in (f"{BOTH} map", f"{BOTH} map --labels-as csv-wide", "head l.csv")
     ),
-    Typed(2, "head l.csv", 3, ["doubtful separator  4 of 40 rows"], {"l.csv": MINORITY}),
     Typed(
         2,
         "evaluate l.csv l.csv -m map",
-        0,
-        ["line 901", "1 of 1,000 rows", "doubtful_rows"],
+        3,
+        ["'a900;b' by semicolons", "1 of 1,000 cells"],
         {"l.csv": FEW},
     ),
+    Typed(2, f"{BOTH} map --labels-as csv-blanks", 0, ["map,0.00625,"], {"l.csv": MINORITY}),
     Typed(2, f"{BOTH} map", 0, ["map,0.5,"], {"l.csv": RETURNS}),
     Typed(
         2,
         f"{BOTH} map --labels-as csv-long",
         3,
-        ["line 2", "quotes", "2 of 2 rows"],
+        ["line 2", "blanks precede a quote", "write no blanks"],
         {"l.csv": 'query,item\n1, "a"\n2, "b"\n'},
     ),
     Typed(
         2,
         f"{BOTH} map",
         3,
-        ["line 10002", "'a;b' may be one item or a list"],
-        {"l.csv": "query,item\n" + "".join(f"q{i},a\n" for i in range(10_000)) + "2,a;b\n"},
+        ["line 100002", "'a;b'; it may be one item or a list", "no earlier row"],
+        {"l.csv": "query,item\n" + "".join(f"q{i},a\n" for i in range(100_000)) + "2,a;b\n"},
     ),
     # 3: text that is not UTF-8.
     *(
@@ -267,12 +267,18 @@ TYPED = [
         for text in (DEEP, "{", '{"metrics": 3}', '{"metrics": {"map": 0.9}}', "[]", "\x00")
     ),
     *(Typed(12, (how, "history runs"), 3, ["a.parquet"]) for how in (looped, nested)),
-    Typed(12, f"{BOTH} map", 3, ["l.csv", "nested"], {"l.csv": f'query,items\n1,"{DEEP}"\n'}),
+    Typed(
+        12,
+        f"{BOTH} map",
+        3,
+        ["l.csv", "line 2", "expected a list"],
+        {"l.csv": f'query,items\n1,"{DEEP}"\n'},
+    ),
     Typed(
         12,
         "evaluate l.jsonl p.csv -m map",
         3,
-        ["l.jsonl", "line 1", "surrogate"],
+        ["l.jsonl", "row 0", "valid Unicode"],
         {"l.jsonl": '{"query": 1, "item": "\\ud800"}\n'},
     ),
     Typed(12, f"{BOTH} map", 0, ["map,0.5,"], {"p.csv": "query,item,score\n1,a,1e-320\n"}),

@@ -52,15 +52,17 @@ def test_a_repeat_is_named_with_what_to_type(run: Any, tmp_path: Path) -> None:
 
 @pytest.mark.small
 @pytest.mark.parametrize("side", ["labels", "predictions"])
-def test_dicts_with_integers_on_one_side_name_the_dict_to_cast(side: str) -> None:
-    texts = {"7": [1]}
-    both = {"labels": texts, "predictions": texts, side: {7: [1]}}
+def test_dicts_with_integers_on_one_side_are_compared_if_any_text_is_an_integer(side: str) -> None:
+    for texts, same in (({"7": [1]}, 1), ({"7": [1], "x": [1]}, 1), ({"007": [1], "8": [1]}, 0)):
+        both = {"labels": texts, "predictions": texts, side: {7: [1]}}
+        result = rankmill.evaluate(both["labels"], both["predictions"], "map")
+        assert result.audit["queries_in_both"] == same
+    both = {"labels": {"x": [1]}, "predictions": {"x": [1]}, side: {7: [1]}}
     with pytest.raises(rankmill.InputError) as told:
         rankmill.evaluate(both["labels"], both["predictions"], "map")
-    line = f"{{str(query): items for query, items in {side}.items()}}"
-    assert f"({line} makes strings of integers)" in str(told.value)
-    both[side] = eval(line, {side: both[side]})
-    assert rankmill.evaluate(both["labels"], both["predictions"], "map")["map"] == 1
+    message = f"the dict of {side} holds integers in 'query'"
+    assert "the query ids cannot be compared" in str(told.value)
+    assert message in str(told.value)
 
 
 # ------------------------------------------------------------------ explain

@@ -202,7 +202,7 @@ version = 1
 labels = ["labels/a.parquet", "labels/b.parquet"]
 baseline = "old"
 metrics = "map@12"
-by = ["country", "users.csv", "sub/users"]
+by = ["country", "users.csv", "sub/users", "users.csv:age"]
 tests = ["t", "bootstrap"]
 confidence = 0.9
 margin = 1
@@ -241,7 +241,7 @@ def test_a_full_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.baseline == "old"
     assert config.options == {
         "metrics": ("map@12",),
-        "by": ("country", "conf/users.csv", "conf/sub/users"),
+        "by": ("country", "conf/users.csv", "conf/sub/users", "conf/users.csv:age"),
         "tests": ("t", "bootstrap"),
         "confidence": 0.9,
         "margin": 1.0,

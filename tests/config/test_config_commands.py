@@ -42,7 +42,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def numbers(run: Any, *arguments: object) -> Any:
     code, shown, error = run(*arguments, "--format", "json")
     assert code == 0, error
-    return json.loads(re.sub(r'"seconds": [\d.e-]+', '"seconds": 0', shown))
+    return json.loads(re.sub(r'"(seconds|run)": ("[^"]*"|[\d.e-]+)', r'"\1": 0', shown))
 
 
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
@@ -448,6 +448,12 @@ def test_init_takes_what_slices_the_queries(target: str, shop: Path, run: Any) -
     assert "map@3[plan=*] drop <= 5%" in found["rules"]
     told = run("gate", target)[2]
     assert "map@3 where plan = a" in told
+    chosen = ["--by", "shop/users.parquet:plan", "-o", target, "--force"]
+    assert run("init", *inputs, *chosen)[0] == 0
+    found = tomllib.loads(Path(target).read_text())
+    assert found["by"][0].endswith("users.parquet:plan")
+    assert "map@3[plan=*] drop <= 5%" in found["rules"]
+    assert "map@3 where plan = a" in run("gate", target)[2]
     # The rule waits for a baseline.
     assert run("init", *inputs[:2], *more, "--force")[0] == 0
     text = Path(target).read_text()

@@ -123,7 +123,7 @@ def test_integers_that_share_bits_do_not_match(small: Any, large: Any, list_type
 
 @WIDE_OR_LONG
 def test_strings_match_exactly(list_type: Any) -> None:
-    """Strings are never normalised, trimmed, cut off or read as numbers."""
+    """Strings are never cut off or read as numbers, nor trimmed if ids are to be exact."""
     near = [
         "",
         "a",
@@ -147,8 +147,16 @@ def test_strings_match_exactly(list_type: Any) -> None:
             return pa.table({"qid": [q for q, _ in rows], "item_id": [i for _, i in rows]})
         return pa.table({"qid": [q for q, _ in listed], "items": [items for _, items in listed]})
 
-    assert rankmill.evaluate(build(pairs), build(pairs), ["hit"])["hit"] == 1.0
-    assert rankmill.evaluate(build(pairs), build(others), ["hit"])["hit"] == 0.0
+    labels, run, other = (
+        noun(build(listed), exact_ids=True)
+        for noun, listed in (
+            (rankmill.Labels, pairs),
+            (rankmill.Predictions, pairs),
+            (rankmill.Predictions, others),
+        )
+    )
+    assert rankmill.evaluate(labels, run, ["hit"])["hit"] == 1.0
+    assert rankmill.evaluate(labels, other, ["hit"])["hit"] == 0.0
     lists = [Ragged.from_lists([items for _, items in side]) for side in (pairs, others)]
     assert rankmill.arrays.hit(lists[0], lists[0]).tolist() == [1.0] * len(near)
     assert rankmill.arrays.hit(lists[0], lists[1]).tolist() == [0.0] * len(near)

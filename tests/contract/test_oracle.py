@@ -98,7 +98,6 @@ def test_a_whole_evaluation_by_hand() -> None:
         "short_lists": 1,
         "tied_confidences": 3,
         "tied_ranks": 0,
-        "doubtful_rows": 0,
         "comment_lines": 0,
         "labels": 2,
         "predictions": 4,

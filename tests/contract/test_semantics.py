@@ -157,7 +157,7 @@ def test_expected_values_over_ties_of_hundreds(dtype: pa.DataType) -> None:
         assert list(result.metrics.values()) == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
-BYTES_ORDER = ["", "9", "z", "\x7f", "\x80", "é", "\uffff", "\U0001f980", "10", "日"]
+BYTES_ORDER = ["9", "z", "\x7f", "\x80", "é", "\uffff", "\U0001f980", "10", "日"]
 BIG = [0, 9, 10, 100, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1]
 
 

@@ -235,9 +235,8 @@ def weighted_by(values: Any) -> pa.Table:
         ([1, 2e100, 3], "query 2 has the weight 2e.100 in column 'w'.* to 1e.100: fix it"),
         ([1, 5e-101, 3], "query 2 has the weight 5e-101 in column 'w'"),
         ([1, 2**53 + 1, 3], "column 'w': the number 9007199254740993 has no float64"),
-        ([True, False, True], "column 'w' holds bool; expected a number"),
         ([[1], [2], [3]], "column 'w' holds list.*; expected a number"),
-        (["1", "2", "3"], "column 'w' holds string; expected a number"),
+        (["1", "many", "3"], "column 'w' holds 'many'; expected a number for the weight"),
     ],
 )
 def test_what_is_no_weight_is_refused(values: list[Any], told: str) -> None:
@@ -246,7 +245,8 @@ def test_what_is_no_weight_is_refused(values: list[Any], told: str) -> None:
 
 
 def test_weights_that_are_accepted() -> None:
-    for values in ([1, 3, 4], pa.array([1, 3, 4], pa.uint8()), pa.array([1, 3, 4], pa.float32())):
+    narrow = pa.array([1, 3, 4], pa.uint8()), pa.array([1, 3, 4], pa.float32())
+    for values in ([1, 3, 4], *narrow, ["1", "3.0", "4"]):
         result = rankmill.evaluate(
             rankmill.Labels(weighted_by(values), weight="w"), PREDICTIONS, "map"
         )

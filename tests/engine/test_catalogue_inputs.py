@@ -130,13 +130,19 @@ def test_each_column_of_training_is_found_on_its_own() -> None:
 
 @pytest.mark.small
 def test_columns_of_training_in_text(tmp_path: Any) -> None:
-    """The cells of a CSV file are lists, whatever the columns are called."""
+    """What its cells hold is told by the cells, and the items, of the labels."""
     (tmp_path / "train.csv").write_text('cust,items\nq1,"a b"\nq2,"c"\n')
-    labels = pa.table({"cust": ["q1", "q2"], "thing": [["a"], ["c"]]})
     asked: dict[str, Any] = {"query": "cust", "item": "thing"}
     train = str(tmp_path / "train.csv")
-    found = flat(rankmill.evaluate, labels, labels, "novelty", train=train, **asked)
-    assert found.audit["seen_items"] == 2
+    one, titles = ["q1", "q2"], ["q1", "q1", "q2"]
+    for queries, things, seen in (
+        (one, [["a"], ["c"]], 2),
+        (one, ["a b", "c"], 3),
+        (titles, ["a b", "Toy Story", "c"], 2),
+    ):
+        labels = pa.table({"cust": queries, "thing": things})
+        found = flat(rankmill.evaluate, labels, labels, "novelty", train=train, **asked)
+        assert found.audit["seen_items"] == seen
 
 
 @pytest.mark.small
@@ -170,7 +176,10 @@ def test_a_file_without_a_header_or_with_floats(option: str, tmp_path: Any) -> N
     floats = pa.table({"query_id": ["q1"], "item_id": [1.5], "vector": [[1.0]]})
     with pytest.raises(InputError) as caught:
         flat(rankmill.evaluate, LABELS, PREDICTIONS, metrics, **{option: floats})
-    tells(caught.value, [f"{option}:", f"table of {option}", "double"])
+    tells(
+        caught.value,
+        [f"{option}:", f"table of {option}", "row 0", "1.5", "a fraction is not an id"],
+    )
     assert "--label" not in str(caught.value)
 
 

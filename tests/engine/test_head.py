@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 from conftest import tells
@@ -37,7 +36,6 @@ def write_arrow(table: pa.Table, path: Path) -> None:
 WRITERS: dict[str, tuple[str, Callable[[pa.Table, Path], None]]] = {
     "a.parquet": ("parquet", pq.write_table),
     "a.arrow": ("Arrow IPC", write_arrow),
-    "a.orc": ("ORC", pyarrow.orc.write_table),
 }
 
 
@@ -130,7 +128,7 @@ def test_standard_input(text: str) -> None:
         ({"query": [1], "item": [2], "x": [0.5]}, ["double"], ["'x' is left over", "--score x"]),
         ({"query": [None], "item": [2]}, ["query"], ["looks like|no query id"]),
         ({"query": [1], "item": [2], "score": [float("nan")]}, ["score"], ["is nan", "row 0"]),
-        ({"query": [1], "item": [0.5]}, ["double"], ["ids are integers or strings"]),
+        ({"query": [1], "item": [0.5]}, ["item", "int64"], ["a fraction is not an id"]),
     ],
 )
 def test_what_is_wrong_is_told_with_what_is_there(

@@ -93,7 +93,7 @@ def test_a_row_of_a_plain_table_is_a_line(texts):
 def write_hostile(folder):
     """Labels and two systems whose names, columns and ids are all hostile."""
     ids = [f"{ESCAPES}{number}" for number in range(3)]
-    items = [[f"=item{ESCAPES}"], ["b"], ["-c"]]
+    items = [[f"=item{ESCAPES}."], ["b"], ["-c"]]
     labels = folder / f"labels{ESCAPES}.parquet"
     systems = [folder / f"{start}{ESCAPES}.parquet" for start in "+="]
     query, item = f"q{ESCAPES}", f"i{ESCAPES}"
@@ -186,8 +186,8 @@ def test_hostile_names_do_nothing_in_errors(run, tmp_path):
 
 
 def hostile_results():
-    labels = pa.table({"query": [ESCAPES, "b"], "items": [[ESCAPES], ["c"]]})
-    predictions = pa.table({"query": ["b", ESCAPES], "items": [["x", "c"], [ESCAPES]]})
+    labels = pa.table({"query": [ESCAPES, "b"], "items": [[f"{ESCAPES}."], ["c"]]})
+    predictions = pa.table({"query": ["b", ESCAPES], "items": [["x", "c"], [f"{ESCAPES}."]]})
     return [
         rankmill.evaluate(labels, predictions, "map"),
         rankmill.explain(labels, predictions, "map", ESCAPES),

@@ -41,6 +41,24 @@ def test_the_same_as_with_the_worths_themselves(case: Any) -> None:
     assert found.metrics == wanted
 
 
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("worths", "accuracy", "tau"),
+    [
+        ("exp", 3 / 6, -1),
+        ("1=3,2=3,3=9", 3 / 5, -1),
+        ("1=5,2=3,3=1", 1, 1),
+        ("1=1,2=3,3=2", 4 / 6, -1 / 3),
+    ],
+)
+def test_pairs_are_of_what_gains_are_worth(worths: str, accuracy: float, tau: float) -> None:
+    labels = {1: {"a": 1, "b": 2, "c": 3, "d": 0}}
+    run = {1: {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}
+    semantics = rankmill.Semantics(gain_function=worths)
+    found = rankmill.evaluate(labels, run, "pair_accuracy,kendall_tau", semantics=semantics)
+    assert [*found.metrics.values()] == pytest.approx([accuracy, tau], rel=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_trec_eval(seed: int) -> None:
     """Its parameter of ndcg, by the qrels with the worths in place of the levels, and by "exp"."""

@@ -91,7 +91,7 @@ def test_parameters(text: str, canonical: str, given: dict[str, float]) -> None:
         ("map(rel=2)(rel=2)", ["map(rel=2)(rel=2)"]),
         ("P_10@3", ["two cutoffs", "10", "3"]),
         ("mapp(rel=2)@3", ["did you mean map(rel=2)@3"]),
-        ("precision_10", ["precision_10", "did you mean"]),
+        ("precision_10", ["precision_10", "did you mean precision@10?"]),
         ("average_precision@10", ["did you mean map@10?"]),
         ("mean reciprocal rank", ["did you mean mrr?"]),
         ("global-average-precision", ["did you mean gap?"]),
@@ -105,6 +105,41 @@ def test_refused(text: str, wanted: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
         parse_all(text)
     tells(caught.value, wanted)
+
+
+# What other tools print, in their order of cutoff and name, and with their words before it.
+ELSEWHERE = {
+    "map@12": "map_at_12 MAP_at_12 map_12 map-12 map12 mapAt12 cosine_map@12 eval_map_at_12",
+    "map@10": "average_precision_at_10 meanAveragePrecisionAtK mean_avg_precision@10",
+    "recall@20": "recall_at_20 recall20 recall.20 val_recall_20 recal_at_20",
+    "precision@10": "precisionAtK precision-at-k precision_k",
+    "p@10": "p10 p_at_10",
+    "ndcg@10": "nDCG-10 ndcg10 ndcg_at_10 normalized_discounted_cumulative_gain_at_10",
+    "ndcg(gain=exp)@5": "ndcg_5(gain=exp) nDCG_at_5(gain=exp)",
+    "mrr@10": "mrr_10 MRR_at_10 mean_reciprocal_rank_mrr_at_10",
+    "hit@5": "hr_5 hit_ratio@5 hits_at_5 acc@5 top_5_accuracy top_k_accuracy@5 topk_accuracy@5 "
+    "top5_acc top_5_categorical_accuracy cosine_accuracy@5",
+    "hit@10": "top_k_accuracy",
+    "f1@10": "f1_at_10 f1_score_at_10",
+    "gap": "microAP micro_ap micro-AP global_ap",
+    "bpref": "bpref_10",
+    "iprec@0.5": "iprec_at_0.5",
+    "graded_rbp": "grade_rbp",
+}
+
+
+@pytest.mark.parametrize("meant", ELSEWHERE)
+def test_names_that_other_tools_print(meant: str) -> None:
+    parse(meant)
+    for name in ELSEWHERE[meant].split():
+        with pytest.raises(UsageError) as caught:
+            parse(name)
+        assert f"did you mean {meant}?" in str(caught.value), name
+
+
+def test_hits_mean_a_number_or_a_share() -> None:
+    with pytest.raises(UsageError, match=r"hits is not a metric here: .* num_rel_ret or hit@10"):
+        parse("hits@10")
 
 
 def test_arguments_are_of_the_kind_declared() -> None:

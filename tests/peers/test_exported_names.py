@@ -102,7 +102,7 @@ def test_what_is_told_is_a_metric_here_or_a_reason() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("PAP", "PAP is not a metric here: in rectools, it is the auc within"),
+        ("PAP", "PAP is not a metric here: in rectools, it is the auc of the best"),
         ("RMSE@3", "in recbole, it is the error of predicted ratings"),
         ("prefs_simp", "in trec_eval, it counts preferences: 'rankmill trec_eval -R prefs"),
         ("map_avgjg", "'rankmill trec_eval -R qrels_jg"),

@@ -123,6 +123,31 @@ def apart(predictions: Predictions) -> Predictions:
     }
 
 
+@pytest.mark.small
+@pytest.mark.parametrize("name", ["trec_eval", "trec_eval-10", "ranx"])
+def test_gains_that_an_evaluator_cuts_are_refused(name: str) -> None:
+    """trec_eval reads grades by C's atol: 1.5 is 1, and 0.5 is not relevant."""
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    told = rf"a gain is 0\.5, and {name} cuts gains to whole numbers, here to 0: write whole gains"
+    changed = {"preset": name, "unpredicted": "zero"}
+    for labels in ({"q": {"a": 1, "b": 0.5}}, {"q": {"b": -2.0}, "r": {"a": 0.5}}):
+        for semantics in (name, rankmill.Semantics(name, depth=5), changed):
+            with pytest.raises(rankmill.InputError, match=told):
+                rankmill.evaluate(labels, run, "ndcg", semantics=semantics)
+        with pytest.raises(rankmill.InputError, match=told):
+            rankmill.compare(labels, {"old": run, "new": run}, "ndcg", semantics=name)
+        assert rankmill.evaluate(labels, run, "ndcg")["ndcg"] is not None
+    table = pa.table({"query": ["q"], "item": ["b"], "gain": [0.5]})
+    prepared = rankmill.Labels(table).prepare()
+    assert rankmill.evaluate(prepared, run, "map")["map"] == 0.5
+    with pytest.raises(rankmill.InputError, match=told):
+        rankmill.evaluate(prepared, run, "map", semantics=name)
+    binary = rankmill.Labels(table, binary=True)
+    assert rankmill.evaluate(binary, run, "hit", semantics=name)["hit"] == 1.0
+    whole = {"q": {"a": 2.0, "b": -1.0}}
+    assert rankmill.evaluate(whole, run, "ndcg", semantics=name)["ndcg"] == 1.0
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_what_a_library_refuses_is_an_error(name: str) -> None:
     semantics = preset(name).semantics
@@ -136,7 +161,7 @@ def test_what_a_library_refuses_is_an_error(name: str) -> None:
     for field, dumped in refused.items():
         labels, predictions = (
             {
-                query: [(item, 1 / i) for i, item in enumerate(items, 1)]
+                query: [(item, float(9 - i)) for i, item in enumerate(items)]
                 for query, items in one.items()
             }
             for one in dumped

@@ -18,13 +18,14 @@ from repository import ROOT, SOURCE
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # For developers: no code of the package names them.
-NOT_FOR_USERS = {"test", "test-mlflow", "test-parts", "bench", "peers"}
+NOT_FOR_USERS = {"test", "test-mlflow", "test-parts", "test-tables", "bench", "peers"}
 # What needs the packages of each extra, below `import rankmill`.
 USES = {
     "plot": "rankmill.compare(labels, {'a': runs, 'b': runs}, 'map@3').plot('a.png')",
-    "junit": "main(['gate', 'l.csv', 'p.csv', '--rule', 'map@3 >= 0.1', '--junit', 'a.xml'], 'r')",
     "torch": "rankmill.torch.ListwiseAPLoss",
     "ir_measures": "rankmill.ir_measures",
+    "delta": "rankmill.evaluate('delta', 'p.csv', 'map@3')",
+    "iceberg": "rankmill.evaluate('iceberg', 'p.csv', 'map@3')",
     "remote": "rankmill.head('https://127.0.0.1:1/a.csv')",
     "spark": "main(['spark', 'evaluate', 'l.csv', 'p.csv', '-m', 'map@3'], 'r')",
     "mlflow": "main(['gate', 'l.csv', 'p.csv', '--rule', 'map@3 >= 0.1', '--history', 'h', "
@@ -97,6 +98,9 @@ print(json.dumps([name for name in names.split() if find_spec(name)]))
 def test_what_needs_an_extra_names_it(bare: Path, tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("user_id,item_id\n1,10\n")
     (tmp_path / "p.csv").write_text("user_id,item_id,score\n1,10,0.5\n")
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "iceberg" / "metadata").mkdir(parents=True)
+    (tmp_path / "iceberg" / "metadata" / "v1.metadata.json").write_text("{}")
     code = f"""
 import contextlib, io
 from rankmill.cli import main

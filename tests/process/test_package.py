@@ -79,6 +79,8 @@ INPUTS = [
     "'labels.csv', 'wide.csv'",
     "'labels.csv', 'long.csv'",
     "'labels.csv', 'strange.csv'",
+    "'labels.csv', 'odd.csv'",
+    "'labels.csv', 'printed.csv'",
     "'qrels.txt', 'run.trec'",
     "{'a': ['x']}, {'a': {'x': 0.5, 'y': 1.0}}",
     "{1: [2]}, {1: [(2, 0.5)]}",
@@ -97,6 +99,8 @@ def test_evaluate_does_not_load_pandas(tmp_path: Path) -> None:
         "run.trec": "a Q0 x 1 0.5 tag\n",
         "shuffled.csv": "user_id,item_id,score\nb,x,0.5\na,y,1\nb,y,1\n",
         "strange.csv": "user_id,item_id,score\n0a,x,0.5\nb,y,1\n",  # it is looked up without zeros
+        "odd.csv": "user_id,item_id,rank\na, x,1.0\nb,nan,2.0\n",
+        "printed.csv": "user_id,items\na,\"['x', 'y']\"\nb,['y']\n",
     }.items():
         (tmp_path / name).write_text(text)
     calls = [f"rankmill.evaluate({inputs}, 'map')" for inputs in INPUTS]

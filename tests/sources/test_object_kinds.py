@@ -73,13 +73,12 @@ SAME: dict[str, Row] = {
     "a cell of two dimensions": ([np.ones((1, 1), int)], [[1]], "an array of 2 dimensions"),
     "three dimensions": (np.ones((1, 1, 1), int), [[1]], "3 dimensions"),
     "no dimension": (np.array(1), [[1]], "0 dimensions"),
-    "integers for texts": ([[1]], [["1"]], "make both integers or both strings|cannot be compared"),
     "lists of lists": ([[[1]]], [[1]], r"\[1\] \(list\)|cannot be compared .*unhashable"),
     "dicts": ([[{}]], [[1]], r"\{\} \(dict\)|cannot be compared .*unhashable"),
 }
 # A Ragged holds values beside those of another Ragged, so that it cannot drop a missing one, and
 # what it is given as floats stays floats.
-NULL, FLOAT = "without nulls: value [01] is null", "double; ids are integers or strings"
+NULL, FLOAT = "without nulls: value [013] is null", "double; ids are integers or strings"
 UNLIKE_RAGGED: dict[str, tuple[Any, Any, float | str, str]] = {
     "None": ([[None, 1]], [[2, 1]], 0.5, NULL),
     "None beside a text": ([["a", None]], [["b", "a"]], 0.5, NULL),
@@ -90,6 +89,20 @@ UNLIKE_RAGGED: dict[str, tuple[Any, Any, float | str, str]] = {
     "NaT last": ([[1, pd.NaT]], [[1]], 1.0, NULL),
     "NaT of NumPy": ([[np.datetime64("NaT", "s"), 1]], [[1]], 1.0, NULL),
     "a NaN of Decimal": ([[Decimal("NaN"), 1]], [[1]], 1.0, NULL),
+    "a masked matrix": (
+        np.ma.array([[9, 7], [8, 6]], mask=[[1, 0], [0, 1]]),
+        [[7], [8]],
+        1.0,
+        NULL,
+    ),
+    "masked arrays": ([np.ma.array([9, 7], mask=[1, 0])], [[7]], 1.0, NULL),
+    "a masked array beside others": (
+        [np.ma.array([9, 7], mask=[1, 0]), np.array([8])],
+        [[7], [8]],
+        1.0,
+        NULL,
+    ),
+    "masked items": ([[np.ma.masked, 7]], [[7]], 1.0, NULL),
     "an array of objects": ([objects("a", None)], [["a"]], 1.0, NULL),
     "a matrix of objects": (np.array([[1, None]], object), [[1]], 1.0, NULL),
     "nullable integers": ([pd.Series([1, pd.NA], dtype="Int64")], [[1]], 1.0, NULL),

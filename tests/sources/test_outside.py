@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
-import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,7 +20,6 @@ from rankmill import InputError
 from rankmill.errors import Otherwise, outside
 from rankmill.nightly.history.history import History
 from rankmill.sources.readers.ipc_blocks import buffers_of
-from strategies import some
 
 TABLE = pa.table({"query_id": ["a", "b"], "items": [["x"], ["y", "z"]]})
 Run = Callable[..., Any]
@@ -124,15 +122,13 @@ def written(kind: str, table: pa.Table) -> bytes:
         pq.write_table(table, sink, store_schema=False)
     elif kind == "feather":
         feather.write_feather(table, sink)
-    elif kind == "orc":
-        orc.write_table(table, sink)
     else:
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
     return sink.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["parquet", "feather", "orc", "arrows"])
+@pytest.mark.parametrize("kind", ["parquet", "feather", "arrows"])
 @pytest.mark.parametrize("name", ["query_id", "items", "other_name"])
 def test_names_of_columns_that_are_not_utf_8(
     run_cli: Run, labels: Path, kind: str, name: str
@@ -145,7 +141,7 @@ def test_names_of_columns_that_are_not_utf_8(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names are UTF-16 there")
-@pytest.mark.parametrize("kind", ["parquet", "feather", "orc"])
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
 @pytest.mark.parametrize("folder", [b"day=\xff", b"d\xff=1"])
 def test_names_of_folders_that_are_not_utf_8(
     run_cli: Run, labels: Path, kind: str, folder: bytes
@@ -254,9 +250,7 @@ def bomb(kind: str) -> bytes:
     zeros = np.zeros(ROWS, np.int64)
     table = pa.table({"query_id": zeros, "item_id": zeros, "more": zeros})
     sink = io.BytesIO()
-    if kind == "orc":
-        orc.write_table(table, sink, compression="zstd", stripe_size=1 << 30)
-    elif kind == "arrows":
+    if kind == "arrows":
         packed = pa.ipc.IpcWriteOptions(compression="zstd")
         with pa.ipc.new_stream(sink, table.schema, options=packed) as writer:
             writer.write_table(table, max_chunksize=ROWS)
@@ -265,7 +259,7 @@ def bomb(kind: str) -> bytes:
     return sink.getvalue()
 
 
-@pytest.mark.parametrize("kind", some(["orc", "feather", "arrows"], 3))
+@pytest.mark.parametrize("kind", ["feather", "arrows"])
 def test_a_part_that_takes_more_than_the_limit(run_cli: Run, labels: Path, kind: str) -> None:
     path = Path(f"bomb.{kind}")
     path.write_bytes(bomb(kind))

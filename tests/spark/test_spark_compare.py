@@ -107,7 +107,7 @@ def test_a_comparison_has_the_same_bits(
     [
         ({"tests": "u"}, "there is no test 'u'"),
         ({"by": "no/such.parquet"}, "no/such.parquet"),
-        ({"by": pa.table({"query": ["a"], "x": [1]})}, "those of the labels are integers"),
+        ({"by": pa.table({"query": ["a"], "x": [1]})}, "query ids cannot be compared"),
         ({"by": [pa.table({"query": [1], "weight": [1]}), "weight"]}, "two kinds of slices"),
         ({"metrics": "gap", "semantics": {"gap_ties": "ids"}}, "needs all predictions at once"),
         ({"worst_slices": 2}, "needs slices: name a column with by"),

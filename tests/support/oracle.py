@@ -481,7 +481,6 @@ def audit(
         "short_lists": sum(len(lists[q]) < max(cutoffs) for q in both) if cutoffs else 0,
         "tied_confidences": _tied_confidences(labels, predictions, gap_cutoffs),
         "tied_ranks": sum(map(_tied_ranks, lists.values())) if by_confidence else 0,
-        "doubtful_rows": 0,
         "comment_lines": 0,
         "labels": kept,
         "predictions": sum(map(len, lists.values())),

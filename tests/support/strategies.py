@@ -44,7 +44,21 @@ STRING_TYPES = [
 INTEGERS = [0, 1, -1, 2**64 - 1, 2**63, -(2**63), 255, 2, 256, 127, -128, 3, 2**31, 2**32]
 INTEGERS += [2**63 - 1, -2]
 PREFIX = "the same first twelve bytes and more/"
-STRINGS = ["", "a", "ab", "a\0", "A", "0", "00", " a", "é", "e\u0301", "日本語", "🦀"]
+# Blanks and words for a missing value are told apart by exact_ids alone.
+STRINGS = [
+    "n",
+    "a",
+    "ab",
+    "a\0",
+    "A",
+    "0",
+    "00",
+    "\N{NO-BREAK SPACE}a",
+    "é",
+    "e\u0301",
+    "日本語",
+    "🦀",
+]
 STRINGS += [PREFIX, PREFIX + "1", PREFIX + "2", PREFIX * 3]
 # All are exact in float32, so float32 and float64 give the same order and the same ties.
 CONFIDENCES = [float("-inf"), -1.5, -0.0, 0.0, 0.25, 0.5, 1.0, float("inf")]

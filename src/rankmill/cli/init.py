@@ -189,11 +189,12 @@ def _slices(
     by: Sequence[str], folder: str, date: date | None, labels: FoundInput
 ) -> tuple[list[str], list[str]]:
     """Return what slices the queries as the file has it, and the columns that this names."""
-    from rankmill.engine.cuts import column_names, is_file
+    from rankmill.engine.cuts import column_names
+    from rankmill.sources.files.formats import is_path
 
     read = {one["name"] for one in labels.read()}
-    columns = [name for one in by for name in (column_names(one) if is_file(one) else [one])]
-    texts = [str(_dated(_paths(one, folder), date)) if is_file(one) else one for one in by]
+    columns = [name for one in by for name in (column_names(one) if is_path(one) else [one])]
+    texts = [str(_dated(_paths(one, folder), date)) if is_path(one) else one for one in by]
     return texts, [name for name in columns if name not in read]
 
 

@@ -126,9 +126,9 @@ def catalogue_sources(options: Mapping[str, Any]) -> list[str | list[str]]:
     """Return the inputs that these options and --by name, which no output may replace."""
     named = [options[name] for name in ("train", "items", "features") if options[name] is not None]
     if options.get("by"):
-        from rankmill.engine.cuts import cuts_of
+        from rankmill.engine.cuts import chosen, cuts_of
 
-        named += cuts_of(options["by"]).tables
+        named += [chosen(table)[0] for table in cuts_of(options["by"]).tables]
     return named
 
 

@@ -30,6 +30,7 @@ _STRINGS = {one.id for one in (pa.string(), pa.large_string(), pa.string_view())
 _TEXTS = _STRINGS | {
     one.id for one in (pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1))
 }
+_WRONG_OFFSETS = "an Arrow string column has offsets that do not fit its data: write it again"
 
 
 def to_ids(array: Any, what: str) -> Ids:
@@ -92,6 +93,11 @@ def id_type(kind: Any) -> Any:
     return pa.large_binary() if _is_bytes(kind) else pa.large_string()
 
 
+def as_text(array: Any) -> Any:
+    """Texts or bytes as large_string, with the same bytes, which need not be valid UTF-8."""
+    return array.cast(id_type(array.type)).cast(pa.large_binary()).view(pa.large_string())
+
+
 def _bare(kind: Any) -> Any:
     """The type of the values inside a dictionary type or an extension type."""
     if kinds.is_dictionary(kind):
@@ -110,6 +116,15 @@ def _of_integers(array: Any, wide: Any, kind: int) -> Ids:
 
 
 def _of_strings(array: Any) -> Ids:
+    starts, ends, data = text_places(array)
+    ids = Ids(np.empty(len(array), np.uint64), starts, ends, data, STRING)
+    if hash_strings(starts, ends, data, SEED, ids.keys) >= 0:
+        raise InputError(_WRONG_OFFSETS)
+    return ids
+
+
+def text_places(array: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each text of an Arrow array starts and ends in its bytes, and these, unchecked."""
     kind = array.type
     if kinds.is_string(kind) or kinds.is_binary(kind):
         width: type = np.int32
@@ -118,19 +133,16 @@ def _of_strings(array: Any) -> Ids:
         if not (kinds.is_large_string(kind) or kinds.is_large_binary(kind)):
             array = array.cast(pa.large_binary() if _is_bytes(kind) else pa.large_string())
     if len(array) == 0:
-        return Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, STRING)
+        return NO_PLACES, NO_PLACES, NO_DATA
     _, offset_buffer, data_buffer = array.buffers()
     raw: np.ndarray = np.frombuffer(offset_buffer, width)[
         array.offset : array.offset + len(array) + 1
     ]
+    if len(raw) <= len(array):
+        raise InputError(_WRONG_OFFSETS)
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else NO_DATA
     offsets = raw.astype(np.int64, copy=False)
-    ids = Ids(np.empty(len(array), np.uint64), offsets[:-1], offsets[1:], data, STRING)
-    if len(raw) <= len(array) or hash_strings(ids.starts, ids.ends, data, SEED, ids.keys) >= 0:
-        raise InputError(
-            "an Arrow string column has offsets that do not fit its data: write it again"
-        )
-    return ids
+    return offsets[:-1], offsets[1:], data
 
 
 def _is_bytes(kind: Any) -> bool:

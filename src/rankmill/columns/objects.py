@@ -22,6 +22,7 @@ from rankmill.columns.item_buffers import (
     join_items,
     join_lists,
     join_texts,
+    pack_numbers,
 )
 from rankmill.columns.lists import offsets_of, split_lists
 from rankmill.columns.tensors import numpy_of
@@ -40,7 +41,7 @@ EXACT = 2.0**53
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a Python object stands for a missing value: None, NA, or NaN or NaT of any type.
+    """Whether a Python object stands for a missing value: None, NA, masked, or any NaN or NaT.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def is_missing(value: Any) -> bool:
     """
     if type(value) is str or type(value) is int:  # most are
         return False
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    if value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return True
     return isinstance(value, NAN_LIKE) and bool(value != value)
 
@@ -74,9 +75,10 @@ def array_of(values: Any, spot: Spot, *, from_pandas: bool = True) -> Any:
 def known_array(values: Any, *, from_pandas: bool = True) -> Any:
     """The same as `array_of` for values that Arrow takes as they are; None for others."""
     if isinstance(values, np.ndarray):
-        if values.dtype.kind in "iu" and values.ndim == 1:
+        masked = hasattr(values, "mask")
+        if values.dtype.kind in "iu" and values.ndim == 1 and not masked:
             return arrow_of(values)
-        if values.dtype.kind != "f":
+        if values.dtype.kind != "f" or masked:
             values = values.tolist()
     found = values if isinstance(values, pa.Array) else _of_one_type(values)
     try:
@@ -93,13 +95,16 @@ def known_array(values: Any, *, from_pandas: bool = True) -> Any:
 
 
 def _of_one_type(values: Any) -> Any:
-    """Python's texts or integers as an Arrow array; Arrow itself would import pandas. Else None."""
+    """Python's texts or numbers as an Arrow array; Arrow itself would import pandas. Else None."""
     types = set(map(type, values)) if isinstance(values, list) else {object}
     if not types:
         return pa.nulls(0)
     if types == {str}:
         return join_texts([values], len(values), pa.string())
     joined = join_integers([values]) if types == {int} else None
+    if types == {float}:
+        numbers = pack_numbers([values], np.float64)
+        joined = None if np.isnan(numbers).any() else numbers
     return joined if joined is None else arrow_of(joined)
 
 
@@ -246,7 +251,7 @@ def join_cells(
         refuse_sets(cells, spot)
     if types == {np.ndarray} and limit is None and (joined := join_arrays(cells)):
         return joined
-    if np.ndarray in types:
+    if np.ndarray in types and not any(hasattr(kind, "mask") for kind in types):
         with suppress(pa.ArrowException, TypeError, ValueError, OverflowError, IndexError):
             some = cells if limit is None else [cell[:limit] for cell in cells]
             offsets, values = split_lists(pa.array(some, from_pandas=from_pandas))

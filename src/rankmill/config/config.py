@@ -259,7 +259,9 @@ def _option(value: str | list[str], folder: str, maybe: bool) -> Any:
     """Return the path, or paths, of an option as seen from here."""
     if isinstance(value, list):
         return [_option(one, folder, maybe) for one in value]
-    return value if maybe and not _is_file(value) else _path(value, folder)
+    from rankmill.sources.files.formats import is_path
+
+    return value if maybe and not is_path(value) else _path(value, folder)
 
 
 def _metrics(text: str, folder: str) -> str:
@@ -270,12 +272,6 @@ def _metrics(text: str, folder: str) -> str:
 def _path(text: str, folder: str) -> str:
     stays = text in ("", "-") or text.lower().startswith("file://") or is_url(text)
     return text if stays else os.path.join(folder, text)
-
-
-def _is_file(text: str) -> bool:
-    from rankmill.sources.files.formats import format_of_name
-
-    return os.sep in text or format_of_name(text) is not None
 
 
 def _converted(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -114,8 +114,9 @@ COMPARISON = (
     _top(
         "--by COLUMN|FILE",
         "Also show slices of queries; repeat for more. Slice by a column of the labels; by "
-        "all columns of a FILE with query ids, whose name must have a folder or a suffix; or "
-        "by label_count, list_length, label_popularity or unpredicted.",
+        "all columns of a FILE with query ids, whose name must have a folder or a suffix, or by "
+        "those after a colon, as in users.parquet:country,age; or by label_count, list_length, "
+        "label_popularity or unpredicted.",
         "by",
         on="evaluate compare gate report spark init",
         short="compare gate report init",

@@ -62,7 +62,7 @@ INPUTS = (
     ),
     _column(
         "--labels-as FORMAT",
-        "The format of the labels, if it is not detected. One of parquet, arrow, orc, csv, "
+        "The format of the labels, if it is not detected. One of parquet, arrow, csv, "
         "tsv, trec or jsonl; or csv-long (one item per row), csv-wide (a list per cell), "
         "csv-blanks, csv-commas, csv-semicolons, csv-bars (a list per cell, separated by "
         "these), csv-pairs (items and confidences in a cell), and the same for tsv.",
@@ -111,6 +111,13 @@ INPUTS = (
         "Ignore gains: every label is relevant.",
         "Labels.binary",
         short="evaluate init",
+    ),
+    _column(
+        "--exact-ids",
+        "Compare text ids as they stand. By default, blanks around them are left out, words such "
+        "as nan and NULL are missing ids, and 7.0 is 7; a note counts them.",
+        "Labels.exact_ids Predictions.exact_ids",
+        short="",
     ),
     _column(
         "--padding ITEM",

@@ -192,16 +192,6 @@ OUTPUT = (
     _prune("--dry-run", "Only show which runs would be removed."),
     _init("--force", "Replace an existing file."),
     _init("--no-evaluate", "Do not compute today's values."),
-    Option(
-        "--integers [query|item]",
-        "Write these text ids as integers, to match integers. Repeat for both. By default, "
-        "they are strings.",
-        "integers",
-        on="convert",
-        short="*",
-        kind="texts",
-        choices=("query", "item"),
-    ),
     _docs(
         "--html DIR",
         "Write all pages to DIR as a small site with a search box. It works offline.",

@@ -20,15 +20,19 @@ from rankmill.results.provenance import MOST_LISTED
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.catalogue_items import open_items, read_items
-from rankmill.sources.inputs.inputs import Input, check_positions, open_input, with_one_id_type
+from rankmill.sources.inputs.inputs import (
+    Input,
+    alike,
+    check_positions,
+    open_input,
+    open_sources,
+)
 from rankmill.sources.inputs.item_vectors import open_features, read_features
+from rankmill.sources.meaning.column_names import warn
+from rankmill.sources.meaning.derived_columns import SAY_PADDING, USUAL_PADDING, is_id
+from rankmill.sources.meaning.roles import among
 from rankmill.sources.nouns import Catalogue, Labels
-from rankmill.sources.roles.column_names import warn
-from rankmill.sources.roles.comparable_ids import check_comparable
-from rankmill.sources.roles.derived_columns import SAY_PADDING, USUAL_PADDING, is_id
-from rankmill.sources.roles.roles import among
 from rankmill.threads import Workers
 
 
@@ -94,9 +98,7 @@ def opened(name: str, opener: Callable[[], Input], labels: Input) -> Iterator[In
         try:
             if name == "train":
                 check_positions(labels.source, one.source, "train")
-            one = with_one_id_type([labels, one])[1]
-            check_comparable((labels.source, labels.columns), (one.source, one.columns))
-            yield one
+            yield alike([labels, one], fixed=True)[1]
         finally:
             one.source.close()
     except InputError as error:
@@ -119,7 +121,8 @@ def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str
 def _open_training(train: Any, labels: Input, memory: int) -> Input:
     """Open what queries had in training; each column may be called as in the labels."""
     query, item = labels.source.key or labels.columns.query, labels.columns.item
-    source = open_source(train, InputOptions("train", query=query, item=item))
+    asked = InputOptions("train", query=query, item=item)
+    (source,) = open_sources([(train, asked)], beside=[labels])
     chosen = among(next(iter(source.schemas.values())).names, {"query": query, "item": item})
     had = Labels(source, binary=True, padding=labels.columns.padding, **chosen)
     return open_input(had, role="train", memory=memory)

@@ -1,23 +1,19 @@
 """convert() writes any input as wide Parquet, sorted by query id."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from rankmill.columns.ids import is_text_type
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.role import open_as
 from rankmill.engine.wide_rows import RowBlocks, write_rows
 from rankmill.errors import UsageError, plural, positive
 from rankmill.io.whole_files import check_target
-from rankmill.results.provenance import doubt_fact
 from rankmill.show.tables import Facts
 from rankmill.sources.input_options import MEMORY, Role
-from rankmill.sources.inputs.inputs import Input, map_lists, with_integer_ids
-from rankmill.sources.roles.comparable_ids import check_comparable
+from rankmill.sources.inputs.inputs import Input, alike, map_lists
+from rankmill.sources.meaning.one_id_kind import reading_again
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.sources.rows.sorted_rows import RepeatedRowError, sorted_rows
 from rankmill.threads import Workers
@@ -25,11 +21,11 @@ from rankmill.threads import Workers
 SUFFIX = ".parquet"
 
 
+@reading_again
 def convert(
     source: Any,
     path: str | Path,
     *,
-    integers: Sequence[str] = (),
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
@@ -53,9 +49,6 @@ def convert(
         confidences, and else predictions.
     path : str or path
         The file to write; its name ends in .parquet. It is written completely or not at all.
-    integers : sequence of {"query", "item"}
-        Which ids of text are written as integers. By default they are strings, which match only
-        strings.
     threads : int, optional
         The number of threads; by default the number of CPUs.
     memory : int
@@ -100,8 +93,7 @@ def convert(
     with ExitStack() as stack:
         role, one = open_as(source, memory)
         stack.callback(one.source.close)
-        one = _with_integers(one, integers)
-        check_comparable((one.source, one.columns), (one.source, one.columns))
+        (one,) = alike([one])
         workers = stack.enter_context(Workers(threads))
         if not one.columns.wide:  # its rows may be adjacent by query; else they are read again
             with suppress(ScatteredRowsError, RepeatedRowError):
@@ -147,24 +139,6 @@ def check_path(path: str | Path) -> None:
     check_target(path)
 
 
-def _with_integers(one: Input, roles: Sequence[str]) -> Input:
-    for role in roles:
-        if role not in ("query", "item"):
-            raise UsageError(f"integers holds {role!r}; expected 'query', 'item' or both")
-        if role == "query" and one.source.key is not None:
-            raise UsageError(
-                "query ids of several columns are strings: leave out integers of query"
-            )
-        if one.source.text_ids:
-            one = with_integer_ids(one, getattr(one.columns, role), pa.int64())
-        elif any(map(is_text_type, one.id_types(role))):
-            raise UsageError(
-                f"{one.source.name}: the {role} ids are strings, and only those of text files are "
-                "read as integers: cast them before"
-            )
-    return one
-
-
 def converted_lines(told: Mapping[str, Any]) -> list[Facts]:
     """Return what is said of what `rankmill.convert` returned."""
     columns = ", ".join(f"{role}={column}" for role, column in told["input"]["columns"].items())
@@ -179,5 +153,4 @@ def converted_lines(told: Mapping[str, Any]) -> list[Facts]:
         rows.append(
             ("equal ranks", f"{plural(told['tied_ranks'], 'item')}: they keep the order of rows")
         )
-    rows += [doubt_fact(one) for one in told["input"].get("doubts", ())]
     return [Facts(rows)]

@@ -8,31 +8,32 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from rankmill.columns.ids import is_text_type
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.origin import TABLES, OriginRecorder
 from rankmill.engine.segments import DERIVED, Classes, Known, classes_of, codes_of, compact
 from rankmill.engine.slices import OF_PREDICTIONS, check_terms
 from rankmill.errors import InputError, UsageError, outside
-from rankmill.io.stores.urls import is_url, shown
+from rankmill.io.stores.urls import shown
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.registry import registered
 from rankmill.metrics.sums import read_sums
 from rankmill.metrics.texts import names_file
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.files.formats import format_of_name
+from rankmill.sources.files.formats import is_path, with_columns
 from rankmill.sources.input_options import InputOptions, Key, Role
 from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.meaning.column_names import warn
+from rankmill.sources.meaning.derived_columns import keyed
+from rankmill.sources.meaning.fact_columns import Kind, find_facts
+from rankmill.sources.meaning.one_id_kind import with_one_id_kind
+from rankmill.sources.meaning.plain_ids import with_plain_ids
+from rankmill.sources.meaning.roles import among, likely_query
 from rankmill.sources.nouns import Catalogue, Given, Labels
-from rankmill.sources.roles.column_names import warn
-from rankmill.sources.roles.comparable_ids import id_columns
-from rankmill.sources.roles.derived_columns import keyed
-from rankmill.sources.roles.roles import Columns, among, likely_query
-from rankmill.sources.rows.facts import Kind, QueryFacts, find_facts, read_facts
+from rankmill.sources.roles.columns import Columns
+from rankmill.sources.rows.facts import QueryFacts, read_facts
 from rankmill.threads import Workers
 
 # Of what the arguments may be of a call that asks for the same job each time.
@@ -69,7 +70,7 @@ class Cuts(NamedTuple):
     def facts(self) -> dict[str, Kind]:
         """The columns of the labels that are read, and what they hold."""
         found: dict[str, Kind] = dict.fromkeys(self.read, "segment")
-        if isinstance(self.adjust, str) and not is_file(self.adjust):
+        if isinstance(self.adjust, str) and not is_path(self.adjust):
             found[self.adjust] = "number"
         return found
 
@@ -84,8 +85,8 @@ def cuts_of(by: Any) -> Cuts:
     """Return what `by` asks for: one way to cut, or several.
 
     A text is a name in `DERIVED`; or a table, if it has a folder, a URL or the suffix of a format
-    that can be read; else a column of the labels. Anything else is a table; a Series has to tell
-    its name, and whose values it holds.
+    that can be read, maybe with the columns of it; else a column of the labels. Anything else is a
+    table; a Series has to tell its name, and whose values it holds.
     """
     if isinstance(by, tuple | None) and not by:
         return Cuts()
@@ -94,9 +95,9 @@ def cuts_of(by: Any) -> Cuts:
     if "" in names:
         raise UsageError("by holds an empty name; expected a column of the labels or a table")
     tables = [_opened_once(_frame_of(checked(one))) for one in several if not isinstance(one, str)]
-    tables += [one for one in names if one not in DERIVED and is_file(one)]
+    tables += [one for one in names if one not in DERIVED and is_path(one)]
     return Cuts(
-        tuple(one for one in names if one not in DERIVED and not is_file(one)),
+        tuple(one for one in names if one not in DERIVED and not is_path(one)),
         tuple(one for one in names if one in DERIVED),
         tuple(tables),
     )
@@ -143,11 +144,6 @@ def _opened_once(table: Any) -> Any:
     if isinstance(table, Iterator) and not hasattr(table, "__arrow_c_stream__"):
         return open_source(table, InputOptions("by"), may_be_empty=True)
     return table
-
-
-def is_file(text: str) -> bool:
-    """Return whether a text of `by` names a table, and not a column."""
-    return os.sep in text or is_url(text) or format_of_name(text) is not None
 
 
 def read_classes(
@@ -261,9 +257,15 @@ def warn_of_strangers(table: Any) -> None:
     warn(f"by: no query of {name_of_table(table)} is among the labels: check that their ids agree")
 
 
+def chosen(table: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return a table that `by` names, and which of its columns it names, if not all."""
+    return with_columns(table) if isinstance(table, str) else (table, ())
+
+
 def name_of_table(table: Any) -> str:
     """Return what messages call a table that `by` names."""
-    return shown(os.fspath(table)) if isinstance(table, str | os.PathLike) else "a table"
+    path, _ = chosen(table)
+    return shown(os.fspath(path)) if isinstance(path, str | os.PathLike) else "a table"
 
 
 def _check_names(cuts: Cuts, labels: Input, tables: Iterable[QueryFacts]) -> None:
@@ -282,8 +284,9 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[QueryFacts]) -> Non
 
 def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a table that `by` names, which is only opened."""
+    table, names = chosen(table)
     with closing(open_source(table, InputOptions("by"), may_be_empty=True)) as source:
-        return list(next(iter(source.schemas.values())).names)
+        return list(names or next(iter(source.schemas.values())).names)
 
 
 def read_table(
@@ -295,7 +298,10 @@ def read_table(
     kind: Kind = "segment",
     recorder: OriginRecorder | None = None,
 ) -> QueryFacts:
-    """Read a table of query ids and classes; all its other columns cut. A part may have no rows."""
+    """Read a table of query ids and classes; the columns chosen cut, or all of its others.
+
+    A part may have no rows.
+    """
     one = open_cut(value, labels, memory, part, kind)
     with closing(one.source):
         one = one if recorder is None else recorder.divided(one, TABLES)
@@ -307,6 +313,7 @@ def open_cut(
 ) -> Input:
     """Open a table as `read_table` reads it; the caller closes its source."""
     role: Role = "adjust" if kind == "number" else "by"
+    value, asked = chosen(value)
     source = reusable(open_source(value, InputOptions(role), may_be_empty=part), memory)
     if not isinstance(value, str | os.PathLike):
         source = replace(source, name=f"the table of {role}")
@@ -325,6 +332,12 @@ def open_cut(
             )
         parts = (*(source.key.parts if source.key else ()), query)
         names = [name for name in schema.names if name not in parts]
+        if missing := [name for name in asked if name not in names]:
+            raise UsageError(
+                f"{source.name} has no column {missing[0]!r} next to its query ids {query!r}: it "
+                f"has {', '.join(names) or 'no other'}"
+            )
+        names = [*dict.fromkeys(asked)] or names
         if not names:
             raise InputError(
                 f"{source.name} has no column but the query ids {query!r}; expected another "
@@ -332,20 +345,10 @@ def open_cut(
             )
         source = find_facts(source, dict.fromkeys(names, kind))
         columns = Columns(query, query, wide=True, facts=tuple(names))
-        ids = id_columns(labels.source, labels.columns, "query")
-        if source.key is None:  # a table may have the joined ids, as results do
-            ids = (labels.columns.query,)
-        for name, of_labels in zip(id_columns(source, columns, "query"), ids, strict=True):
-            kinds = labels.types(of_labels)
-            text = any(map(is_text_type, kinds))
-            if source.text_ids:  # the labels tell whether 001 is a text
-                integer = pa.uint64() if pa.uint64() in kinds else pa.int64()
-                source = source.with_types({name: pa.large_string() if text else integer})
-            elif text != is_text_type(schema.field(name).type):
-                raise InputError(
-                    f"{source.name}: the query ids in {name!r} are {schema.field(name).type}, but "
-                    f"those of the labels are {'strings' if text else 'integers'}: cast one of them"
-                )
+        if source.key is None and labels.source.key is None:
+            source = with_plain_ids(source, query, "query")
+            both = [(labels.source, labels.columns), (source, columns)]
+            source = with_one_id_kind(both, fixed=True, roles=("query",))[1]
         return Input(source, columns)
     except BaseException:
         source.close()

@@ -18,8 +18,9 @@ from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind
+from rankmill.sources.meaning.one_id_kind import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.sources.rows.facts import NO_FACTS, Kind
 from rankmill.threads import Workers
 
 
@@ -71,9 +72,10 @@ def evaluate(
         names only the fields that differ from the default.
     by : str, table or sequence of these
         Slices of the queries, for which the metrics are also computed: a column of the labels; a
-        path or a table with query ids, where every other column makes slices; or "label_count",
-        "list_length", "label_popularity" or "unpredicted", as for `compare`. The slices are in
-        `Result.by`, each with the values that its queries have alone, to the last bit.
+        path or a table with query ids, where every other column makes slices, or those that the
+        path names at its end, as in "users.parquet:country,age"; or "label_count", "list_length",
+        "label_popularity" or "unpredicted", as for `compare`. The slices are in `Result.by`, each
+        with the values that its queries have alone, to the last bit.
     sums : str or iterable of str
         Weighted sums of metrics, each with a name: "total = 0.3*recall@20:micro[type=carts] +
         0.7*map", where [] holds one slice of `by`. They are in `Result.sums`.
@@ -196,6 +198,7 @@ class ScoredSystem(NamedTuple):
     predictions: Input
 
 
+@reading_again
 def _evaluate(
     job: Job,
     labels: Labels,

@@ -122,9 +122,9 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
             "query: they rank in the order of the file; trec_eval ranks them by document, as its "
             "preset does"
         )
-    yield from map(spoken, filter(None, [labels.columns.doubt]))
+    yield from map(spoken, filter(None, [labels.columns.doubt, predictions.columns.doubt]))
     for source in (mine, theirs):
-        yield from () if source.doubts is None else source.doubts.notes()
+        yield from map(spoken, source.findings.notes())
     yield from tally.job.skipped
 
 
@@ -133,7 +133,7 @@ def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list
     audit = result.audit
     if not (audit["queries_labelled"] and audit["queries_predicted"]):
         return []
-    exactly = "ids are compared exactly, with their case, blanks and leading zeros"
+    exactly = "ids are compared exactly, with their case and leading zeros"
     if not audit["queries_in_both"]:
         return [f"no query is in both inputs{examples()}; {exactly}"]
     if replace(result.scope, weight=None) == WHOLE and all(

@@ -21,6 +21,7 @@ from rankmill.io.overflow import Overflow
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.results import audit
 from rankmill.sources.inputs.inputs import Input, begun, map_lists
+from rankmill.sources.meaning.derived_columns import OutOfOrder
 from rankmill.sources.nouns import Catalogue
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers
@@ -78,7 +79,7 @@ def _score_all(
     whole = bytes_of_all(labels.input)
     ranges = id_ranges(labels.input, predictions, job, whole)
     if ranges:
-        with contextlib.suppress(WrongBoundsError):
+        with contextlib.suppress(WrongBoundsError, OutOfOrder):
             return score(ranges)
     return score([])  # with all labels in memory, no bounds matter
 
@@ -169,7 +170,7 @@ def _score_input(
                     tally.add(block)
                     report(tally.rows)
             tally.check_strangers()
-            tally.audit = audit.add(tally.audit, predictions.doubtful())
+            tally.audit = audit.add(tally.audit, predictions.comment_lines())
         except (ScatteredRowsError, RepeatedQueryError):
             if not together:
                 raise

@@ -45,9 +45,8 @@ def head(source: Any) -> Head:
     Head
         A dict: "source", "format", "compression", "files", "rows" (None if not known yet), "role",
         "shape", "order", "columns", "queries", the first ones, "looked_at", the number of rows
-        that these come from, "doubts", those of these rows that do not fit how text is read,
-        "comment_lines", and "problem". If a column is missing or the first rows are wrong,
-        "problem" says so, and what is not known is None or empty.
+        that these come from, "comment_lines", and "problem". If a column is missing or the first
+        rows are wrong, "problem" says so, and what is not known is None or empty.
 
     Raises
     ------
@@ -74,19 +73,10 @@ def head(source: Any) -> Head:
                 lists = _lists(batch, one)
                 told["queries"] = _first_queries(lists, one)
                 told["looked_at"] = batch.data.num_rows
-                _look_for_doubts(one, told)
+                told |= one.comment_lines()
         except InputError as error:
             told["problem"] = str(error)
     return told
-
-
-def _look_for_doubts(one: Input, told: dict[str, Any]) -> None:
-    """Add the rows of text that do not fit; raise InputError if they are too many."""
-    doubts = one.source.doubts
-    if doubts is not None:
-        told["doubts"] = [each.to_dict() for each in doubts.all()]
-        told["comment_lines"] = doubts.counts()["comment_lines"]
-        doubts.check()
 
 
 def _described(source: Source, one: Input | None, given: Given) -> dict[str, Any]:
@@ -103,7 +93,6 @@ def _described(source: Source, one: Input | None, given: Given) -> dict[str, Any
         "columns": _columns(schema, one, given),
         "queries": [],
         "looked_at": 0,
-        "doubts": [],
         "comment_lines": 0,
         "problem": None,
     }

@@ -7,7 +7,6 @@ from typing import Any
 
 from rankmill.errors import plural, spoken
 from rankmill.package import stamp
-from rankmill.results.provenance import doubt_fact
 from rankmill.show.tables import Column, Facts, Part, Table, View
 
 _SHAPES = {"wide": "wide: one row per query, with lists", "long": "long: one row per item"}
@@ -57,7 +56,6 @@ def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
         facts.append(("order", _ORDERS[told["order"]]))
     if told["shape"] == "long" and told["queries"]:
         facts.append(("first queries", f"of the first {plural(told['looked_at'], 'row')}"))
-    facts += [doubt_fact(one) for one in told["doubts"]]
     if told["comment_lines"]:
         facts.append(("comments", f"{plural(told['comment_lines'], 'line')}, skipped"))
     return Facts(facts)

@@ -43,7 +43,14 @@ class HeldLabels:
             known = self.input.source.made
         how = job.semantics.repeated_labels, job.gain_function, job.keeps_judged
         types = (frozenset(self.input.id_types(role)) for role in ("query", "item"))
-        key = *how, job.scope.weight, self.input.columns, self.input.source.key, *types
+        key = (
+            *how,
+            job.whole_gains,
+            job.scope.weight,
+            self.input.columns,
+            self.input.source.key,
+            *types,
+        )
         if key not in known:
             known[key] = read_labels(self.input, job, workers)
         check_labelled(self.input, job, len(known[key].labels.items.keys))
@@ -69,7 +76,7 @@ def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
             ):
                 for _ in written:
                     pass
-            index = store.finish(labels.doubtful())
+            index = store.finish(labels.comment_lines())
         except (ScatteredRowsError, RepeatedQueryError):
             if not together:
                 raise
@@ -160,9 +167,23 @@ def check_width(index: LabelIndex, labels: Input, predictions: Input) -> None:
         )
 
 
+def _check_whole(gains: np.ndarray, preset: str) -> None:
+    """Raise InputError for gains that the evaluator of a preset does not read as they are."""
+    cut = np.trunc(gains)
+    if (wrong := gains != cut).any():
+        place = int(wrong.argmax())
+        raise InputError(
+            f"a gain is {gains[place]:g}, and {preset} cuts gains to whole numbers, here to "
+            f"{cut[place]:g}: write whole gains, leave them out with --binary on the command line, "
+            "binary=True in Python, or leave out the preset to count them as they are"
+        )
+
+
 def clean_lists(lists: Lists, job: Job) -> tuple[Lists, LabelLists, dict[str, int]]:
     """Label lists, as they were and cleaned, and what was counted."""
     try:
+        if job.whole_gains and lists.numbers is not None:
+            _check_whole(lists.numbers, job.whole_gains)
         cleaned, dropped = clean_labels(
             lists.offsets,
             lists.items,

@@ -25,12 +25,13 @@ from rankmill.metrics.needs import TrainingRows
 from rankmill.metrics.registry import check_defined, parse_under
 from rankmill.metrics.sums import Term, read_sums
 from rankmill.semantics.choices import Choices
+from rankmill.semantics.presets import PRESETS, preset_named
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.input_options import FRUGAL, MEMORY
 from rankmill.sources.inputs.inputs import Input, open_inputs
+from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.sources.rows.facts import NO_FACTS, Kind
 
 # The inputs of a catalogue.
 BESIDE = "train", "items", "features"
@@ -44,6 +45,7 @@ class Job:
     semantics: Choices
     gain_function: str = "linear"
     scope: Scope = WHOLE
+    whole_gains: str = ""  # the preset whose evaluator cuts gains to whole numbers, if one does
     skipped: tuple[str, ...] = ()  # notes on what is not computed: see `parse_under`
     beside: tuple[str, ...] = ()  # the fields of `Catalogue` that are given as inputs
     group: str | None = None  # the column of the group of items
@@ -256,7 +258,9 @@ def parse_job(
     scope = Scope(rel, depth, bool(given.judged_only), weight, bool(items.drop_seen))
     told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
     beside = tuple(name for name in BESIDE if getattr(items, name) is not None)
-    how = choices, gain_function, scope, told, beside, items.group
+    named = preset_named(given)
+    whole = named if named and PRESETS[named].whole_gains else ""
+    how = choices, gain_function, scope, whole, told, beside, items.group
     return Job(tuple(asked), *how, sums=sums, **more)
 
 

@@ -63,7 +63,8 @@ def check_slices(names: Iterable[str], count: int, most: int = MOST_SLICES) -> N
     if count > most:
         raise UsageError(
             f"{' and '.join(names)} has {count:,} values; expected {most:,} at most: "
-            "group them into classes, in a column of the labels or a table of query ids"
+            "group them into classes, in a column of the labels or a table of query ids, or choose "
+            "columns of a table, as in by='users.parquet:country'"
         )
 
 

@@ -1,4 +1,4 @@
-"""Reading text: rows and their fields, as places in a block of bytes, and rows that do not fit."""
+"""Reading text: where rows begin and end in a block of bytes, and how many fields they have."""
 
 import numpy as np
 
@@ -7,13 +7,12 @@ from rankmill.kernels.intrinsics import bits_within, count_ones, first_bit
 from rankmill.kernels.jit import helper, kernel
 
 NEWLINE, RETURN, SPACE, TAB, QUOTE, HASH = 10, 13, 32, 9, 34, 35
-NO_MARKS, LAST_BIT = np.uint64(0), np.uint64(63)
-# The states of a reader of delimited text.
-AT_START, PLAIN, QUOTED, AFTER_QUOTE = 0, 1, 2, 3
+VERTICAL_TAB, FORM_FEED = 11, 12
+NO_MARKS = np.uint64(0)
 # What `survey` looks for.
 ZEROS, NON_ASCII, QUOTES, KINDS = 0, 1, 2, 3
-# What `scan_delimited` and `scan_blanks` return instead of a number of rows.
-BAD_COUNT, BAD_QUOTE, UNCLOSED = -1, -2, -3
+# What `find_rows` finds wrong.
+UNCLOSED, TEXT_BEHIND_QUOTE, BLANK_BEFORE_QUOTE = -1, -2, -3
 
 
 @kernel
@@ -36,297 +35,131 @@ def survey(data, out_held):
     return lines
 
 
-@kernel
-def last_row_end(data, delimiter):
-    """Return where the last whole row of delimited text ends; 0 if there is none.
-
-    A line end within quotes ends no row. The data start at the start of a row.
-    """
-    state = AT_START
-    found = 0
-    for i in range(len(data)):
-        byte = data[i]
-        if state == QUOTED:
-            if byte == QUOTE:
-                state = AFTER_QUOTE
-        elif byte == QUOTE and state != PLAIN:
-            state = QUOTED
-        elif byte == NEWLINE:
-            state = AT_START
-            found = i + 1
-        elif byte == delimiter:
-            state = AT_START
-        else:
-            state = PLAIN
-    return found
+@helper
+def all_blank(data, start, end):
+    """Return whether some text holds nothing but blanks."""
+    while start < end and (data[start] == SPACE or data[start] == TAB):
+        start += 1
+    return start == end
 
 
 @kernel
-def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_marks, out_lines, out_bad):
-    """Write where the wanted fields of each row are; empty lines are no rows.
+def find_rows(data, delimiter, quotes, out_lines, out_fields, out_found):
+    """Write the line of each row, counted from 0, and the number of its fields.
+
+    Rows are those of pyarrow.csv: a carriage return ends one too, and empty lines are none. Without
+    `quotes`, a quote is a byte as any other. Rows beyond the length of the output are not written.
 
     Parameters
     ----------
     data : uint8[n]
-        Whole rows; the last may lack its line end.
-    wanted : int64[fields]
-        The column of the output for each field of a row, or -1.
-    out_starts, out_ends : int64[columns, rows]
-        The place of each field, without its quotes.
-    out_marks : bool[2, columns]
-        Set where a quoted field holds a doubled quote, which stands for one quote; and where a
-        field without quotes begins with a blank.
-    out_lines : int64[rows]
-        The line of each row, counted from 0.
-    out_bad : int64[2]
-        The line and the number of fields of a bad row.
+        Some rows, of which the last may lack its line end.
+    out_found : int64[3]
+        The number of right rows, where the last of them that has a line end ends, and the line of
+        the row behind them.
 
     Returns
     -------
     int
-        The number of rows, or BAD_COUNT, BAD_QUOTE or UNCLOSED.
+        0, or what is wrong with the quotes of a row.
     """
     size = len(data)
-    fields = len(wanted)
-    row = 0
-    line = first_line = 0
-    field = 0
-    start = end = 0
-    state = PLAIN
-    doubled = False
     full = size - size % 64
+    row = line = first = start = 0
+    field = 1
+    closed = -1  # where the quotes of the field end
+    quoted = False
     for base in range(0, size + 1, 64):
         if base < full:
             line_ends = bits_within(data, base, NEWLINE, NEWLINE)
-            quotes = bits_within(data, base, QUOTE, QUOTE)
-            events = line_ends | quotes | bits_within(data, base, delimiter, delimiter)
+            ends = line_ends | bits_within(data, base, RETURN, RETURN)
+            marks = bits_within(data, base, QUOTE, QUOTE)
+            events = ends | bits_within(data, base, delimiter, delimiter)
         else:  # the end of the data ends a row as well
-            line_ends = last_marks(data, base, NEWLINE, NEWLINE) | ONE << np.uint64(size - base)
-            quotes = last_marks(data, base, QUOTE, QUOTE)
-            events = line_ends | quotes | last_marks(data, base, delimiter, delimiter)
+            line_ends = last_marks(data, base, NEWLINE, NEWLINE)
+            ends = line_ends | last_marks(data, base, RETURN, RETURN)
+            ends |= ONE << np.uint64(size - base)
+            marks = last_marks(data, base, QUOTE, QUOTE)
+            events = ends | last_marks(data, base, delimiter, delimiter)
+        if quotes:
+            events |= marks
         while events != 0:
             event = events & (~events + ONE)  # the lowest bit
             events ^= event
             position = base + first_bit(event)
-            ends_row = line_ends & event != 0
-            if quotes & event != 0:
-                if state == QUOTED:
-                    state = AFTER_QUOTE
-                    end = position
-                elif state == AFTER_QUOTE:
-                    if position > end + 1:
-                        out_bad[0] = line
-                        return BAD_QUOTE
-                    state = QUOTED
-                    doubled = True
-                elif position == start:
-                    state = QUOTED
-                    start += 1
+            if marks & event != 0:
+                if quoted:
+                    closed = position + 1
+                    quoted = False
+                elif position == start or position == closed:
+                    quoted = True
+                elif closed >= 0:
+                    return TEXT_BEHIND_QUOTE
+                elif all_blank(data, start, position):
+                    return BLANK_BEFORE_QUOTE
                 continue
-            if state == QUOTED:
+            if quoted:
                 if position == size:
-                    out_bad[0] = first_line
                     return UNCLOSED
-                line += ends_row
+                line += line_ends & event != 0
                 continue
-            empty = False  # whether the row is an empty line
-            if state == AFTER_QUOTE:
-                for i in range(end + 1, position):
-                    if data[i] != RETURN:
-                        out_bad[0] = line
-                        return BAD_QUOTE
-            else:
-                end = position
-                while ends_row and end > start and data[end - 1] == RETURN:
-                    end -= 1
-                empty = ends_row and field == 0 and end == start
-            column = wanted[field] if field < fields and not empty else -1
-            if column >= 0:
-                out_starts[column, row] = start
-                out_ends[column, row] = end
-                indented = end > start and (data[start] == SPACE or data[start] == TAB)
-                out_marks[0, column] |= doubled
-                out_marks[1, column] |= indented and state == PLAIN
+            if closed >= 0 and not all_blank(data, closed, position):
+                return TEXT_BEHIND_QUOTE
             field += 1
-            state = PLAIN
-            doubled = False
+            if ends & event != 0:
+                line += line_ends & event != 0
+                if field > 2 or position > start:
+                    if row < len(out_lines):
+                        out_lines[row] = first
+                        out_fields[row] = field - 1
+                    row += 1
+                    out_found[0] = row
+                if line_ends & event != 0:
+                    out_found[1] = position + 1
+                first = out_found[2] = line
+                field = 1
             start = position + 1
-            if not ends_row:
-                continue
-            line += 1
-            if not empty:
-                if field != fields:
-                    out_bad[0] = first_line
-                    out_bad[1] = field
-                    return BAD_COUNT
-                out_lines[row] = first_line
-                row += 1
-            first_line = line
-            field = 0
-    return row
+            closed = -1
+    return 0
 
 
 @kernel
-def scan_blanks(data, wanted, more, out_starts, out_ends, out_lines, out_bad):
-    """Write where the wanted fields of each line are, if fields are parted by runs of blanks.
-
-    Lines that begin with # are comments, and no rows; `out_bad` has their number behind the others.
-    With `more`, fields behind the last one are passed over. The other arguments and the result are
-    those of `scan_delimited`.
-    """
-    size = len(data)
-    fields = len(wanted)
-    row = 0
-    line = 0
-    field = 0
-    start = 0
-    inside = comment = False
-    before = ONE  # whether the byte before is blank
-    full = size - size % 64
-    for base in range(0, size + 1, 64):
-        if base < full:
-            line_ends = bits_within(data, base, NEWLINE, NEWLINE)
-            blanks = bits_within(data, base, TAB, RETURN) | bits_within(data, base, SPACE, SPACE)
-        else:  # the end of the data ends a row as well
-            behind = ONE << np.uint64(size - base)
-            line_ends = last_marks(data, base, NEWLINE, NEWLINE) | behind
-            blanks = last_marks(data, base, TAB, RETURN) | last_marks(data, base, SPACE, SPACE)
-            blanks |= ~(behind - ONE)
-        changes = blanks ^ (blanks << ONE | before)
-        before = blanks >> LAST_BIT
-        events = changes | line_ends
-        while events != 0:
-            event = events & (~events + ONE)  # the lowest bit
-            events ^= event
-            position = base + first_bit(event)
-            if changes & event != 0:
-                if inside:
-                    column = wanted[field] if field < fields and not comment else -1
-                    if column >= 0:
-                        out_starts[column, row] = start
-                        out_ends[column, row] = position
-                    field += 1
-                elif field == 0 and data[position] == HASH:
-                    comment = True
-                    out_bad[2] += 1
-                start = position
-                inside = not inside
-            if line_ends & event == 0:
-                continue
-            line += 1
-            if field > 0 and not comment:
-                if field < fields or (field > fields and not more):
-                    out_bad[0] = line - 1
-                    out_bad[1] = field
-                    return BAD_COUNT
-                out_lines[row] = line - 1
-                row += 1
-            field = 0
-            comment = False
-    return row
+def has_runs(data):
+    """Return whether anything but single blanks stands between the fields of lines."""
+    found = len(data) > 0 and (data[0] == SPACE or data[-1] == SPACE)
+    for i in range(len(data) - 1):
+        one, other = data[i], data[i + 1]
+        found |= (one == SPACE) & ((other == SPACE) | (other == NEWLINE) | (other == RETURN))
+        found |= (other == SPACE) & (one == NEWLINE)
+        found |= (one == TAB) | (one == VERTICAL_TAB) | (one == FORM_FEED)
+    return found
 
 
 @kernel
-def undouble(data, out_starts, out_ends, out_data):
-    """Copy strings, and change their places to those of the copies.
+def part_by_tabs(data, most, out_data):
+    """Copy lines with a tab in the place of each run of blanks, and none around; return the size.
 
-    In a quoted string, each doubled quote becomes one. Returns the number of bytes written.
+    Of each line, the first `most` fields are copied.
     """
     written = 0
-    for i in range(len(out_starts)):
-        start = written
-        position = out_starts[i]
-        quoted = position > 0 and data[position - 1] == QUOTE
-        while position < out_ends[i]:
-            out_data[written] = data[position]
-            written += 1
-            position += 2 if quoted and data[position] == QUOTE else 1
-        out_starts[i] = start
-        out_ends[i] = written
-    return written
-
-
-# ------------------------------------------------------------------ what may not fit
-
-
-@kernel
-def has_stray_return(data):
-    """Return whether a carriage return stands before anything but a line end or another one."""
-    found = False
-    for i in range(len(data) - 1):
-        found |= (data[i] == RETURN) & (data[i + 1] != NEWLINE) & (data[i + 1] != RETURN)
-    return found
-
-
-@kernel
-def lines_with_return(data, delimiter, out_first):
-    """Count the lines with a carriage return within; write the first of them, from 0.
-
-    Those within quotes do not count; without a `delimiter`, which is 0 then, there are no quotes.
-    """
-    count = 0
-    line = 0
-    counted = -1
-    quoted = False
-    at_start = True  # of a field, or behind a quote that may end one
+    field = 0
+    inside = False
     for i in range(len(data)):
         byte = data[i]
-        if quoted:
-            quoted = byte != QUOTE
-            at_start = not quoted
-        elif byte == QUOTE and delimiter != 0 and at_start:
-            quoted = True
-        else:
-            at_start = byte == delimiter or byte == NEWLINE
-            stray = byte == RETURN and i + 1 < len(data)
-            if stray and data[i + 1] != NEWLINE and data[i + 1] != RETURN and counted < line:
-                if count == 0:
-                    out_first[0] = line
-                count += 1
-                counted = line
-        line += byte == NEWLINE
-    return count
-
-
-@kernel
-def rows_with_quote(data, starts, ends, out_first):
-    """Count the fields that begin with blanks and a quote; write the first of them."""
-    count = 0
-    for row in range(len(starts)):
-        position = starts[row]
-        if position < ends[row] and (data[position] == SPACE or data[position] == TAB):
-            while position < ends[row] and (data[position] == SPACE or data[position] == TAB):
-                position += 1
-            quoted = starts[row] > 0 and data[starts[row] - 1] == QUOTE
-            if position < ends[row] and data[position] == QUOTE and not quoted:
-                if count == 0:
-                    out_first[0] = row
-                count += 1
-    return count
-
-
-@helper
-def holds(data, start, end, first, second, third):
-    """Return whether some text holds one of three bytes."""
-    found = False
-    for i in range(np.uint64(start), np.uint64(end)):  # unsigned: the compiler takes many at once
-        found |= (data[i] == first) | (data[i] == second) | (data[i] == third)
-    return found
-
-
-@kernel
-def cells_with(data, offsets, starts, ends, others, out_first):
-    """Count the lists of which an item holds one of three bytes; write the first of them."""
-    first, second, third = others[0], others[1], others[2]
-    count = 0
-    for row in range(len(offsets) - 1):
-        low, high = offsets[row], offsets[row + 1]
-        if low == high or not holds(data, starts[low], ends[high - 1], first, second, third):
+        if byte == SPACE or TAB <= byte <= RETURN:
+            inside = False
+            if byte == NEWLINE or byte == RETURN:
+                field = 0
+                out_data[written] = byte
+                written += 1
             continue
-        for item in range(low, high):
-            if holds(data, starts[item], ends[item], first, second, third):
-                if count == 0:
-                    out_first[0] = row
-                count += 1
-                break
-    return count
+        if not inside:
+            inside = True
+            if 0 < field < most:
+                out_data[written] = TAB
+                written += 1
+            field += 1
+        if field <= most:
+            out_data[written] = byte
+            written += 1
+    return written

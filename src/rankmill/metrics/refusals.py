@@ -21,7 +21,10 @@ EVERYWHERE = {
     "numq": _QUERIES,
     "accuracy": "in ir_measures it is the mean of auc over the queries with a hit: type auc, or "
     "auc@10, which is 0 without a hit; in RecTools it is the share of the catalogue that is "
-    "rightly shown or not shown, and elsewhere that of right classes, which are not computed",
+    "rightly shown or not shown, and elsewhere that of right classes, which are not computed; the "
+    "accuracy in the first k that Sentence Transformers prints is hit@k",
+    "hits": "in ranx it is a number of hits, and elsewhere the share of queries with a hit: type "
+    "num_rel_ret or hit@10",
     "giniindex": "in RecBole it is gini(of=N)@10 with its padding among the N items, and in "
     "Elliot 1 - gini@10: type one of these",
     "listgini": "in LensKit it is gini(of=N)@10: type that",

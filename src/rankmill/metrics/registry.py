@@ -217,10 +217,15 @@ def _name_in(text: str) -> str:
     return re.split(r"[(@:]", text)[0].strip()
 
 
-# What the short names of the field stand for, of which no other name is nearly spelled so.
+# The words of a name, as other tools print it: map_at_10, nDCG-10, precisionAtK, top_5_accuracy.
+_WORD = re.compile(r"[0-9]+(?:[.][0-9]+)?|[A-Z]+(?![a-z])|[A-Z]?[^\W0-9A-Z_]+|[+]")
+# Names of the field that no name here is nearly spelled like -> the name here.
 _WRITTEN_OUT = {
     **dict.fromkeys(("averageprecision", "meanaverageprecision"), "map"),
-    **{"globalaverageprecision": "gap", "meanreciprocalrank": "mrr", "hitratio": "hit"},
+    **{"globalaverageprecision": "gap", "meanreciprocalrank": "mrr", "f1score": "f1"},
+    **dict.fromkeys(("microap", "globalap"), "gap"),
+    **dict.fromkeys(("hitratio", "hits", "hr", "accuracy", "acc"), "hit"),
+    "avgprecision": "map",
     **{"discountedcumulativegain": "dcg", "normalizeddiscountedcumulativegain": "ndcg"},
     **{"normalizeddcg": "ndcg", "rankbiasedprecision": "rbp", "rankbiasedoverlap": "rbo"},
 }
@@ -254,18 +259,47 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
         )
     if text.lstrip().startswith("@"):
         raise UsageError(f"{text!r} is a file of metrics; expected one metric, such as map@12")
-    rest = text.strip()[len(name) :]
-    near = [one for one in _BY_NAME if _letters(one) == _letters(small)]
-    near = near or [_WRITTEN_OUT[one] for one in [_letters(small)] if one in _WRITTEN_OUT]
-    near = near or difflib.get_close_matches(small, [*_BY_NAME, *({} if rest else SETS)], 5)
-    each = {one if one in SETS else _BY_NAME[one].name: f"{one}{rest}" for one in reversed(near)}
-    hint = f"did you mean {' or '.join(reversed(each.values()))}? " if near else ""
+    hint = f"did you mean {' or '.join(near)}? " if (near := _near(name, text)) else ""
     raise UsageError(f"unknown metric {text!r}: {hint}{LISTED}; {DEFINED}")
 
 
-def _letters(name: str) -> str:
-    """A name without what joins its words, which differs between libraries."""
-    return re.sub("[-_ ]", "", name)
+def _near(name: str, text: str) -> list[str]:
+    """The metrics nearest to a name, each with the cutoff and parameters that the text asks for.
+
+    Other tools join words in other ways, write the cutoff as a word, and put one before the name.
+    """
+    rest = text.strip()[len(name) :]
+    words = [one.lower() for one in _WORD.findall(name)]
+    known = {one: [name] for one, name in _WRITTEN_OUT.items()}
+    for one in _BY_NAME:
+        known.setdefault("".join(_WORD.findall(one)), []).append(one)
+    near, cutoff = known.get("".join(words)), ""
+    if not near:
+        words, cutoff = _cut_off(words)
+        ends = ("".join(words[i:]) for i in range(1, len(words)))
+        bare, names = "_".join(words), [*_BY_NAME, *({} if rest else SETS)]
+        near = (
+            known.get("".join(words))
+            or difflib.get_close_matches(bare, names, 5, 0.85)
+            or next((known[end] for end in ends if end in known), None)
+            or difflib.get_close_matches(bare, names, 5)
+        )
+    found: dict[str, str] = {}
+    for one in near:
+        spec = _BY_NAME.get(one)
+        at = cutoff if spec and (spec.at or spec.cutoff != "none") and "@" not in rest else ""
+        found.setdefault(spec.name if spec else one, f"{one}{rest}{at}")
+    return list(found.values())
+
+
+def _cut_off(words: list[str]) -> tuple[list[str], str]:
+    """The words of a name without its cutoff, and that as @12; 10 stands for k."""
+    numbers = [i for i, word in enumerate(words) if word[0].isdigit() or word in ("k", "topk")]
+    if not numbers:
+        return words, ""
+    i = numbers[-1]
+    before = words[: i - 1] if i and words[i - 1] in ("at", "cut", "top") else words[:i]
+    return before + words[i + 1 :], f"@{words[i] if words[i][0].isdigit() else 10}"
 
 
 def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:

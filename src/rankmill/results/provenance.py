@@ -42,12 +42,6 @@ def described(details: Mapping[str, object]) -> str:
     return f"{details.get('source', '')} ({'; '.join(notes)})"
 
 
-def doubt_fact(one: Mapping[str, Any]) -> tuple[str, str]:
-    """Return rows that do not fit how text is read, as `Doubt.to_dict` has them, as a fact."""
-    rows = f"{one['rows']:,} of {one['of']:,} rows"
-    return f"doubtful {one['guess']}", f"{rows}, first in line {one['line']} of {one['file']}"
-
-
 def beside(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was read beside labels and predictions, such as a training set."""
     return {

@@ -28,7 +28,8 @@ TREC_OPTIONS = (
     "Its totals of num_ret and similar metrics are num_ret:sum here; that of num_rel under -c "
     "counts all gains above 0, whatever -l. Where -J leaves a list empty, its iprec_at_recall is "
     "not a number. utility and num_nonrel_judged_ret are refused here for such a list, and with "
-    "-c for a query without predictions."
+    "-c for a query without predictions. It cuts gains to whole numbers; gains that this would "
+    "change are refused here."
 )
 
 
@@ -44,6 +45,7 @@ class Preset:
     note: str = ""  # the differences that the fields of `Choices` cannot express, and other remarks
     # Names in that evaluator's lists of measures that are no number of a query.
     skipped: tuple[str, ...] = ()
+    whole_gains: bool = False  # it cuts gains to whole numbers
 
     @property
     def evaluator(self) -> str:
@@ -68,6 +70,7 @@ PRESETS: dict[str, Preset] = {
         "trec_eval 9.0.8, run, also by way of pytrec-eval-terrier 0.5.11",
         f"It holds scores as float32, and 10 as double. {TREC_OPTIONS}",
         skipped=TREC_SKIPPED,
+        whole_gains=True,
     ),
     "trec_eval-10": Preset(
         replace(OF_TREC_EVAL, order="item_descending", recall_rounding="nearest"),
@@ -78,6 +81,7 @@ PRESETS: dict[str, Preset] = {
         "rbp_resid if these have parameters; here rbp_resid and unj are 1. With gains for levels, "
         f"its rbp divides by the largest that is named. {TREC_OPTIONS}",
         skipped=TREC_SKIPPED,
+        whole_gains=True,
     ),
     "ml_metrics": Preset(
         Choices(repeated_labels="count", unlabelled="zero", no_relevant="zero"),
@@ -154,8 +158,9 @@ PRESETS: dict[str, Preset] = {
             "rprec: r-precision; ndcg: ndcg; ndcg@k: ndcg@k; dcg: dcg; dcg@k: dcg@k"
         ),
         "ranx 0.3.21, run with make_comparable=True",
-        "It hashes items to 53 bits, cuts gains to whole numbers, and orders ties of lists longer "
-        "than 15 in no defined way.",
+        "It hashes items to 53 bits, cuts gains to whole numbers (gains that this would change are "
+        "refused here), and orders ties of lists longer than 15 in no defined way.",
+        whole_gains=True,
     ),
     "sklearn": Preset(
         Choices(

@@ -94,6 +94,7 @@ class InputOptions:
     in_order: bool = False
     binary: bool = False
     padding: str | None = None
+    exact_ids: bool = False
     facts: tuple[str, ...] = ()  # more columns of the labels, with a value a query
     encoding: str | None = None
     memory: int = MEMORY  # the most bytes of a part of a file, or of what can be read only once

@@ -43,6 +43,7 @@ class Given(_Noun):
     query: str | Sequence[str] | Key | None = None
     item: str | None = None
     padding: Any = None
+    exact_ids: bool = False
     format: str | None = None
     columns: str | Sequence[str] | None = None
     encoding: str | None = None
@@ -74,7 +75,11 @@ class Given(_Noun):
         told = self.format, names, self.query, self.item
         more |= {"padding": None if self.padding is None else str(self.padding)}
         return InputOptions(
-            role or self.role or "predictions", *told, encoding=self.encoding, **more
+            role or self.role or "predictions",
+            *told,
+            encoding=self.encoding,
+            exact_ids=self.exact_ids,
+            **more,
         )
 
 
@@ -109,9 +114,12 @@ class Labels(Given):
     padding : int or str, optional
         The item that only fills up short lists, such as the -1 of FAISS and implicit. It is read as
         a null item: dropped, and counted as such in the audit.
+    exact_ids : bool
+        Whether text ids are compared as they stand. By default, blanks around them are left out,
+        words such as "nan" and "NULL" are missing ids, and "7.0" is 7; a note counts them.
     format : str, optional
         The format of files, if it is not detected from their names and content: "parquet",
-        "arrow", "orc", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
+        "arrow", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
         "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn),
         "csv-blanks", "csv-commas", "csv-semicolons" or "csv-bars" (a list, separated by these).
     columns : str or sequence of str, optional
@@ -165,7 +173,7 @@ class Predictions(Given):
     ----------
     data : str, path, list of paths, frame, dict, lists or Arrow data
         As the predictions of `evaluate`.
-    query, item, padding, format, columns, encoding
+    query, item, padding, exact_ids, format, columns, encoding
         As for `Labels`.
     score : str or Ragged, optional
         The column of confidences. For a `Ragged`, a Ragged with the same offsets.

@@ -191,6 +191,7 @@ def result_of(
     if state.two_passes:
         side, memory = request.sides[number], request.job.memory
         among = counted(state, request.frames[number], side, request.partitions, memory)
+    both = request.inputs[0], request.inputs[number]
     result = state.result(among)
     result = replace(
         result,
@@ -198,7 +199,7 @@ def result_of(
             *result.notes,
             *nothing_in_common(result, partial(_examples, request, number)),
             *_ties(request, number, state),
-            *map(spoken, filter(None, [request.inputs[0].columns.doubt])),
+            *(spoken(one.columns.doubt) for one in both if one.columns.doubt),
         ],
         inputs={
             "labels": request.inputs[0].described() | {"rows": label_rows},

@@ -128,6 +128,17 @@ def test_an_evaluator_takes_several_runs_and_any_form() -> None:
 
 
 @pytest.mark.small
+def test_ids_are_what_is_written() -> None:
+    """Words for a missing value are ids, and 7.0 is not 7."""
+    qrels = {"nan": {"null": 1, "7": 1, " a": 0}}
+    run = {"nan": {"null": 3.0, "7.0": 2.0, "7": 1.0, " a": 0.5}}
+    measure = ir_measures.AP
+    (found,) = provider.iter_calc([measure], qrels, run)
+    (theirs,) = ir_measures.iter_calc([measure], qrels, run)
+    assert (found.query_id, found.value) == (theirs.query_id, pytest.approx(theirs.value))
+
+
+@pytest.mark.small
 def test_judged_only_drops_what_qrels_lack() -> None:
     """Of subtopics, too, where ir_measures fails; without a document left, a query has 0."""
     qrels = [ir_measures.Qrel("q", "a", 1, "1"), ir_measures.Qrel("p", "b", 0, "2")]

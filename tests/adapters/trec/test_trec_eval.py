@@ -95,6 +95,16 @@ def test_lines_by_hand(print_it: Any) -> None:
 
 
 @pytest.mark.small
+def test_ids_are_what_is_written(tmp_path: Path, run_cli: Any) -> None:
+    """Words for a missing value are ids, and 7.0 is not 7."""
+    (tmp_path / "qrels").write_text("nan 0 7 1\nnan 0 null 1\nnan 0 NA 1\n")
+    (tmp_path / "run").write_text("nan Q0 null 1 3 x\nnan Q0 7.0 2 2 x\nnan Q0 7 3 1 x\n")
+    asked = ("-n", "-q", "-m", "num_rel_ret", "-m", "map")
+    lines = run_cli("trec_eval", *asked, tmp_path / "qrels", tmp_path / "run").stdout.splitlines()
+    assert lines == ["num_rel_ret           \tnan\t2", "map                   \tnan\t0.5556"]
+
+
+@pytest.mark.small
 def test_the_name_of_a_run_that_is_compressed_or_piped(tmp_path: Path, run_cli: Any) -> None:
     (tmp_path / "qrels").write_text(QRELS)
     (tmp_path / "run.gz").write_bytes(gzip.compress(f"{RUN}\n".encode()))

@@ -63,9 +63,15 @@ def test_values_of_slices_are_told_apart_as_a_reader_does():
         ({"by": rankmill.Catalogue()}, "by cannot be a Catalogue; expected the name"),
         ({"adjust": rankmill.Labels("a")}, "adjust cannot be a Labels; expected the name"),
         ({"adjust": {"a": 1}}, "adjust cannot be a dict; expected the name"),
-        ({"adjust": pa.table({"query": ["1"], "g": [1]})}, "the table of adjust: the query ids"),
+        (
+            {"adjust": pa.table({"query": ["a"], "g": [1]})},
+            "the table of labels holds integers in 'query', and the table of adjust none",
+        ),
         ({"by": pa.table({"query": [1, 1], "g": [1, 2]})}, "the table of by: query 1 has"),
-        ({"by": pa.table({"query": ["1"], "g": [1]})}, "the table of by: the query ids in"),
+        (
+            {"by": pa.table({"query": ["a"], "g": [1]})},
+            "the table of labels holds integers in 'query', and the table of by none",
+        ),
     ],
 )
 def test_wrong_options_say_what_is_wrong(options, message):

@@ -83,6 +83,44 @@ def test_a_table_of_queries_cuts_as_a_column_does(tmp_path):
         assert [one.to_dict() for one in found.slices] == expected
 
 
+def test_columns_behind_a_path_are_chosen(tmp_path, monkeypatch):
+    labels, runs, *_ = cut()
+    monkeypatch.chdir(tmp_path)
+    bare, facts = labels.drop_columns(["country", "age"]), labels.drop_columns("items")
+    facts = facts.append_column("visits", pa.array([str(i) for i in range(len(facts))]))
+    (tmp_path / "folder").mkdir()
+    # A path that holds a colon and exists is that path.
+    for name in ("users.parquet", "users.parquet:age", "folder/users:1"):
+        chosen = ["query", "country"] if ":" in name else facts.column_names
+        pq.write_table(facts.select(chosen), tmp_path / name)
+    for by, names in {
+        "users.parquet:country": ["country"],
+        "users.parquet:age, country": ["age", "country"],
+        str(tmp_path / "users.parquet:country"): ["country"],
+        "users.parquet:age": ["country"],
+        "folder/users:1": ["country"],
+        "folder/users:1:country": ["country"],
+    }.items():
+        found = rankmill.compare(bare, runs, METRICS, by=by)
+        assert found.slices == rankmill.compare(labels, runs, METRICS, by=names).slices, by
+    wide = pa.table({"query": range(1500), "items": [[1]] * 1500, "visits": range(1500)})
+    pq.write_table(wide.drop_columns("items"), "wide.parquet")
+    with pytest.raises(UsageError, match=r"visits has .* values; .* by='users.parquet:country'"):
+        rankmill.evaluate(wide.drop_columns("visits"), {1: [1]}, "map", by="wide.parquet")
+    with pytest.raises(UsageError, match=r"no column 'land' next to .* 'query': it has country"):
+        rankmill.compare(bare, runs, METRICS, by="users.parquet:country,land")
+
+
+def test_an_output_replaces_no_table_of_which_a_column_is_chosen(tmp_path, monkeypatch, run_cli):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "l.csv").write_text("query,item\n1,2\n")
+    (tmp_path / "users.csv").write_text("query,kind\n1,a\n")
+    asked = ("evaluate", "l.csv", "l.csv", "-m", "map", "--by", "users.csv:kind")
+    assert "kind" in run_cli(*asked).stdout
+    found = run_cli(*asked, "-o", "users.csv")
+    assert (found.exit_code, "users.csv" in found.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("text", [False, True])
 def test_a_series_cuts_by_its_name_and_its_index_of_ids(text):
     labels, runs, *_ = cut()
@@ -310,7 +348,10 @@ def test_more_slices_than_anybody_reads_are_told() -> None:
         ("many", "many has 1,500 values; expected 1,000 at most"),
         (["country", pa.table({"query": [1], "country": ["x"]})], "two kinds of slices are called"),
         ("label_count", "has a column 'label_count', which is also what rankmill calls"),
-        (pa.table({"query": ["a"], "x": [1]}), "the query ids in 'query' are string, but those"),
+        (
+            pa.table({"query": ["a"], "x": [1]}),
+            "the query ids cannot be compared: .* none in 'query'",
+        ),
         (pa.table({"x": [1], "y": [2]}), "expected one with query ids: call it 'query'"),
         (pa.table({"query": [1]}), "has no column but the query ids"),
     ],
@@ -321,6 +362,19 @@ def test_what_cannot_cut_is_refused(by, message):
     labels = labels.append_column("label_count", pa.array(range(1500)))
     with pytest.raises(rankmill.RankmillError, match=message):
         rankmill.compare(labels, runs, "map@3", by=by)
+
+
+@pytest.mark.parametrize(
+    ("ids", "unknown"),
+    [(["1", "2", "3"], 0), (["1", "2", "x"], 1), (["1", "2", "03"], 1), ([1.0, 2.0, 3.0], 0)],
+)
+def test_a_table_may_write_integers_otherwise(ids, unknown):
+    """If some are none, all are compared as text: a code such as 03 is no 3."""
+    labels = table({1: [1], 2: [2], 3: [3]})
+    runs = {"a": labels, "b": table({1: [1], 2: [2], 3: [9]})}
+    by = pa.table({"query": ids, "kind": ["x", "y", "z"]})
+    found = rankmill.compare(labels, runs, "map@3", by=by)
+    assert [one.value[0] for one in found.slices] == ["x", "y", *(["z"], [None])[unknown]]
 
 
 def test_all_formats_show_slices():

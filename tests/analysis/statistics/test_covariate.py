@@ -75,6 +75,13 @@ def test_a_file_has_the_mean_of_all_its_queries(tmp_path):
         found = rankmill.compare(labels.select([0, 1]), runs, ["map@3"], adjust=path)
         hold(found, new - old, before, more)
         assert any("over 82 queries" in note for note in found.notes)
+    more = {"query": ids, "visits": [1] * len(ids), "then": more}
+    pq.write_table(pa.table(more), tmp_path / "several.parquet")
+    path = str(tmp_path / "several.parquet")
+    with pytest.raises(rankmill.UsageError, match=r"adjust has .* expected one: choose it"):
+        rankmill.compare(labels.select([0, 1]), runs, ["map@3"], adjust=path)
+    found = rankmill.compare(labels.select([0, 1]), runs, ["map@3"], adjust=f"{path}:then")
+    hold(found, new - old, before, np.array(more["then"]))
 
 
 @pytest.mark.small

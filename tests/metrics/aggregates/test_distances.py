@@ -359,7 +359,7 @@ def test_objects_of_python_have_a_column_of_items(features: Any) -> None:
     ],
 )
 def test_objects_that_are_no_vectors(features: Any, words: list[str]) -> None:
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises((UsageError, InputError)) as caught:
         rankmill.evaluate(
             [[0]], [[0, 1]], "ild_cosine", catalogue=rankmill.Catalogue(features=features)
         )

@@ -27,7 +27,7 @@ METRICS += ["alpha_dcg@2", "alpha_dcg(alpha=0.9)@5", "nerr_ia", "nerr_ia@2", "ne
 METRICS += ["nrbp", "nrbp(alpha=0.9,beta=0.8)", "nnrbp", "nnrbp(alpha=0,beta=0.9)"]
 METRICS += ["p_ia@2", "p_ia@5", "map_ia"]
 CLOSE = {"rel": 1e-12, "abs": 1e-12}
-IDS: list[list[Any]] = [[-1, 0, 1, 2, 2**40], ["a", "b", "ab", "é", ""]]
+IDS: list[list[Any]] = [[-1, 0, 1, 2, 2**40], ["a", "b", "ab", "é", "n"]]
 
 Rows = list[tuple[Any, Any, Any, float]]
 

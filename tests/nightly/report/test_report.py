@@ -487,6 +487,25 @@ def test_a_page_of_a_comparison_says_what_one_sees(
     assert len(text) < 200_000
 
 
+@pytest.mark.parametrize("systems", [["new"], ["new", "old"]])
+def test_a_metric_in_two_spellings_is_drawn_once(
+    inputs: dict[str, pa.Table], systems: list[str]
+) -> None:
+    """Tables of results have each as it was asked for; the second one would say the same again."""
+    runs = {name: inputs[name] for name in systems}
+    names, drawn = ["map@5", "MAP@5", "P@2", "precision@2"], []
+    for metrics in (names[::2], names):
+        if len(runs) == 1:
+            results, details = evaluate_in_detail(inputs["labels"], runs, metrics)
+            assert list(results["new"].metrics) == metrics
+            text = page(results["new"], details=details)
+        else:
+            text = page(flat(rankmill.compare, inputs["labels"], runs, metrics, details=True))
+        drawn.append([checked(text).words.count(name) for name in names])
+    assert drawn[1] == drawn[0]
+    assert drawn[0][1::2] == [0, 0]
+
+
 def test_a_page_of_a_result_needs_no_details(inputs: dict[str, pa.Table]) -> None:
     result = rankmill.evaluate(inputs["labels"], inputs["new"], ["map@5", "gap"])
     told = checked(page(result)).words

@@ -37,8 +37,8 @@ def change(table: pa.Table, **columns: Any) -> pa.Table:
     return pa.table({name: column for name, column in kept.items() if column is not None})
 
 
-FLOAT, TEXT_IDS = pa.array([1.0, 2.0, 3.0]), pa.array(["1", "2", "3"])
-FLOATS, TEXTS = pa.array([[1.0], [2.0], [3.0]]), pa.array([["1"], ["2"], ["3"]])
+FLOAT, TEXT_IDS = pa.array([1.0, 2.5, 3.0]), pa.array(["u1", "u2", "u3"])
+FLOATS, TEXTS = pa.array([[1.0], [2.5], [3.0]]), pa.array([["a"], ["b"], ["c"]])
 NO_LABEL = pa.array([[], None, [None]], pa.list_(pa.int64()))
 NAN = math.nan
 FULL = [0.1, 0.2]
@@ -57,17 +57,17 @@ BAD: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "items and labels": (L, {"label": [0, 1, 0]}, ["items", "label", SAY_ITEM]),
     "two score columns": (P, {"score": [FULL] * 3}, ["confidence", "score", SAY_SCORE]),
     "no score column": (P, {"confidence": None}, ["score", "query_id", "items", SAY_SCORE]),
-    "scores that are text": (P, {"confidence": [["x", "y"]] * 3}, ["confidence", "string"]),
+    "scores that are text": (P, {"confidence": [["x", "y"]] * 3}, ["confidence", "'x'"]),
     "one score a list": (P, {"confidence": [*FULL, 0.3]}, ["confidence", "list", DOUBLE]),
-    "items in structs": (L, {"items": [{"a": 1}, {"a": 2}, {"a": 3}]}, ["items", "struct"]),
+    "items in structs": (L, {"items": [{"a": "1", "b": "2"}] * 3}, ["items", "struct"]),
     "lists of lists": (P, {"items": [[[1]], [[2]], [[3]]]}, ["items", "list"]),
     "query lists": (L, {"query_id": [[1], [2], [3]]}, ["query_id", "list"]),
-    "text item ids": (P, {"items": TEXTS, "confidence": FLOATS}, ["items", "int64", "string"]),
-    "text label ids": (L, {"items": TEXTS}, ["items", "int64", "string"]),
-    "text query ids": (P, {"query_id": TEXT_IDS}, ["query_id", "int64", "string"]),
-    "float query ids": (L, {"query_id": FLOAT}, ["query_id", DOUBLE]),
-    "float item ids": (L, {"items": FLOATS}, ["items", DOUBLE]),
-    "float ids of predictions": (LONG_P, {"item_id": FLOAT}, ["item_id", DOUBLE]),
+    "text item ids": (P, {"items": TEXTS, "confidence": FLOATS}, ["items", "integers", "none"]),
+    "text label ids": (L, {"items": TEXTS}, ["items", "integers", "none"]),
+    "text query ids": (P, {"query_id": TEXT_IDS}, ["query_id", "integers", "none"]),
+    "float query ids": (L, {"query_id": FLOAT}, ["query_id", "2.5", "fraction"]),
+    "float item ids": (L, {"items": FLOATS}, ["items", "2.5", "fraction"]),
+    "float ids of predictions": (LONG_P, {"item_id": FLOAT}, ["item_id", "2.5", "fraction"]),
     "null query id": (L, {"query_id": [1, None, 3]}, ["null", "query_id", FIRST_ROW]),
     "null query id, long": (LONG_P, {"query_id": [1, 1, None]}, ["null", "query_id", LAST_ROW]),
     "a query twice in labels": (L, {"query_id": [1, 777, 777]}, ["777", "query"]),
@@ -217,7 +217,7 @@ def test_bad_gains(gain: Any, files: Any, cli_fails: Any) -> None:
     wanted = [
         "gain",
         "the-labels.parquet",
-        {"much": "string", None: "null|None"}.get(gain, str(gain)),
+        {"much": "'much'", None: "null|None"}.get(gain, str(gain)),
     ]
     tells(caught.value, wanted)
     cli_fails(paths, 3, wanted, ["ndcg"], "--gain", "gain")

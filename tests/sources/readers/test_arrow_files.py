@@ -1,4 +1,4 @@
-"""Arrow IPC files and streams, Feather, ORC: the same bits as Parquet, and errors that tell."""
+"""Arrow IPC files and streams, Feather: the same bits as Parquet, and errors that tell."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ import os
 import resource
 import select
 import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
-import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 from conftest import tells
 
 import rankmill
 import rankmill.sources.readers.arrow_files
-import rankmill.sources.readers.orc
 from rankmill import InputError
 from rankmill.sources.files.files import File
 from rankmill.sources.input_options import InputOptions
@@ -56,10 +53,6 @@ def gzipped_stream(table: pa.Table, path: Path) -> None:
         writer.write_table(table, max_chunksize=7)
 
 
-def orc(table: pa.Table, path: Path, compression: str = "uncompressed") -> None:
-    pyarrow.orc.write_table(table, path, compression=compression, stripe_size=256, batch_size=16)
-
-
 WRITERS: dict[str, Write] = {
     "a.arrow": ipc_file,
     "a.ipc": lambda table, path: ipc_file(table, path, "zstd"),
@@ -71,9 +64,6 @@ WRITERS: dict[str, Write] = {
     "a.arrows.gz": gzipped_stream,
     "file": ipc_file,  # the content tells the format
     "stream": ipc_stream,
-    "orc": orc,
-    "a.orc": lambda table, path: orc(table, path, "zstd"),
-    "b.orc": lambda table, path: orc(table, path, "zlib"),
 }
 IDS: dict[str, Callable[[int], Any]] = {
     "int": lambda i: i * 3,
@@ -135,7 +125,7 @@ def test_the_same_bits_as_parquet(tmp_path: Path, shape: str, ids: str, name: st
     assert result.inputs["predictions"]["shape"] == shape
 
 
-@pytest.mark.parametrize("name", ["a.arrow", "a.arrows", "a.orc"])
+@pytest.mark.parametrize("name", ["a.arrow", "a.arrows"])
 def test_folders_give_columns(tmp_path: Path, name: str) -> None:
     _, table = tables("wide", "int")
     for day, rows in (("day=1", table.slice(0, 20)), ("day=2", table.slice(20))):
@@ -210,8 +200,13 @@ def bad_files(folder: Path) -> Iterator[tuple[Path, list[str]]]:
     yield folder / "wrong.arrow", ["wrong.arrow", "PAR1", "is it a whole arrow file"]
     (folder / "empty.arrow").write_bytes(b"")
     yield folder / "empty.arrow", ["empty.arrow", "cannot be read"]
-    (folder / "empty.orc").write_bytes(b"")
-    yield folder / "empty.orc", ["empty.orc is broken", "fetch the file again"]
+    for name in ("a.orc", "orc", "runs/part-0.orc"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(b"ORC" + bytes(100))
+        yield folder / name, [name, "convert it to Parquet", "pyarrow.orc.read_table"]
+    yield folder / "runs", ["part-0.orc", "convert it to Parquet"]
+    pq.write_table(table, folder / "runs" / "part-1.parquet")
+    yield folder / "runs", ["several formats", "1 of orc", "1 of parquet"]
     ipc_stream(table, folder / "good")
     good = (folder / "good").read_bytes()
     (folder / "unended.arrows").write_bytes(good[:-8])
@@ -231,6 +226,11 @@ def test_bad_files(tmp_path: Path) -> None:
         assert "\n" not in tells(caught.value, wanted)
 
 
+def test_the_format_orc_is_told_how_to_convert() -> None:
+    with pytest.raises(rankmill.UsageError, match=r"ORC is not read: convert .*; expected one of"):
+        rankmill.evaluate(rankmill.Labels("labels", format="orc"), "run.orc", "map")
+
+
 @pytest.mark.parametrize("name", ["a.arrow", "a.ipc", "a.arrows", "b.arrows", "a.arrows.gz"])
 def test_no_file_that_lacks_its_last_bytes_is_read(tmp_path: Path, name: str) -> None:
     """Numbers may have the bytes of the marker that ends a stream, wherever the file is cut."""
@@ -247,7 +247,7 @@ def test_no_file_that_lacks_its_last_bytes_is_read(tmp_path: Path, name: str) ->
             rankmill.evaluate({0: [1]}, path, "map")
 
 
-@pytest.mark.parametrize("name", ["a.arrow", "a.arrows", "a.orc"])
+@pytest.mark.parametrize("name", ["a.arrow", "a.arrows"])
 @pytest.mark.parametrize("how", ["replaced", "cut", "removed"])
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, name: str, how: str) -> None:
     _, table = tables("wide", "int")
@@ -309,115 +309,18 @@ class Remote(File):
         return 0, 0, os.stat(self.path.removeprefix("far:")).st_size, 0
 
 
-@pytest.mark.parametrize("name", ["a.arrow", "a.arrows", "a.arrows.gz", "a.orc"])
+@pytest.mark.parametrize("name", ["a.arrow", "a.arrows", "a.arrows.gz"])
 def test_files_that_are_not_on_the_disk(tmp_path: Path, name: str) -> None:
     table = tables("wide", "int")[1].select(["query_id", "items"])
     WRITERS[name](table, tmp_path / name)
-    module = (
-        rankmill.sources.readers.orc if name == "a.orc" else rankmill.sources.readers.arrow_files
-    )
-    source = module.open_files(
+    source = rankmill.sources.readers.arrow_files.open_files(
         [Remote(f"far:{name}", f"far:{tmp_path / name}")], "it", InputOptions()
     )
     batches = [batch.data for piece in source.pieces(table.column_names) for batch in piece]
     assert pa.Table.from_batches(batches) == table
 
 
-# ------------------------------------------------------------------ ORC is read in a process
-
-
-def children() -> list[int]:
-    """The child processes that read ORC, or are not waited for; servers of other tests may run."""
-    tasks = Path("/proc/self/task").glob("*/children")
-    pids = [int(pid) for task in tasks for pid in task.read_text().split()]
-    words = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids}
-    return [pid for pid in pids if not words[pid] or b"orc_process" in words[pid]]
-
-
-@pytest.mark.parametrize("flip", [(266, 0), (518, 2)])
-def test_a_file_that_crashes_the_reader_of_orc(tmp_path: Path, flip: tuple[int, int]) -> None:
-    """These bits made pyarrow 26 end its process by SIGSEGV."""
-    columns = {
-        "query_id": [f"query {i}" for i in range(20)],
-        "items": [[f"item {j}" for j in range(i % 5)] for i in range(20)],
-    }
-    path = tmp_path / "a.orc"
-    pyarrow.orc.write_table(pa.table(columns), path)
-    raw = bytearray(path.read_bytes())
-    raw[flip[0]] ^= 1 << flip[1]
-    path.write_bytes(raw)
-    for _ in range(2):
-        with pytest.raises(InputError, match=r"a\.orc is broken: stripe 0 cannot be read"):
-            rankmill.evaluate(path, path, ["map"])
-    assert not children()
-
-
-@pytest.mark.parametrize(
-    ("ended", "error", "told"),
-    [
-        (signal.SIGSEGV, InputError, "a.orc is broken: stripe 0 .* crashed .SIGSEGV.*memory"),
-        (signal.SIGKILL, MemoryError, "the process that reads ORC was killed"),
-    ],
-)
-def test_the_process_that_reads_orc_ends(
-    tmp_path: Path, ended: signal.Signals, error: type[Exception], told: str
-) -> None:
-    path = tmp_path / "a.orc"
-    orc(tables("wide", "int")[1], path)
-    with closing(open_paths([str(path)], InputOptions())) as source:
-        (child,) = children()
-        os.kill(child, ended)
-        with pytest.raises(error, match=told):
-            next(source.pieces(["items"])[0])
-        assert not children()
-        assert next(source.pieces(["items"])[0])  # in another process
-    assert not children()
-
-
-def test_no_process_that_reads_orc_is_left(tmp_path: Path) -> None:
-    path = tmp_path / "a.orc"
-    pyarrow.orc.write_table(pa.table({"query_id": range(200_000), "item_id": range(200_000)}), path)
-    with closing(open_paths([str(path)], InputOptions())) as source:
-        (piece,) = source.pieces(["item_id"])
-        next(piece)
-        assert len(children()) == 1
-        piece.close()  # type: ignore[attr-defined]
-        assert not children()
-        (piece,) = source.pieces(["item_id"])
-        assert sum(batch.data.num_rows for batch in piece) == 200_000  # type: ignore[union-attr]
-        assert len(children()) == 1
-    assert not children()
-    with open(path, "rb") as file, open_as_pipe(file) as pipe:
-        assert rankmill.evaluate(path, pipe, ["map"]).metrics["map"] == 1.0
-    assert not children()
-
-
-@contextmanager
-def open_as_pipe(file: Any) -> Iterator[str]:
-    reader, writer = os.pipe()
-    sender = threading.Thread(target=lambda: (os.write(writer, file.read()), os.close(writer)))
-    sender.start()
-    yield f"/dev/fd/{reader}"
-    sender.join()
-    os.close(reader)
-
-
-@pytest.mark.parametrize(
-    ("times", "told"),
-    [(700, "stripe 0 of 700 rows takes 70,"), (5000, "stripe 0 takes several times the memory")],
-)
-def test_orc_that_decompresses_to_more_than_the_memory(
-    tmp_path: Path, times: int, told: str
-) -> None:
-    """Its footer does not tell how long texts are."""
-    texts = pa.array(["q" * 100_000]).dictionary_encode().take(pa.array([0] * times)).cast("string")
-    path = tmp_path / "a.orc"
-    table = pa.table({"query_id": texts, "item_id": range(times)})
-    pyarrow.orc.write_table(table, path, compression="zstd", dictionary_key_size_threshold=0)
-    with pytest.raises(InputError, match=told) as caught:
-        rankmill.evaluate(path, path, ["map"], memory=1 << 20)
-    assert "allow more, or write smaller parts" in str(caught.value)
-
+# ------------------------------------------------------------------ damaged files
 
 SECONDS = 20
 
@@ -453,7 +356,7 @@ def ending(path: Path, table: pa.Table) -> str:
         return told.read().decode() or f"exit {os.waitstatus_to_exitcode(status)}"
 
 
-@pytest.mark.parametrize("name", some(["a.arrow", "a.orc", "a.ipc", "b.arrows", "a.arrows"], 2))
+@pytest.mark.parametrize("name", some(["a.arrow", "a.ipc", "b.arrows", "a.arrows"], 2))
 def test_damaged_files_are_refused_or_differ_in_values(tmp_path: Path, name: str) -> None:
     """No cut is read; a flipped bit may change values, which no checksum protects, but no rows."""
     table = tables("wide", "string")[1].select(["query_id", "items"])

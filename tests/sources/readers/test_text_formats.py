@@ -177,10 +177,8 @@ def test_both_sides_of_text_are_compared_as_text(tmp_path: Path) -> None:
     predictions = text.write(tmp_path, "p.csv", b"user,items\n1,108775015 0108775015\n2,5 05\n")
     assert rankmill.evaluate(labels, predictions, ["mrr"])["mrr"] == 0.75
     integers = pa.table({"user": ["1", "2"], "items": [[108775015], [5]]})
-    with pytest.raises(
-        InputError, match=r"p.csv: line 2: items is '0108775015'; expected an integer"
-    ):
-        rankmill.evaluate(integers, predictions, ["mrr"])
+    # 108775015 is the first of its list, and 0108775015 another item.
+    assert rankmill.evaluate(integers, predictions, ["mrr"])["mrr"] == 1
 
 
 @pytest.mark.small
@@ -190,9 +188,9 @@ def test_ids_of_text_beyond_int64(tmp_path: Path) -> None:
     path = text.write(tmp_path, "p.csv", b"user,items\n%d,[1]\n5,[3 2]\n" % large)
     assert rankmill.evaluate(labels, path, ["mrr"])["mrr"] == 0.75
     for wrong in (b"18446744073709551616", b"-1", b"99999999999999999999"):
-        text.write(tmp_path, "p.csv", b"user,items\n5,[1]\n%s,[3 2]\n" % wrong)
-        with pytest.raises(InputError, match="line 3: user is"):
-            rankmill.evaluate(labels, path, ["mrr"])
+        text.write(tmp_path, "p.csv", b"user,items\n5,[3 2]\n%s,[1]\n" % wrong)
+        result = rankmill.evaluate(labels, path, ["mrr"])  # compared as text
+        assert (result["mrr"], result.audit["queries_in_both"]) == (0.25, 1)
 
 
 @pytest.mark.small
@@ -210,7 +208,7 @@ def test_what_no_row_tells_is_asked_for(tmp_path: Path) -> None:
     head = b"user,item\n" + b"".join(b"u%d,i%d\n" % (i, i) for i in range(200_000))
     path = text.write(tmp_path, "l.csv", head + b"last,a b\n")
     predictions = pa.table({"user": ["last"], "items": [["a b"]]})
-    with pytest.raises(InputError, match=r"l.csv: line 200002: the item 'a b' may be one item or"):
+    with pytest.raises(InputError, match=r"l.csv: line 200002: column 'item' holds 'a b'; it may"):
         rankmill.evaluate(path, predictions, ["map"])
     as_long = rankmill.evaluate(rankmill.Labels(path, format="csv-long"), predictions, ["map"])
     assert as_long.audit["queries_in_both"] == 1
@@ -239,7 +237,7 @@ def test_columns_without_a_header_are_named(tmp_path: Path, columns: Any, conten
         )["mrr"]
         == 1
     )
-    with pytest.raises(UsageError, match=r"^columns names 2 columns, but .*line 1: . columns"):
+    with pytest.raises(UsageError, match=r"^columns names 2 columns, but .*line 1 has . columns"):
         rankmill.evaluate(
             rankmill.Labels(labels, columns="query,item"),
             rankmill.Predictions(path, columns="query,item"),

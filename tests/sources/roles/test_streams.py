@@ -82,7 +82,10 @@ class Capsule:
 
 def relation(table: pa.Table, stop: int, error: BaseException) -> Any:
     duckdb = pytest.importorskip("duckdb")
-    given = duckdb.from_arrow(pa.concat_tables([table] * 12))  # a query gives 2048 rows at once
+    # A query gives 2048 rows at once; no id comes twice, whichever rows come first.
+    ids = table["query_id"].to_numpy()
+    copies = [table.set_column(0, "query_id", pa.array(ids + 10**6 * i)) for i in range(12)]
+    given = duckdb.from_arrow(pa.concat_tables(copies))
     rows = "select *, row_number() over () as row from given"
     failing = f"cast(case when row > {12 * stop} then '{error}' else query_id::text end as bigint)"
     columns = ", ".join(table.column_names[1:])

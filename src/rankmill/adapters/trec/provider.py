@@ -15,7 +15,7 @@ from rankmill.errors import UsageError, install
 from rankmill.metrics.registry import parse, spec_named
 from rankmill.semantics.presets import preset
 from rankmill.semantics.semantics import Semantics
-from rankmill.sources.nouns import Labels
+from rankmill.sources.nouns import Labels, Predictions
 
 try:
     import ir_measures
@@ -187,7 +187,7 @@ class _RankmillEvaluator(Evaluator):
                 continue  # queries without a value have that by default
             table = evaluate(
                 self._labels[view],
-                _table(of_view, score=[row.score for row in of_view]),
+                Predictions(_table(of_view, score=[row.score for row in of_view]), exact_ids=True),
                 [*{name: None for name, _ in measures}],
                 semantics=Semantics(**_RULES),
                 per_query=True,
@@ -207,9 +207,9 @@ def _labels(rows: list[Any], view: _View) -> Labels:
         rows = list({(row.query_id, row.doc_id): row for row in rows}.values())
     table = _table(rows, gain=[view.gain(row.relevance) for row in rows])
     if view.least is None:
-        return Labels(table)
+        return Labels(table, exact_ids=True)
     topics = pa.array([row.iteration for row in rows], pa.large_string())
-    return Labels(table.append_column("subtopic", topics), subtopic="subtopic")
+    return Labels(table.append_column("subtopic", topics), subtopic="subtopic", exact_ids=True)
 
 
 def _table(rows: list[Any], **numbers: list[float]) -> pa.Table:

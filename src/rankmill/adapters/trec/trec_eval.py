@@ -87,11 +87,11 @@ class Topics(NamedTuple):
 def printed(qrels: str, run: str, asked: Request) -> str:
     """Return what trec_eval prints about a run; bytes that are no UTF-8 are surrogates."""
     columns, job = columns_of(asked.measures, asked.version, asked.form), asked.job
-    labelled, of = Labels(qrels, format="trec"), dict[str, Judgments]()
+    labelled, of = Labels(qrels, format="trec", exact_ids=True), dict[str, Judgments]()
     if asked.form != "qrels":
         table, of = read_judgments(qrels, 5 if asked.form == "prefs" else 4)
-        labelled = Labels(table)
-    sides = labelled, {"run": Predictions(run, format="trec")}
+        labelled = Labels(table, exact_ids=True)
+    sides = labelled, {"run": Predictions(run, format="trec", exact_ids=True)}
     with Workers() as workers, open_job(job, *sides) as (labels, inputs):
         index = read_labels(labels, job, workers)
         hits, rows = _read(inputs["run"], index, asked, workers)

@@ -93,9 +93,10 @@ def compare(
         margin.
     by : str, table or sequence of these
         Slices of the queries, each of which is tested: a column of the labels; a path or a table
-        with query ids, where every other column makes slices (a pandas Series has the ids in its
-        index, and its name is that of the slices); or a property of each query: "label_count",
-        "list_length", "label_popularity" or "unpredicted".
+        with query ids, where every other column makes slices, or those that the path names at its
+        end, as in "users.parquet:country,age" (a pandas Series has the ids in its index, and its
+        name is that of the slices); or a property of each query: "label_count", "list_length",
+        "label_popularity" or "unpredicted".
     worst_slices : int
         For each metric and system, how many of the slices with the largest loss to list, among
         those of each column of `by` and of each two columns. p-values are corrected over all of
@@ -110,8 +111,9 @@ def compare(
         are computed over clusters. A query without a value is its own cluster.
     adjust : str or table, optional
         A number that was known for each query beforehand, such as its value last month: a column of
-        the labels, or a path or a table with query ids and the numbers. Differences are adjusted by
-        it (CUPED), which narrows their intervals; slices are not. It takes the test "t".
+        the labels, or a path or a table with query ids and the numbers ("users.parquet:visits"
+        chooses a column of several). Differences are adjusted by it (CUPED), which narrows their
+        intervals; slices are not. It takes the test "t".
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
 

@@ -31,6 +31,7 @@ from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import check_told
+from rankmill.sources.meaning.one_id_kind import reading_again
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.threads import Workers
 
@@ -52,6 +53,7 @@ class _Scored(NamedTuple):
     query: Callable[[int], int | str]
 
 
+@reading_again
 def explain_evaluators(
     labels: Any,
     predictions: Any,

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from operator import index
+from string import whitespace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ def id_of(query: Any, one: Input) -> Ids:
                 f"query id {query!r} is not text, but the ids in column {name!r} are: give text"
             )
         if isinstance(query, str):
+            # As `tidy` reads the ids.
+            query = query if one.source.exact_ids else query.strip(whitespace)
             try:
                 query = query.encode(errors="surrogateescape")  # Python's form of undecoded bytes
             except UnicodeEncodeError:

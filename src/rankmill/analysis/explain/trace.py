@@ -38,10 +38,12 @@ from rankmill.semantics.choices import Choices
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.meaning.one_id_kind import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 
 
+@reading_again
 def explain(
     labels: Any,
     predictions: Any,

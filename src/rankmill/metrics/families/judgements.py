@@ -89,8 +89,8 @@ METRICS = (
         name="pair_accuracy",
         parameters=(),
         kernel="judged_in_order",
-        definition="share of the pairs of judged predictions within k, with different gains of 0 "
-        "or more, in which the larger gain is ranked first; 0 without such a pair",
+        definition="share of the pairs of judged predictions within k, with gains of 0 or more of "
+        "different worth, in which the one worth more is ranked first; 0 without such a pair",
         source="Carterette, Bennett, Chickering and Dumais, Here or There: Preference Judgments "
         "for Relevance, ECIR 2008",
         sees_labels=False,

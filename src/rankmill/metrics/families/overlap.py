@@ -36,8 +36,8 @@ METRICS = (
     row(
         name="kendall_tau",
         kernel="rank_correlation",
-        definition="of the pairs of hits within k with different gains, (those with the larger "
-        "gain first - the others) / all; 0 without such a pair; to compare two lists, "
+        definition="of the pairs of hits within k with gains of different worth, (those with the "
+        "one worth more first - the others) / all; 0 without such a pair; to compare two lists, "
         "give one as labels, as for rbo",
         range="-1 to 1",
         source="Kendall, A New Measure of Rank Correlation, Biometrika 1938",

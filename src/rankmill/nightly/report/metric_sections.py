@@ -89,7 +89,7 @@ def _bounds(subject: Subject) -> str:
     return " ".join(
         f"Over all orders of ties {metric} is between {number(low)} and {number(high)}."
         for metric, (low, high) in result.bounds.items()
-        if number(low) != number(high)
+        if metric in subject.values and number(low) != number(high)
     )
 
 

@@ -1,7 +1,7 @@
 """What a page is about, told apart: a result, a comparison or a verdict."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -13,10 +13,13 @@ from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details, Histogram, histograms_of
 from rankmill.analysis.explain.side_by_side import Listed
 from rankmill.errors import UsageError, plural
+from rankmill.metrics.registry import parse
+from rankmill.metrics.spellings import spellings
 from rankmill.nightly.rules.breaches import Trends
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Choices
+from rankmill.semantics.metric_names import canonical
 from rankmill.semantics.scope import Scope
 
 ONLY = "the predictions"
@@ -136,7 +139,7 @@ def subject_of(
         if result is not None:
             results[comparison.others[0]] = result
         known = comparison.others, comparison.baseline, comparison.values, comparison
-        return Subject(*known, verdict, results, details, *rest)
+        return _each_metric_once(Subject(*known, verdict, results, details, *rest))
     system = next(iter(details.results), ONLY) if details is not None else ONLY
     values = {}
     for metric, value in result.metrics.items():
@@ -146,7 +149,25 @@ def subject_of(
     values |= {} if details is None else details.values
     columns = {metric: {system: metric} for metric in result.metrics}
     details = details or Details({}, histograms=_histograms(result.per_query, columns))
-    return Subject([system], None, values, None, verdict, {system: result}, details, *rest)
+    of_system = {system: result}
+    return _each_metric_once(
+        Subject([system], None, values, None, verdict, of_system, details, *rest)
+    )
+
+
+def _each_metric_once(subject: Subject) -> Subject:
+    """The subject without metrics that stand there twice, as map@12 and MAP@12; the first stays."""
+    first = spellings(map(parse, subject.values))
+    again = {metric for metric in subject.values if first[canonical(metric)] != metric}
+    if not again:
+        return subject
+
+    def kept(of: Mapping[str, Any]) -> dict[str, Any]:
+        return {metric: one for metric, one in of.items() if metric not in again}
+
+    of = subject.details
+    details = replace(of, cutoffs=kept(of.cutoffs), histograms=kept(of.histograms))
+    return replace(subject, values=kept(subject.values), details=details)
 
 
 def _histograms(

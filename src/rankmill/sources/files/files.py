@@ -23,6 +23,13 @@ from rankmill.io.stores.filesystems import Stored, bucket_of, stored
 from rankmill.io.stores.read_paths import STANDARD_INPUT, opened
 from rankmill.io.stores.urls import is_url, local_path
 from rankmill.sources.files.formats import files_of_one_format, format_of_name
+from rankmill.sources.files.tables import (
+    check_no_parts,
+    is_below,
+    part_of_table,
+    table_kind,
+    tables_among,
+)
 
 COPIED_AT_ONCE = 1 << 20
 
@@ -38,6 +45,7 @@ class File:
     listed: tuple[int, int, int, int] | None = None  # its identity when it was found, if known
     encoding: str = ""  # of its text, if the caller named one; otherwise it is UTF-8
     block: int | None = None  # how many bytes of its text are read at a time, if that is told
+    table: str = ""  # the format of a table, if this is its folder
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
@@ -104,11 +112,12 @@ def _find(path: str, told: str | None) -> Iterator[File]:
     if not matches:
         kind = "no file matches" if glob.has_magic(path) else "no such file or folder:"
         raise InputError(f"{kind} {path}; expected a file, a glob or a folder")
+    check_no_parts(matches)
     for match in matches:
         base = Path(match) if exists else _fixed(path)
         if Path(match).is_dir():
-            for file in _files_of_directory(match, told):
-                yield _file(file, base)
+            for file, kind in _files_of_directory(match, told):
+                yield File(file, file, table=kind) if kind else _file(file, base)
         else:
             yield _file(match, base.parent if exists else base)
 
@@ -133,11 +142,16 @@ def _fixed(pattern: str) -> Path:
     return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))
 
 
-def _files_of_directory(directory: str, told: str | None) -> list[str]:
-    """The files of a directory on the disk, as `files_of_one_format` chooses them."""
+def _files_of_directory(directory: str, told: str | None) -> list[tuple[str, str]]:
+    """The tables of a directory on the disk, and the files that `files_of_one_format` chooses."""
     root = Path(directory)
+    tables: list[tuple[str, str]] = []
     found: list[tuple[str, tuple[str, ...]]] = []
-    for folder, _, names in os.walk(root):
+    for folder, below, names in os.walk(root):
+        if kind := table_kind(folder):
+            tables.append((folder, kind))
+            below.clear()
+            continue
         inner = Path(folder)
         start, parts = str(inner / "_")[:-1], inner.relative_to(root).parts
         found += [
@@ -146,7 +160,8 @@ def _files_of_directory(directory: str, told: str | None) -> list[str]:
             if format_of_name(name) is not None and os.path.isfile(start + name)
         ]
     found.sort(key=lambda one: one[1])
-    return files_of_one_format(directory, found, told)
+    files = files_of_one_format(directory, found, told) if found or not tables else []
+    return [*sorted(tables), *((file, "") for file in files)]
 
 
 # ------------------------------------------------------------------ stores
@@ -184,11 +199,16 @@ def _find_by_glob(place: Stored, told: str | None) -> list[File]:
     fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
     base, pattern = "/".join(parts[:fixed]), parts[fixed:]
     found: dict[str, File] = {}
-    for info in _listed(place, base, len(pattern) > 1 or pattern[0] == "**"):
+    listed = _listed(place, base, len(pattern) > 1 or pattern[0] == "**")
+    tables = tables_among(info.path for info in listed)
+    for info in listed:
         below = _below(info.path, base)
         if not matches(below, pattern):
             continue
         if info.is_file:
+            for folder, kind in tables.items():
+                if is_below(info.path, [folder]):
+                    raise part_of_table(info.path, folder, kind)
             found[info.path] = _object(place, info, below[:-1])
         elif info.type.name == "Directory":
             found |= {one.path: one for one in _files_below(place, info.path, told, base)}
@@ -235,9 +255,16 @@ def _files_below(place: Stored, folder: str, told: str | None, base: str) -> lis
     """The files of a folder; the folders below `base` give columns."""
     infos = _listed(place, folder, True)
     files = {info.path: info for info in infos if info.is_file and _below(info.path, folder)[-1]}
-    found = [(path, _below(path, folder)) for path in sorted(files)]
+    tables = tables_among(files)
+    of_tables = [
+        File(_name(place, path), path, filesystem=place.filesystem, table=kind)
+        for path, kind in sorted(tables.items())
+    ]
+    found = [(path, _below(path, folder)) for path in sorted(files) if not is_below(path, tables)]
+    if tables and not found:
+        return of_tables
     chosen = files_of_one_format(_name(place, folder), found, told)
-    return [_object(place, files[path], _below(path, base)[:-1]) for path in chosen]
+    return of_tables + [_object(place, files[path], _below(path, base)[:-1]) for path in chosen]
 
 
 def _below(path: str, folder: str) -> list[str]:

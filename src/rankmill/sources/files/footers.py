@@ -192,6 +192,15 @@ def _leaves(kind: Any) -> int:
     return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) or 1
 
 
+def _has_lists(kind: Any) -> bool:
+    """Whether a row of the first Parquet column that stores an Arrow type may hold many values."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if kinds.is_struct(kind) and kind.num_fields:
+        return _has_lists(kind.field(0).type)
+    return is_list_type(kind) or bool(kinds.is_map(kind))
+
+
 def broken(footer: Footer, what: str) -> InputError:
     """Return the error for a file that contradicts its footer; raise if the file has changed."""
     check_unchanged(footer.file, footer.identity)
@@ -206,7 +215,7 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
     if column in footer.checked:
         return footer.checked[column]
     place = footer.schema.get_field_index(column)
-    is_list = is_list_type(footer.schema.field(place).type)
+    is_list = _has_lists(footer.schema.field(place).type)
     chunks: list[list[int]] = footer.chunks[
         :, sum(map(_leaves, footer.schema.types[:place]))
     ].tolist()

@@ -1,10 +1,12 @@
 """The formats of files: their names, their suffixes, and how the content tells them apart."""
 
+import os
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from rankmill.errors import InputError, UsageError
+from rankmill.io.stores.urls import is_url
 
 
 class Format(NamedTuple):
@@ -49,7 +51,6 @@ FORMATS = {
         (".arrow", ".arrows", ".ipc", ".feather"),
         "Arrow IPC files and streams",
     ),
-    "orc": Format("readers.orc", (".orc",), "Apache ORC"),
     **_text("csv", "comma", (".csv",)),
     **_text("tsv", "tab", (".tsv", ".tab")),
     "trec": Format(
@@ -58,17 +59,28 @@ FORMATS = {
         "qrels and runs as trec_eval has them",
     ),
     "json": Format(
-        "memory.json_file", (), "one JSON object by query, as pytrec_eval and ranx take it"
+        "memory.json_file", (), "one JSON object or list: by query, by column, or records"
     ),
     "jsonl": Format("readers.jsonl", (".jsonl", ".ndjson"), "JSON Lines: an object a line"),
 }
 """Name of a format -> the format."""
 
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
-"""Suffix of a compressed file -> the name that Arrow has for the compression."""
+# Told from the formats that are read, so that files of it are refused and not passed over.
+ORC = "orc"
+NO_ORC = (
+    "ORC is not read: convert it to Parquet, in Python by "
+    "pyarrow.parquet.write_table(pyarrow.orc.read_table('old.orc'), 'new.parquet')"
+)
+_SUFFIXES = {kind: one.suffixes for kind, one in FORMATS.items()} | {ORC: (".orc",)}
 
-# A TSV file may hold TREC's columns without a header, and these suffixes say nothing.
-UNSURE = {"tsv"}
+COMPRESSIONS = {
+    **{".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"},
+    **{".xz": "xz", ".zip": "zip"},
+}
+"""Suffix of a compressed file -> the name that Arrow has for all but the last two compressions."""
+
+# A TSV file may hold TREC's columns without a header, and one line of JSON Lines be all rows.
+UNSURE = {"tsv", "jsonl"}
 """Formats of which the suffix may stand for another one."""
 
 
@@ -87,10 +99,40 @@ def format_of_name(name: str) -> str | None:
 def _format_of_suffixes(end: str) -> str | None:
     for suffix in COMPRESSIONS:
         end = end.removesuffix(suffix)
-    for kind, one in FORMATS.items():
-        if end.endswith(one.suffixes):
+    for kind, suffixes in _SUFFIXES.items():
+        if end.endswith(suffixes):
             return kind
     return None
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is a path, and not the name of a column.
+
+    Examples
+    --------
+    >>> [is_path(text) for text in ("users.csv", "./users", "country", "users.csv:country")]
+    [True, True, False, True]
+    """
+    path = with_columns(text)[0]
+    known = os.sep in path or is_url(path) or format_of_name(path) is not None
+    return known or (":" in text and os.path.exists(text))
+
+
+def with_columns(text: str) -> tuple[str, tuple[str, ...]]:
+    """The path, and the columns that a text such as "users.csv:country,age" chooses of it.
+
+    A text with a colon is a path if it exists, or names a format.
+
+    Examples
+    --------
+    >>> with_columns("users.csv:country,age"), with_columns("users:30.csv")
+    (('users.csv', ('country', 'age')), ('users:30.csv', ()))
+    """
+    path, _, names = text.rpartition(":")
+    of_table = format_of_name(path) or (os.sep in path and not is_url(path))
+    if "/" in names or format_of_name(text) or not of_table or os.path.exists(text):
+        return text, ()
+    return path, tuple(name.strip() for name in names.split(","))
 
 
 def without_suffix(name: str) -> str:
@@ -105,7 +147,7 @@ def without_suffix(name: str) -> str:
     for suffix in COMPRESSIONS:
         if base.lower().endswith(suffix):
             base = base[: -len(suffix)]
-    for one in (*(suffix for kind in FORMATS.values() for suffix in kind.suffixes), ".json"):
+    for one in (*(suffix for known in _SUFFIXES.values() for suffix in known), ".json"):
         if base.lower().endswith(one):
             return base[: -len(one)] or name
     return name
@@ -121,7 +163,8 @@ def compression_of(name: str) -> str | None:
 def check_format(told: str | None) -> None:
     """Raise UsageError if there is no such format."""
     if told is not None and told not in FORMATS:
-        raise UsageError(f"there is no format {told!r}; expected one of {', '.join(FORMATS)}")
+        why = NO_ORC if told == ORC else f"there is no format {told!r}"
+        raise UsageError(f"{why}; expected one of {', '.join(FORMATS)}")
 
 
 def files_of_one_format(

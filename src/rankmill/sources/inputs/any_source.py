@@ -2,13 +2,12 @@
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.matrix import Matrix
@@ -19,7 +18,7 @@ from rankmill.io.stores.urls import shown
 from rankmill.sources.files.content import format_of
 from rankmill.sources.files.files import File, find_files, is_pipe, spool
 from rankmill.sources.files.formats import FORMATS
-from rankmill.sources.input_options import InputOptions, Role
+from rankmill.sources.input_options import InputOptions
 from rankmill.sources.memory.ragged_source import open_ragged
 from rankmill.sources.roles.source import Prepared, Source
 from rankmill.sources.roles.streams import open_table
@@ -27,7 +26,7 @@ from rankmill.sources.roles.streams import open_table
 
 def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) -> Source:
     """Open labels or predictions of any kind in `_KINDS` or `_OBJECTS`."""
-    if isinstance(value, Source):  # opened before, as on the driver of a cluster
+    if isinstance(value, Source):  # opened before
         return value
     if type(value) is dict:  # which is of no other kind
         source = _open_object(value, asked)
@@ -43,14 +42,15 @@ def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) 
 
 def _open_object(value: Any, asked: InputOptions) -> Source:
     """Open what a Python program holds: the first kind that fits is taken."""
-    role, kind = asked.role, type(value)
+    kind = type(value)
     # Each step of a training asks for the same: an empty dict or list tells it of all.
     opener = _opener_of_empty(kind) if kind in (dict, list) else _opener_of(value)
     if opener is not None:
-        source: Source = opener(value, role)
+        source: Source = opener(value, asked)
         return source
     from rankmill.sources.memory.python_objects import VECTORS
 
+    role = asked.role
     objects = VECTORS if role == "features" else "a dict by query, or a list of lists"
     raise UsageError(
         f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
@@ -58,19 +58,19 @@ def _open_object(value: Any, asked: InputOptions) -> Source:
     )
 
 
-def _opener_of(value: Any) -> Callable[[Any, Role], Source] | None:
+def _opener_of(value: Any) -> Callable[[Any, InputOptions], Source] | None:
     """The function that opens a value, or None."""
     for fits, opener in _OBJECTS:
         if fits(value):
             module, _, name = opener.partition(".")
-            found: Callable[[Any, Role], Source]
+            found: Callable[[Any, InputOptions], Source]
             found = getattr(importlib.import_module(f"rankmill.sources.memory.{module}"), name)
             return found
     return None
 
 
 @cache
-def _opener_of_empty(kind: type) -> Callable[[Any, Role], Source] | None:
+def _opener_of_empty(kind: type) -> Callable[[Any, InputOptions], Source] | None:
     return _opener_of(kind())
 
 
@@ -119,11 +119,9 @@ _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
     (_is_a(pa.ChunkedArray), "producers.open_arrays"),
     (_has("__arrow_c_array__"), "producers.open_arrays"),
     (_has("__arrow_c_stream__"), "producers.open_reader"),
-    (_is_a(Mapping), "python_objects.open_mapping"),
-    (_is_a(list, tuple, np.ndarray), "python_objects.open_positional"),
     (
         lambda value: isinstance(value, Iterable) and not isinstance(value, bytes),
-        "python_objects.open_rows",
+        "documents.open_document",
     ),
 ]
 
@@ -168,15 +166,21 @@ def _open_files(files: list[File], name: str, asked: InputOptions) -> Source:
         told: Any = {"encoding": asked.encoding or "", "block": asked.block}
         files = [replace(file, **told) for file in files]
     with outside(name):
-        kinds = {file.name: asked.format or format_of(file, asked) for file in files}
-    if len(set(kinds.values())) > 1:
-        listed = ", ".join(f"{name} is {kind}" for name, kind in list(kinds.items())[:3])
+        alone = len(files) == 1
+        kinds = {
+            one.name: one.table or asked.format or format_of(one, asked, alone=alone)
+            for one in files
+        }
+    held = {file: kind for file, kind in kinds.items() if kind}  # others are empty
+    if len(set(held.values())) > 1:
+        listed = ", ".join(f"{name} is {kind}" for name, kind in list(held.items())[:3])
         raise InputError(
             f"the files of {asked.role} have several formats: {listed}; expected one format for "
             "all: convert them, or say which it is"
         )
-    kind = kinds[files[0].name]
-    module = importlib.import_module(f"rankmill.sources.{FORMATS[kind].module}")
+    kind = next(iter(held.values()), "csv")  # whose error is that it is empty
+    place = "readers.table_formats" if files[0].table else FORMATS[kind].module
+    module = importlib.import_module(f"rankmill.sources.{place}")
     with outside(name):
         source: Source = module.open_files(files, name, replace(asked, format=kind))
     for file, schema in source.kinds().items():

@@ -16,8 +16,10 @@ from rankmill.kernels.identity import SEED, Ids, group_rows
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.roles.derived_columns import without_padding
-from rankmill.sources.roles.roles import Columns, find_item
+from rankmill.sources.meaning.derived_columns import without_padding
+from rankmill.sources.meaning.plain_ids import with_plain_ids
+from rankmill.sources.meaning.roles import find_item
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import Batch, Source, read_batches
 from rankmill.threads import Workers
 
@@ -45,8 +47,7 @@ def open_items(
                     f"{group!r} is the column of the items: name another one with --item-group"
                 )
             _check_group(source, group, wide)
-            if source.typed is not None:
-                source = source.with_types({group: pa.large_string()})
+        source = with_plain_ids(source, named, "item")
         if padding is not None:
             source = without_padding(source, named, padding)
     except BaseException:

@@ -1,9 +1,9 @@
 """Open labels and predictions of any kind, and read their lists."""
 
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,15 +15,18 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.files.formats import check_format
-from rankmill.sources.input_options import FRUGAL, MEMORY, Role, key_of
+from rankmill.sources.input_options import FRUGAL, MEMORY, InputOptions, Role
 from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.meaning.cells import with_cells
+from rankmill.sources.meaning.column_names import warn
+from rankmill.sources.meaning.derived_columns import without_padding
+from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind, find_facts
+from rankmill.sources.meaning.one_id_kind import with_one_id_kind
+from rankmill.sources.meaning.shapes import shaped
+from rankmill.sources.meaning.understood import understood
 from rankmill.sources.nouns import Given, Labels, Predictions
-from rankmill.sources.roles.column_names import warn
-from rankmill.sources.roles.comparable_ids import check_comparable, id_columns
-from rankmill.sources.roles.derived_columns import keyed, without_padding
-from rankmill.sources.roles.roles import Columns, find_columns
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import BATCH_VALUES, Batch, Block, Source, read_batches
-from rankmill.sources.rows.facts import NO_FACTS, Kind, find_facts
 from rankmill.sources.rows.long import group_lists, stream_rows
 from rankmill.sources.rows.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
@@ -32,6 +35,8 @@ Value = TypeVar("Value")
 
 # Of an input that is read ahead, so many bytes at most wait.
 AHEAD_BYTES = 1 << 26
+# What pandas calls an index without a name, in Parquet, in CSV, and read from CSV: row numbers.
+ROW_NUMBERS = re.compile(r"(__index_level_[0-9]+__|Unnamed: 0([.][0-9]+)?)?")
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,13 @@ class Input:
     def described(self, rows: int | None = None) -> dict[str, object]:
         """A description of this input for the result; `rows` is how many were read, if known.
 
-        Of several files the first one decides which columns are not read.
+        Of several files the first one decides which columns are not read; row numbers are no news.
         """
         schema = next(iter(self.source.schemas.values()))
         key = self.source.key
         read = {*self.columns.names(), *self.columns.facts, *(key.parts if key else ())}
-        unread = [name for name in schema.names if name not in read]
-        doubts = [] if self.source.doubts is None else self.source.doubts.all()
+        others = (name for name in schema.names if name not in read)
+        unread = [name for name in others if not ROW_NUMBERS.fullmatch(name)]
         wide = self.columns.wide
         return {
             "source": self.source.name,
@@ -60,12 +65,12 @@ class Input:
             "shape": "ragged" if self.source.positional else "wide" if wide else "long",
             "columns": self.columns.mapping(),
             **({"unread": unread} if unread else {}),
-            **({"doubts": [one.to_dict() for one in doubts]} if doubts else {}),
         }
 
-    def doubtful(self) -> dict[str, int]:
-        """What the audit counts of the rows of text read so far; empty for other inputs."""
-        return {} if self.source.doubts is None else self.source.doubts.counts()
+    def comment_lines(self) -> dict[str, int]:
+        """The count of comments that were read so far, as the audit has it; empty without any."""
+        counts = self.source.comments
+        return {"comment_lines": sum(list(counts.values()))} if counts else {}
 
     def id_types(self, role: str) -> set[Any]:
         """The Arrow types of the ids in a column, over all files; for lists, of their items."""
@@ -99,12 +104,9 @@ def open_input(
     asked = one.asked(role, facts=tuple(facts), memory=memory)
     source = one.data  # opened before, if it is read several times
     if not isinstance(source, Source):
-        source = open_source(one.data, asked, may_be_empty=may_be_empty)
+        (source,) = open_sources([(one.data, asked)], may_be_empty=may_be_empty)
     try:
-        if source.key is None:
-            key = key_of(asked.query, next(iter(source.schemas.values())).names)
-            source = source if key is None else keyed(source, key)
-        found = find_columns(source, asked, need_score=need_score, semantics=semantics)
+        source, found = understood(source, asked, need_score=need_score, semantics=semantics)
         if found.doubt and not noted:
             warn(found.doubt)
         source = find_facts(source, facts) if facts else source
@@ -122,6 +124,33 @@ def open_input(
     if source.kept is not None and (need_score or facts or not found.wide):
         source = source.kept(memory, list(dict.fromkeys([*found.names(), *facts])))
     return Input(source, found)
+
+
+def open_sources(
+    given: Sequence[tuple[Any, InputOptions]],
+    *,
+    may_be_empty: bool = False,
+    beside: Sequence[Input] = (),
+) -> list[Source]:
+    """Open data, and decide for all of them together what cells of text hold; see `with_cells`.
+
+    The inputs `beside` were opened before, and have an item a row or lists.
+    """
+    with ExitStack() as stack:
+        opened = []
+        for data, asked in given:
+            source = data  # opened before, if it is read several times
+            if not isinstance(data, Source):
+                source = shaped(open_source(data, asked, may_be_empty=may_be_empty))
+            stack.callback(source.close)
+            opened.append((source, asked))
+        for one in beside:
+            query, item = one.columns.query, one.columns.item
+            known = InputOptions("labels", query=query, item=item, format="csv-long")
+            opened.append((one.source, known))
+        found = with_cells(opened)[: len(given)]
+        stack.pop_all()
+        return found
 
 
 def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
@@ -170,7 +199,9 @@ def check_positions(labels: Source, predictions: Source, role: Role = "predictio
     """
     if labels.positional != predictions.positional:
         one, other = ("labels", role) if labels.positional else (role, "labels")
-        raise UsageError(
+        listed = labels if labels.positional else predictions
+        # Lists in a file are wrong data, those of a program a wrong call.
+        raise (InputError if listed.format else UsageError)(
             f"{one} are lists without query ids, but {other} have ids: give both as lists or "
             "Ragged, list q of both for query q, or both with ids, such as {query: [items]}"
         )
@@ -211,25 +242,36 @@ def open_inputs(
         )
     for one in (labels, *runs.values()):
         check_told(one, semantics)
+    given = [labels, *runs.values()]
     with ExitStack() as stack:
+        fresh = [one for one in given if not isinstance(one.data, Input)]
+        named = {id(labels): tuple(facts)}
+        asked = [
+            (one.data, one.asked(facts=named.get(id(one), ()), memory=memory)) for one in fresh
+        ]
+        opened = open_sources(asked, may_be_empty=may_be_empty)
+        for source in opened:  # ends what stays open if a later one is wrong
+            stack.callback(source.close)
+        of_noun = {id(one): source for one, source in zip(fresh, opened, strict=True)}
         label_input = open_input(
-            labels, may_be_empty=may_be_empty, memory=memory, facts=facts, noted=noted
+            replace(labels, data=of_noun.get(id(labels), labels.data)),
+            memory=memory,
+            facts=facts,
+            noted=noted,
         )
         stack.callback(label_input.source.close)
         inputs = {}
         for name, predictions in runs.items():
             inputs[name] = open_input(
-                predictions,
+                replace(predictions, data=of_noun.get(id(predictions), predictions.data)),
                 need_score=need_score,
                 semantics=semantics,
-                may_be_empty=may_be_empty,
                 memory=memory,
             )
             stack.callback(inputs[name].source.close)
-        label_input, *others = with_one_id_type([label_input, *inputs.values()])
-        for each in others:
+        for each in inputs.values():
             check_positions(label_input.source, each.source)
-            check_comparable((label_input.source, label_input.columns), (each.source, each.columns))
+        label_input, *others = alike([label_input, *inputs.values()])
         if labels.subtopic is not None:
             from rankmill.sources.rows.subtopics import with_subtopics
 
@@ -238,35 +280,10 @@ def open_inputs(
         yield label_input, dict(zip(inputs, others, strict=True))
 
 
-def with_one_id_type(inputs: list[Input]) -> list[Input]:
-    """Read the ids of text as integers where another input has integers.
-
-    Text alone does not tell whether 12 is an integer. If all inputs are text, ids are compared as
-    texts. An id of text that is no integer, such as 007, is an error once it is read.
-    """
-    if not any(one.source.text_ids for one in inputs):
-        return inputs
-    for role in ("query", "item"):
-        named = [id_columns(one.source, one.columns, role) for one in inputs]
-        for names in zip_longest(*named):
-            kinds = {
-                kind
-                for one, name in zip(inputs, names, strict=True)
-                if name and not one.source.text_ids
-                for kind in one.types(name)
-            }
-            if any(pa.types.is_integer(kind) for kind in kinds):
-                kind = pa.uint64() if pa.uint64() in kinds else pa.int64()
-                inputs = [
-                    with_integer_ids(one, name, kind) if name and one.source.text_ids else one
-                    for one, name in zip(inputs, names, strict=True)
-                ]
-    return inputs
-
-
-def with_integer_ids(one: Input, name: str, kind: Any) -> Input:
-    """An input of text whose ids in a column are read as integers."""
-    return replace(one, source=one.source.with_types({name: kind}))
+def alike(inputs: Sequence[Input], *, fixed: bool = False) -> list[Input]:
+    """The inputs with ids that can be compared; see `with_one_id_kind`."""
+    sources = with_one_id_kind([(one.source, one.columns) for one in inputs], fixed=fixed)
+    return [replace(one, source=source) for one, source in zip(inputs, sources, strict=True)]
 
 
 def map_lists(

@@ -1,15 +1,23 @@
 """Reading the features of items: a row an item, with its vector as a list or in several columns."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import floats_of, is_number_type
-from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, take_ids, to_ids
+from rankmill.columns.ids import (
+    drop_nulls,
+    id_text,
+    is_text_type,
+    join_ids,
+    plain,
+    take_ids,
+    to_ids,
+)
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, UsageError
@@ -17,7 +25,11 @@ from rankmill.kernels.identity import SEED, Ids, group_rows
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.roles.roles import Columns, find_item
+from rankmill.sources.meaning.looks import NUMBERS, look_of
+from rankmill.sources.meaning.numbers import with_numbers
+from rankmill.sources.meaning.plain_ids import with_plain_ids
+from rankmill.sources.meaning.roles import find_item
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import Batch, Source, read_batches
 from rankmill.threads import Workers
 
@@ -36,13 +48,23 @@ def open_features(value: Any, item: str | None, group: str | None = None) -> Inp
                 "table, {item: vector}, or a matrix whose row i is the vector of item i"
             )
         named = _item_column(source, item)
+        source = with_plain_ids(source, named, "item")
+        source = _with_texts_as_numbers(source, (named, group))
         vectors = _vector_columns(source, [named, group])
-        if source.typed is not None:  # the first rows of a text do not tell what the others hold
-            source = source.with_types(dict.fromkeys(vectors, pa.float64()))
     except BaseException:
         source.close()
         raise
     return Input(source, Columns("", named, wide=False, facts=tuple(vectors)))
+
+
+def _with_texts_as_numbers(source: Source, apart: Sequence[str | None]) -> Source:
+    """The source with numbers in the place of columns of text that hold numbers."""
+    schema = next(iter(source.schemas.values()))
+    for field in schema if not source.bare else ():
+        text = is_text_type(field.type) and not is_list_type(field.type)
+        if text and field.name not in apart and look_of(source, field.name) in NUMBERS:
+            source = with_numbers(source, field.name, "vector")
+    return source
 
 
 def _item_column(source: Source, item: str | None) -> str:

@@ -1,45 +1,56 @@
-"""Read pandas objects: a column is converted when it is read, and cells of lists by batches."""
+"""Read columns of Python and pandas: one is converted when it is read, and objects by batches."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type
-from rankmill.columns.objects import as_integers
+from rankmill.columns.objects import as_integers, list_of
 from rankmill.columns.place import Place
+from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.input_options import Role
+from rankmill.sources.input_options import InputOptions, Key, Role
+from rankmill.sources.meaning.derived_columns import keyed
 from rankmill.sources.memory.cells import (
     UNREADABLE,
     column_of,
     count_items,
+    first_cells,
+    is_list_like,
     mean_length,
     type_of_cells,
 )
+from rankmill.sources.memory.hits import spread
 from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
 from rankmill.sources.roles.streams import joined, size_of, validated
 
 
-def open_pandas(value: Any, role: Role) -> Source:
+def open_pandas(value: Any, asked: InputOptions) -> Source:
     """Open a pandas DataFrame or Series.
 
     A level of the index of a DataFrame is a column if it has a name. The index of a Series holds
-    query ids, and its cells lists or items; with two levels, such as query and item, its cells are
-    numbers.
+    query ids, and its cells lists or items. Several levels make the query ids of lists together;
+    beside numbers, the last of them are the items.
     """
+    role = asked.role
     if value.ndim == 2:
-        return _open_arrays(_arrays_of(value, role), role, f"the DataFrame of {role}", len(value))
-    if value.index.nlevels > 1:
-        number = "score" if role == "predictions" else "gain"
-        return open_pandas(value.reset_index(name=number), role)
-    arrays = {"query": value.index.array, "items": value.array}
-    return _open_arrays(arrays, role, f"the Series of {role}", len(value))
+        return open_columns(_columns_of(value, role), role, f"the DataFrame of {role}")
+    if value.index.nlevels == 1:
+        columns = {"query": value.index.array, "items": value.array}
+        return open_columns(columns, role, f"the Series of {role}")
+    lists = any(map(is_list_like, first_cells(value.array)[:1]))
+    frame = value.reset_index(name="items" if lists else asked.kind)
+    levels = tuple(map(str, frame.columns[: -1 if lists else -2]))
+    source = open_columns(_columns_of(frame, role), role, f"the Series of {role}")
+    several = len(levels) > 1 and asked.query is None
+    return keyed(source, Key(",".join(levels), levels)) if several else source
 
 
-def _arrays_of(frame: Any, role: Role) -> dict[str, Any]:
+def _columns_of(frame: Any, role: Role) -> dict[str, Any]:
     arrays = {}
     for label in frame.index.names:
         if label is not None and label not in frame.columns:
@@ -53,14 +64,30 @@ def _arrays_of(frame: Any, role: Role) -> dict[str, Any]:
     return arrays
 
 
-def _open_arrays(arrays: dict[str, Any], role: Role, name: str, rows: int) -> Source:
-    """Open pandas arrays; those of Python objects are converted by batches, the others at once."""
-    objects = {
-        column: one.to_numpy() for column, one in arrays.items() if str(one.dtype) == "object"
-    }
-    schema = {
-        column: type_of_cells(objects[column]) if column in objects else _type_of(one)
+def open_columns(columns: Mapping[Any, Any], role: Role, name: str, **told: Any) -> Source:
+    """Open columns by name; those of Python objects are converted by batches, others at once."""
+    arrays = {str(column): _array_of(one, f"{name}: {column}") for column, one in columns.items()}
+    if len({*map(len, arrays.values())}) > 1:
+        lengths = ", ".join(f"{column} has {len(one)}" for column, one in arrays.items())
+        raise InputError(
+            f"{name}: its columns differ in length ({lengths}): give as many values in each"
+        )
+    rows = len(next(iter(arrays.values()), ()))
+    objects: dict[str, Any] = {
+        column: one if isinstance(one, list) else np.asarray(one)
         for column, one in arrays.items()
+        if isinstance(one, list) or str(one.dtype) == "object"
+    }
+    number = "score" if role == "predictions" else "gain"
+    for column, cells in [*objects.items()]:
+        parts, unordered = spread(column, cells, number, partial(_spot, name, column, 0))
+        objects |= {
+            part: one for part, one in parts.items() if part == column or part not in arrays
+        }
+        told["unordered"] = told.get("unordered", False) or (unordered and role == "predictions")
+    schema = {
+        column: type_of_cells(objects[column]) if column in objects else _type_of(arrays[column])
+        for column in (*arrays, *(objects.keys() - arrays.keys()))
     }
 
     @cache
@@ -110,7 +137,17 @@ def _open_arrays(arrays: dict[str, Any], role: Role, name: str, rows: int) -> So
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
         return {column: size(column) for column in columns}
 
-    return Source(name, {name: pa.schema(schema)}, rows, sizes, pieces)
+    return Source(name, {name: pa.schema(schema)}, rows, sizes, pieces, **told)
+
+
+def _array_of(column: Any, name: str) -> Any:
+    """An array of one dimension of NumPy or pandas as it is, and anything else as a list."""
+    column = getattr(numpy_of(column), "array", column)  # that of a Series
+    if getattr(column, "ndim", 0) == 1 and hasattr(column, "dtype"):
+        return column
+    if isinstance(column, np.ndarray) and column.ndim > 1:
+        return [*column]
+    return list_of(column.values() if isinstance(column, Mapping) else column, name, sets=True)
 
 
 def _spot(name: str, column: str, start: int, i: int) -> str:

@@ -1,19 +1,19 @@
-"""Read one JSON object by query, such as {"q1": {"d1": 0.9}}, the shape of pytrec_eval and ranx."""
+"""Read one JSON object or list: by query, as pytrec_eval and ranx have it, or a table."""
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from rankmill.columns.objects import shown
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.files.files import File
-from rankmill.sources.files.text_blocks import read_blocks
-from rankmill.sources.input_options import InputOptions, Role
-from rankmill.sources.memory.python_objects import open_mapping
+from rankmill.sources.files.text_blocks import last_character, read_blocks
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.memory.documents import open_document
 from rankmill.sources.roles.source import Source
 
 
@@ -25,24 +25,17 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
             "write JSON Lines"
         )
     (file,) = files
-    text = b"".join(block.data.tobytes() for block in read_blocks(file, _last_ascii))
+    text = b"".join(block.data.tobytes() for block in read_blocks(file, last_character))
+    huge = re.search(rb"[eE]\+?[0-9]{3}", text) is not None
     try:
-        found = json.loads(text, object_pairs_hook=_object)
+        found = json.loads(text, object_pairs_hook=_object, parse_float=_finite if huge else float)
     except ValueError as error:
-        raise InputError(f"{file.name}: {error}; expected one JSON object") from None
-    if not isinstance(found, dict):
         raise InputError(
-            f"{file.name} holds a JSON {type(found).__name__}; expected an object by query"
-        )
-    return _source(found, file.name, asked.role)
-
-
-def _last_ascii(data: np.ndarray, quotes: bool) -> int:
-    """Where the last character of one byte ends, because an object may stand in one long line."""
-    end = len(data)
-    while end and data[end - 1] >= 0x80:
-        end -= 1
-    return end
+            f"{file.name}: {error}; expected one JSON object or list, or JSON Lines"
+        ) from None
+    if not isinstance(found, dict | list):
+        raise InputError(f"{file.name} holds {shown(found)}; expected an object or a list")
+    return _source(found, file.name, asked)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -54,12 +47,22 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _source(found: dict[str, Any], name: str, role: Role) -> Source:
+def _finite(text: str) -> float:
+    """The number of a text; json makes one that is too large infinite without a word."""
+    if math.isinf(float(text)):
+        raise ValueError(f"the number {text} is too large for float64")
+    return float(text)
+
+
+def _source(found: Any, name: str, asked: InputOptions) -> Source:
     try:
-        source = replace(open_mapping(found, role, name), format="JSON", text_ids=True)
+        source = replace(open_document(found, asked, name), format="JSON")
     except UsageError as error:  # of an argument in Python; here it is the file that is wrong
         raise InputError(str(error)) from None
-    return replace(source, typed=lambda types: _source(_typed(found, types, name), name, role))
+    if source.positional or not source.bare:
+        return source
+    made = replace(source, text_ids=True)
+    return replace(made, typed=lambda types: _source(_typed(found, types, name), name, asked))
 
 
 def _typed(found: dict[Any, Any], types: Mapping[str, Any], name: str) -> dict[Any, Any]:

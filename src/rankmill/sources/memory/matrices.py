@@ -20,7 +20,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.kernels.best import best_items
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.memory.ragged_source import open_ragged
-from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Source
 
 NO_SEEN = np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError
-from rankmill.sources.input_options import Role
+from rankmill.sources.input_options import InputOptions
 from rankmill.sources.memory.cells import UNREADABLE
 from rankmill.sources.roles.source import BATCH_ROWS, Source
 from rankmill.sources.roles.streams import open_batches, open_stream, open_table, produced
 
 
-def open_arrays(value: Any, role: Role) -> Source:
+def open_arrays(value: Any, asked: InputOptions) -> Source:
     """Open a record batch or an Arrow array of structs, also chunked, of any library."""
     chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
     try:
@@ -23,15 +23,15 @@ def open_arrays(value: Any, role: Role) -> Source:
         table = pa.Table.from_batches([pa.record_batch(chunk) for chunk in chunks], schema)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
-            f"the {type(value).__name__} of {role} cannot be read as a record batch: {error}; "
-            "expected structs with a field for each column"
+            f"the {type(value).__name__} of {asked.role} cannot be read as a record batch: "
+            f"{error}; expected structs with a field for each column"
         ) from None
-    return open_table(table, f"the {type(value).__name__} of {role}")
+    return open_table(table, f"the {type(value).__name__} of {asked.role}")
 
 
-def open_reader(value: Any, role: Role) -> Source:
+def open_reader(value: Any, asked: InputOptions) -> Source:
     """Open what exports an Arrow stream, of which nothing tells that it does so twice."""
-    name = f"the {type(value).__name__} of {role}"
+    name = f"the {type(value).__name__} of {asked.role}"
     with produced(name):
         try:
             # The stream of a reader would turn the errors of Python into texts.
@@ -52,9 +52,9 @@ def _selected(reader: Any, columns: list[str]) -> Iterator[Any]:
         yield data if whole else data.select(columns)
 
 
-def open_polars(frame: Any, role: Role) -> Source:
+def open_polars(frame: Any, asked: InputOptions) -> Source:
     """Open a Polars DataFrame; only the columns that are read are exported."""
-    name = f"the DataFrame of {role}"
+    name = f"the DataFrame of {asked.role}"
     schema = _schema_of(frame.head(0))
 
     def batches(columns: list[str]) -> Iterator[Any]:
@@ -82,9 +82,9 @@ def _values_of(lists: Any) -> int:
     return len(lists) * width if width is not None else int(lists.list.len().sum())
 
 
-def open_lazy_polars(frame: Any, role: Role) -> Source:
+def open_lazy_polars(frame: Any, asked: InputOptions) -> Source:
     """Open a Polars LazyFrame; the columns that are read are collected each time, in batches."""
-    name = f"the LazyFrame of {role}"
+    name = f"the LazyFrame of {asked.role}"
     with produced(name):
         schema = _schema_of(frame.head(0).collect())
 
@@ -100,9 +100,9 @@ def open_lazy_polars(frame: Any, role: Role) -> Source:
     return open_batches(name, schema, batches)
 
 
-def open_duckdb(relation: Any, role: Role) -> Source:
+def open_duckdb(relation: Any, asked: InputOptions) -> Source:
     """Open a DuckDB relation: its query runs once, for the columns that are read, as a stream."""
-    name = f"the relation of {role}"
+    name = f"the relation of {asked.role}"
     with produced(name):
         schema = _duckdb_reader(relation.limit(0)).schema
 
@@ -121,9 +121,9 @@ def _duckdb_reader(relation: Any) -> Any:
     return relation.fetch_record_batch(BATCH_ROWS)  # DuckDB before 1.4
 
 
-def open_dataset(dataset: Any, role: Role) -> Source:
+def open_dataset(dataset: Any, asked: InputOptions) -> Source:
     """Open a dataset of pyarrow; the columns that are read are scanned each time."""
-    name = f"the dataset of {role}"
+    name = f"the dataset of {asked.role}"
 
     def batches(columns: list[str]) -> Iterator[Any]:
         # Scans with more readahead hold many batches.
@@ -135,9 +135,9 @@ def open_dataset(dataset: Any, role: Role) -> Source:
     return open_batches(name, dataset.schema, batches)
 
 
-def open_scanner(scanner: Any, role: Role) -> Source:
+def open_scanner(scanner: Any, asked: InputOptions) -> Source:
     """Open a scanner of pyarrow, which has its columns and may be read once."""
-    name = f"the scanner of {role}"
+    name = f"the scanner of {asked.role}"
 
     def begin(columns: list[str]) -> Iterator[Any]:
         yield from _selected(scanner.to_reader(), columns)
@@ -145,9 +145,9 @@ def open_scanner(scanner: Any, role: Role) -> Source:
     return open_stream(name, scanner.projected_schema, begin)
 
 
-def open_hugging_face(dataset: Any, role: Role) -> Source:
+def open_hugging_face(dataset: Any, asked: InputOptions) -> Source:
     """Open a dataset of Hugging Face; rows that were selected or shuffled are read in its order."""
-    name = f"the {type(dataset).__name__} of {role}"
+    name = f"the {type(dataset).__name__} of {asked.role}"
     held = dataset.with_format("arrow")
     features = dataset.features  # a stream may not know them
     with produced(name):

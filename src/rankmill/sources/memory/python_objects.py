@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.item_buffers import join_items
+from rankmill.columns.lists import is_list_type
 from rankmill.columns.objects import (
     SAMPLE,
     SETS,
@@ -25,7 +26,7 @@ from rankmill.columns.objects import (
 )
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.input_options import Role
+from rankmill.sources.input_options import InputOptions, Role
 from rankmill.sources.memory.cells import (
     column_of,
     count_items,
@@ -34,28 +35,27 @@ from rankmill.sources.memory.cells import (
     mean_length,
     number_lists,
     type_of_cells,
-    type_of_values,
 )
-from rankmill.sources.roles.column_names import plain
-from rankmill.sources.roles.roles import ALIASES, WEAK_ALIASES
+from rankmill.sources.memory.frames import open_columns
+from rankmill.sources.memory.hits import answered, path_of, paths_of, spread
 from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
 from rankmill.sources.roles.streams import open_batches, open_stream, produced
 
-# What the list of a query is: items, pairs of an item and a number, or a mapping of items to
-# numbers.
-Shape = Literal["items", "pairs", "mapping"]
+# What the list of a query is: items, hits or pairs of an item and a number, or a mapping of items
+# to numbers.
+Shape = Literal["items", "hits", "mapping"]
 
 OF_TEXTS, OF_INTEGERS = pa.large_list(pa.large_string()), pa.large_list(pa.int64())
 EXPECTED = (
     "expected {query: [items]}, {query: {item: number}} or {query: [(item, number)]}; several "
     "systems are for evaluate_runs"
 )
+ZEROS_AND_ONES = (int, float, np.number, np.bool_)
 VECTORS = "{item: vector}, or a matrix whose row i is item i"
 
 
-def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) -> Source:
+def open_mapping(value: Mapping[Any, Any], role: Role, name: str) -> Source:
     """Open a mapping of query ids to items, to items with numbers, or to mappings of both."""
-    name = name or f"the dict of {role}"
     keys = list(value)
     queries = as_integers(array_of(keys, lambda i: f"{name}: key {i}"))
     lists = list(value.values())
@@ -64,29 +64,28 @@ def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) 
         # Of a frame, table or dataset the items would be the names of columns, or rows.
         if hasattr(one, "columns") or hasattr(one, "column_names"):
             raise UsageError(f"{name}: the value of {key!r} is a {type(one).__name__}; {expected}")
-        if not (is_missing(one) or is_list_like(one) or isinstance(one, Mapping)):
+        known = isinstance(one, Mapping) or is_list_like(one) or is_missing(one)
+        if not known and answered(one) is one:
             raise UsageError(f"{name}: the value of {key!r} is {shown(one)}; {expected}")
         break
     return _open_lists(lists, queries, role, name)
 
 
-def open_ranx(value: Any, role: Role) -> Source:
+def open_ranx(value: Any, asked: InputOptions) -> Source:
     """Open the Qrels or the Run of ranx."""
-    return open_mapping(value.to_dict(), role)
+    return open_mapping(value.to_dict(), asked.role, f"the dict of {asked.role}")
 
 
-def open_positional(value: Any, role: Role) -> Source:
+def open_positional(value: Any, role: Role, name: str) -> Source:
     """Open lists whose places are the query ids, such as a list of lists or a matrix."""
-    name = f"the {type(value).__name__} of {role}"
     if isinstance(value, np.ndarray) and not 0 < value.ndim <= 2:
         expected = _expected(role, "expected two, with a row of items for each query")
         raise InputError(f"{name} has {value.ndim} dimensions; {expected}")
     if role == "labels" and isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         value = value.reshape(len(value), -1) if value.ndim == 1 else value  # a class a query
     first = first_cells(value)
-    if first and (hasattr(first[0], "_fields") or _is_row(first[0])):
-        return open_rows(value, role)
-    if first and not (is_list_like(first[0]) or isinstance(first[0], Mapping)):
+    held = answered(first[0]) if first else []
+    if not (is_list_like(held) or isinstance(held, Mapping)) or path_of(held):
         lists = "expected a list of items for each query, such as [[1, 2], [3]], or [[1, 2]] for a "
         raise UsageError(
             f"{name} holds {shown(first[0])}; {_expected(role, f'{lists}single query')}"
@@ -96,11 +95,11 @@ def open_positional(value: Any, role: Role) -> Source:
     return _open_lists(value, None, role, name)
 
 
-def refuse_spark(value: Any, role: Role) -> Source:
+def refuse_spark(value: Any, asked: InputOptions) -> Source:
     """Raise UsageError for a DataFrame of Spark."""
     raise UsageError(
-        f"{role} cannot be a DataFrame of Spark here: use rankmill.spark.evaluate, or compare and "
-        "gate of rankmill.spark, or give its toArrow()"
+        f"{asked.role} cannot be a DataFrame of Spark here: use rankmill.spark.evaluate, or "
+        "compare and gate of rankmill.spark, or give its toArrow()"
     )
 
 
@@ -109,33 +108,35 @@ def _expected(role: Role, of_lists: str) -> str:
     return f"expected {VECTORS}" if role == "features" else of_lists
 
 
-def _is_row(one: Any) -> bool:
-    """Whether it is a dict whose keys name columns of queries and of items, as those of MTEB."""
-    if not isinstance(one, Mapping):
-        return False
-    names = {plain(key) for key in one if isinstance(key, str)}
-    both = (*ALIASES["query"], *WEAK_ALIASES["query"][0]), ALIASES["item"]
-    return all(names & set(map(plain, aliases)) for aliases in both)
-
-
 def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
     """Open lists with their query ids; without ids, their places are the ids."""
     first = first_cells(lists) or [one for one in lists[:SAMPLE] if not is_missing(one)]
     shape = _shape_of(first, role, name)
     number = "score" if role == "predictions" else "gain"
+    if shape == "hits":
+        keys = np.arange(len(lists)) if queries is None else queries.to_pylist()
+        columns = spread("items", lists, number, lambda i: f"{name}: query {keys[i]!r}")[0]
+        more = {"positional": queries is None, "bare": True}
+        return open_columns({"query": keys, **columns}, role, name, **more)
     # Features have the vector of an item where all else has the list of a query.
     key, listed = ("item", "vector") if role == "features" else ("query", "items")
+    kind = (first and _known_type(first[0])) or type_of_cells(
+        [*map(list, first)] if shape == "mapping" else first
+    )
     schema = {
         key: pa.int64() if queries is None else queries.type,
-        listed: _item_type(first, shape, lambda i: f"{name}: one of the first lists"),
+        listed: kind if is_list_type(kind) else pa.large_list(pa.null()),
     }
     if shape != "items":
         schema[number] = pa.large_list(pa.float64())
-    elif role != "features" and pa.types.is_floating(schema[listed].value_type):
-        raise InputError(
-            f"{name} holds fractions; expected the items of each query, which are integers or "
-            f"strings. If it has the {number} of each item, use rankmill.arrays.Matrix(...)"
-        )
+    elif role != "features" and first:
+        fractions = pa.types.is_floating(schema[listed].value_type)
+        if fractions or all(map(_is_of_zeros_and_ones, first)):
+            held = "fractions" if fractions else "lists of 0 and 1 alone, with repeats"
+            raise InputError(
+                f"{name} holds {held}; expected the items of each query, which are integers or "
+                f"strings. If it has the {number} of each item, use rankmill.arrays.Matrix(...)"
+            )
     rows = int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, mean_length(lists)))))
 
     def block(columns: list[str], start: int) -> Batch:
@@ -178,16 +179,24 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
     return Source(name, whole, len(lists), sizes, pieces, **told)
 
 
+def _is_of_zeros_and_ones(cell: Any) -> bool:
+    """Whether a list can be a row of a matrix of labels, and none of different items."""
+    return len(cell) > 2 and all(isinstance(one, ZEROS_AND_ONES) and one in (0, 1) for one in cell)
+
+
 def _shape_of(first: list[Any], role: Role, name: str) -> Shape:
     """What the lists are, told by some of the first of them that are not empty."""
     if not first:
         return "items"
-    inner = next(iter(first[0].values() if isinstance(first[0], Mapping) else first[0]), None)
+    held = answered(first[0])
+    inner = next(iter(held.values() if isinstance(held, Mapping) else held), None)
     if role == "features":
         unordered = isinstance(first[0], (Mapping, *SETS))
         if unordered or is_list_like(inner) or isinstance(inner, Mapping | str | bytes):
             raise UsageError(f"{name} holds {shown(first[0])}; expected {VECTORS}")
         return "items"
+    if held is not first[0] or paths_of(inner, "", "number"):
+        return "hits"
     if isinstance(first[0], Mapping):
         if is_list_like(inner) or isinstance(inner, Mapping):
             raise UsageError(f"{name} holds a dict with {shown(inner)}; {EXPECTED}")
@@ -197,26 +206,12 @@ def _shape_of(first: list[Any], role: Role, name: str) -> Shape:
             f"{name} holds a set, which has no order: give each query a list in rank order, or a "
             "dict of items and scores"
         )
-    return "pairs" if isinstance(inner, tuple | list) and len(inner) == 2 else "items"
+    return "items"
 
 
-def _item_type(first: list[Any], shape: Shape, spot: Spot) -> Any:
-    """The Arrow type of the items, told by the first list that has one."""
-    kind = pa.large_list(pa.null())
-    for cell in first:
-        if known := _known_type(cell, shape):
-            return known
-        items = _split([cell], shape, spot)[1]
-        if len(items):
-            kind = pa.large_list(type_of_values(items))
-        if not pa.types.is_null(kind.value_type):
-            break
-    return kind
-
-
-def _known_type(cell: Any, shape: Shape) -> Any:
+def _known_type(cell: Any) -> Any:
     """The type of lists of ASCII texts or integers, which is told without conversion; else None."""
-    types = set(map(type, cell)) if shape != "pairs" and type(cell) in (list, dict) else set()
+    types = set(map(type, cell)) if type(cell) in (list, dict) else set()
     if types == {str} and all(map(str.isascii, cell)):
         return OF_TEXTS
     if types == {int} and min(cell) >= -(2**63) and max(cell) < 2**63:
@@ -228,20 +223,11 @@ def _split(cells: Any, shape: Shape, spot: Spot) -> tuple[np.ndarray, Any, Any]:
     """The lengths of lists, their items one after the other, and what gives their numbers."""
     if shape == "items":
         return *join_cells(cells, spot), list
-    if shape == "mapping":
-        if not all(issubclass(kind, Mapping) for kind in set(map(type, cells))):
-            cells = [_mapping_of(cell, i, spot) for i, cell in enumerate(cells)]
-        lengths = np.fromiter(map(len, cells), np.int64, len(cells))
-        items = join_items(cells, int(lengths.sum()))
-        return lengths, items, lambda: map(operator.methodcaller("values"), cells)
-    lengths, pairs = join_cells(cells, spot)
-    if not set(map(type, pairs)) <= {tuple, list} or not set(map(len, pairs)) <= {2}:
-        bad = next(
-            i for i, one in enumerate(pairs) if not isinstance(one, tuple | list) or len(one) != 2
-        )
-        query = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))
-        raise InputError(f"{spot(query)} holds {shown(pairs[bad])}; expected (item, number)")
-    return lengths, [item for item, _ in pairs], lambda: [[number for _, number in pairs]]
+    if not all(issubclass(kind, Mapping) for kind in set(map(type, cells))):
+        cells = [_mapping_of(cell, i, spot) for i, cell in enumerate(cells)]
+    lengths = np.fromiter(map(len, cells), np.int64, len(cells))
+    items = join_items(cells, int(lengths.sum()))
+    return lengths, items, lambda: map(operator.methodcaller("values"), cells)
 
 
 def _mapping_of(cell: Any, i: int, spot: Spot) -> Mapping[Any, Any]:
@@ -252,28 +238,28 @@ def _mapping_of(cell: Any, i: int, spot: Spot) -> Mapping[Any, Any]:
     raise InputError(f"{spot(i)} holds {shown(cell)}; expected {{item: number}} as in the first")
 
 
-def open_ir_dataset(dataset: Any, role: Role) -> Source:
+def open_ir_dataset(dataset: Any, asked: InputOptions) -> Source:
     """Open the qrels of a dataset of ir_datasets as labels, or its scoreddocs as predictions."""
+    role = asked.role
     rows = {"labels": "qrels_iter", "predictions": "scoreddocs_iter"}.get(role, "")
     if not hasattr(dataset, rows):
         raise UsageError(
             f"{role} cannot be a dataset of ir_datasets without {rows or 'such rows'}: its qrels "
             "are labels, and its scoreddocs predictions"
         )
-    return open_rows(getattr(dataset, rows)(), role)
+    return open_rows(getattr(dataset, rows)(), role, f"the {rows} of {role}")
 
 
-def open_rows(rows: Iterable[Any], role: Role) -> Source:
+def open_rows(rows: Iterable[Any], role: Role, name: str) -> Source:
     """Open named tuples or dicts, one a query and item, such as those of ir_measures or MTEB.
 
     A list can be read again; what gives each tuple only once is kept where it has to be.
     """
-    name = f"the {type(rows).__name__} of {role}"
     listed = isinstance(rows, Sequence)
     with produced(name):
         every = iter(rows)
         first = list(itertools.islice(every, SAMPLE))
-    keyed = bool(first) and _is_row(first[0])
+    keyed = bool(first) and isinstance(first[0], Mapping)
     fields = tuple(first[0]) if keyed else getattr(first[0], "_fields", None) if first else ()
     get = operator.itemgetter if keyed else operator.attrgetter
     if fields is None:

@@ -13,7 +13,7 @@ from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Source
 from rankmill.sources.rows.wide import by_score, numbers_of_lists
 

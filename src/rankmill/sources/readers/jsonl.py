@@ -4,7 +4,8 @@ import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,11 +15,12 @@ import pyarrow.types as kinds
 
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.columns.objects import shown
+from rankmill.errors import InputError
 from rankmill.sources.files.files import File
 from rankmill.sources.files.footers import first_line
-from rankmill.sources.files.text_blocks import TextBlock, count_lines, read_blocks
+from rankmill.sources.files.text_blocks import TextBlock, count_lines, last_line_end, read_blocks
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.readers.fields import open_text
+from rankmill.sources.readers.text_tables import open_text
 from rankmill.sources.roles.source import Batch, Source
 
 # So many blocks are read at most to learn the types of columns that begin with empty lists.
@@ -30,8 +32,8 @@ class Lines(NamedTuple):
 
     schema: Any
     density: float  # the lines a byte, as the first ones have it
-    delimiter: int = 0
     header: int = 0
+    cut: Any = last_line_end
 
     def typed(self, types: Mapping[str, Any]) -> Self:
         """The same with other types of values for some columns."""
@@ -43,7 +45,7 @@ class Lines(NamedTuple):
                 schema = schema.set(place, pa.field(name, pa.list_(kind) if is_list else kind))
         return self._replace(schema=schema)
 
-    def parse(self, block: TextBlock, names: list[str], doubts: None) -> Batch:
+    def parse(self, block: TextBlock, names: list[str], comments: None) -> Batch:
         """Some columns of a block."""
         fields = [self.schema.field(name) for name in names]
         if not fields:  # the folders give all columns, of as many rows
@@ -59,20 +61,44 @@ class Lines(NamedTuple):
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     """Open files of JSON Lines; the first lines tell the columns and their types."""
-    return open_text(files, name, [_sample(file) for file in files], "JSON Lines")
+    return _open(files, name, [_sample(file) for file in files])
+
+
+def _open(files: Sequence[File], name: str, layouts: Sequence[Lines]) -> Source:
+    def typed(types: Mapping[str, Any]) -> Source:
+        return _open(files, name, [layout.typed(types) for layout in layouts])
+
+    return replace(open_text(files, name, layouts, "JSON Lines"), text=False, typed=typed)
 
 
 def _sample(file: File) -> Lines:
     schema, density = pa.schema([]), 0.0
-    with closing(read_blocks(file, header=0)) as blocks:  # type: ignore[type-var]
-        for block in itertools.islice(blocks, MOST_SAMPLED):
+    with closing(read_blocks(file)) as blocks:  # type: ignore[type-var]
+        filled = (one for one in blocks if one.data.tobytes().strip())
+        for block in itertools.islice(filled, MOST_SAMPLED):
             density = density or count_lines(block.data) / len(block.data)
-            found = _parse(block, None).schema
+            found = _exact(block, _parse(block, None))
             schema = pa.unify_schemas([schema, found], promote_options="permissive")
             if not any(kinds.is_null(value_type(kind)) for kind in schema.types):
                 break
     fields = [field.with_type(_as_text(field.type)) for field in schema]
     return Lines(pa.schema(fields), density)
+
+
+def _exact(block: TextBlock, table: Any) -> Any:
+    """The schema of a block, with integers where Arrow makes floats of those beyond int64."""
+    import pyarrow.compute as pc
+
+    schema = table.schema
+    for place, field in enumerate(schema):
+        listed = is_list_type(field.type)
+        values = pc.list_flatten(table.column(place)) if listed else table.column(place)
+        if kinds.is_floating(values.type) and (pc.max(values).as_py() or 0) >= 2.0**63:
+            exact = field.with_type(pa.list_(pa.uint64()) if listed else pa.uint64())
+            with suppress(InputError):  # if some are fractions or negative
+                _parse(block, pa.schema([exact]))
+                schema = schema.set(place, exact)
+    return schema
 
 
 def _as_text(kind: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.types import is_dictionary, is_large_list, is_list
+from pyarrow.types import is_dictionary, is_large_list, is_list, is_map, is_nested, is_struct
 
 from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.columns.place import Place
@@ -340,14 +340,22 @@ def _check_counts(footer: Footer, group: Group, rows: int, found: dict[str, int]
 
 
 def count_values(column: Any) -> int:
-    """The number of values of a column as Parquet counts them: a null or empty list is one."""
+    """The number of values of a column as Parquet counts them: a null or empty list is one.
+
+    Of structs, and of lists of them, these are the values of their first field.
+    """
     kind = column.type
-    if not is_list_type(kind) or not len(column):
+    if is_struct(kind) and kind.num_fields:
+        return count_values(column.flatten()[0])
+    if not (is_list_type(kind) or is_map(kind)) or not len(column):
         return len(column)
     # This avoids a copy. The reader returns null lists as empty ones.
-    if is_list(kind) or is_large_list(kind):
-        raw = np.frombuffer(column.buffers()[1], np.int32 if is_list(kind) else np.int64)
+    if is_list(kind) or is_large_list(kind) or is_map(kind):
+        raw = np.frombuffer(column.buffers()[1], np.int64 if is_large_list(kind) else np.int32)
         offsets = raw[column.offset : column.offset + len(column) + 1]
     else:
         offsets, _ = split_lists(column)
-    return int(offsets[-1] - offsets[0]) + int(np.count_nonzero(offsets[1:] == offsets[:-1]))
+    empty = int(np.count_nonzero(offsets[1:] == offsets[:-1]))
+    if is_map(kind) or not is_nested(kind.value_type):
+        return int(offsets[-1] - offsets[0]) + empty
+    return count_values(split_lists(column)[1]) + empty

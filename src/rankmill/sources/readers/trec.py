@@ -3,56 +3,47 @@
 from collections.abc import Sequence
 
 from rankmill.errors import InputError, plural
-from rankmill.sources.files.content import COMMENT, RUN
-from rankmill.sources.files.doubts import Doubts
+from rankmill.sources.files.content import RUN, trec_rows
 from rankmill.sources.files.files import File
+from rankmill.sources.files.separators import ALL, BLANKS
 from rankmill.sources.files.text_blocks import TextBlock, read_head
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.readers.fields import NUMBER, TEXT, FieldColumn, Layout, open_text
+from rankmill.sources.readers.text_tables import Comments, Layout, open_text
 from rankmill.sources.roles.source import Source
 
-Kinds = dict[int, tuple[str, dict[str, FieldColumn]]]
-
-
-def _columns(**fields: int) -> dict[str, FieldColumn]:
-    """The columns that are read, by their fields."""
-    numbers = ("score", "relevance")
-    return {name: FieldColumn(i, NUMBER if name in numbers else TEXT) for name, i in fields.items()}
-
-
-# The number of fields of a line -> the fields, and the columns that are read. The rank of a run is
-# not among them, because trec_eval ranks by the scores.
 TAG = "tag"
-RUNS: Kinds = {
-    RUN: (
-        "query, Q0, document, rank, score, tag",
-        _columns(query_id=0, doc_id=2, score=4, **{TAG: 5}),
-    )
-}
 # The second field of qrels, which holds subtopics in those of diversity, and is read if asked for.
 ITERATION = "iteration"
+# The number of fields of a line -> their names. The rank of a run is not read, because trec_eval
+# ranks by the scores.
+Kinds = dict[int, tuple[str, ...]]
+RUNS: Kinds = {RUN: ("query_id", "Q0", "doc_id", "rank", "score", TAG)}
 QRELS: Kinds = {
-    4: ("query, iteration, document, relevance", _columns(query_id=0, doc_id=2, relevance=3)),
-    3: ("query, document, relevance", _columns(query_id=0, doc_id=1, relevance=2)),
+    4: ("query_id", ITERATION, "doc_id", "relevance"),
+    3: ("query_id", "doc_id", "relevance"),
 }
+UNREAD = {"Q0", "rank"}
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     """Open runs as predictions, or qrels as labels."""
     kinds = RUNS if asked.role == "predictions" else QRELS
     layouts = [_layout(read_head(file), kinds, asked) for file in files]
+    comments: Comments = {}
     format = "TREC run" if kinds is RUNS else "TREC qrels"
-    return open_text(files, name, layouts, format, Doubts())
+    return open_text(files, name, layouts, format, comments)
 
 
 def _layout(head: TextBlock, kinds: Kinds, asked: InputOptions) -> Layout:
-    line, count = _first_row(head)
-    if count == 0:  # an empty file
-        count = next(iter(kinds))
-    if kinds is RUNS:
-        count = min(count, RUN)
+    most = RUN if kinds is RUNS else ALL
+    rows = trec_rows(head.data.tobytes())
+    count = min(len(rows[0][1].split()), most) if rows else next(iter(kinds))
+    separator = BLANKS
+    for width in kinds:
+        if _are_parted_by_tabs([row for _, row in rows], width):
+            count, separator = width, "\t"
     if count not in kinds:
-        expected = " or ".join(f"{one} ({fields})" for one, (fields, _) in kinds.items())
+        expected = " or ".join(f"{one} ({', '.join(names)})" for one, names in kinds.items())
         todo = (
             "name another format with --labels-as or --predictions-as, such as tsv with the names "
             "of its columns"
@@ -64,21 +55,25 @@ def _layout(head: TextBlock, kinds: Kinds, asked: InputOptions) -> Layout:
             )
         elif count in (4, 6):
             todo = f"if labels and predictions are swapped, swap them; if not, {todo}"
+        line = head.first_line - 1 + rows[0][0]
         raise InputError(
-            f"{head.file}: line {line}: {plural(count, 'column')}; {asked.role} in TREC's format "
-            f"have {expected}: {todo}"
+            f"{head.file}: line {line}: {plural(count, 'column')}; {asked.role} in TREC's "
+            f"format have {expected}: {todo}"
         )
-    density = head.lines / max(1, len(head.data))
-    columns = kinds[count][1]
-    if ITERATION in asked.facts and count == 4:
-        columns = {**columns, ITERATION: FieldColumn(1, TEXT)}
-    return Layout(columns, count, density=density, more=kinds is RUNS)
+    fields = kinds[count]
+    unread = UNREAD if ITERATION in asked.facts else {*UNREAD, ITERATION}
+    columns = tuple(name for name in fields if name not in unread)
+    density = len(rows) / max(1, len(head.data))
+    return Layout(fields, separator, columns, density=density, trec=True, most=most)
 
 
-def _first_row(head: TextBlock) -> tuple[int, int]:
-    """The line of the first row, which is neither empty nor a comment, and its fields; else 0."""
-    for number, line in enumerate(head.data.tobytes().split(b"\n"), head.first_line):
-        fields = line.split()
-        if fields and not fields[0].startswith(COMMENT):
-            return number, len(fields)
-    return 0, 0
+def _are_parted_by_tabs(rows: Sequence[bytes], width: int) -> bool:
+    """Whether a tab stands between all fields, which may then hold blanks themselves.
+
+    Runs of tabs and blanks do where there are blanks beside tabs, and all rows fit then.
+    """
+    tabs = [row.count(b"\t") == width - 1 for row in rows]
+    mixed = any(b" \t" in row or b"\t " in row for row in rows)
+    if not (all(tabs) and not mixed) and all(len(row.split()) == width for row in rows):
+        return False
+    return 2 * sum(tabs) >= len(rows) > 0

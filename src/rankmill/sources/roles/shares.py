@@ -30,6 +30,7 @@ from rankmill.columns.seal import seal_of
 from rankmill.errors import UsageError, plural
 from rankmill.kernels.identity import STRING, Ids
 from rankmill.kernels.lists import hash_lists
+from rankmill.sources.roles.findings import InputFindings
 from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
 
 # Two inputs that share one in fifty queries have none in common in such samples once in 170 times.
@@ -156,7 +157,7 @@ def divided(source: Source, query: str, share: Share | None, sample: Sample) -> 
             for name, (count, size) in source.sizes(columns).items()
         }
         if share.number > 1:  # the first part tells of the whole text
-            changed["doubts"] = None
+            changed |= {"findings": InputFindings(), "comments": None}
     return replace(source, **changed)
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
+from rankmill.sources.roles.findings import InputFindings
 from rankmill.threads import Workers
-
-if TYPE_CHECKING:
-    from rankmill.sources.files.doubts import Doubts  # which reads text
 
 Value = TypeVar("Value")
 
@@ -94,8 +92,23 @@ class Source:
     unordered: bool = False  # lists of predictions have no order of their own: scores rank them
     format: str = ""  # of the files; empty for objects in memory
     delimiter: str = ""  # of the fields of a row; empty if it is no delimited text
-    doubts: Doubts | None = None  # the rows of text so far that do not fit how they are read
+    text: bool = False  # every value is text as it stands in the file
+    # The number of comments in each block that was read, by its file and its first line.
+    comments: dict[tuple[str, int], int] | None = None
     key: Key | None = None  # how the query ids are made, if a column of several holds them
+    # Takes column names; returns the first rows of what can be read only once, which are read again
+    # with the others.
+    peek: Callable[[list[str]], Any] | None = None
+    # A column of items -> that of their numbers, which stand in the same cells, and whether these
+    # rank the items.
+    numbered: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    exact_ids: bool = False  # ids are compared as they stand, with blanks and words for missing
+    findings: InputFindings = field(
+        default_factory=InputFindings
+    )  # what is told of it beside results
+    looks: dict[str, str] = field(
+        default_factory=dict
+    )  # what columns look like, once that is known
     made: dict[Any, Any] | None = None  # what was made of prepared labels, for all their readers
 
     def with_types(self, types: Mapping[str, Any]) -> Self:
@@ -172,10 +185,5 @@ def of_batch(work: Callable[[Batch], Value], block: Block) -> Value:
 def read_batches(
     work: Callable[[Batch], Value], source: Source, columns: list[str], workers: Workers
 ) -> Generator[Value, None, None]:
-    """Yield work(batch) for all batches of a source, in order. The caller closes the generator.
-
-    At the end it is an error if too many rows of text do not fit how they were read.
-    """
+    """Yield work(batch) for all batches of a source, in order. The caller closes the generator."""
     yield from workers.read(source.pieces(columns), partial(of_batch, work))
-    if source.doubts is not None:
-        source.doubts.check()

@@ -1,6 +1,7 @@
 """Read tables and streams of Arrow record batches."""
 
 import io
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -77,13 +78,22 @@ def open_stream(
     name: str, schema: Any, begin: Callable[[list[str]], Iterator[Any]], *, checked: bool = False
 ) -> Source:
     """Open what gives record batches only once; `begin` is called with the columns to read."""
+    once = _Once(begin, schema.names)
 
     def kept(memory: int, columns: list[str] | None = None) -> Source:
-        keeper = _Keeper(name, begin(columns or schema.names), memory)
+        keeper = _Keeper(name, once.batches(columns or schema.names), memory)
         source = open_batches(name, schema, keeper.batches, checked=checked)
         return replace(source, end=keeper.close)
 
-    return replace(open_batches(name, schema, begin, checked=checked), kept=kept)
+    def peek(columns: list[str]) -> Any:
+        with produced(name):
+            first = once.first()
+        if first is None:
+            return None
+        return (first if checked else validated(first, Place(name)).data).select(columns)
+
+    source = open_batches(name, schema, once.batches, checked=checked)
+    return replace(source, kept=kept, peek=peek)
 
 
 @contextmanager
@@ -165,6 +175,35 @@ def _join(batches: list[Any]) -> list[Any]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return batches
     return whole
+
+
+class _Once:
+    """The batches of a stream, of which the first may be looked at before the columns are known."""
+
+    def __init__(self, begin: Callable[[list[str]], Iterator[Any]], names: list[str]) -> None:
+        self._begin, self._names = begin, names
+        self._rest: Iterator[Any] | None = None
+        self._first: list[Any] = []  # at most one with rows, and those without before it
+
+    def first(self) -> Any:
+        """The first batch that has rows, with all columns; None if no row comes."""
+        if self._rest is None:
+            self._rest = self._begin(self._names)
+            for data in self._rest:
+                self._first.append(data)
+                if data.num_rows:
+                    break
+        return self._first[-1] if self._first and self._first[-1].num_rows else None
+
+    def batches(self, columns: list[str]) -> Iterator[Any]:
+        """Yield all batches, with some columns."""
+        if self._rest is None:
+            yield from self._begin(columns)
+            return
+        first, rest = self._first, self._rest
+        self._first, self._rest = [], None
+        for data in itertools.chain(first, rest):
+            yield data.select(columns)
 
 
 class _Keeper:

@@ -1,10 +1,8 @@
 """Facts of queries: columns with one value a query, such as a weight or a country."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,20 +10,12 @@ import pyarrow.types as kinds
 
 from rankmill.columns.ids import id_text, is_text_type, join_ids, take_ids
 from rankmill.columns.ragged_lists import one_chunk
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
-from rankmill.sources.roles.column_names import Finder
-from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import Batch, Source, read_batches
 from rankmill.sources.rows.wide import queries_of
 from rankmill.threads import Workers
-
-Kind = Literal["number", "segment", "subtopic"]
-"""What a column holds: a number, any value by which queries are told apart, or subtopics."""
-
-NO_FACTS: Mapping[str, Kind] = MappingProxyType({})
-
-_ROLES: dict[Kind, str] = {"number": "weight", "segment": "slices", "subtopic": "subtopic"}
 
 
 class QueryFacts(NamedTuple):
@@ -33,38 +23,6 @@ class QueryFacts(NamedTuple):
 
     queries: Ids
     columns: dict[str, Any]
-
-
-def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
-    """Check that a source has columns of facts; a source of text is returned with their types."""
-    if source.bare:
-        asked = " and ".join(f"{_ROLES[kind]} {name!r}" for name, kind in wanted.items())
-        raise UsageError(
-            f"{source.name} holds lists of items and no columns, so there is no {asked}: give the "
-            "labels as a table or a file that has this column"
-        )
-    for file, schema in source.schemas.items():
-        for name, kind in wanted.items():
-            only = replace(source, schemas={file: schema})
-            Finder(only, {_ROLES[kind]: name}, "labels").find(_ROLES[kind], ())
-            _check_type(file, name, kind, schema.field(name).type)
-    if source.typed is None:
-        return source
-    of_kind = {"number": pa.float64(), "segment": pa.large_string(), "subtopic": pa.large_string()}
-    # The first rows of a text do not tell what the others hold.
-    told = {n: of_kind[k] for n, k in wanted.items() if k == "number" or source.text_ids}
-    return source.with_types(told)
-
-
-def _check_type(file: str, name: str, wanted: Kind, found: Any) -> None:
-    numbers = kinds.is_integer(found) or kinds.is_floating(found) or kinds.is_null(found)
-    fits = numbers if wanted == "number" else not kinds.is_nested(found)
-    if not fits:
-        what = "a number" if wanted == "number" else "a single value"
-        raise InputError(
-            f"{file}: column {name!r} holds {found}; expected {what} for each query: "
-            "name another column, or convert it"
-        )
 
 
 def read_columns(source: Source, names: Sequence[str], workers: Workers) -> dict[str, Any]:

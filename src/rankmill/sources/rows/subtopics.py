@@ -11,7 +11,7 @@ from rankmill.columns.buffers import arrow_of, floats_of, numbers_of
 from rankmill.columns.ids import is_text_type, plain
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.diversity import SUBTOPICS
-from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import Batch, Source, read_batches
 from rankmill.sources.roles.streams import open_batches
 from rankmill.threads import Workers
@@ -49,7 +49,10 @@ def with_subtopics(source: Source, columns: Columns, subtopic: str) -> tuple[Sou
         source.name, made.schema, lambda names: made.select(names).to_batches(), len(made)
     )
     found = replace(
-        found, end=source.end, format=source.format, doubts=source.doubts, key=source.key
+        found,
+        **{
+            name: getattr(source, name) for name in ("end", "format", "findings", "comments", "key")
+        },
     )
     return found, replace(columns, gain=subtopic, facts=facts)
 

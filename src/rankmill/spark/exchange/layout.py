@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rankmill.errors import UsageError
+from rankmill.columns.ids import id_type
+from rankmill.columns.lists import is_list_type, value_type
+from rankmill.errors import InputError, UsageError
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.columns import Columns
+from rankmill.sources.roles.source import Source
 from rankmill.sources.roles.streams import open_table
 
 # The column that tells which side a row is of: 0 for labels, and from 1 on for each system.
@@ -91,6 +94,25 @@ def check_one_query(one: Input) -> None:
             f"{one.source.name}: on Spark, one column must hold the query ids: join "
             f"{', '.join(one.source.key.parts)} with withColumn and concat_ws, and name it (query)"
         )
+
+
+def check_as_it_stands(frame: Source, one: Input) -> None:
+    """Raise InputError if a column would have to be converted, as rows travel as they stand."""
+    (before,), (after,) = frame.schemas.values(), one.source.schemas.values()
+    for role, name in one.columns.mapping().items():
+        found = before.field(name).type if name in before.names else None
+        if found is None or _plainly(found) != _plainly(after.field(name).type):
+            what = f"holds {found}" if found else "is made of several"
+            raise InputError(
+                f"{one.source.name}: column {name!r} for the {role} {what}; on Spark, ids are "
+                "bigint on both sides or string on both, gains, scores and ranks are numbers, and "
+                "lists are arrays of these: cast it with withColumn"
+            )
+
+
+def _plainly(kind: Any) -> tuple[bool, Any]:
+    """Whether a type is one of lists, and that of its values; texts of any layout are one type."""
+    return is_list_type(kind), id_type(value_type(kind))
 
 
 def check_ordered(one: Input) -> None:

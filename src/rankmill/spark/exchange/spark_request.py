@@ -12,13 +12,14 @@ from rankmill.engine.job import Job, open_job
 from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive
 from rankmill.sources.inputs.inputs import Input, open_input
+from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.sources.rows.facts import NO_FACTS, Kind
 from rankmill.spark.exchange.layout import (
     TRAIN,
     Form,
     Side,
     arrow_schema,
+    check_as_it_stands,
     check_one_query,
     check_ordered,
     empty_source,
@@ -92,8 +93,11 @@ def request_of(
         }
         empty = replace(labels, data=empty_source(labels.data, "the DataFrame of labels"))
         label_input, inputs = stack.enter_context(open_job(job, empty, sources, facts, noted=True))
-    for one in (label_input, *inputs.values()):
+    opened_as = [empty, *sources.values()]
+    for noun, one in zip(opened_as, (label_input, *inputs.values()), strict=True):
         check_one_query(one)
+        if noun is not empty or labels.subtopic is None:  # gains are made of subtopics
+            check_as_it_stands(noun.data, one)
     for one in inputs.values():
         check_ordered(one)
     named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
@@ -124,6 +128,7 @@ def _training(frame: Any, labels: Input, job: Job) -> Input:
     source = empty_source(frame, "the DataFrame of train")
     (opener,) = beside(Catalogue(train=source), labels, job.memory).values()
     with opened(TRAIN, opener, labels) as one:
+        check_as_it_stands(source, one)
         return one
 
 

@@ -9,12 +9,13 @@ import numpy as np
 from rankmill.analysis.compare.queries.page_metrics import Aside, Bin, PageNumbers
 from rankmill.analysis.statistics.covariate import Covariate
 from rankmill.columns.buffers import floats_of
-from rankmill.engine.cuts import Cuts, is_file, read_classes, read_table
+from rankmill.engine.cuts import Cuts, read_classes, read_table
 from rankmill.engine.evaluate import ScoredSystem
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.segments import DERIVED, NO_ROW, Classes, Known, Segments, segments_of
 from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
+from rankmill.sources.files.formats import is_path
 from rankmill.sources.inputs.inputs import Input
 from rankmill.threads import Workers
 
@@ -68,7 +69,7 @@ def read_covariate(
 
     Raises an error if a table cannot be read, or does not have one column of numbers.
     """
-    if isinstance(asked, str) and not is_file(asked):
+    if isinstance(asked, str) and not is_path(asked):
         name = asked
         column = every = read_label_facts(labels, index, [name], workers)[name]
     else:
@@ -76,7 +77,7 @@ def read_covariate(
         if len(facts.columns) > 1:
             raise UsageError(
                 f"the table of adjust has the columns {', '.join(facts.columns)} in addition to "
-                "the query ids; expected one"
+                "the query ids; expected one: choose it, as in adjust='users.parquet:visits'"
             )
         ((name, every),) = facts.columns.items()
         column = at_rows(facts, index)[name]

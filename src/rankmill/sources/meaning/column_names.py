@@ -14,9 +14,12 @@ from typing import Any
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import is_number_type
+from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, spoken
 from rankmill.sources.input_options import Role
+from rankmill.sources.meaning.looks import MIXED, NUMERIC, look_of
+from rankmill.sources.meaning.names import plain
 from rankmill.sources.roles.source import Source
 
 # The most columns that a message names.
@@ -86,8 +89,9 @@ class Finder:
     def missing(self, role: str) -> InputError:
         """The error for a column that is not found."""
         # Such as a file of --per-query, which only the gate takes.
-        others = len(self.schema.names) - sum(map(self.holds_fractions, self.schema.names))
-        values = role == "item" and others == 1 < len(self.schema.names)
+        names = self.schema.names
+        others = [one for one in names if "@" not in one and not self.holds_fractions(one)]
+        values = role == "item" and len(others) == 1 < len(names)
         return self.error(
             f"no column looks like the {role}"
             + ", as in per-query values, which are a baseline for 'rankmill gate'" * values,
@@ -117,21 +121,33 @@ class Finder:
 
     def holds_fractions(self, name: str) -> bool:
         """Whether a column holds fractions, or lists of them, in any file; these are no ids."""
-        of_values = map(value_type, self.kinds_of(name))
-        return any(kinds.is_floating(one) or kinds.is_decimal(one) for one in of_values)
+        of_values = list(map(value_type, self.kinds_of(name)))
+        floats = any(kinds.is_floating(one) or kinds.is_decimal(one) for one in of_values)
+        return floats or (any(map(is_text_type, of_values)) and self.look(name) == "fraction")
 
-    def numbers(self, wide: bool, taken: Collection[str]) -> list[str]:
-        """The columns with a number for each item, in any file, without those that are taken."""
-        taken = {*taken, *self.taken}
-        return [
-            name
-            for name in self.schema.names
-            if name not in taken
-            and any(
-                is_list_type(kind) == wide and is_number_type(value_type(kind))
-                for kind in self.kinds_of(name)
-            )
-        ]
+    def look(self, name: str) -> str:
+        """What a column with a value a row looks like; see `looks.look`."""
+        return "list" if self.holds_lists(name) else look_of(self.source, name)
+
+    def numbers(self, wide: bool, taken: Collection[str], *, mixed: bool = False) -> list[str]:
+        """The columns with a number for each item, in any file, without those that are taken.
+
+        Texts are numbers if all of the first rows are, or `mixed` if many are.
+        """
+        rest = [name for name in self.schema.names if name not in {*taken, *self.taken}]
+        looks = (*NUMERIC, MIXED) if mixed else NUMERIC
+        return [name for name in rest if self._holds_numbers(name, wide, looks)]
+
+    def booleans(self, taken: Collection[str]) -> list[str]:
+        """The columns of booleans, or of words such as yes and no, without those that are taken."""
+        rest = [name for name in self.schema.names if name not in {*taken, *self.taken}]
+        return [name for name in rest if self.look(name) in ("boolean", "flag")]
+
+    def _holds_numbers(self, name: str, wide: bool, looks: Collection[str]) -> bool:
+        found = [value_type(one) for one in self.kinds_of(name) if is_list_type(one) == wide]
+        if any(map(is_number_type, found)):
+            return True
+        return any(map(is_text_type, found)) and look_of(self.source, name) in looks
 
     def error(self, what: str, todo: str) -> InputError:
         """The error that tells what is wrong, the existing columns, and what to do."""
@@ -152,11 +168,16 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
 
 
-def named_numbers(names: Sequence[str]) -> str:
+def named_columns(names: Sequence[str], kind: str = "") -> str:
     """The columns as the subject of a sentence."""
     more = len(names) - _MOST_LISTED
     listed = ", ".join(map(repr, names[:_MOST_LISTED])) + (f" and {more} more" if more > 0 else "")
-    return f"the columns of numbers {listed} are" if names[1:] else f"the number column {listed} is"
+    return f"the {kind}column{'s' if names[1:] else ''} {listed}"
+
+
+def are_numbers(names: Sequence[str]) -> str:
+    """The columns of numbers as the beginning of a sentence of what they are."""
+    return f"{named_columns(names, 'numeric ')} {'are' if names[1:] else 'is'}"
 
 
 def warn(message: str) -> None:
@@ -191,9 +212,3 @@ def advice(what: str, role: str, side: Role) -> str:
 @functools.lru_cache(1 << 8)
 def _plain_names(names: tuple[str, ...]) -> frozenset[str]:
     return frozenset(map(plain, names))
-
-
-@functools.lru_cache(1 << 12)
-def plain(name: str) -> str:
-    """A name as it is compared: in lower case, without underscores, dashes and spaces."""
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")

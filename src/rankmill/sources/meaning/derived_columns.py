@@ -24,12 +24,18 @@ from rankmill.columns.buffers import arrow_of, validity_of
 from rankmill.columns.ids import drop_nulls, id_type, is_id_type, is_text_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.objects import array_of
-from rankmill.errors import InputError, UsageError
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, Otherwise, UsageError
 from rankmill.kernels.hits import count_last
 from rankmill.kernels.identity import SIGNED, STRING, UNSIGNED, Ids
 from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
 from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
+
+
+class OutOfOrder(Otherwise):
+    """Ids were changed in a range of them, so that they may belong to another range."""
+
 
 BYTES, TEXT = pa.large_binary(), pa.large_string()
 # What implicit and FAISS put behind the items of a list that is too short.
@@ -39,34 +45,32 @@ SAY_PADDING = "--padding -1 on the command line, padding=-1 of Labels and Predic
 INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
-def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Source:
-    """The source with a column of the query ids that a key makes.
+def keyed(source: Source, key: Key) -> Source:
+    """The source with a column of the query ids that a key makes."""
+    held: dict[str, str] = {}  # the parts that hold what stands between parts, each with a value
 
-    `held` are the parts that were seen to hold what stands between parts, each with a value.
-    """
-    held = {} if held is None else held
-    schemas = {}
-    for file, schema in source.schemas.items():
-        kind = TEXT
-        for part in key.parts:
-            count = schema.names.count(part)
-            found = schema.field(part).type if count == 1 else None
-            if found is None or not is_id_type(found):
-                what = "no column" if count == 0 else f"{count} columns"
-                what = (
-                    f"column {part!r} holds {found}" if found else f"{what} {part!r} for the query"
-                )
-                raise InputError(
-                    f"{file}: {what}; the columns are {', '.join(schema.names)}: name columns of "
-                    "integers or strings with --query or --label-query on the command line, "
-                    "Labels(query=...) or Predictions(query=...) in Python"
-                )
-            kind = BYTES if id_type(found) == BYTES else kind
-        schemas[file] = schema.append(pa.field(key.name, kind))
+    def kind_of(file: str, schema: Any) -> Any:
+        found = [_part_type(file, schema, part) for part in key.parts]
+        return BYTES if any(id_type(one) == BYTES for one in found) else TEXT
+
     make = partial(_joined, key=key, held=held)
-    made = _with(source, key.name, key.parts, make, lambda one: keyed(one, key, held))
-    made = replace(made, schemas=schemas, key=key)
-    return replace(made, row_groups=lambda query, item: []) if key.texts else made
+    in_order = None if key.texts else make
+    return derived(source, key.name, key.parts, kind_of, make, in_order=in_order, key=key)
+
+
+def _part_type(file: str, schema: Any, part: str) -> Any:
+    """The type of a column of ids that is a part of a key."""
+    count = schema.names.count(part)
+    found = schema.field(part).type if count == 1 else None
+    if found is None or not is_id_type(found):
+        what = "no column" if count == 0 else f"{count} columns"
+        what = f"column {part!r} holds {found}" if found else f"{what} {part!r} for the query"
+        raise InputError(
+            f"{file}: {what}; the columns are {', '.join(schema.names)}: name columns of "
+            "integers or strings with --query or --label-query on the command line, "
+            "Labels(query=...) or Predictions(query=...) in Python"
+        )
+    return found
 
 
 def without_padding(source: Source, item: str, padding: str) -> Source:
@@ -84,8 +88,14 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
                 f"padding is {padding!r}, but the items in {item!r} of {file} are {found}: give an "
                 "integer"
             )
+
+    def kind_of(file: str, schema: Any) -> Any:
+        kind = schema.field(item).type
+        found = id_type(value_type(kind))
+        return pa.large_list(found) if is_list_type(kind) else found
+
     make = partial(_unpadded, item=item, padding=padding)
-    return _with(source, item, (item,), make, lambda one: without_padding(one, item, padding))
+    return derived(source, item, (item,), kind_of, make)
 
 
 def padded_tails(offsets: np.ndarray, items: Ids) -> int:
@@ -101,14 +111,33 @@ def _usual_padding(kind: int) -> Ids:
     return to_ids(array_of([padding], str), "padding")
 
 
-def _with(
+def derived(
     source: Source,
     name: str,
-    parts: tuple[str, ...],
+    parts: Sequence[str],
+    kind_of: Callable[[str, Any], Any],
     make: Callable[[Batch], Any],
-    again: Callable[[Source], Source],
+    *,
+    in_order: Callable[[Batch], Any] | None = None,
+    key: Key | None = None,
 ) -> Source:
-    """The source with a column that `make` gives of each batch; `again` does so to another one."""
+    """The source with a column that `make` gives of each batch, which holds the columns `parts`.
+
+    `kind_of` takes a file and its schema, and returns the type of the column there. If ids of the
+    column are in the order of those of its first part, ranges of them are known by its bounds:
+    `in_order` makes the column then, and raises `OutOfOrder` where they are not.
+    """
+    made = {
+        id(schema): _with_field(schema, name, kind_of(file, schema))
+        for file, schema in source.kinds().items()
+    }
+
+    def again(other: Source) -> Source:
+        return derived(other, name, parts, kind_of, make, in_order=in_order, key=key)
+
+    def ranged(other: Source) -> Source:
+        assert in_order is not None
+        return derived(other, name, parts, kind_of, in_order, in_order=in_order, key=key)
 
     def read(columns: Sequence[str]) -> list[str]:
         both = [parts if one == name else (one,) for one in columns]
@@ -140,19 +169,40 @@ def _with(
         """The column whose bounds tell where a query is: a range of its first part has it whole."""
         return parts[0] if query == name else query
 
+    def row_groups(query: str, item: str) -> list[RowGroup]:
+        known = in_order is not None or query != name
+        return source.row_groups(bounded(query), item) if known else []
+
     def within(groups: list[RowGroup], query: str, low: Any, high: Any) -> Source:
         assert source.within is not None
-        return again(source.within(groups, bounded(query), low, high))
+        made = again if query != name else ranged
+        return made(source.within(groups, bounded(query), low, high))
+
+    def peek(columns: list[str]) -> Any:
+        assert source.peek is not None
+        found = source.peek(read(columns))
+        if found is None or name not in columns:
+            return found
+        return _batch(Batch(found, Place(source.name)), name, make).data
 
     return replace(
         source,
+        key=key or source.key,
+        schemas={file: made[id(one)] for file, one in source.schemas.items()},
         sizes=sizes,
         pieces=pieces,
-        row_groups=lambda query, item: source.row_groups(bounded(query), item),
+        row_groups=row_groups,
         typed=source.typed and typed,
         kept=source.kept and kept,
+        peek=source.peek and peek,
         within=source.within and within,
     )
+
+
+def _with_field(schema: Any, name: str, kind: Any) -> Any:
+    place = schema.get_field_index(name)
+    made = pa.field(name, kind)
+    return schema.append(made) if place < 0 else schema.set(place, made)
 
 
 def _batch(block: Block, name: str, make: Callable[[Batch], Any]) -> Batch:

@@ -1,15 +1,9 @@
 """Which columns the ids of a role are compared by, and whether those of two inputs can be equal."""
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import pyarrow.types as kinds
-
-from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import value_type
-from rankmill.errors import InputError, UsageError
-from rankmill.sources.roles.roles import Columns
+from rankmill.errors import UsageError
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import Source
 
 
@@ -21,45 +15,12 @@ def id_columns(source: Source, columns: Columns, role: str) -> tuple[str, ...]:
     return (name,) if name else ()
 
 
-def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, Columns]) -> None:
-    """Raise InputError if query ids or item ids are integers in one file, strings in another."""
+def check_keys(labels: tuple[Source, Columns], predictions: tuple[Source, Columns]) -> None:
+    """Raise UsageError if query ids are made of columns in ways that cannot be compared."""
     queries = labels[1].query and predictions[1].query  # the items of a catalogue have none
     several = labels[0].key is not None or predictions[0].key is not None
     if queries and several and labels[0] is not predictions[0]:
         _check_keys((labels[0], predictions[0]))
-    for role in ("query", "item"):
-        both = [
-            [(one[0], name) for name in id_columns(*one, role)] for one in (labels, predictions)
-        ]
-        for pair in zip(*both, strict=False):
-            seen: dict[bool, tuple[Any, str, str]] = {}
-            for source, name in pair:
-                for file, schema in source.kinds().items():
-                    value = value_type(schema.field(name).type)
-                    if not kinds.is_null(value):
-                        seen.setdefault(is_text_type(value), (value, name, file))
-            if len(seen) > 1:
-                where = {
-                    text: f"{value} in column {name!r} of {file}"
-                    for text, (value, name, file) in seen.items()
-                }
-                raise InputError(
-                    f"the {role} ids cannot be compared: {where[False]}, but {where[True]}; cast "
-                    f"one of them, so that both are integers or both strings ({_cast(role, where)})"
-                )
-
-
-def _cast(role: str, where: Mapping[bool, str]) -> str:
-    """Return how to cast ids; `where` says where those are that are texts, and those that are not.
-
-    Integers become text, as text such as '007' is no integer.
-    """
-    which = re.search(r" of the dict of (\w+)", where[False])
-    if which is None:
-        return f"rankmill convert --integers {role} makes integers of strings"
-    if role == "item":
-        return f"str(item) for each item of the {which[1]} makes strings of integers"
-    return f"{{str(query): items for query, items in {which[1]}.items()}} makes strings of integers"
 
 
 def _check_keys(sides: Sequence[Source]) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
@@ -15,79 +15,23 @@ from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.input_options import InputOptions, Query, Role, column_of, key_of
-from rankmill.sources.roles.column_names import Finder, advice, how, named_numbers, plain
+from rankmill.sources.meaning.column_names import Finder, advice, are_numbers, how, named_columns
+from rankmill.sources.meaning.looks import MIXED
+from rankmill.sources.meaning.names import (
+    ALIASES,
+    DISTANCES,
+    EVENTS,
+    GRADED,
+    ITEM_ALIASES,
+    WEAK_ALIASES,
+    is_other,
+    words_of,
+)
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import Source
 
-# Names are compared in lower case, without underscores, dashes and spaces.
-ALIASES: dict[str, tuple[str, ...]] = {
-    "query": (
-        *("query", "query_id", "queries", "q_id", "qid", "user", "user_id", "uid"),
-        *("customer", "customer_id", "image", "image_id", "topic", "topic_id", "session"),
-        *("session_id", "session_type", "visitor_id", "account_id", "display_id", "order_id"),
-    ),
-    "item": (
-        *("item", "items", "item_id", "item_ids", "doc", "docs", "doc_id", "doc_ids", "docno"),
-        *("document", "document_id", "article", "articles", "article_id", "article_ids"),
-        *("product", "products", "product_id", "product_ids", "movie_id", "track_id"),
-        *("landmark_id", "landmark", "landmarks", "class_id", "class", "classes", "ref_id"),
-        *("corpus_id", "images", "ad_id"),
-    ),
-    "score": ("score", "scores", "confidence", "confidences", "conf", "probability", "similarity"),
-    "rank": ("rank", "ranks", "position"),
-    "gain": (
-        *("gain", "gains", "relevance", "rel", "grade", "grades", "judgment", "judgement"),
-        "relevance_score",
-    ),
-}
-# Names that are used only if no column has a name of ALIASES; those of scores and gains only for
-# columns of numbers. If there are several groups, the names of the first group come first.
-WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "query": (("id",),),
-    "item": (("id", "ids"),),
-    "score": (("sim", "logit", "logits", "yhat", "prob", "pred"),),
-    "gain": (("label", "labels"), ("score", "scores"), ("clicked",)),
-}
-# Names of item columns of one side. The other side uses them only if it finds no other item column.
-ITEM_ALIASES: dict[str, tuple[str, ...]] = {
-    "labels": ("label", "labels", "relevant", "truth", "ground_truth", "target", "targets"),
-    "predictions": ("prediction", "predictions", "predicted", "recommendations", "recommended"),
-}
-# Columns of numbers that are neither a score nor a gain: those with one of these names, and those
-# whose last word is one of these words, as in category_id or createdAt.
-OTHER_NUMBERS = {
-    *ALIASES["rank"],
-    *("time", "timestamp", "datetime", "date", "year", "month", "day", "hour"),
-    *("iteration", "iter", "q0", "index", "indexlevel0", "unnamed:0", ""),
-}
-OTHER_WORDS = {"id", "ids", "timestamp", "ts", "date", "at", "index"}
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of an input."""
-
-    query: str
-    item: str
-    wide: bool  # a row has the lists of a query; in a long input it has one item
-    score: str | None = None
-    rank: str | None = None
-    gain: str | None = None
-    nan_last: bool = False  # a confidence that is NaN or null counts as minus infinity
-    in_order: bool = False  # the order of rows is that of items, whatever their confidences
-    unordered: bool = False  # the lists are ranked by confidence
-    facts: tuple[str, ...] = ()  # columns with a value a query, which are read apart from items
-    padding: str | None = None  # items equal to it are read as nulls
-    # The columns of numbers in labels that could be gains and are not read, and what to do.
-    doubt: str = field(default="", compare=False)
-
-    def mapping(self) -> dict[str, str]:
-        """The role of each column that is read -> the name of the column."""
-        roles = ("query", "item", "score", "rank", "gain")
-        return {role: getattr(self, role) for role in roles if getattr(self, role) is not None}
-
-    def names(self) -> list[str]:
-        """The names of the columns to read, without repeats."""
-        return list(dict.fromkeys(self.mapping().values()))
+# What a column that grades rows in words looks like.
+GRADES = ("words", MIXED)
 
 
 def find_columns(
@@ -127,15 +71,23 @@ def _find_columns(
     nan_last = semantics.nan_confidence == "last"
     columns = Columns(query, item, wide, nan_last=nan_last, facts=facts, padding=asked.padding)
     if role == "predictions":
-        needed = need_score or source.unordered
+        unordered = source.unordered or source.numbered.get(item, ("", False))[1]
+        needed = need_score or unordered
         columns = _find_order(finder, columns, needed, semantics, asked.in_order)
-        columns = replace(columns, unordered=source.unordered)
+        columns = replace(columns, unordered=unordered)
     elif not asked.binary:
         gain, doubt = _find_gain(finder, columns, facts)
         columns = replace(columns, gain=gain, doubt=doubt)
     for name, each in source.kinds().items():
-        _check_types(name, each, columns, role, source.typed is not None)
+        for its_role, column in columns.mapping().items():
+            _check_there(name, each, column, its_role, role)
     return columns
+
+
+def check_types(source: Source, columns: Columns, role: Role) -> None:
+    """Raise InputError if a column that has a role has an unsuitable type in some file."""
+    for file, schema in source.kinds().items():
+        _check_types(file, schema, columns, role, source.typed is not None)
 
 
 def likely_ids(
@@ -218,18 +170,44 @@ def _find_item(finder: Finder, query: str) -> str:
 
 def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> tuple[str | None, str]:
     """The column of gains; if there is none but one that could be it, what to say of that."""
-    numbers = finder.numbers(columns.wide, [*columns.names(), *facts])
-    weak = WEAK_ALIASES["gain"][1:] if columns.wide else WEAK_ALIASES["gain"]
-    gain = finder.find("gain", ALIASES["gain"], *weak, among=numbers)
-    unclear = _unclear(finder, numbers)
-    if gain is None and unclear:
-        it = "one of them" if unclear[1:] else "it"
-        return None, (
-            f"{finder.file}: {named_numbers(unclear)} not read, so that every label counts as "
-            f"relevant: if {it} is the gain, say {how('gain', 'labels', unclear[0])}; if labels "
-            "are just relevant or not, say --binary"
+    source, wide = finder.source, columns.wide
+    if columns.item in source.numbered and finder.chosen.get("gain") is None:
+        return source.numbered[columns.item][0], ""
+    taken = [*columns.names(), *facts]
+    numbers = finder.numbers(wide, taken)
+    booleans = [] if wide else finder.booleans(taken)
+    weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
+    plainly = [name for name in booleans if finder.look(name) == "boolean"]
+    mixed = finder.numbers(wide, taken, mixed=True)
+    gain = finder.find("gain", ALIASES["gain"], *weak, among=[*mixed, *plainly])
+    if gain is not None:
+        return gain, ""
+    events = [name for name in booleans if words_of(name) & EVENTS]
+    if len(events) == 1 and events[0] in plainly:
+        what = f"{finder.file}: the boolean column {events[0]!r} is read as the gain"
+        source.findings.say(f"{what}: use --binary if every row counts as relevant")
+        return events[0], ""
+    alone = len(finder.schema.names) == len({*columns.names(), *booleans[:1]})
+    if booleans and (events or alone):
+        raise finder.error(
+            f"{named_columns(events or booleans)} may say which rows are relevant",
+            f"if so, use {how('gain', 'labels', (events or booleans)[0])} with numbers such as 1 "
+            "and 0; if every row counts as relevant, use --binary",
         )
-    return gain, ""
+    rest = [name for name in finder.schema.names if name not in taken]
+    graded = [name for name in rest if words_of(name) & GRADED and finder.look(name) in GRADES]
+    unclear = [*_unclear(finder, numbers), *booleans, *graded]
+    if not unclear:
+        return None, ""
+    it = "one of them" if unclear[1:] else "it"
+    told = are_numbers(unclear)
+    if len(unclear) > len(numbers):
+        told = f"{named_columns(unclear)} {'are' if unclear[1:] else 'is'}"
+    return None, (
+        f"{finder.file}: {told} not read, so that every label counts as relevant: if {it} is the "
+        f"gain, use {how('gain', 'labels', unclear[0])}; if labels are just relevant or not, use "
+        "--binary"
+    )
 
 
 def _find_order(
@@ -248,16 +226,30 @@ def _find_order(
             f"score column {chosen['score']!r}: leave out --in-order or --score"
         )
     rank = None if wide or in_order else finder.find("rank", ALIASES["rank"])
-    numbers = finder.numbers(wide, [*columns.names(), *filter(None, [rank])])
+    taken = [*columns.names(), *filter(None, [rank])]
+    numbers, mixed = (finder.numbers(wide, taken, mixed=one) for one in (False, True))
     weak = [name for name in WEAK_ALIASES["score"][0] if not (wide and name == "pred")]
     # Beside items, predictions are numbers; whole ones may be ranks or classes.
     own = finder.named(ITEM_ALIASES["predictions"])
     weak += [] if wide else filter(finder.holds_fractions, own)
     by_score = not in_order and (semantics.order != "given" or not (wide or rank))
     score = None
-    if need_score or by_score or chosen.get("score"):
-        score = finder.find("score", ALIASES["score"], weak, among=numbers)
+    if columns.item in finder.source.numbered and not chosen.get("score"):
+        score = finder.source.numbered[columns.item][0] if need_score or by_score else None
+    elif need_score or by_score or chosen.get("score"):
+        score = finder.find("score", ALIASES["score"], weak, among=mixed)
     unclear = sorted(_unclear(finder, numbers), key=finder.holds_integers)  # likely scores first
+    far = [name for name in (score, *unclear) if name and words_of(name) & DISTANCES]
+    if far and (need_score or by_score):
+        raise finder.error(
+            f"{far[0]!r} is smaller for better items, but a score is larger",
+            f"give a column of scores that fall, such as -{far[0]}: {how('score', finder.side)}",
+        )
+    doubt = (
+        f"{finder.file}: {far[0]!r} is not read: the predictions are in the order given"
+        if far
+        else ""
+    )
     if score is None and need_score:
         raise finder.error(
             "no column looks like the score, which gap and similar metrics need",
@@ -265,7 +257,7 @@ def _find_order(
         )
     if score is None and by_score and unclear:
         raise _unclear_order(finder, unclear, wide or rank is not None, semantics)
-    return replace(columns, score=score, rank=rank, in_order=in_order)
+    return replace(columns, score=score, rank=rank, in_order=in_order, doubt=doubt)
 
 
 def _unclear_order(
@@ -284,7 +276,7 @@ def _unclear_order(
         ways.append("if the rows are in rank order, use --in-order" + also)
     missing = "score" if ordered else "rank or score"
     return finder.error(
-        f"no column looks like the {missing}, but {named_numbers(unclear)} left over",
+        f"no column looks like the {missing}, but {are_numbers(unclear)} left over",
         "; ".join(ways),
     )
 
@@ -293,13 +285,7 @@ def _unclear(finder: Finder, numbers: Sequence[str]) -> list[str]:
     """Those of the columns of numbers that could be a score or a gain."""
     folders = re.split(r"[/\\]", finder.file)[:-1]
     keys = {unquote(folder).partition("=")[0] for folder in folders}  # of a Hive partition
-    return [name for name in numbers if name not in keys and not _is_other(name)]
-
-
-def _is_other(name: str) -> bool:
-    """Whether the name tells that the numbers are neither scores nor gains."""
-    words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)
-    return plain(name) in OTHER_NUMBERS or (bool(words) and words[-1].lower() in OTHER_WORDS)
+    return [name for name in numbers if name not in keys and not is_other(name)]
 
 
 def _check_there(source: str, schema: Any, name: str, role: str, side: Role) -> str:

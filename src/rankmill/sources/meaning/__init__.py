@@ -1,0 +1,1 @@
+"""What columns mean: one set of rules for all readers."""

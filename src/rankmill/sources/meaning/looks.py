@@ -1,0 +1,159 @@
+"""What the first values of a column look like, for the rules that cannot go by its type alone."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import closing, nullcontext
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.buffers import array_of_values
+from rankmill.columns.ids import id_type, is_text_type, plain
+from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.sources.roles.source import Source, batch_of
+
+# So many rows tell what a column of text holds.
+ROWS = 20_000
+# So many different texts are looked at for one pattern after the other.
+TEXTS = 2_000
+# Words that stand for a missing value, as pandas, NumPy, SQL and JSON write it.
+MISSING = (
+    *("", "nan", "NaN", "NAN", "None", "none", "null", "NULL", "Null", "NaT", "<NA>", "\\N"),
+)
+NUMBER = r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[-+]?\d+)?"
+# What texts look like -> the pattern that all of them match; 02139 is a code, and no number.
+PATTERNS = {
+    "integer": re.compile(r"[-+]?(0|[1-9]\d*)(\.0*)?"),
+    "boolean": re.compile(r"true|false", re.I),
+    "flag": re.compile(r"yes|no|y|n|t|f", re.I),
+    "fraction": re.compile(NUMBER + r"|[-+]?inf(inity)?", re.I),
+    "percent": re.compile(r"[-+]?\d+([.,]\d+)? ?%"),
+    "decimal comma": re.compile(r"[-+]?(0|[1-9]\d*)(,\d+)?"),
+    "list": re.compile(r"\[.*\]|\{.*\}|(array|set|frozenset)?\(.*\)", re.S),
+}
+# The looks of numbers, and that of a column with other texts among them.
+NUMERIC = ("integer", "fraction", "percent", "decimal comma")
+MIXED = "mixed"
+NUMBERS = ("integer", "fraction", "boolean")
+
+
+def look(array: Any) -> str:
+    """What an Arrow array holds: a key of PATTERNS, MIXED, or a word such as "nothing".
+
+    Examples
+    --------
+    >>> look(pa.array(["7", None, "8.0"])), look(pa.array(["yes", "no"])), look(pa.array([True]))
+    ('integer', 'flag', 'boolean')
+    >>> look(pa.array(["007"])), look(pa.array([0.5])), look(pa.array(["nan"]))
+    ('words', 'fraction', 'nothing')
+    """
+    kind = array.type
+    for fits, name in (
+        (kinds.is_null, "nothing"),
+        (kinds.is_boolean, "boolean"),
+        (kinds.is_integer, "integer"),
+        (kinds.is_temporal, "time"),
+        (is_list_type, "list"),
+    ):
+        if fits(kind):
+            return name
+    if kinds.is_floating(kind) or kinds.is_decimal(kind):
+        return "integer" if _are_whole(array) else "fraction"
+    if not is_text_type(kind) or kinds.is_nested(kind):
+        return "other"
+    texts = _some_texts(array)
+    found = (name for name, pattern in PATTERNS.items() if all(map(pattern.fullmatch, texts)))
+    if not texts:
+        return "nothing"
+    numbers = sum(map(bool, map(PATTERNS["fraction"].fullmatch, texts)))
+    return next(found, MIXED if 2 * numbers >= len(texts) else "words")
+
+
+def _are_whole(array: Any) -> bool:
+    import pyarrow.compute as pc
+
+    values = array.cast(pa.float64()) if kinds.is_decimal(array.type) else array
+    values = values.filter(pc.is_finite(values))
+    return pc.all(pc.equal(pc.floor(values), values)).as_py() is not False
+
+
+def _some_texts(array: Any) -> list[str]:
+    """Some different texts of an array, without blanks around them, that are not missing."""
+    import pyarrow.compute as pc
+
+    some = plain(array, "a column").cast(id_type(array.type))
+    values = pc.unique(some).to_pylist()[:TEXTS]
+    texts = (one.decode(errors="replace") if isinstance(one, bytes) else one for one in values)
+    return [one for one in (text.strip() for text in texts if text is not None) if not_missing(one)]
+
+
+def not_missing(text: str) -> bool:
+    """Whether a text stands for something."""
+    return text not in MISSING
+
+
+def are_missing(texts: Any) -> Any:
+    """Which texts of an Arrow array of large strings stand for a missing value."""
+    import pyarrow.compute as pc
+
+    return pc.is_in(texts, array_of_values([*MISSING], pa.string()).cast(texts.type))
+
+
+def without_missing(texts: Any) -> Any:
+    """Texts of Arrow, null where they stand for a missing value."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(are_missing(texts), pa.nulls(1, texts.type)[0], texts)
+
+
+def head(source: Source, names: Iterable[str], rows: int = ROWS) -> dict[str, Any]:
+    """The first rows of some columns, as Arrow arrays; arrays without values if there is no row.
+
+    Of several files or batches, those that hold a value in each column come first.
+    """
+    wanted = list(dict.fromkeys(names))
+    found = _first_batch(source, wanted)
+    schema = next(iter(source.schemas.values()))
+    if found is None:
+        return {name: pa.nulls(0, schema.field(name).type) for name in wanted}
+    return {name: found.column(name).slice(0, rows) for name in wanted}
+
+
+def _first_batch(source: Source, names: list[str]) -> Any:
+    if source.peek is not None:
+        return source.peek(names)
+    first, seen = None, 0
+    pieces: Sequence[Any] = source.pieces(names)  # generators, or other iterators
+    for piece in pieces:
+        with closing(piece) if hasattr(piece, "close") else nullcontext():
+            for block in piece:
+                data = batch_of(block).data
+                seen += data.num_rows
+                if first is None and data.num_rows:
+                    first = data
+                if all(data.column(name).null_count < data.num_rows for name in names):
+                    return data
+                if seen >= ROWS:
+                    return first
+    return first
+
+
+def look_of(source: Source, name: str) -> str:
+    """What the values of a column look like, by their type, or by the first rows if they are text.
+
+    The texts of a source are looked at together, with one reading of its first rows.
+    """
+    if name not in source.looks:
+        schema = next(iter(source.schemas.values()))
+        kind = schema.field(name).type
+        if not is_text_type(value_type(kind)):
+            return look(pa.nulls(0, kind))
+        seen = Counter(schema.names)
+        fields = [one for one in schema if seen[one.name] == 1]
+        found = head(source, [one.name for one in fields if is_text_type(value_type(one.type))])
+        for one, array in found.items():
+            values = split_lists(array)[1] if is_list_type(array.type) else array
+            source.looks[one] = look(values)
+    return source.looks[name]

@@ -1,0 +1,86 @@
+"""The names by which columns are found."""
+
+import functools
+import re
+
+# Names are compared in lower case, without underscores, dashes and spaces.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "query": (
+        *("query", "query_id", "queries", "q_id", "qid", "user", "user_id", "uid"),
+        *("customer", "customer_id", "image", "image_id", "topic", "topic_id", "session"),
+        *("session_id", "session_type", "visitor_id", "account_id", "display_id", "order_id"),
+    ),
+    "item": (
+        *("item", "items", "item_id", "item_ids", "doc", "docs", "doc_id", "doc_ids", "docno"),
+        *("document", "document_id", "article", "articles", "article_id", "article_ids"),
+        *("product", "products", "product_id", "product_ids", "movie_id", "track_id"),
+        *("landmark_id", "landmark", "landmarks", "class_id", "class", "classes", "ref_id"),
+        *("corpus_id", "images", "ad_id"),
+    ),
+    "score": ("score", "scores", "confidence", "confidences", "conf", "probability", "similarity"),
+    "rank": ("rank", "ranks", "position"),
+    "gain": (
+        *("gain", "gains", "relevance", "rel", "grade", "grades", "judgment", "judgement"),
+        "relevance_score",
+    ),
+}
+# Names that are used only if no column has a name of ALIASES; those of scores and gains only for
+# columns of numbers. If there are several groups, the names of the first group come first.
+WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "query": (("id",),),
+    "item": (("id", "ids"),),
+    "score": (("sim", "logit", "logits", "yhat", "prob", "pred", "pred_score", "value"),),
+    "gain": (
+        ("label", "labels", "target", "relevant"),
+        ("score", "scores", "value"),
+        ("clicked",),
+    ),
+}
+# Names of item columns of one side. The other side uses them only if it finds no other item column.
+ITEM_ALIASES: dict[str, tuple[str, ...]] = {
+    "labels": ("label", "labels", "relevant", "truth", "ground_truth", "target", "targets"),
+    "predictions": ("prediction", "predictions", "predicted", "recommendations", "recommended"),
+}
+# Columns of numbers that are neither a score nor a gain: those with one of these names, and those
+# whose last word is one of these words, as in category_id or createdAt.
+OTHER_NUMBERS = {
+    *ALIASES["rank"],
+    *("time", "timestamp", "datetime", "date", "year", "month", "day", "hour"),
+    *("iteration", "iter", "q0", "index", "indexlevel0", "unnamed:0", ""),
+}
+OTHER_WORDS = {"id", "ids", "timestamp", "ts", "date", "at", "index"}
+
+
+# The last words of the names of numbers that are smaller for better items.
+DISTANCES = {"distance", "distances", "dist", "dists", "loss"}
+# The names, or last words, of booleans that tell which rows are relevant.
+EVENTS = {
+    *("clicked", "click", "purchased", "purchase", "bought", "liked", "watched", "converted"),
+    *("relevant", "isrelevant", "isclick", "isclicked", "iscorrect", "correct", "positive"),
+    *("target", "label", "relevance"),
+}
+# The last words of names of columns that may say how relevant a row is.
+GRADED = EVENTS | {"gain", "rel", "grade", "judgment", "judgement", "rating", "score"}
+
+
+@functools.lru_cache(1 << 12)
+def plain(name: str) -> str:
+    """A name as it is compared: in lower case, without underscores, dashes and spaces."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def is_other(name: str) -> bool:
+    """Whether the name tells that the numbers are neither scores nor gains."""
+    return plain(name) in OTHER_NUMBERS or bool(words_of(name) & OTHER_WORDS)
+
+
+def words_of(name: str) -> set[str]:
+    """A name as it is compared, and its last word.
+
+    Examples
+    --------
+    >>> sorted(words_of("is_relevant")), sorted(words_of("createdAt"))
+    (['isrelevant', 'relevant'], ['at', 'createdat'])
+    """
+    last = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)[-1:]
+    return {plain(name), *(one.lower() for one in last)}

@@ -1,0 +1,273 @@
+"""Whether the ids of a role are compared as integers or as texts: one answer for all inputs.
+
+Integers are compared as integers. Text that is written as integers are, without leading zeros,
+stands for integers beside integers. If other text turns up later, all is read again, and compared
+as text; so 7 is "7", and "007" another id.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from itertools import zip_longest
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.ids import as_text, id_type, is_text_type, plain
+from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.errors import InputError, Otherwise, UsageError
+from rankmill.sources.meaning.comparable_ids import check_keys, id_columns
+from rankmill.sources.meaning.looks import head, without_missing
+from rankmill.sources.meaning.plain_ids import EXACT, UUID
+from rankmill.sources.meaning.values import Convert, Values, with_values
+from rankmill.sources.roles.columns import Columns
+from rankmill.sources.roles.findings import OddIds
+from rankmill.sources.roles.source import Source
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+TEXT = pa.large_string()
+# An integer as it is written without leading zeros; and one that a table of doubles left.
+INTEGER = r"^(?:0|-?[1-9][0-9]*)$"
+WITH_POINT = r"^(?:0|-?[1-9][0-9]*)\.0+$"
+WHOLE = r"^(?:0|-?[1-9][0-9]*)(?:\.0+)?$"
+# The roles whose ids turned out to be no integers, so that they are compared as text.
+_AS_TEXT: ContextVar[frozenset[str]] = ContextVar("_AS_TEXT", default=frozenset())
+
+
+class NotIntegers(Otherwise):
+    """Some text is no integer, where all of the first rows were."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(role)
+        self.role = role
+
+
+def reading_again(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Call a function again where ids that were read as integers turned out to be text."""
+
+    @functools.wraps(work)
+    def run(*args: Parameters.args, **more: Parameters.kwargs) -> Result:
+        while True:
+            try:
+                return work(*args, **more)
+            except NotIntegers as error:
+                with _as_text(error.role):
+                    return run(*args, **more)
+
+    return run
+
+
+@contextmanager
+def _as_text(role: str) -> Iterator[None]:
+    token = _AS_TEXT.set(_AS_TEXT.get() | {role})
+    try:
+        yield
+    finally:
+        _AS_TEXT.reset(token)
+
+
+class _Side(NamedTuple):
+    """A column of ids of one input."""
+
+    source: Source
+    name: str
+
+    @property
+    def types(self) -> set[Any]:
+        """The types of its ids that are known, over all files."""
+        found = (value_type(one.field(self.name).type) for one in self.source.kinds().values())
+        return {one for one in found if not kinds.is_null(one)}
+
+    @property
+    def is_text(self) -> bool:
+        return any(map(is_text_type, self.types))
+
+    @property
+    def is_integer(self) -> bool:
+        return any(map(kinds.is_integer, self.types))
+
+    def first(self) -> Any:
+        """Some of its first ids, as text, without those that are missing."""
+        column = head(self.source, [self.name])[self.name]
+        values = split_lists(column)[1] if is_list_type(column.type) else column
+        values = plain(values, self.name)
+        values = as_text(values) if is_text_type(values.type) else values.cast(TEXT)
+        return without_missing(values).drop_null()
+
+
+def with_one_id_kind(
+    inputs: Sequence[tuple[Source, Columns]],
+    *,
+    fixed: bool = False,
+    roles: Sequence[str] = ("query", "item"),
+) -> list[Source]:
+    """The sources with ids that can be compared, in the order of the inputs.
+
+    If the first is `fixed`, as its ids were read before, it stays as it is.
+
+    Raises
+    ------
+    InputError
+        If all ids of one input are integers, and those of another none.
+    UsageError
+        If query ids are made of columns in ways that cannot be compared.
+    """
+    sources = [source for source, _ in inputs]
+    for one in inputs[1:]:
+        check_keys(inputs[0], one)
+    for role in roles:
+        # The parts of a key are texts already, and 7 is "7" there, too.
+        if role == "query" and any(source.key is not None for source in sources):
+            continue
+        named = [id_columns(source, columns, role) for source, columns in inputs]
+        for names in zip_longest(*named):
+            sides = [
+                _Side(source, name) if name else None
+                for source, name in zip(sources, names, strict=True)
+            ]
+            sources = _alike(role, sides, sources, fixed)
+    return sources
+
+
+def _alike(
+    role: str, sides: Sequence[_Side | None], sources: list[Source], fixed: bool
+) -> list[Source]:
+    """The sources with one kind of ids in a column of each."""
+    there = [one for one in sides if one is not None and one.types]
+    texts = [one for one in there if one.is_text]
+    integers = [one for one in there if one.is_integer]
+    change = _change_of(role, texts, integers)
+    changed = change is _as_texts and there[0] is sides[0] and there[0] in integers
+    if fixed and changed and role not in _AS_TEXT.get():
+        raise NotIntegers(role)
+    return [
+        source if one is None or not one.types else change(one)
+        for source, one in zip(sources, sides, strict=True)
+    ]
+
+
+def _change_of(
+    role: str, texts: Sequence[_Side], integers: Sequence[_Side]
+) -> Callable[[_Side], Source]:
+    if not texts:
+        return _as_texts if role in _AS_TEXT.get() else lambda one: one.source
+    if not integers and any(one.source.looks.get(one.name) == UUID for one in texts):
+        return _in_lower_case
+    firsts = [one.first() for one in texts]
+    shares = [_share(first, WHOLE) for first in firsts]
+    if not integers:
+        whole = all(share in (1, None) for share in shares)
+        pointed = whole and any(_share(first, WITH_POINT) for first in firsts)
+        return _without_points if pointed else lambda one: one.source
+    none = next((one for one, share in zip(texts, shares, strict=True) if share == 0), None)
+    if none is not None:
+        raise _not_comparable(role, integers[0], none)
+    once = any(one.source.kept is not None or one.source.lists is not None for one in texts)
+    if role not in _AS_TEXT.get() and not once and all(share == 1 for share in shares):
+        kind = pa.uint64() if any(pa.uint64() in one.types for one in integers) else pa.int64()
+        return lambda one: _as_integers(one, role, kind) if one.is_text else one.source
+    return _as_texts
+
+
+def _share(first: Any, pattern: str) -> float | None:
+    """How many of the first ids match a pattern; None if there is none."""
+    import pyarrow.compute as pc
+
+    if not len(first):
+        return None
+    return float(pc.mean(pc.match_substring_regex(first, pattern)).as_py())
+
+
+def _as_integers(one: _Side, role: str, kind: Any) -> Source:
+    changed = with_values(
+        one.source,
+        one.name,
+        lambda found: kind if is_text_type(found) else found,
+        partial(_integers, role=role, kind=kind, source=one.source),
+    )
+    return changed
+
+
+def _integers(values: Values, role: str, kind: Any, source: Source) -> Any:
+    import pyarrow.compute as pc
+
+    if not is_text_type(values.array.type):
+        return values.array
+    texts = _pointless(values, source)
+    if pc.all(pc.match_substring_regex(texts, INTEGER)).as_py() is False:
+        raise NotIntegers(role)
+    try:
+        return texts.cast(kind)
+    except pa.ArrowInvalid:  # beyond 64 bits
+        raise NotIntegers(role) from None
+
+
+def _pointless(values: Values, source: Source) -> Any:
+    """Texts without a point and zeros behind an integer, which is told."""
+    import pyarrow.compute as pc
+
+    texts = as_text(values.array)
+    marks = pc.match_substring_regex(texts, WITH_POINT)
+    number = pc.sum(marks).as_py()
+    if not number:
+        return texts
+    example = texts.filter(marks)[0].as_py()
+    todo = f"they are compared without the point; {EXACT}"
+    kind = OddIds(source.name, values.name, "are written as", todo)
+    source.findings.count(values.batch.place, kind, number, example)
+    return pc.if_else(marks, pc.replace_substring_regex(texts, r"\.0+$", ""), texts)
+
+
+def _without_points(one: _Side) -> Source:
+    if one.source.lists is not None or one.source.exact_ids:
+        return one.source
+    return _with_texts(one, partial(_pointless, source=one.source))
+
+
+def _in_lower_case(one: _Side) -> Source:
+    import pyarrow.compute as pc
+
+    return _with_texts(one, lambda values: pc.ascii_lower(as_text(values.array)))
+
+
+def _with_texts(one: _Side, change: Convert) -> Source:
+    def made(values: Values) -> Any:
+        if not is_text_type(values.array.type):  # a file without any id
+            return values.array
+        return change(values).view(id_type(values.array.type))
+
+    return with_values(one.source, one.name, id_type, made)
+
+
+def _as_texts(one: _Side) -> Source:
+    if not one.is_integer:
+        return one.source
+    if one.source.lists is not None:
+        raise UsageError(
+            f"{one.source.name} holds integers, and the ids of the other input are text: give both "
+            "as integers, or both as text"
+        )
+    changed = with_values(
+        one.source, one.name, lambda found: TEXT if kinds.is_integer(found) else found, _text
+    )
+    return changed
+
+
+def _text(values: Values) -> Any:
+    array = values.array
+    return array.cast(TEXT) if kinds.is_integer(array.type) else array
+
+
+def _not_comparable(role: str, integer: _Side, text: _Side) -> InputError:
+    integer.first()  # of doubles, a fraction is what is wrong
+    found = text.first()[0].as_buffer().to_pybytes().decode(errors="backslashreplace")
+    return InputError(
+        f"the {role} ids cannot be compared: {integer.source.name} holds integers in "
+        f"{integer.name!r}, and {text.source.name} none in {text.name!r}, but {found!r}: "
+        "name the columns that hold the same ids, or write the ids of both inputs alike"
+    )

@@ -1,0 +1,214 @@
+"""Nested columns as lists of items with their numbers, and a column per rank as one list."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.buffers import arrow_of, is_number_type, validity_of
+from rankmill.columns.lists import is_list_type, offsets_of, split_lists
+from rankmill.errors import InputError
+from rankmill.sources.meaning.derived_columns import derived
+from rankmill.sources.meaning.names import ALIASES, ITEM_ALIASES, WEAK_ALIASES, is_other, plain
+from rankmill.sources.roles.source import Batch, Source
+
+# What a column per rank may be called, before its number.
+OF_RANKS = {plain(one) for one in (*ALIASES["item"], *ITEM_ALIASES["predictions"])} | {
+    *("", "rec", "pred", "top", "rank", "choice", "label", "target", "relevant", "movie"),
+}
+# The names of the item in a struct of an item and its number.
+OF_ITEM = {plain(one) for one in (*ALIASES["item"], *WEAK_ALIASES["item"][0])} | {"key", "0", "1"}
+OF_NUMBER = {plain(one) for one in (*ALIASES["score"], *ALIASES["gain"])}
+
+
+class Nested(NamedTuple):
+    """How a nested type is read as lists: what is taken of a cell, and of each element."""
+
+    wraps: tuple[str, ...]  # the fields of a cell to follow until there is a list
+    item: tuple[str, ...]  # the fields of an element that lead to its item
+    number: str | None = None  # the field with its number
+    pairs: bool = False  # an element is a list of an item and its number
+    fields: bool = False  # the cell has a field for each item, with its number
+    by_number: bool = False  # numbers rank the items, as the cell has no order
+
+
+def shaped(source: Source) -> Source:
+    """The source with lists in the place of nested columns.
+
+    A struct of one field is that field. Of maps, and of lists of structs with an item and a number,
+    the numbers make a column of their own.
+    """
+    if source.lists is not None or source.bare:
+        return source
+    schema = next(iter(source.schemas.values()))
+    for field in schema:
+        found = nested_of(field.type) if kinds.is_nested(field.type) else None
+        if found is not None and schema.names.count(field.name) == 1:
+            source = _with_lists(source, field.name, found)
+    return source
+
+
+def nested_of(kind: Any) -> Nested | None:
+    """How a nested type is read as lists; None if it needs no change, or cannot be read."""
+    wraps: tuple[str, ...] = ()
+    while kinds.is_struct(kind) and kind.num_fields == 1:
+        wraps = (*wraps, kind.field(0).name)
+        kind = kind.field(0).type
+    if kinds.is_map(kind):
+        number = "value" if is_number_type(kind.item_type) else None
+        return Nested(wraps, ("key",), number, by_number=number is not None)
+    if kinds.is_struct(kind):
+        each = [kind.field(i) for i in range(kind.num_fields)]
+        named = any(plain(one.name) in OF_ITEM for one in each)
+        numbers = bool(each) and all(
+            is_number_type(one.type) or kinds.is_null(one.type) for one in each
+        )
+        return Nested(wraps, (), fields=True, by_number=True) if numbers and not named else None
+    if not is_list_type(kind):
+        return Nested(wraps, ()) if wraps else None
+    element = kind.value_type
+    item: tuple[str, ...] = ()
+    while kinds.is_struct(element) and element.num_fields == 1:
+        item = (*item, element.field(0).name)
+        element = element.field(0).type
+    if kinds.is_struct(element):
+        return _of_structs(element, wraps, item)
+    if is_list_type(element) and kinds.is_floating(element.value_type):
+        return Nested(wraps, item, pairs=True)
+    return Nested(wraps, item) if wraps or item else None
+
+
+def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> Nested | None:
+    """Of structs, the field with the name of an item, and the only one that may be its number."""
+    each = [element.field(i) for i in range(element.num_fields)]
+    items = [one.name for one in each if plain(one.name) in OF_ITEM]
+    if not items:
+        return None
+    numbers = [
+        one.name
+        for one in each
+        if one.name != items[0] and is_number_type(one.type) and not is_other(one.name)
+    ]
+    usual = [name for name in numbers if plain(name) in OF_NUMBER] or numbers
+    if len(usual) > 1:
+        return None
+    return Nested(wraps, (*item, items[0]), usual[0] if usual else None)
+
+
+def _with_lists(source: Source, name: str, how: Nested) -> Source:
+    numbers = f"{name}.{how.number or 'number'}"
+
+    def kind_of(file: str, schema: Any, of_numbers: bool = False) -> Any:
+        empty = pa.nulls(0, schema.field(name).type)
+        return _lists(empty, how)[of_numbers].type
+
+    def make(batch: Batch, of_numbers: bool = False) -> Any:
+        try:
+            return _lists(batch.data.column(name), how)[of_numbers]
+        except ValueError as error:
+            raise InputError(f"{batch.source}: column {name!r}: {error}") from None
+
+    if how.number is not None or how.pairs or how.fields:
+        of_numbers = partial(kind_of, of_numbers=True), partial(make, of_numbers=True)
+        source = derived(source, numbers, (name,), *of_numbers)
+        source = replace(source, numbered={**source.numbered, name: (numbers, how.by_number)})
+    return derived(source, name, (name,), kind_of, make)
+
+
+def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
+    """The lists of items of a column, and those of their numbers if there are any."""
+    import pyarrow.compute as pc
+
+    for one in how.wraps:
+        column = pc.struct_field(column, one)
+    if how.fields:
+        return _of_fields(column)
+    if kinds.is_map(column.type):
+        element = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
+        column = column.cast(pa.list_(element)) if len(column) else pa.nulls(0, pa.list_(element))
+    elif not is_list_type(column.type):
+        return column, None
+    offsets, flat = split_lists(column)
+    items, numbers = flat, None
+    if how.pairs:
+        if len(flat) and not pc.all(pc.equal(pc.list_value_length(flat), 2)).as_py():
+            raise ValueError("it holds lists of numbers, but not pairs of an item and a number")
+        values = flat.flatten()
+        items, numbers = (values.take(arrow_of(np.arange(at, len(values), 2))) for at in (0, 1))
+    else:
+        if how.number is not None:
+            numbers = pc.struct_field(flat, [*how.item[:-1], how.number])
+        if how.item:
+            items = pc.struct_field(flat, [*how.item])
+    return tuple(
+        None if one is None else pa.LargeListArray.from_arrays(arrow_of(offsets), one)
+        for one in (items, numbers)
+    )  # type: ignore[return-value]
+
+
+def _of_fields(column: Any) -> tuple[Any, Any]:
+    """Structs that have a field for each item, whose values are the numbers."""
+    names = [column.type.field(i).name for i in range(column.type.num_fields)]
+    import pyarrow.compute as pc
+
+    values = [pc.struct_field(column, name).cast(pa.float64()) for name in names]
+    there = np.column_stack([validity_of(one) for one in values])
+    numbers = np.column_stack([one.fill_null(0).to_numpy() for one in values])
+    offsets = arrow_of(offsets_of(there.sum(axis=1)))
+    items = pa.array(names, pa.large_string()).take(arrow_of(np.nonzero(there)[1]))
+    return (
+        pa.LargeListArray.from_arrays(offsets, items),
+        pa.LargeListArray.from_arrays(offsets, arrow_of(numbers[there])),
+    )
+
+
+def ranked_columns(names: Iterable[str]) -> list[str]:
+    """The columns per rank, such as rec_1, rec_2, rec_3, in the order of ranks; none if unclear.
+
+    Examples
+    --------
+    >>> ranked_columns(["user_id", "rec_2", "rec_1", "age"]), ranked_columns(["f1", "f2"])
+    (['rec_1', 'rec_2'], [])
+    """
+    stems: dict[str, dict[int, str]] = {}
+    for name in names:
+        parts = re.fullmatch(r"(.*?)[-_ ]?(\d+)", name)
+        if parts and plain(parts[1]) in OF_RANKS:
+            stems.setdefault(parts[1], {})[int(parts[2])] = name
+    runs = [of for of in stems.values() if len(of) > 1 and max(of) - min(of) == len(of) - 1]
+    runs = [of for of in runs if min(of) in (0, 1)]
+    return [runs[0][rank] for rank in sorted(runs[0])] if len(runs) == 1 else []
+
+
+def with_ranked(source: Source, columns: Sequence[str]) -> tuple[Source, str]:
+    """The source with one column of lists made of a column per rank, and its name."""
+    name = f"{columns[0]} to {columns[-1]}"
+
+    def kind_of(file: str, schema: Any) -> Any:
+        return pa.large_list(_common({schema.field(one).type for one in columns}))
+
+    def make(batch: Batch) -> Any:
+        arrays = [batch.data.column(one) for one in columns]
+        kind = _common({one.type for one in arrays})
+        count, rows = len(columns), batch.data.num_rows
+        flat = pa.concat_arrays([one.cast(kind) for one in arrays])
+        at = (np.arange(count) * rows)[None, :] + np.arange(rows)[:, None]
+        offsets = arrow_of(np.arange(0, count * rows + 1, count))
+        return pa.LargeListArray.from_arrays(offsets, flat.take(arrow_of(at.ravel())))
+
+    return derived(source, name, tuple(columns), kind_of, make), name
+
+
+def _common(found: set[Any]) -> Any:
+    """A type for the values of several columns; a column of nulls has that of the others."""
+    some = {one for one in found if not kinds.is_null(one)} or {pa.null()}
+    if len(some) == 1:
+        return some.pop()
+    if all(map(kinds.is_integer, some)):
+        return pa.int64()
+    return pa.float64() if all(map(is_number_type, some)) else pa.large_string()

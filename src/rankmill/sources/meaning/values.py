@@ -1,0 +1,77 @@
+"""The values of a column in a batch, be it one a row or lists of them, and how they are changed."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import arrow_of
+from rankmill.columns.ids import plain
+from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.errors import InputError
+from rankmill.sources.meaning.derived_columns import OutOfOrder, derived
+from rankmill.sources.roles.source import Batch, Source
+
+Convert = Callable[["Values"], Any]
+
+
+class Values(NamedTuple):
+    """The values of a column in a batch."""
+
+    array: Any
+    offsets: np.ndarray | None  # of lists; None if there is a value a row
+    batch: Batch
+    name: str
+
+    @classmethod
+    def of(cls, batch: Batch, name: str) -> Self:
+        """The values of a column."""
+        column, offsets = batch.data.column(name), None
+        if is_list_type(column.type):
+            offsets, column = split_lists(column)
+        return cls(plain(column, f"{batch.source}: column {name!r}"), offsets, batch, name)
+
+    def error(self, i: int, todo: str) -> InputError:
+        """The error for value i."""
+        row = i if self.offsets is None else int(np.searchsorted(self.offsets, i, "right")) - 1
+        place, found = self.batch.place, self.array[i].as_py()
+        where = ": ".join(filter(None, [self.batch.source, place.of(row)]))
+        return InputError(f"{where}: column {self.name!r} holds {found!r:.80}; {todo}")
+
+
+def with_values(
+    source: Source,
+    name: str,
+    kinds_of: Callable[[Any], Any],
+    change: Convert,
+    *,
+    rarely: bool = False,
+) -> Source:
+    """The source with other values in a column; `kinds_of` takes the type that they have so far.
+
+    If `change` gives most values back as they are, `rarely` keeps ranges of them.
+    """
+
+    def kind_of(file: str, schema: Any) -> Any:
+        kind = schema.field(name).type
+        made = kinds_of(value_type(kind))
+        return pa.large_list(made) if is_list_type(kind) else made
+
+    def make(batch: Batch) -> Any:
+        values = Values.of(batch, name)
+        made = change(values)
+        if made is values.array:
+            return batch.data.column(name)
+        if values.offsets is None:
+            return made
+        return pa.LargeListArray.from_arrays(arrow_of(values.offsets), made)
+
+    def unchanged(batch: Batch) -> Any:
+        values = Values.of(batch, name)
+        if change(values) is not values.array:
+            raise OutOfOrder
+        return batch.data.column(name)
+
+    in_order = unchanged if rarely else None
+    return derived(source, name, (name,), kind_of, make, in_order=in_order)

@@ -1,0 +1,47 @@
+"""What was found in an input while it was read, and is told: how often, and one example."""
+
+from typing import Any, NamedTuple
+
+from rankmill.columns.place import Place
+
+
+class OddIds(NamedTuple):
+    """A kind of ids of a column that are not compared as they stand."""
+
+    source: str
+    column: str
+    what: str  # is said of them before an example
+    todo: str
+
+    def told(self, number: int, example: Any) -> str:
+        """What is told of so many of them."""
+        found = f"{self.source}: {number:,} ids of {self.column!r} {self.what} {example!r}"
+        return f"{found}: {self.todo}"
+
+
+class InputFindings:
+    """Notes on an input; a batch that is read again replaces what it told before."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, None] = {}
+        self._found: dict[OddIds, dict[tuple[str, int], tuple[int, Any]]] = {}
+
+    def say(self, note: str) -> None:
+        """Add a note, once."""
+        self._said[note] = None
+
+    def count(self, place: Place, kind: OddIds, number: int, example: Any) -> None:
+        """Add how many ids of a kind a batch has, if any; any thread may call it."""
+        if number:
+            of_kind = self._found.setdefault(kind, {})
+            of_kind[place.source, place.first] = number, example
+
+    def notes(self) -> list[str]:
+        """Everything that is to be told, in an order that no thread changes."""
+        told = list(self._said)
+        for kind in sorted(self._found):
+            found = self._found[kind]
+            _, example = found[min(found)]
+            number = sum(count for count, _ in list(found.values()))
+            told.append(kind.told(number, example))
+        return told

@@ -1,0 +1,243 @@
+"""Nested objects of Python and JSON: tables and lists by one set of rules, whatever the door."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rankmill
+from rankmill import InputError, Labels, Predictions, RankmillError
+
+pytestmark = pytest.mark.small
+
+LABELS = pd.DataFrame({"user_id": [1, 2], "item_id": [10, 12]})
+LONG = pd.DataFrame({"user_id": [1, 1, 2], "item_id": [11, 10, 12], "score": [0.9, 0.8, 0.7]})
+WIDE = pd.DataFrame({"user_id": [1, 2], "items": [[11, 10], [12]]})
+BY_USER: Any = {1: [10], 2: [12]}
+TEXTS: Any = {"q1": ["a"], "q2": ["c"]}
+BIG = 2**64 - 1
+
+
+def value(labels: Any, predictions: Any, **more: Any) -> float:
+    return float(rankmill.evaluate(labels, predictions, "first_hit@3", **more)["first_hit@3"])
+
+
+@pytest.mark.parametrize("run", [LONG, WIDE], ids=["long", "wide"])
+@pytest.mark.parametrize("form", ["dict", "list", "series", "split", "tight", "index", "records"])
+def test_dicts_of_pandas(form: Any, run: pd.DataFrame) -> None:
+    assert value(LABELS.to_dict(form), run.to_dict(form)) == 0.75
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.jsonl", "r.txt"])
+@pytest.mark.parametrize("run", [LONG, WIDE], ids=["long", "wide"])
+@pytest.mark.parametrize("form", ["split", "index", "columns", "table", "records"])
+def test_json_of_pandas(form: Any, run: pd.DataFrame, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(run.to_json(orient=form))
+    assert value(LABELS, tmp_path / name) == 0.75
+    indented = json.dumps(json.loads(run.to_json(orient=form)), indent=1)
+    (tmp_path / name).write_text(indented)
+    assert value(LABELS, tmp_path / name) == 0.75
+
+
+def hit(**fields: Any) -> Any:
+    return SimpleNamespace(**fields)
+
+
+def document(name: str) -> Any:
+    return hit(id=None, page_content="some words", metadata={"doc_id": name})
+
+
+def hits_of(make: Callable[[str, float], Any]) -> Any:
+    """Hits of two queries, of which the second of the first is right."""
+    return {"q1": [make("b", 0.9), make("a", 0.8)], "q2": [make("c", 0.7)]}
+
+
+def answers_of(wrap: Callable[[Any], Any]) -> Any:
+    hits = hits_of(lambda name, score: {"_id": name, "_score": score, "_source": {}})
+    return {query: wrap(some) for query, some in hits.items()}
+
+
+FAR = {"ids": [["b", "a"], ["c"]], "distances": [[0.1, 0.2], [0.3]], "documents": None}
+# Labels, predictions, and the reciprocal rank or what the error says.
+DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
+    "rows in an envelope": ({"data": LABELS.to_dict("records"), "count": 2}, WIDE, 0.75),
+    "a record": ({"user_id": 1, "item_id": 10}, {"user_id": 1, "items": [11, 10]}, 0.5),
+    "arrays": (
+        {"user_id": np.r_[1, 2], "item_id": np.r_[10, 12]},
+        {"user_id": np.r_[1, 2], "items": np.array([[11, 10], [12, 5]])},
+        0.75,
+    ),
+    "names that are told": (
+        Labels({"who": [1, 2], "what": [10, 12]}, query="who", item="what"),
+        WIDE,
+        0.75,
+    ),
+    "records by query": (
+        LABELS.set_index("user_id").to_dict("index"),
+        {1: {"items": [11, 10], "scores": [0.9, 0.8]}, 2: {"items": [12], "scores": [0.9]}},
+        0.75,
+    ),
+    "an index with a name": (LABELS.set_index("user_id").to_dict("tight"), WIDE, 0.75),
+    "an index without": (LABELS.set_index("user_id").to_dict("split"), WIDE, "like the query.*ind"),
+    "columns of two lengths": ({"user_id": [1, 2], "item_id": [10]}, WIDE, "item_id has 1"),
+    "a field of later records": (
+        [{"user_id": 1, "item_id": 10}, {"user_id": 1, "item_id": 11, "relevance": 0}],
+        WIDE,
+        "'relevance' is None",
+    ),
+    "nested ids": ([{"user": {"id": 1}, "item": 10}, {"user": {"id": 2}, "item": 12}], WIDE, 0.75),
+    "triples": ([(1, 10, 1.0), (2, 12, 1.0)], [[1, 11, 0.9], [1, 10, 0.8], [2, 12, 1]], 0.75),
+    "triples of texts": ([("u", "a", 1)], [("u", "b", 3), ("u", "a", 2)], 0.5),
+    "a longer triple": ([(1, 10, 0.5)] * 100 + [(2, 12, 1.0, 3)], WIDE, "row 100 .*three values"),
+    "a masked matrix": ([[7], [8]], np.ma.array([[9, 7], [8, 6]], mask=[[1, 0], [0, 0]]), 1.0),
+    "a masked column": (
+        {"user_id": [1, 1], "item_id": np.ma.array([9, 7], mask=[1, 0])},
+        {1: [9, 7]},
+        0.5,
+    ),
+    "three ids": ([[10, 1, 2], [12, 3, 4]], [[11, 10, 5], [12]], 0.75),
+    "a matrix of labels": (np.eye(2, 3, dtype=int), [[1, 0], [0, 2]], "0 and 1.*Matrix"),
+    "of floats": ([[0.0, 1.0, 0.0]], [[1, 0]], "0 and 1.*Matrix"),
+    "of booleans, by query": ({"q": [True, False, False]}, {"q": [1]}, "0 and 1.*Matrix"),
+    "zeros and ones": ([[0, 1], [1]], [[0], [1, 0]], 1.0),
+    "lists and names": ([[10], [12]], WIDE, "lists without query ids"),
+    "a generator of lists": ((one for one in ([10], [12])), iter([[11, 10], [12]]), 0.75),
+    "a generator of triples": (LABELS, LONG.itertuples(index=False, name=None), 0.75),
+    "Elasticsearch": (TEXTS, answers_of(lambda hits: {"took": 1, "hits": {"hits": hits}}), 0.75),
+    "Elasticsearch, bare": (TEXTS, answers_of(list), 0.75),
+    "by place": ([["a"], ["c"]], [*answers_of(lambda hits: {"hits": hits}).values()], 0.75),
+    "Pinecone": (TEXTS, answers_of(lambda hits: hit(matches=hits)), 0.75),
+    "sentence-transformers": (
+        [[10], [12]],
+        [
+            [{"corpus_id": 11, "score": 0.9}, {"corpus_id": 10, "score": 0.8}],
+            [{"corpus_id": 12, "score": 1}],
+        ],
+        0.75,
+    ),
+    "Qdrant": (TEXTS, hits_of(lambda name, score: hit(id=name, score=score, version=1)), 0.75),
+    "LangChain": (TEXTS, hits_of(lambda name, score: document(name)), 0.75),
+    "LangChain, scored": (TEXTS, hits_of(lambda name, score: (document(name), score)), 0.75),
+    "LlamaIndex": (
+        TEXTS,
+        hits_of(lambda name, score: hit(node=hit(node_id=name), score=score)),
+        0.75,
+    ),
+    "Chroma": ([["a"], ["c"]], FAR, 0.75),
+    "Chroma by query": (
+        TEXTS,
+        {
+            "q1": {"ids": [["b", "a"]], "distances": [[0.1, 0.2]]},
+            "q2": {"ids": [["c"]], "distances": [[0.3]]},
+        },
+        0.75,
+    ),
+    "no scores": (TEXTS, hits_of(lambda name, score: {"_id": name, "_score": None}), 0.75),
+    "a hit without an id": (
+        TEXTS,
+        {"q1": [{"id": "b", "score": 1.0}, {"score": 0.5}]},
+        "'q1' holds .*'score': 0.5.*expected a hit with an id",
+    ),
+    "hits of one query": ([[10]], [{"id": 11, "score": 0.9}], "expected a list of items for each"),
+    "gains of labels": ({"q": [{"id": "a", "relevance": 0}, {"id": "b", "relevance": 1}]},
+                        {"q": ["a", "b"]}, 0.5),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*'distance' is not read")
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents(name: str) -> None:
+    labels, predictions, expected = DOCUMENTS[name]
+    if isinstance(expected, str):
+        with pytest.raises(RankmillError, match=expected):
+            value(labels, predictions)
+    else:
+        assert value(labels, predictions) == expected
+
+
+CELLS = [
+    [[("b", 0.9), ("a", 0.8)], [("c", 0.7)]],
+    [{"a": 0.8, "b": 0.9}, {"c": 0.7}],
+    [[{"_id": "b", "_score": 2.0}, {"_id": "a", "_score": 1.0}], [{"_id": "c", "_score": 1.0}]],
+]
+
+
+@pytest.mark.parametrize("cells", CELLS, ids=["pairs", "numbers by item", "hits"])
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, dict, lambda one: pd.DataFrame(one).to_dict("records")]
+)
+def test_items_with_numbers_in_cells(
+    cells: Any, make: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    run = make({"query": ["q1", "q2"], "items": cells})
+    found = rankmill.evaluate(TEXTS, run, "first_hit,gap")
+    assert found["first_hit"] == 0.75
+    by_query = dict(zip(TEXTS, cells, strict=True))
+    assert rankmill.evaluate(TEXTS, by_query, "first_hit,gap").metrics == found.metrics
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"query": ["q1", "q2"], "items": cells}))
+    assert rankmill.evaluate(TEXTS, path, "first_hit,gap").metrics == found.metrics
+
+
+def test_a_distance_is_no_score() -> None:
+    with pytest.warns(RuntimeWarning, match="'distance' is not read"):
+        found = rankmill.evaluate([["a"], ["c"]], FAR, "first_hit")
+    assert found.metrics == {"first_hit": 0.75}
+    assert "'distance' is not read" in found.notes[0]
+    table = LONG.rename(columns={"score": "distance"})
+    for run in (table, Predictions(table, score="distance")):
+        with pytest.raises(RankmillError, match=r"'distance' is smaller for better .* scores that"):
+            rankmill.evaluate(LABELS, run, "first_hit")
+    with pytest.raises(RankmillError, match="'distance' is smaller for better items"):
+        rankmill.evaluate([["a"], ["c"]], FAR, "gap")
+
+
+@pytest.mark.parametrize("form", ["dict", "lists", "numbers"])
+def test_series_of_several_levels(form: str) -> None:
+    frame = pd.DataFrame({"user": [1, 1, 1, 2], "day": [*"abba"], "item": [7, 8, 9, 9], "n": 1.0})
+    if form == "numbers":
+        series = frame.set_index(["user", "day", "item"])["n"]
+    else:
+        series = frame.groupby(["user", "day"])["item"].apply(list)
+    run = Predictions(frame, query=["user", "day"], score="n")
+    assert value(series, run) == 1.0
+    assert rankmill.evaluate(series, run, "map").queries == 3
+
+
+def test_lines_and_documents_of_json(tmp_path: Path) -> None:
+    """A single line may be a row or all rows; with more lines or more files it is a row."""
+    for name, texts in itertools.product(("l.json", "l.jsonl"), (
+        ['{"user_id": 1, "items": [10]}', '{"user_id": 2, "items": [12]}\n\n{"user_id": 3}\n'],
+        ['{"1": [10], "2": [12]}'],
+        ['{"user_id": [1, 2], "item_id": [10, 12]}'],
+        ["[[1, 10, 1.0], [2, 12, 1.0]]"],
+    )):  # fmt: skip
+        paths = [tmp_path / f"{i}{name}" for i in range(len(texts))]
+        for path, text in zip(paths, texts, strict=True):
+            path.write_text(text)
+        by_text = texts[0].startswith('{"1"')
+        run = {str(q): items for q, items in BY_USER.items()} if by_text else BY_USER
+        assert value([*map(str, paths)], run) == 1.0
+    (tmp_path / "values.json").write_text(LABELS.to_json(orient="values"))
+    with pytest.raises(InputError, match="lists without query ids"):
+        value(tmp_path / "values.json", LONG)
+    long = tmp_path / "long.json"
+    long.write_text(json.dumps({f"q{i}": ["é" * 9] for i in range(60_000)}, ensure_ascii=False))
+    assert value(long, long) == 1.0
+
+
+@pytest.mark.parametrize("ids", [(BIG, BIG - 1), ("2024-01-01", "2024-01-01T00:00:00")])
+def test_ids_of_json_lines_are_exact(ids: tuple[Any, Any], tmp_path: Path) -> None:
+    path = tmp_path / "l.jsonl"
+    rows = [{"user_id": one, "items": [one]} for one in ids]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert value(path, {one: [one] for one in ids}) == 1.0
+    assert value(path, dict(zip(ids, [[one] for one in ids[::-1]], strict=True))) == 0.0
