@@ -157,6 +157,7 @@ def main(arguments: list[str] | None = None) -> int:
                 came, wrong = "failed", [repr(error)]
             counts[name, "failed" if wrong else came] += 1
             failures += [f"{name} after {moment:.4f} s: {one}" for one in wrong]
+            before = left_over() if wrong else before  # what is left is told once
     faulthandler.cancel_dump_traceback_later()
     print(f"| call | {' | '.join(COLUMNS)} |\n| --- | {'---: | ' * len(COLUMNS)}".rstrip())
     for name in found:

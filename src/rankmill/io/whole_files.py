@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
@@ -18,6 +19,7 @@ from rankmill.io import signals
 from rankmill.io.stores.read_paths import is_opened
 from rankmill.io.stores.urls import is_url, local_path, shown
 from rankmill.io.table_files import write_by_suffix
+from rankmill.threads import apart
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -169,7 +171,8 @@ def _complete_files(paths: Sequence[str | Path]) -> Iterator[Sequence[BinaryIO]]
         files = []
         for path, target, name in zip(paths, targets, hidden, strict=True):
             with _told(path):
-                files.append(_new_file(target, name))
+                # An interrupt behind os.open would leave its descriptor open.
+                files.append(apart(partial(_new_file, target, name)))
                 stack.callback(_close, files[-1])
         yield files
         for path, file in zip(paths, files, strict=True):
@@ -195,7 +198,6 @@ def _new_file(target: Path, hidden: str) -> BinaryIO:
     It has no name where the system can do so, and goes with the process, even by kill -9.
     """
     try:
-        # At once a file object, which is closed when it is dropped on an interrupt.
         file = open(os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")  # noqa: SIM115
         if not os.path.exists(_nameless(file.fileno())):
             file.close()
