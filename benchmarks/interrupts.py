@@ -40,12 +40,14 @@ import rankmill
 ITEMS_A_USER = 12
 SECONDS = 60
 COLUMNS = ("interrupted", "done before", "ignored", "failed")
-# Reads moments, waits for each, and interrupts its parent.
+# Reads moments, waits for each, and interrupts its parent while that lives.
 SENDER = """
 import os, signal, sys, time
+parent = os.getppid()
 for line in sys.stdin:
     time.sleep(float(line))
-    os.kill(os.getppid(), signal.SIGINT)
+    if os.getppid() == parent:
+        os.kill(parent, signal.SIGINT)
 """
 
 
