@@ -40,12 +40,14 @@ import rankmill
 ITEMS_A_USER = 12
 SECONDS = 60
 COLUMNS = ("interrupted", "done before", "ignored", "failed")
-# Reads moments, waits for each, and interrupts its parent.
+# Reads moments, waits for each, and interrupts its parent while that lives.
 SENDER = """
 import os, signal, sys, time
+parent = os.getppid()
 for line in sys.stdin:
     time.sleep(float(line))
-    os.kill(os.getppid(), signal.SIGINT)
+    if os.getppid() == parent:
+        os.kill(parent, signal.SIGINT)
 """
 
 
@@ -157,6 +159,7 @@ def main(arguments: list[str] | None = None) -> int:
                 came, wrong = "failed", [repr(error)]
             counts[name, "failed" if wrong else came] += 1
             failures += [f"{name} after {moment:.4f} s: {one}" for one in wrong]
+            before = left_over() if wrong else before  # what is left is told once
     faulthandler.cancel_dump_traceback_later()
     print(f"| call | {' | '.join(COLUMNS)} |\n| --- | {'---: | ' * len(COLUMNS)}".rstrip())
     for name in found:

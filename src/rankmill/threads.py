@@ -96,6 +96,13 @@ class Task(Generic[Value]):
         return self.value  # type: ignore[no-any-return]
 
 
+def apart(call: Callable[[], Value]) -> Value:
+    """Return the result of a call that no signal may interrupt, which another thread makes."""
+    task = Task(call)
+    _thread.start_new_thread(task.run, ())
+    return task.result()
+
+
 class Workers:
     """The pool of threads of a job. The caller that creates it ends it, with a `with` block.
 
@@ -140,9 +147,7 @@ class Workers:
             # if another thread has begun to.
             import numpy.ma  # noqa: F401
 
-            starting = Task(partial(_add_thread, self._tasks, self._pool, self.threads))
-            _thread.start_new_thread(starting.run, ())
-            starting.result()
+            apart(partial(_add_thread, self._tasks, self._pool, self.threads))
         self._tasks.put(task)
 
     def map(
@@ -297,7 +302,7 @@ class _Piece(Generic[Item, Value]):
 
 
 def _add_thread(tasks: Queue, pool: list[Thread], most: int) -> None:
-    """Start one more thread of a pool; no signal may interrupt the thread that does this."""
+    """Start one more thread of a pool."""
     pool.append(
         Thread(
             target=_run_tasks,

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
@@ -20,6 +21,7 @@ from rankmill.io import signals
 from rankmill.io.stores.read_paths import is_opened
 from rankmill.io.stores.urls import is_url, local_path, shown
 from rankmill.io.table_files import write_by_suffix
+from rankmill.threads import apart
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -173,7 +175,8 @@ def _complete_files(paths: Sequence[str | Path]) -> Iterator[Sequence[BinaryIO]]
         files = []
         for path, target, name in zip(paths, targets, hidden, strict=True):
             with _told(path):
-                files.append(open(_new_file(target, name), "wb"))  # noqa: SIM115
+                # An interrupt behind os.open would leave its descriptor open.
+                files.append(apart(partial(_opened, target, name)))
                 stack.callback(_close, files[-1])
         yield files
         for path, file in zip(paths, files, strict=True):
@@ -191,6 +194,10 @@ def _complete_files(paths: Sequence[str | Path]) -> Iterator[Sequence[BinaryIO]]
                 _flush_folder_to_disk(folder)
             if paths:
                 signals.written()
+
+
+def _opened(target: Path, hidden: str) -> BinaryIO:
+    return open(_new_file(target, hidden), "wb")
 
 
 def _new_file(target: Path, hidden: str) -> int:

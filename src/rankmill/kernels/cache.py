@@ -198,18 +198,14 @@ def save(
     content = json.dumps([wrapper, environment, [*needs]]).encode() + b"\n" + code
     unfinished = f"{place.path}.tmp.{uuid.uuid4().hex[:16]}"
     try:
-        with open(unfinished, "xb", opener=_opened_for_one) as file:
+        # A file that nobody else can write, whatever the umask: others are not loaded again.
+        with open(unfinished, "xb", opener=functools.partial(os.open, mode=0o644)) as file:
             file.write(checksum(place.asked, content) + content)
         os.replace(unfinished, place.path)
     except BaseException:
         with suppress(OSError):
             os.unlink(unfinished)
         raise
-
-
-def _opened_for_one(path: str, flags: int) -> int:
-    """Open a file that nobody else can write, whatever the umask: others are not loaded again."""
-    return os.open(path, flags, 0o644)
 
 
 def _linked(
