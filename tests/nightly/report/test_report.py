@@ -789,7 +789,8 @@ def files(tmp_path: Path, inputs: dict[str, pa.Table]) -> dict[str, Path]:
 
 
 def shown(text: str) -> str:
-    return re.sub(r"seconds.*", "", text)
+    """Return a text without what differs from one run to the next."""
+    return re.sub(r"seconds.*|(?<=run: ).* UTC", "", text)
 
 
 @pytest.mark.parametrize(
