@@ -69,6 +69,10 @@ def plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
+# What has one of these names beside an item is its number, even if it is written as text.
+OF_NUMBER = {plain(one) for one in (*ALIASES["score"], *ALIASES["gain"])}
+
+
 def is_other(name: str) -> bool:
     """Whether the name tells that the numbers are neither scores nor gains."""
     return plain(name) in OTHER_NUMBERS or bool(words_of(name) & OTHER_WORDS)

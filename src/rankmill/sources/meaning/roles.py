@@ -151,14 +151,15 @@ def _usual_query(finder: Finder) -> str | None:
 
 
 def _find_item(finder: Finder, query: str) -> str:
-    """The column of items. Beside one that is surely it, a number called label is a gain."""
+    """The column of items. Beside one that is surely it, numbers called label are gains."""
     side, other = ("labels", "predictions")
     if finder.side == "predictions":
         side, other = other, side
     own = finder.named(ITEM_ALIASES[side])
     usual = finder.named(ALIASES["item"])
     if side == "labels" and usual and not any(map(finder.holds_lists, usual)):
-        graded, numbers = finder.named(WEAK_ALIASES["gain"][0]), finder.numbers(False, ())
+        graded = finder.named(WEAK_ALIASES["gain"][0])
+        numbers = [*finder.numbers(False, ()), *finder.booleans(False, ())]
         own = [name for name in own if name not in graded or name not in numbers]
     others = [name for name in finder.schema.names if name != query]
     weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
@@ -175,7 +176,7 @@ def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> tupl
         return source.numbered[columns.item][0], ""
     taken = [*columns.names(), *facts]
     numbers = finder.numbers(wide, taken)
-    booleans = [] if wide else finder.booleans(taken)
+    booleans = finder.booleans(wide, taken)
     weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
     plainly = [name for name in booleans if finder.look(name) == "boolean"]
     mixed = finder.numbers(wide, taken, mixed=True)
