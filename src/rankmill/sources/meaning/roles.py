@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import is_number_type
-from rankmill.columns.ids import is_id_type, is_text_type
+from rankmill.columns.ids import is_id_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
@@ -87,7 +87,7 @@ def _find_columns(
 def check_types(source: Source, columns: Columns, role: Role) -> None:
     """Raise InputError if a column that has a role has an unsuitable type in some file."""
     for file, schema in source.kinds().items():
-        _check_types(file, schema, columns, role, source.typed is not None)
+        _check_types(file, schema, columns, role)
 
 
 def likely_ids(
@@ -302,11 +302,8 @@ def _check_there(source: str, schema: Any, name: str, role: str, side: Role) -> 
     return another
 
 
-def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: bool) -> None:
-    """Raise InputError if a column of one file is missing or has an unsuitable type.
-
-    Of `text`, all numbers are read as such: the reader names the line and the value of any other.
-    """
+def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None:
+    """Raise InputError if a column of one file is missing or has an unsuitable type."""
     for role, name in columns.mapping().items():
         another = _check_there(source, schema, name, role, side)
         kind = schema.field(name).type
@@ -330,7 +327,7 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: b
                 f"{source}: column {name!r} for the rank holds {kind}; expected integers: cast it, "
                 f"or {another}; if the rows are in rank order, use --in-order"
             )
-        number = is_number_type(value) or kinds.is_null(value) or (text and is_text_type(value))
+        number = is_number_type(value) or kinds.is_null(value)
         if role in ("score", "gain") and not number:
             cast = "cast it to double, or " * kinds.is_decimal(value)
             less = "; to do without, say --binary" if role == "gain" else ""
