@@ -103,6 +103,7 @@ DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
     ),
     "nested ids": ([{"user": {"id": 1}, "item": 10}, {"user": {"id": 2}, "item": 12}], WIDE, 0.75),
     "triples": ([(1, 10, 1.0), (2, 12, 1.0)], [[1, 11, 0.9], [1, 10, 0.8], [2, 12, 1]], 0.75),
+    "triples with booleans": ([(1, 10, np.True_), (1, 11, False)], {1: [11, 10]}, 0.5),
     "triples of texts": ([("u", "a", 1)], [("u", "b", 3), ("u", "a", 2)], 0.5),
     "a longer triple": ([(1, 10, 0.5)] * 100 + [(2, 12, 1.0, 3)], WIDE, "row 100 .*three values"),
     "a masked matrix": ([[7], [8]], np.ma.array([[9, 7], [8, 6]], mask=[[1, 0], [0, 0]]), 1.0),

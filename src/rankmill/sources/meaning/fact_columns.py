@@ -30,8 +30,8 @@ def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
         )
     for file, schema in source.schemas.items():
         for name, kind in wanted.items():
-            only = replace(source, schemas={file: schema})
-            Finder(only, {_ROLES[kind]: name}, "labels").find(_ROLES[kind], ())
+            finder = Finder(replace(source, schemas={file: schema}), {_ROLES[kind]: name}, "labels")
+            finder.find(_ROLES[kind], ())
     for name, kind in wanted.items():
         source = with_numbers(source, name, "weight") if kind == "number" else source
     for file, schema in source.schemas.items():

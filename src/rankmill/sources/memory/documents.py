@@ -21,6 +21,7 @@ from rankmill.sources.roles.streams import produced
 
 # So many names of a dict are looked at: each step of a training may give a dict of queries.
 NAMES = 32
+BOOLEANS = (bool, np.bool_)
 # The usual names of the columns that a table has.
 USUAL = {
     "query": {*map(plain, (*ALIASES["query"], *WEAK_ALIASES["query"][0]))},
@@ -95,12 +96,14 @@ def _of_rows(value: Sequence[Any], asked: InputOptions, name: str) -> dict[str, 
     if isinstance(first, Mapping) and _roles(first, asked):
         return _of_records(value, name)
     some = value[:SAMPLE]
-    # Lists of three ids have no fraction, and no number beside a text.
+    # Lists of three ids have no fraction or boolean, and no number beside a text.
     if (
         first is None
         or not all(map(_is_triple, some))
         or not any(
-            isinstance(row[0], str) or not (isinstance(row[2], Integral) or is_missing(row[2]))
+            isinstance(row[0], str)
+            or isinstance(row[2], BOOLEANS)
+            or not (isinstance(row[2], Integral) or is_missing(row[2]))
             for row in some
         )
     ):
@@ -151,4 +154,5 @@ def _is_triple(row: Any) -> bool:
     """Whether a list can be a row of a query, an item and a number."""
     if not isinstance(row, tuple | list) or len(row) != 3:
         return False
-    return isinstance(row[2], Real) and not any(isinstance(one, float) for one in row[:2])
+    number = isinstance(row[2], (Real, *BOOLEANS))
+    return number and not any(isinstance(one, float) for one in row[:2])

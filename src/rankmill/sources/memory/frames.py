@@ -137,11 +137,15 @@ def open_columns(columns: Mapping[Any, Any], role: Role, name: str, **told: Any)
         values = count_items(objects[column]) if is_list_type(schema[column]) else rows
         return values, 8 * values
 
-    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        return {column: size(column) for column in columns}
-
-    sampled = bool(objects)
-    return Source(name, {name: pa.schema(schema)}, rows, sizes, pieces, sampled=sampled, **told)
+    return Source(
+        name,
+        {name: pa.schema(schema)},
+        rows,
+        lambda columns: {column: size(column) for column in columns},
+        pieces,
+        sampled=bool(objects),
+        **told,
+    )
 
 
 def _array_of(column: Any, name: str) -> Any:

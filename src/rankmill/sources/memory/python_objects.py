@@ -40,7 +40,7 @@ from rankmill.sources.memory.cells import (
 )
 from rankmill.sources.memory.frames import open_columns
 from rankmill.sources.memory.hits import answered, path_of, paths_of, spread
-from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
+from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Source
 from rankmill.sources.roles.streams import open_stream, produced
 
 # What the list of a query is: items, hits or pairs of an item and a number, or a mapping of items
@@ -131,7 +131,7 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
         listed: kind if is_list_type(kind) else pa.large_list(pa.null()),
     }
     if shape != "items":
-        texts = isinstance(next(iter(first[0].values())), str)
+        texts = isinstance(next(iter(first[0].values()), None), str)
         schema[number] = pa.large_list(pa.large_string() if texts else pa.float64())
     elif role != "features" and first:
         fractions = pa.types.is_floating(schema[listed].value_type)
@@ -165,22 +165,22 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
                 data[column] = number_lists(lengths, numbers, schema[number].value_type, spot)
         return Batch(pa.record_batch(data), Place(name, start, "list"))
 
-    def pieces(columns: list[str]) -> list[Iterator[Block]]:
-        # Each block is a piece, so that every thread converts some.
-        return [iter((partial(block, columns, at),)) for at in range(0, len(lists), rows)]
-
     @cache
     def size(column: str) -> tuple[int, int]:
         values = len(lists) if column == key else count_items(lists)
         return values, 8 * values
 
-    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        return {column: size(column) for column in columns}
-
-    unordered = shape == "mapping" and role == "predictions"
-    whole = {name: pa.schema(schema)}
-    told: Any = {"positional": queries is None, "unordered": unordered, "bare": True}
-    return Source(name, whole, len(lists), sizes, pieces, **told)
+    return Source(
+        name,
+        {name: pa.schema(schema)},
+        len(lists),
+        lambda columns: {column: size(column) for column in columns},
+        # Each block is a piece, so that every thread converts some.
+        lambda columns: [iter((partial(block, columns, at),)) for at in range(0, len(lists), rows)],
+        positional=queries is None,
+        unordered=shape == "mapping" and role == "predictions",
+        bare=True,
+    )
 
 
 def _is_of_zeros_and_ones(cell: Any) -> bool:

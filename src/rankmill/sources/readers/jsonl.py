@@ -157,6 +157,5 @@ def _parse(block: TextBlock, schema: Any) -> Any:
             value = json.loads(text.splitlines()[line]).get(changed[1])
             kind = f"{'an' if changed[2] == 'array' else 'a'} {changed[2]}"
             kind += " for each item" if isinstance(value, list) else ""
-            before = ", as before" if schema is None else ""
-            what = f"{changed[1]} is {shown(value)}; expected {kind}{before}"
+            what = f"{changed[1]} is {shown(value)}; expected {kind}, as before"
         raise block.error(line, what) from None
