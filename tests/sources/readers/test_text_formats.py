@@ -208,7 +208,9 @@ def test_what_no_row_tells_is_asked_for(tmp_path: Path) -> None:
     head = b"user,item\n" + b"".join(b"u%d,i%d\n" % (i, i) for i in range(200_000))
     path = text.write(tmp_path, "l.csv", head + b"last,a b\n")
     predictions = pa.table({"user": ["last"], "items": [["a b"]]})
-    with pytest.raises(InputError, match=r"l.csv: line 200002: column 'item' holds 'a b'; it may"):
+    with pytest.raises(
+        InputError, match=r"l.csv \(line 200002, column 'item'\): found 'a b'; it may"
+    ):
         rankmill.evaluate(path, predictions, ["map"])
     as_long = rankmill.evaluate(rankmill.Labels(path, format="csv-long"), predictions, ["map"])
     assert as_long.audit["queries_in_both"] == 1

@@ -120,7 +120,7 @@ class CellSide:
 
     def error(self, what: str, todo: str = HOW) -> InputError:
         """The error that asks."""
-        return InputError(f"{self.source.name}: {what}: {todo}")
+        return InputError(f"{self.source.name} (column {self.item!r}): {what}: {todo}")
 
 
 def _texts(values: Any) -> list[str]:
@@ -237,7 +237,7 @@ class _Vote:
             return ""
         if self._has_number_in_items():
             raise side.error(
-                f"{self.many[0]!r} in {side.item!r} holds items with a number each",
+                f"{self.many[0]!r} holds items with a number each",
                 "write an item and its number in turn, such as '12 0.9 7 0.8', or use the format "
                 "csv-long if each is one item",
             )
@@ -267,8 +267,7 @@ class _Vote:
         if self._are_pairs() and side.asked.role == "predictions" and self._fractions():
             if self._fractions(0):
                 raise side.error(
-                    f"{self.many[0]!r} in {side.item!r} may be an item and its confidence, or "
-                    "several items"
+                    f"{self.many[0]!r} may be an item and its confidence, or several items"
                 )
             return PAIRS
         # Where both repeat queries, a column of the key may be missing.
@@ -288,7 +287,7 @@ class _Vote:
         tie = side.error(
             "rows repeat a query, and "
             * side.repeats
-            + f"{many[0]!r} in {side.item!r} may be one item, or a list of items separated by "
+            + f"{many[0]!r} may be one item, or a list of items separated by "
             f"{SEPARATORS[sign]}",
             HOW + _of_several(side.query) * side.repeats,
         )
@@ -320,7 +319,7 @@ class _Vote:
             lists = [one for one in parted if not any(map(WORD.fullmatch, one.split(_sign(other))))]
             if len(lists) >= len(self.many):
                 raise self.side.error(
-                    f"{lists[0]!r} in {self.side.item!r} may be a list of items separated by "
+                    f"{lists[0]!r} may be a list of items separated by "
                     f"{name}, and {self.many[0]!r} by {SEPARATORS[self.sign]}, as in "
                     f"{len(self.many):,} of {len(self.texts):,} cells"
                 )

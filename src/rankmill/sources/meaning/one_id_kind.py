@@ -21,10 +21,9 @@ from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError, Otherwise, UsageError
 from rankmill.sources.meaning.comparable_ids import check_keys, id_columns
 from rankmill.sources.meaning.looks import head, without_missing
-from rankmill.sources.meaning.plain_ids import EXACT, UUID
+from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, UUID
 from rankmill.sources.meaning.values import Convert, Values, with_values
 from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.findings import OddIds
 from rankmill.sources.roles.source import Source
 
 Parameters = ParamSpec("Parameters")
@@ -156,17 +155,18 @@ def _change_of(
 ) -> Callable[[_Side], Source]:
     if not texts:
         return _as_texts if role in _AS_TEXT.get() else lambda one: one.source
-    if not integers and any(one.source.looks.get(one.name) == UUID for one in texts):
+    if not integers and any(one.source.looks.get(one.name) in (UUID, BOOLEAN) for one in texts):
         return _in_lower_case
     firsts = [one.first() for one in texts]
     shares = [_share(first, WHOLE) for first in firsts]
-    if not integers:
-        whole = all(share in (1, None) for share in shares)
-        pointed = whole and any(_share(first, WITH_POINT) for first in firsts)
-        return _without_points if pointed else lambda one: one.source
     none = next((one for one, share in zip(texts, shares, strict=True) if share == 0), None)
-    if none is not None:
-        raise _not_comparable(role, integers[0], none)
+    whole = [one for one, share in zip(texts, shares, strict=True) if share == 1]
+    if none is not None and (integers or whole):
+        raise _not_comparable(role, [*integers, *whole][0], none)
+    if not integers:
+        of_integers = all(share in (1, None) for share in shares)
+        pointed = of_integers and any(_share(first, WITH_POINT) for first in firsts)
+        return _without_points if pointed else lambda one: one.source
     once = any(one.source.kept is not None or one.source.lists is not None for one in texts)
     if role not in _AS_TEXT.get() and not once and all(share == 1 for share in shares):
         kind = pa.uint64() if any(pa.uint64() in one.types for one in integers) else pa.int64()
@@ -213,13 +213,9 @@ def _pointless(values: Values, source: Source) -> Any:
 
     texts = as_text(values.array)
     marks = pc.match_substring_regex(texts, WITH_POINT)
-    number = pc.sum(marks).as_py()
-    if not number:
+    if not pc.any(marks).as_py():
         return texts
-    example = texts.filter(marks)[0].as_py()
-    todo = f"they are compared without the point; {EXACT}"
-    kind = OddIds(source.name, values.name, "are written as", todo)
-    source.findings.count(values.batch.place, kind, number, example)
+    values.tell(source, marks, "are written as", f"they are compared without the point; {EXACT}")
     return pc.if_else(marks, pc.replace_substring_regex(texts, r"\.0+$", ""), texts)
 
 
@@ -246,7 +242,7 @@ def _with_texts(one: _Side, change: Convert) -> Source:
 
 def _as_texts(one: _Side) -> Source:
     if not one.is_integer:
-        return one.source
+        return _without_points(one)
     if one.source.lists is not None:
         raise UsageError(
             f"{one.source.name} holds integers, and the ids of the other input are text: give both "
