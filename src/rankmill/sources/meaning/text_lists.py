@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
-from rankmill.columns.ids import id_type, is_text_type
+from rankmill.columns.ids import id_type, is_text_type, plain
 from rankmill.columns.lists import is_list_type, offsets_of
 from rankmill.sources.meaning.derived_columns import derived
+from rankmill.sources.meaning.later_rows import LaterRows
 from rankmill.sources.meaning.looks import (
     MISSING,
     MIXED,
@@ -23,6 +24,7 @@ from rankmill.sources.meaning.looks import (
     head,
     look,
     look_of,
+    not_missing,
     without_missing,
 )
 from rankmill.sources.meaning.values import Values, with_values
@@ -40,6 +42,8 @@ TOLD = {
     PAIRS: "items with their confidences",
 }
 CONFIDENCE = "confidence"
+# The fact that a column has a cell that may hold several items; so many of a batch are told.
+CELL, MOST_LATER = "cell", 1000
 PYTHON_SET = re.compile(r"\s*(?:frozen)?set\(")
 # What a cell holds that may be more than one item: a separator, or a list in brackets.
 APART = r"""(?s)\S[ |;,]+\S|^\[.*\]$|^\[[^\]]*$|^\{['"].*\}$|^(?:array|set|frozenset)\(.*\)$"""
@@ -95,10 +99,25 @@ def _beside(source: Source, item: str, query: Sequence[str], cell: str) -> list[
     ]
 
 
-def with_guard(source: Source, item: str, how: str) -> Source:
-    """The source that raises InputError at the first cell that may hold several items.
+def distinct_texts(values: Any) -> list[str]:
+    """The distinct values of an array as texts, without blanks around them or missing ones."""
+    import pyarrow.compute as pc
 
-    None of the first rows holds what may part items, so that nothing has been decided.
+    values = pc.unique(plain(values, "a column"))
+    if is_text_type(values.type):
+        values = values.cast(id_type(values.type))
+    found = (
+        one.decode(errors="replace") if isinstance(one, bytes) else one
+        for one in values.to_pylist()
+    )
+    texts = (str(one).strip() for one in found if one is not None)
+    return [one for one in texts if not_missing(one)]
+
+
+def with_guard(source: Source, item: str, how: str) -> Source:
+    """The source that watches for cells that may hold several items, as none of the first rows has.
+
+    With such a cell it is decided anew. Of a stream it is an error, as it cannot be read again.
     """
 
     def check(values: Values) -> Any:
@@ -108,6 +127,9 @@ def with_guard(source: Source, item: str, how: str) -> Source:
             return values.array
         texts = values.array.cast(id_type(values.array.type))
         marks = pc.match_substring_regex(texts, APART)
+        if pc.any(marks).as_py() and source.kept is None:
+            cells = distinct_texts(texts.filter(marks))
+            raise LaterRows(*((CELL, source.name, item, one) for one in cells[:MOST_LATER]))
         if pc.any(marks).as_py():
             raise values.error(
                 pc.index(marks, True).as_py(),
