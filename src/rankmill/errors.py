@@ -49,7 +49,7 @@ _FLAGS = ("binary", "exact-ids", "in-order", "judged-only", "drop-seen")
 _OPTION = r"(?<![\w-])--([a-z][a-z-]*)(?:[= ][A-Z]+(?:,[A-Z.]+)*(?!\w)|=|(?![\w-]))"
 _COMMAND = r"(rankmill [a-z-]+ --\S+)"
 # A name in quotes may hold anything.
-_BOTH = r"(--[a-z](?:'[^']*'|(?!, |[;:]).)*?) on the command line, (.+?) in Python"
+_BOTH = r"(--[a-z](?:'[^']*'|(?!, |[;:]\s).)*?) on the command line, (.+?) in Python"
 _on_command_line = False
 
 

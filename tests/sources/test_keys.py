@@ -213,7 +213,7 @@ def test_texts_that_may_be_of_different_queries_are_refused(
         ({"query": ["key", "key"]}, "column 'key' twice"),
         ({"query": "{key}_{key}"}, "column 'key' twice"),
         ({"query": ["session", "typ"]}, "no column 'typ' for the query"),
-        ({"query": ["session", "share"]}, "column 'share' holds 0.5; a fraction is not an id"),
+        ({"query": ["session", "share"]}, "column 'share'\\): found 0.5; a fraction is not an id"),
     ],
 )
 def test_keys_that_cannot_be_compared(options: dict[str, Any], message: str) -> None:

@@ -88,7 +88,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "text in a score": (
         "p.run",
         b"\n1 Q0 7 1 0.5 t\n\n1 Q0 8 2 high t\n",
-        "p.run: line 4: column 'score' holds 'high'; expected a number",
+        "p.run (line 4, column 'score'): found 'high'; expected a number",
     ),
     "NaN in a score": (
         "p.run",
@@ -124,17 +124,17 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "one item or several": (
         "p.csv",
         b"user,items\n1,7 8\n2,9 10\n1,7 9\n",
-        "p.csv: rows repeat a query, and '7 8' in 'items' may be one item, or a list of items",
+        "p.csv (column 'items'): rows repeat a query, and '7 8' may be one item, or a list",
     ),
     "odd pairs": (
         "p.csv",
         b"user,items\n" + b"".join(b"%d,7 0.5 8 0.4\n" % i for i in range(20)) + b"99,9 0.5 8\n",
-        "p.csv: line 22: column 'items' holds '9 0.5 8'; expected pairs",
+        "p.csv (line 22, column 'items'): found '9 0.5 8'; expected pairs",
     ),
     "a broken list": (
         "p.csv",
         b'user,items\n1,"[7, 8]"\n2,"[7, 8"\n',
-        r"""p.csv: line 3: column 'items' holds '[7, 8'; expected a list with all its items""",
+        r"""p.csv (line 3, column 'items'): found '[7, 8'; expected a list with all its items""",
     ),
     "no JSON": ("p.jsonl", b'{"user": 1, "items": [7]}\n\n{"user": 2\n', "p.jsonl: line 3: "),
     "JSON of two types": (
@@ -145,12 +145,12 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "a score that is not a number": (
         "p.csv",
         b"user,item,score\n1,7,0.5\n1,8,high\n2,9,abc\n",
-        "p.csv: line 3: column 'score' holds 'high'; expected a number",
+        "p.csv (line 3, column 'score'): found 'high'; expected a number",
     ),
     "only one score, and no number": (
         "p.csv",
         b"user,item,score\n1,7,\n1,8,\n2,9,abc\n",
-        "p.csv: line 4: column 'score' holds 'abc'; expected a number",
+        "p.csv (line 4, column 'score'): found 'abc'; expected a number",
     ),
     "a score of JSON that is not a number": (
         "p.jsonl",
@@ -180,12 +180,12 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "fractions only": (
         "p.csv",
         b"user,items\n1,1.5 2.5\n2,3.5 4.5\n",
-        "p.csv: '1.5 2.5' in 'items' may be an item and its confidence, or several items",
+        "p.csv (column 'items'): '1.5 2.5' may be an item and its confidence, or several items",
     ),
     "lists in rows of a query": (
         "p.csv",
         b"user,items\n1,7 8\n1,9 10\n2,9 10\n2,1 2\n",
-        "p.csv: rows repeat a query, and '7 8' in 'items' may be one item, or a list of items",
+        "p.csv (column 'items'): rows repeat a query, and '7 8' may be one item, or a list",
     ),
 }
 

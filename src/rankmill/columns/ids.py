@@ -58,8 +58,8 @@ def plain(array: Any, what: str) -> Any:
     if kinds.is_dictionary(array.type):
         check_valid(array, what)
         words = array.dictionary
-        if kinds.is_string(words.type) or kinds.is_binary(words.type):
-            # The decoded strings may need more bytes than 32-bit offsets can address.
+        if _is_text(words.type):
+            # Decoded texts may need more than 32-bit offsets, and views cannot be decoded.
             words = words.cast(pa.large_binary() if _is_bytes(words.type) else pa.large_string())
             array = pa.DictionaryArray.from_arrays(array.indices, words, safe=False)
         array = array.dictionary_decode()

@@ -13,7 +13,7 @@ from rankmill.io.whole_files import check_target
 from rankmill.show.tables import Facts
 from rankmill.sources.input_options import MEMORY, Role
 from rankmill.sources.inputs.inputs import Input, alike, map_lists
-from rankmill.sources.meaning.one_id_kind import reading_again
+from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.sources.rows.sorted_rows import RepeatedRowError, sorted_rows
 from rankmill.threads import Workers

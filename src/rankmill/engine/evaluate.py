@@ -19,7 +19,7 @@ from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind
-from rankmill.sources.meaning.one_id_kind import reading_again
+from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 

@@ -20,7 +20,7 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import check_told, open_input
-from rankmill.sources.meaning.one_id_kind import reading_again
+from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.roles.shares import Sample, Share, divided
 from rankmill.threads import Workers

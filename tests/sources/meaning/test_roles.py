@@ -475,3 +475,14 @@ def test_errors_of_types_suggest_the_option(
         rankmill.evaluate(*paths, ["map"])
     tells(caught.value, [*wanted, "the-predictions.parquet"])
     cli_fails(paths, 3, wanted, ["map"])
+
+
+@pytest.mark.small
+def test_names_of_recbole_and_of_other_fields() -> None:
+    run = {1: [11, 10], 2: [12]}
+    typed = pa.table({"user_id:token": [1, 2], "item_id:token": [10, 12], "rating:float": [5.0, 4]})
+    result = rankmill.evaluate(typed, run, "first_hit")
+    assert result["first_hit"] == 0.75
+    assert 'use Labels(gain="rating:float"); if labels' in result.notes[0]
+    passages = pa.table({"question_id": [1, 2], "id": [7, 8], "passage_id": [10, 12]})
+    assert rankmill.evaluate(passages, run, "first_hit")["first_hit"] == 0.75

@@ -204,12 +204,22 @@ def test_a_note_offers_the_ties_of_trec_eval(tmp_path: Path) -> None:
     assert (result["mrr"], result.notes) == (0.5, [])
 
 
-def test_what_no_row_tells_is_asked_for(tmp_path: Path) -> None:
+def test_later_rows_decide_anew(tmp_path: Path) -> None:
+    """Cells that may hold several items, of which the first rows have none."""
     head = b"user,item\n" + b"".join(b"u%d,i%d\n" % (i, i) for i in range(200_000))
-    path = text.write(tmp_path, "l.csv", head + b"last,a b\n")
-    predictions = pa.table({"user": ["last"], "items": [["a b"]]})
-    with pytest.raises(InputError, match=r"l.csv: line 200002: column 'item' holds 'a b'; it may"):
-        rankmill.evaluate(path, predictions, ["map"])
+    path = text.write(tmp_path, "l.csv", head + b"last,New York\n")
+    predictions = pa.table({"user": ["last"], "items": [["New York"]]})
+    assert rankmill.evaluate(path, predictions, ["map"])["map"] == 1 / 200_001
+    several = pa.table({"user": ["last"], "items": [["New", "York"]]})
+    assert rankmill.evaluate(path, several, ["map"])["map"] == 1 / 200_001
+    with pytest.raises(
+        InputError, match=r"l.csv \(column 'item'\): 'New York' may be one item, or"
+    ):
+        rankmill.evaluate(path, pa.table({"user": ["last"], "items": [["c"]]}), ["map"])
+    once = pa.table({"user": [f"u{i}" for i in range(200_000)] + ["last"]})
+    once = once.append_column("item", pa.array(["i"] * 200_000 + ["New York"]))
+    with pytest.raises(InputError, match=r"\(row 200000, column 'item'\): found 'New York'; it"):
+        rankmill.evaluate(once.to_reader(1000), predictions, ["map"])
     as_long = rankmill.evaluate(rankmill.Labels(path, format="csv-long"), predictions, ["map"])
     assert as_long.audit["queries_in_both"] == 1
     assert as_long["map"] == 1 / 200_001

@@ -153,9 +153,9 @@ REFUSED = {
     "a score that is none": (
         qrels_text(),
         run_text().replace("3.25", "high"),
-        ["a.run: line 3", "'high'"],
+        ["a.run (line 3", "'high'"],
     ),
-    "a gain that is none": (qrels_text() + "9 0 z x\n", run_text(), ["a.qrels: line 9", "'x'"]),
+    "a gain that is none": (qrels_text() + "9 0 z x\n", run_text(), ["a.qrels (line 9", "'x'"]),
     "a field too few": (qrels_text() + "9 0 z\n", run_text(), ["a.qrels: line 9", "3 columns"]),
     "a field too many": (
         qrels_text() + "9 0 z 1 2\n",

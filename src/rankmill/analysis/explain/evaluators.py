@@ -31,7 +31,7 @@ from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import check_told
-from rankmill.sources.meaning.one_id_kind import reading_again
+from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.threads import Workers
 

@@ -12,7 +12,7 @@ from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.meaning.one_id_kind import reading_again
+from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.threads import Workers
 

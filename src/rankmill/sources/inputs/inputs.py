@@ -117,7 +117,9 @@ def open_input(
     # Long rows are read again if the rows of a query turn out not to be adjacent, confidences if
     # they need more memory than they may take, and facts apart from the items.
     if source.kept is not None and (need_score or facts or not found.wide):
-        source = source.kept(memory, list(dict.fromkeys([*found.names(), *facts])))
+        held = source.kept(memory, list(dict.fromkeys([*found.names(), *facts])))
+        # What is known of the source, and told of it, stays.
+        source = replace(source, pieces=held.pieces, kept=None, peek=None, end=held.end)
     return Input(source, found)
 
 

@@ -10,19 +10,22 @@ from functools import cached_property
 from typing import Any
 
 from rankmill.columns.buffers import is_number_type
-from rankmill.columns.ids import id_type, is_text_type, plain
+from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.meaning.looks import NUMBER, PATTERNS, head, not_missing
+from rankmill.sources.meaning.later_rows import known
+from rankmill.sources.meaning.looks import NUMBER, PATTERNS, head
 from rankmill.sources.meaning.names import ALIASES
 from rankmill.sources.meaning.names import plain as plain_name
 from rankmill.sources.meaning.roles import likely_ids
 from rankmill.sources.meaning.text_lists import (
     APART,
+    CELL,
     PAIRS,
     PRINTED,
     SEPARATORS,
+    distinct_texts,
     with_guard,
     with_lists,
 )
@@ -88,7 +91,9 @@ class CellSide:
         kind = schema.field(name).type
         if is_list_type(kind) or not is_text_type(kind):
             return is_list_type(kind)
-        return any(_APART.search(one) for one in _texts(head(self.source, [name])[name])[:100])
+        return any(
+            _APART.search(one) for one in distinct_texts(head(self.source, [name])[name])[:100]
+        )
 
     @cached_property
     def rows(self) -> dict[str, Any]:
@@ -105,7 +110,9 @@ class CellSide:
         found = value_type(values.type)
         if not (is_text_type(found) or is_number_type(found)):
             return []
-        return _texts(values)[:MOST]
+        column = (CELL, self.source.name, self.item)
+        later = sorted(one[3] for one in known() if one[:3] == column)
+        return [*distinct_texts(values)[:MOST], *later]
 
     @cached_property
     def repeats(self) -> bool:
@@ -120,22 +127,7 @@ class CellSide:
 
     def error(self, what: str, todo: str = HOW) -> InputError:
         """The error that asks."""
-        return InputError(f"{self.source.name}: {what}: {todo}")
-
-
-def _texts(values: Any) -> list[str]:
-    """The distinct values of an array as texts, without those that are missing."""
-    import pyarrow.compute as pc
-
-    values = pc.unique(plain(values, "a column"))
-    if is_text_type(values.type):
-        values = values.cast(id_type(values.type))
-    found = (
-        one.decode(errors="replace") if isinstance(one, bytes) else one
-        for one in values.to_pylist()
-    )
-    texts = (str(one).strip() for one in found if one is not None)
-    return [one for one in texts if not_missing(one)]
+        return InputError(f"{self.source.name} (column {self.item!r}): {what}: {todo}")
 
 
 def with_cells(sides: Sequence[tuple[Source, InputOptions]]) -> list[Source]:
@@ -237,7 +229,7 @@ class _Vote:
             return ""
         if self._has_number_in_items():
             raise side.error(
-                f"{self.many[0]!r} in {side.item!r} holds items with a number each",
+                f"{self.many[0]!r} holds items with a number each",
                 "write an item and its number in turn, such as '12 0.9 7 0.8', or use the format "
                 "csv-long if each is one item",
             )
@@ -267,8 +259,7 @@ class _Vote:
         if self._are_pairs() and side.asked.role == "predictions" and self._fractions():
             if self._fractions(0):
                 raise side.error(
-                    f"{self.many[0]!r} in {side.item!r} may be an item and its confidence, or "
-                    "several items"
+                    f"{self.many[0]!r} may be an item and its confidence, or several items"
                 )
             return PAIRS
         # Where both repeat queries, a column of the key may be missing.
@@ -288,7 +279,7 @@ class _Vote:
         tie = side.error(
             "rows repeat a query, and "
             * side.repeats
-            + f"{many[0]!r} in {side.item!r} may be one item, or a list of items separated by "
+            + f"{many[0]!r} may be one item, or a list of items separated by "
             f"{SEPARATORS[sign]}",
             HOW + _of_several(side.query) * side.repeats,
         )
@@ -320,7 +311,7 @@ class _Vote:
             lists = [one for one in parted if not any(map(WORD.fullmatch, one.split(_sign(other))))]
             if len(lists) >= len(self.many):
                 raise self.side.error(
-                    f"{lists[0]!r} in {self.side.item!r} may be a list of items separated by "
+                    f"{lists[0]!r} may be a list of items separated by "
                     f"{name}, and {self.many[0]!r} by {SEPARATORS[self.sign]}, as in "
                     f"{len(self.many):,} of {len(self.texts):,} cells"
                 )

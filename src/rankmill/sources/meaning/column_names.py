@@ -19,7 +19,7 @@ from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, spoken
 from rankmill.sources.input_options import Role
 from rankmill.sources.meaning.looks import MIXED, NUMERIC, look_of
-from rankmill.sources.meaning.names import plain
+from rankmill.sources.meaning.names import ALIASES, plain
 from rankmill.sources.roles.source import Source
 
 # The most columns that a message names.
@@ -155,7 +155,8 @@ class Finder:
         listed = [f"{_short(field.name)} ({field.type})" for field in self.schema][:_MOST_SHOWN]
         more = len(self.schema) - len(listed)
         there = (", ".join(listed) or "none") + (f" and {more} more" if more else "")
-        if self.source.format.startswith(("CSV", "TSV")):
+        usual = self.named(ALIASES["query"]) or self.named(ALIASES["item"])
+        if self.source.format.startswith(("CSV", "TSV")) and not usual:
             todo += "; if the first line is not a header, "
             todo += {
                 "labels": "name all with --label-columns A,B,...",

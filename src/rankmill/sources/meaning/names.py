@@ -3,7 +3,8 @@
 import functools
 import re
 
-# Names are compared in lower case, without underscores, dashes and spaces.
+# Names are compared in lower case, without underscores, dashes and spaces, and without the types
+# that RecBole writes behind them, as in user_id:token.
 ALIASES: dict[str, tuple[str, ...]] = {
     "query": (
         *("query", "query_id", "queries", "q_id", "qid", "user", "user_id", "uid"),
@@ -27,9 +28,15 @@ ALIASES: dict[str, tuple[str, ...]] = {
 # Names that are used only if no column has a name of ALIASES; those of scores and gains only for
 # columns of numbers. If there are several groups, the names of the first group come first.
 WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "query": (("id",),),
-    "item": (("id", "ids"),),
-    "score": (("sim", "logit", "logits", "yhat", "prob", "pred", "pred_score", "value"),),
+    "query": (("question", "question_id", "reviewer_id", "member_id", "person_id"), ("id",)),
+    "item": (
+        (
+            *("iid", "pid", "passage", "passage_id", "sku", "asin", "isbn", "book_id", "video_id"),
+            *("song_id", "news_id", "post_id", "hotel_id", "game_id", "recipe_id", "paper_id"),
+        ),
+        ("id", "ids"),
+    ),
+    "score": (("sim", "logit", "logits", "yhat", "prob", "pred", "pred_score", "value", "est"),),
     "gain": (
         ("label", "labels", "target", "relevant"),
         ("score", "scores", "value"),
@@ -46,9 +53,11 @@ ITEM_ALIASES: dict[str, tuple[str, ...]] = {
 OTHER_NUMBERS = {
     *ALIASES["rank"],
     *("time", "timestamp", "datetime", "date", "year", "month", "day", "hour"),
-    *("iteration", "iter", "q0", "index", "indexlevel0", "unnamed:0", ""),
+    *("iteration", "iter", "q0", "index", ""),
 }
 OTHER_WORDS = {"id", "ids", "timestamp", "ts", "date", "at", "index"}
+# The names that pandas gives to an index without a name.
+OF_INDEX = re.compile(r"indexlevel\d+|unnamed:\d+(\.\d+)*")
 
 
 # The last words of the names of numbers that are smaller for better items.
@@ -65,8 +74,15 @@ GRADED = EVENTS | {"gain", "rel", "grade", "judgment", "judgement", "rating", "s
 
 @functools.lru_cache(1 << 12)
 def plain(name: str) -> str:
-    """A name as it is compared: in lower case, without underscores, dashes and spaces."""
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+    """A name as it is compared.
+
+    Examples
+    --------
+    >>> plain("User ID"), plain("item_id:token")
+    ('userid', 'itemid')
+    """
+    name = re.sub(r":(token|float)(_seq)?$", "", name.lower())
+    return name.replace("_", "").replace("-", "").replace(" ", "")
 
 
 # What has one of these names beside an item is its number, even if it is written as text.
@@ -75,7 +91,9 @@ OF_NUMBER = {plain(one) for one in (*ALIASES["score"], *ALIASES["gain"])}
 
 def is_other(name: str) -> bool:
     """Whether the name tells that the numbers are neither scores nor gains."""
-    return plain(name) in OTHER_NUMBERS or bool(words_of(name) & OTHER_WORDS)
+    if plain(name) in OTHER_NUMBERS or OF_INDEX.fullmatch(plain(name)):
+        return True
+    return bool(words_of(name) & OTHER_WORDS)
 
 
 def words_of(name: str) -> set[str]:

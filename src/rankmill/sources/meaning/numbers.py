@@ -52,7 +52,8 @@ def _numbers(values: Values, role: str, whole: bool) -> Any:
         return array.cast(pa.uint8()).cast(pa.int64() if whole else pa.uint8())
     if is_text_type(array.type):
         array = _of_texts(values, role)
-    return _ranks(values, array) if whole and not kinds.is_integer(array.type) else array
+    ranks = whole and not kinds.is_integer(array.type)
+    return _ranks(values._replace(array=array)) if ranks else array
 
 
 def _of_texts(values: Values, role: str) -> Any:
@@ -92,9 +93,9 @@ def _of_texts(values: Values, role: str) -> Any:
 _NUMBER = f"^(?:{PATTERNS['fraction'].pattern}|[-+]?inf(?:inity)?|nan)$"
 
 
-def _ranks(values: Values, array: Any) -> Any:
+def _ranks(values: Values) -> Any:
     """Ranks that are floats, as integers."""
-    floats = floats_of(array).astype(np.float64)
+    floats = floats_of(values.array).astype(np.float64)
     missing = np.isnan(floats)
     floats[missing] = 0
     bad = np.floor(floats) != floats

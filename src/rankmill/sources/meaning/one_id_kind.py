@@ -5,70 +5,32 @@ stands for integers beside integers. If other text turns up later, all is read a
 as text; so 7 is "7", and "007" another id.
 """
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.ids import as_text, id_type, is_text_type, plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
-from rankmill.errors import InputError, Otherwise, UsageError
+from rankmill.errors import InputError, UsageError
 from rankmill.sources.meaning.comparable_ids import check_keys, id_columns
+from rankmill.sources.meaning.later_rows import LaterRows, known
 from rankmill.sources.meaning.looks import head, without_missing
-from rankmill.sources.meaning.plain_ids import EXACT, UUID
+from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, UUID
 from rankmill.sources.meaning.values import Convert, Values, with_values
 from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.findings import OddIds
 from rankmill.sources.roles.source import Source
-
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 
 TEXT = pa.large_string()
 # An integer as it is written without leading zeros; and one that a table of doubles left.
 INTEGER = r"^(?:0|-?[1-9][0-9]*)$"
 WITH_POINT = r"^(?:0|-?[1-9][0-9]*)\.0+$"
 WHOLE = r"^(?:0|-?[1-9][0-9]*)(?:\.0+)?$"
-# The roles whose ids turned out to be no integers, so that they are compared as text.
-_AS_TEXT: ContextVar[frozenset[str]] = ContextVar("_AS_TEXT", default=frozenset())
-
-
-class NotIntegers(Otherwise):
-    """Some text is no integer, where all of the first rows were."""
-
-    def __init__(self, role: str) -> None:
-        super().__init__(role)
-        self.role = role
-
-
-def reading_again(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Call a function again where ids that were read as integers turned out to be text."""
-
-    @functools.wraps(work)
-    def run(*args: Parameters.args, **more: Parameters.kwargs) -> Result:
-        while True:
-            try:
-                return work(*args, **more)
-            except NotIntegers as error:
-                with _as_text(error.role):
-                    return run(*args, **more)
-
-    return run
-
-
-@contextmanager
-def _as_text(role: str) -> Iterator[None]:
-    token = _AS_TEXT.set(_AS_TEXT.get() | {role})
-    try:
-        yield
-    finally:
-        _AS_TEXT.reset(token)
+# The fact that ids of a role, which were integers in the first rows, turned out to be text.
+AS_TEXT = "text ids"
 
 
 class _Side(NamedTuple):
@@ -143,8 +105,8 @@ def _alike(
     integers = [one for one in there if one.is_integer]
     change = _change_of(role, texts, integers)
     changed = change is _as_texts and there[0] is sides[0] and there[0] in integers
-    if fixed and changed and role not in _AS_TEXT.get():
-        raise NotIntegers(role)
+    if fixed and changed and (AS_TEXT, role) not in known():
+        raise LaterRows((AS_TEXT, role))
     return [
         source if one is None or not one.types else change(one)
         for source, one in zip(sources, sides, strict=True)
@@ -155,20 +117,21 @@ def _change_of(
     role: str, texts: Sequence[_Side], integers: Sequence[_Side]
 ) -> Callable[[_Side], Source]:
     if not texts:
-        return _as_texts if role in _AS_TEXT.get() else lambda one: one.source
-    if not integers and any(one.source.looks.get(one.name) == UUID for one in texts):
+        return _as_texts if (AS_TEXT, role) in known() else lambda one: one.source
+    if not integers and any(one.source.looks.get(one.name) in (UUID, BOOLEAN) for one in texts):
         return _in_lower_case
     firsts = [one.first() for one in texts]
     shares = [_share(first, WHOLE) for first in firsts]
-    if not integers:
-        whole = all(share in (1, None) for share in shares)
-        pointed = whole and any(_share(first, WITH_POINT) for first in firsts)
-        return _without_points if pointed else lambda one: one.source
     none = next((one for one, share in zip(texts, shares, strict=True) if share == 0), None)
-    if none is not None:
-        raise _not_comparable(role, integers[0], none)
+    whole = [one for one, share in zip(texts, shares, strict=True) if share == 1]
+    if none is not None and (integers or whole):
+        raise _not_comparable(role, [*integers, *whole][0], none)
+    if not integers:
+        of_integers = all(share in (1, None) for share in shares)
+        pointed = of_integers and any(_share(first, WITH_POINT) for first in firsts)
+        return _without_points if pointed else lambda one: one.source
     once = any(one.source.kept is not None or one.source.lists is not None for one in texts)
-    if role not in _AS_TEXT.get() and not once and all(share == 1 for share in shares):
+    if (AS_TEXT, role) not in known() and not once and all(share == 1 for share in shares):
         kind = pa.uint64() if any(pa.uint64() in one.types for one in integers) else pa.int64()
         return lambda one: _as_integers(one, role, kind) if one.is_text else one.source
     return _as_texts
@@ -200,11 +163,11 @@ def _integers(values: Values, role: str, kind: Any, source: Source) -> Any:
         return values.array
     texts = _pointless(values, source)
     if pc.all(pc.match_substring_regex(texts, INTEGER)).as_py() is False:
-        raise NotIntegers(role)
+        raise LaterRows((AS_TEXT, role))
     try:
         return texts.cast(kind)
     except pa.ArrowInvalid:  # beyond 64 bits
-        raise NotIntegers(role) from None
+        raise LaterRows((AS_TEXT, role)) from None
 
 
 def _pointless(values: Values, source: Source) -> Any:
@@ -213,13 +176,9 @@ def _pointless(values: Values, source: Source) -> Any:
 
     texts = as_text(values.array)
     marks = pc.match_substring_regex(texts, WITH_POINT)
-    number = pc.sum(marks).as_py()
-    if not number:
+    if not pc.any(marks).as_py():
         return texts
-    example = texts.filter(marks)[0].as_py()
-    todo = f"they are compared without the point; {EXACT}"
-    kind = OddIds(source.name, values.name, "are written as", todo)
-    source.findings.count(values.batch.place, kind, number, example)
+    values.tell(source, marks, "are written as", f"they are compared without the point; {EXACT}")
     return pc.if_else(marks, pc.replace_substring_regex(texts, r"\.0+$", ""), texts)
 
 
@@ -246,7 +205,7 @@ def _with_texts(one: _Side, change: Convert) -> Source:
 
 def _as_texts(one: _Side) -> Source:
     if not one.is_integer:
-        return one.source
+        return _without_points(one)
     if one.source.lists is not None:
         raise UsageError(
             f"{one.source.name} holds integers, and the ids of the other input are text: give both "

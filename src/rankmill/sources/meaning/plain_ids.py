@@ -9,20 +9,21 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, floats_of
-from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, text_places
-from rankmill.columns.lists import is_list_type, value_type
+from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, plain, text_places
+from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.kernels.odd_texts import first_odd
 from rankmill.sources.meaning.derived_columns import derived
-from rankmill.sources.meaning.looks import are_missing, without_missing
+from rankmill.sources.meaning.looks import are_missing, head, without_missing
 from rankmill.sources.meaning.values import Values, with_values
-from rankmill.sources.roles.findings import OddIds
 from rankmill.sources.roles.source import Batch, Source
 
 # Up to here every whole number is a double of its own.
 MOST_EXACT = 2.0**53
 UUID_BYTES = 16
+BLANK = 32  # a text of bytes has none below
 EXACT = "use --exact-ids to compare ids as they stand"
-UUID = "UUID"
+# What looks so is compared in lower case.
+UUID, BOOLEAN = "UUID", "boolean"
 TEXT, BYTES = pa.large_string(), pa.large_binary()
 # Decimals of so many digits are integers of 64 bits.
 DIGITS = 18
@@ -44,12 +45,26 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
         return source
     if any(map(kinds.is_nested, every)) or (role != "query" and any(map(_names_queries, every))):
         return source
-    if any(map(is_uuid, every)):
+    if any(map(is_uuid, every)) or (BYTES in map(id_type, every) and _are_uuids(source, name)):
         source.looks[name] = UUID
-    texts = all(is_text_type(one) and not is_uuid(one) for one in every)
+        return with_values(source, name, lambda kind: TEXT, _uuids)
+    if any(map(kinds.is_boolean, every)):
+        source.looks[name] = BOOLEAN
+    texts = all(map(is_text_type, every))
     if texts and source.exact_ids:
         return source
     return with_values(source, name, _plain_type, partial(_plain, source=source), rarely=texts)
+
+
+def _are_uuids(source: Source, name: str) -> bool:
+    """Whether the first bytes of a column are UUIDs, which not every library keeps as a type."""
+    import pyarrow.compute as pc
+
+    column = head(source, [name])[name]
+    first = split_lists(column)[1] if is_list_type(column.type) else column
+    first = plain(first, name).cast(BYTES).drop_null()
+    sizes = pc.min_max(pc.binary_length(first)).as_py()
+    return {*sizes.values()} == {UUID_BYTES} and any(min(one) < BLANK for one in first.to_pylist())
 
 
 def _names_queries(kind: Any) -> bool:
@@ -85,7 +100,7 @@ def _with_empty_lists(source: Source, name: str) -> Source:
 
 
 def _plain_type(kind: Any) -> Any:
-    if is_uuid(kind) or kinds.is_temporal(kind) or kinds.is_boolean(kind):
+    if kinds.is_temporal(kind) or kinds.is_boolean(kind):
         return TEXT
     if kinds.is_decimal(kind):
         return pa.int64() if kind.precision - kind.scale <= DIGITS else TEXT
@@ -103,8 +118,6 @@ def is_uuid(kind: Any) -> bool:
 
 def _plain(values: Values, source: Source) -> Any:
     kind = values.array.type
-    if is_uuid(kind):
-        return _uuids(values.array)
     if is_text_type(kind):
         return values.array if source.exact_ids else tidy(values, source)
     if kinds.is_floating(kind):
@@ -116,12 +129,15 @@ def _plain(values: Values, source: Source) -> Any:
     return values.array.cast(TEXT) if kinds.is_boolean(kind) else values.array
 
 
-def _uuids(array: Any) -> Any:
+def _uuids(values: Values) -> Any:
     """UUIDs as text, in lower case."""
     import uuid
 
-    texts = [None if one is None else str(uuid.UUID(bytes=one)) for one in array.to_pylist()]
-    return pa.array(texts, TEXT)
+    found = values.array.to_pylist()
+    for i, one in enumerate(found):
+        if one is not None and len(one) != UUID_BYTES:
+            raise values.error(i, "expected a UUID of 16 bytes, as in the first rows")
+    return pa.array([None if one is None else str(uuid.UUID(bytes=one)) for one in found], TEXT)
 
 
 def _times(array: Any) -> Any:
@@ -179,21 +195,8 @@ def tidy(values: Values, source: Source) -> Any:
     if not pc.any(pc.or_(padded, missing)).as_py():
         return values.array  # such as "no"
     words = pc.and_(missing, pc.binary_length(trimmed).cast(pa.bool_()))
-    _tell(values, source, padded, "have blanks around them", f"these are left out; {EXACT}")
-    _tell(
-        values,
-        source,
-        words,
-        "stand for a missing value",
-        f"they are read as missing; {EXACT}",
-    )
+    told = "have blanks around them, such as", f"these are left out; {EXACT}"
+    values.tell(source, padded, *told)
+    told = "stand for a missing value, such as", f"they are read as missing; {EXACT}"
+    values.tell(source, words, *told)
     return without_missing(trimmed).view(id_type(values.array.type))
-
-
-def _tell(values: Values, source: Source, marks: Any, what: str, done: str) -> None:
-    import pyarrow.compute as pc
-
-    number = pc.sum(marks).as_py() or 0
-    example = values.array.filter(marks)[0].as_py() if number else None
-    kind = OddIds(source.name, values.name, f"{what}, such as", done)
-    source.findings.count(values.batch.place, kind, number, example)

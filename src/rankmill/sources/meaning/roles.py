@@ -147,7 +147,7 @@ def _find_query(finder: Finder, facts: Collection[str] = ()) -> str:
 def _usual_query(finder: Finder) -> str | None:
     """The column of query ids, if there is one."""
     names = finder.schema.names
-    return finder.find("query", ALIASES["query"], WEAK_ALIASES["query"][0], among=names)
+    return finder.find("query", ALIASES["query"], *WEAK_ALIASES["query"], among=names)
 
 
 def _find_item(finder: Finder, query: str) -> str:

@@ -1,5 +1,6 @@
 """Nested columns as lists of items with their numbers, and a column per rank as one list."""
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -30,7 +31,8 @@ OF_RANKS = {plain(one) for one in (*ALIASES["item"], *ITEM_ALIASES["predictions"
     *("", "rec", "pred", "top", "rank", "choice", "label", "target", "relevant", "movie"),
 }
 # The names of the item in a struct of an item and its number.
-OF_ITEM = {plain(one) for one in (*ALIASES["item"], *WEAK_ALIASES["item"][0])} | {"key", "0", "1"}
+OF_ITEM = {plain(one) for one in itertools.chain(ALIASES["item"], *WEAK_ALIASES["item"])}
+OF_ITEM |= {"key", "0", "1"}
 
 
 class Nested(NamedTuple):

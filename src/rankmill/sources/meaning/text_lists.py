@@ -1,10 +1,6 @@
 """Lists in cells of text: separated, printed, or items and numbers in turn."""
 
-import ast
-import json
-import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,22 +9,30 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
-from rankmill.columns.ids import id_type, is_text_type
+from rankmill.columns.ids import id_type, is_text_type, plain
 from rankmill.columns.lists import is_list_type, offsets_of
 from rankmill.sources.meaning.derived_columns import derived
+from rankmill.sources.meaning.later_rows import LaterRows
 from rankmill.sources.meaning.looks import (
-    MISSING,
     MIXED,
     NUMERIC,
     head,
     look,
     look_of,
+    not_missing,
     without_missing,
 )
+from rankmill.sources.meaning.printed_lists import (
+    TEXT,
+    entries_of,
+    entry_type,
+    printed,
+    texts_of,
+)
+from rankmill.sources.meaning.shapes import shaped
 from rankmill.sources.meaning.values import Values, with_values
 from rankmill.sources.roles.source import Batch, Source
 
-TEXT = pa.large_string()
 LISTS = pa.large_list(TEXT)
 # What parts the items of a cell -> how that is told.
 SEPARATORS = {"|": "bars", ";": "semicolons", ",": "commas", " ": "blanks"}
@@ -40,15 +44,10 @@ TOLD = {
     PAIRS: "items with their confidences",
 }
 CONFIDENCE = "confidence"
-PYTHON_SET = re.compile(r"\s*(?:frozen)?set\(")
+# The fact that a column has a cell that may hold several items; so many of a batch are told.
+CELL, MOST_LATER = "cell", 1000
 # What a cell holds that may be more than one item: a separator, or a list in brackets.
 APART = r"""(?s)\S[ |;,]+\S|^\[.*\]$|^\[[^\]]*$|^\{['"].*\}$|^(?:array|set|frozenset)\(.*\)$"""
-# Most printed lists: of integers, or of texts in single or in double quotes without escapes.
-OF_INTEGERS = r"^\s*\[\s*(?:-?\d+(?:\s*,\s*-?\d+|\s+-?\d+)*\s*,?)?\s*\]\s*$"
-OF_TEXTS = (
-    r"""^\s*\[\s*(?:'[^'\\,\[\]"]*'(?:\s*,\s*'[^'\\,\[\]"]*')*)?\s*\]\s*$""",
-    r"""^\s*\[\s*(?:"[^"\\,\[\]']*"(?:\s*,\s*"[^"\\,\[\]']*")*)?\s*\]\s*$""",
-)
 
 
 def with_lists(source: Source, item: str, query: Sequence[str], cell: str) -> Source:
@@ -61,7 +60,11 @@ def with_lists(source: Source, item: str, query: Sequence[str], cell: str) -> So
         items = partial(_of_pairs, name=item, which=0)
         source = derived(source, item, (item,), lambda file, schema: LISTS, items)
     else:
-        for name in (*beside, item):
+        kind = entry_type(source, item) if cell == PRINTED else None
+        if kind is not None:
+            entries = partial(entries_of, name=item, kind=kind)
+            source = shaped(derived(source, item, (item,), lambda file, schema: kind, entries))
+        for name in (*beside, *([item] if kind is None else [])):
             make = partial(_lists_of, name=name, cell=cell)
             source = derived(source, name, (name,), lambda file, schema: LISTS, make)
     told = f"{source.format}, {TOLD[cell]}" if source.format else ""
@@ -95,10 +98,25 @@ def _beside(source: Source, item: str, query: Sequence[str], cell: str) -> list[
     ]
 
 
-def with_guard(source: Source, item: str, how: str) -> Source:
-    """The source that raises InputError at the first cell that may hold several items.
+def distinct_texts(values: Any) -> list[str]:
+    """The distinct values of an array as texts, without blanks around them or missing ones."""
+    import pyarrow.compute as pc
 
-    None of the first rows holds what may part items, so that nothing has been decided.
+    values = pc.unique(plain(values, "a column"))
+    if is_text_type(values.type):
+        values = values.cast(id_type(values.type))
+    found = (
+        one.decode(errors="replace") if isinstance(one, bytes) else one
+        for one in values.to_pylist()
+    )
+    texts = (str(one).strip() for one in found if one is not None)
+    return [one for one in texts if not_missing(one)]
+
+
+def with_guard(source: Source, item: str, how: str) -> Source:
+    """The source that watches for cells that may hold several items, as none of the first rows has.
+
+    With such a cell it is decided anew. Of a stream it is an error, as it cannot be read again.
     """
 
     def check(values: Values) -> Any:
@@ -108,6 +126,9 @@ def with_guard(source: Source, item: str, how: str) -> Source:
             return values.array
         texts = values.array.cast(id_type(values.array.type))
         marks = pc.match_substring_regex(texts, APART)
+        if pc.any(marks).as_py() and source.kept is None:
+            cells = distinct_texts(texts.filter(marks))
+            raise LaterRows(*((CELL, source.name, item, one) for one in cells[:MOST_LATER]))
         if pc.any(marks).as_py():
             raise values.error(
                 pc.index(marks, True).as_py(),
@@ -120,14 +141,14 @@ def with_guard(source: Source, item: str, how: str) -> Source:
 
 def _lists_of(batch: Batch, name: str, cell: str) -> Any:
     """The lists of a column of text of a batch."""
-    values = _texts_of(batch, name)
-    lengths, flat = (_printed if cell == PRINTED else partial(_separated, cell=cell))(values)
+    values = texts_of(batch, name)
+    lengths, flat = (printed if cell == PRINTED else partial(_separated, cell=cell))(values)
     return pa.LargeListArray.from_arrays(arrow_of(offsets_of(lengths)), flat)
 
 
 def _of_pairs(batch: Batch, name: str, which: int) -> Any:
     """The items, or the numbers, of cells such as "12 0.9 7 0.8"."""
-    values = _texts_of(batch, name)
+    values = texts_of(batch, name)
     lengths, flat = _separated(values, " ")
     odd = lengths % 2 == 1
     if odd.any():
@@ -139,11 +160,6 @@ def _of_pairs(batch: Batch, name: str, which: int) -> Any:
     return pa.LargeListArray.from_arrays(arrow_of(offsets_of(lengths // 2)), taken)
 
 
-def _texts_of(batch: Batch, name: str) -> Values:
-    values = Values.of(batch, name)
-    return values._replace(array=values.array.cast(id_type(values.array.type)).cast(TEXT))
-
-
 def _separated(values: Values, cell: str) -> tuple[np.ndarray, Any]:
     """The lengths of the lists in cells, and their items one after the other."""
     import pyarrow.compute as pc
@@ -153,75 +169,3 @@ def _separated(values: Values, cell: str) -> tuple[np.ndarray, Any]:
     lengths = numbers_of(pc.list_value_length(parts), null=0).astype(np.int64)
     flat = parts.flatten()
     return lengths, flat if cell == " " else pc.utf8_trim_whitespace(flat)
-
-
-def _printed(values: Values) -> tuple[np.ndarray, Any]:
-    """The same of lists as JSON, Python or NumPy print them."""
-    import pyarrow.compute as pc
-
-    for pattern in (OF_INTEGERS, *OF_TEXTS):  # most lists need no parser
-        if pc.all(pc.match_substring_regex(values.array, pattern)).as_py():
-            inner = without_missing(pc.utf8_trim(values.array, "[] \t\r\n,"))
-            apart = r"[\s,]+" if pattern == OF_INTEGERS else r"\s*,\s*"
-            parts = pc.split_pattern_regex(inner, apart)
-            lengths = numbers_of(pc.list_value_length(parts), null=0).astype(np.int64)
-            flat = parts.flatten()
-            return lengths, flat if pattern == OF_INTEGERS else pc.utf8_trim(flat, "'\"")
-    lists = [_parsed(values, i, one) for i, one in enumerate(values.array.to_pylist())]
-    lengths = np.array([len(one) for one in lists], np.int64)
-    return lengths, pa.array([one for some in lists for one in some], TEXT)
-
-
-def _parsed(values: Values, i: int, text: str | None) -> list[str | None]:
-    """The items of one printed list as text."""
-    if text is None or text.strip() in MISSING:
-        return []
-    if "..." in text:
-        raise values.error(
-            i,
-            "it was cut short when it was printed: write whole lists, as "
-            "numpy.set_printoptions(threshold=sys.maxsize) does",
-        )
-    try:
-        found = set() if PYTHON_SET.match(text) else printed_value(text)
-    except ValueError:
-        raise values.error(i, 'expected a list with all its items, such as ["a", "b"]') from None
-    if not isinstance(found, list | tuple):
-        raise values.error(i, 'it has no order of items: write a list, such as ["a", "b"]')
-    if any(isinstance(one, list | tuple | dict | set) for one in found):
-        raise values.error(i, "expected a list of items: write items and numbers in two columns")
-    return [None if one is None else _text(one) for one in found]
-
-
-def _text(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
-
-
-def printed_value(text: str) -> Any:
-    """The value that JSON, Python or NumPy printed; ValueError if none of them did.
-
-    Examples
-    --------
-    >>> printed_value("[12.  3.]"), printed_value("['a' 'b']"), printed_value("[np.int64(7)]")
-    ([12.0, 3.0], ['a', 'b'], [7])
-    >>> printed_value("array([1, 2], dtype=int32)"), printed_value('["a", null]')
-    ([1, 2], ['a', None])
-    >>> printed_value("[x, a]"), printed_value("[01 1.50]")
-    (['x', 'a'], ['01', '1.50'])
-    """
-    text = re.sub(r"\b(?:np|numpy)\.\w+\(([^()]*)\)", r"\1", text.strip())
-    text = re.sub(r"^array\((.*?)(?:, dtype=[^()]*)?\)$", r"\1", text, flags=re.S)
-    with suppress(ValueError, RecursionError):
-        return json.loads(text)
-    bare = re.sub(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", "''", text)
-    if re.fullmatch(r"\[[^,]*\]", bare, re.S) and re.search(r"\S\s+\S", bare[1:-1].strip()):
-        words = re.findall(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s\[\]]+", text)
-        text = f"[{', '.join(words)}]"
-    text = re.sub(r"\b(?:nan|NaN|NaT|null|None)\b|<NA>", "None", text)
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        if not re.fullmatch(r"""\[[^][(){}'"]*\]""", text):
-            raise ValueError(str(error)) from None
-    bare_words = (one.strip() for one in text[1:-1].split(","))  # as Spark writes them
-    return [None if one in MISSING else one for one in bare_words]

@@ -11,6 +11,7 @@ from rankmill.columns.ids import plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
 from rankmill.sources.meaning.derived_columns import OutOfOrder, derived
+from rankmill.sources.roles.findings import OddIds
 from rankmill.sources.roles.source import Batch, Source
 
 Convert = Callable[["Values"], Any]
@@ -35,9 +36,18 @@ class Values(NamedTuple):
     def error(self, i: int, todo: str) -> InputError:
         """The error for value i."""
         row = i if self.offsets is None else int(np.searchsorted(self.offsets, i, "right")) - 1
-        place, found = self.batch.place, self.array[i].as_py()
-        where = ": ".join(filter(None, [self.batch.source, place.of(row)]))
-        return InputError(f"{where}: column {self.name!r} holds {found!r:.80}; {todo}")
+        where = ", ".join(filter(None, [self.batch.place.of(row), f"column {self.name!r}"]))
+        found = self.array[i].as_py()
+        return InputError(f"{self.batch.source} ({where}): found {found!r:.80}; {todo}")
+
+    def tell(self, source: Source, marks: Any, what: str, todo: str) -> None:
+        """Tell how many of the values are marked, which is said of them, and one of these."""
+        import pyarrow.compute as pc
+
+        number = pc.sum(marks).as_py() or 0
+        example = self.array[pc.index(marks, True).as_py()].as_py() if number else None
+        kind = OddIds(source.name, self.name, what, todo)
+        source.findings.count(self.batch.place, kind, number, example)
 
 
 def with_values(

@@ -24,7 +24,7 @@ NAMES = 32
 BOOLEANS = (bool, np.bool_)
 # The usual names of the columns that a table has.
 USUAL = {
-    "query": {*map(plain, (*ALIASES["query"], *WEAK_ALIASES["query"][0]))},
+    "query": {*map(plain, itertools.chain(ALIASES["query"], *WEAK_ALIASES["query"]))},
     "item": {*map(plain, itertools.chain(ALIASES["item"], *ITEM_ALIASES.values()))},
 }
 

@@ -8,11 +8,18 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type
+from rankmill.columns.place import Place
 from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.memory.cells import UNREADABLE
 from rankmill.sources.roles.source import BATCH_ROWS, Source
-from rankmill.sources.roles.streams import open_batches, open_stream, open_table, produced
+from rankmill.sources.roles.streams import (
+    open_batches,
+    open_stream,
+    open_table,
+    produced,
+    validated,
+)
 
 
 def open_arrays(value: Any, asked: InputOptions) -> Source:
@@ -101,18 +108,27 @@ def open_lazy_polars(frame: Any, asked: InputOptions) -> Source:
 
 
 def open_duckdb(relation: Any, asked: InputOptions) -> Source:
-    """Open a DuckDB relation: its query runs once, for the columns that are read, as a stream."""
+    """Open a DuckDB relation: its query runs once as a stream, after one for its first rows."""
     name = f"the relation of {asked.role}"
     with produced(name):
         schema = _duckdb_reader(relation.limit(0)).schema
 
-    def begin(columns: list[str]) -> Iterator[Any]:
+    def chosen(columns: list[str]) -> Any:
         quoted = (column.replace('"', '""') for column in columns)
-        chosen = relation.project(", ".join(f'"{column}"' for column in quoted))
-        # The query starts at the first batch, because a connection runs one at a time.
-        yield from _duckdb_reader(chosen)
+        return relation.project(", ".join(f'"{column}"' for column in quoted))
 
-    return open_stream(name, schema, begin)
+    def begin(columns: list[str]) -> Iterator[Any]:
+        # The query starts at the first batch, because a connection runs one at a time.
+        yield from _duckdb_reader(chosen(columns))
+
+    def peek(columns: list[str]) -> Any:
+        # Of both inputs, before either is read: by queries of their own, which end here.
+        with produced(name):
+            found = _duckdb_reader(chosen(columns).limit(BATCH_ROWS)).read_all()
+        batches = found.combine_chunks().to_batches()
+        return validated(batches[0], Place(name)).data if batches else None
+
+    return replace(open_stream(name, schema, begin), peek=peek)
 
 
 def _duckdb_reader(relation: Any) -> Any:

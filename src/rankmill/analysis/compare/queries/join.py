@@ -45,7 +45,7 @@ from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
 from rankmill.results.result import Result
-from rankmill.sources.meaning.one_id_kind import reading_again
+from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 
