@@ -337,7 +337,7 @@ def test_pandas_ids() -> None:
         item=runs["item"].dropna().map(lambda i: str(uuid.UUID(int=int(i))))
     )
     assert outcome(as_text, hexes, "map")[0] == expected[0]
-    with pytest.raises(InputError, match=r"holds 4\.5; a fraction is not an id: write integers"):
+    with pytest.raises(InputError, match=r"found 4\.5; a fraction is not an id: write integers"):
         outcome(labels, runs.assign(item=[4.5, 3.0, 1.0, 4.0]), "map")
 
 
@@ -555,7 +555,7 @@ GOOD: Any = {1: [2]}
             GOOD,
             {1: {2: "high"}},
             InputError,
-            "column 'score' holds 'high'; expected a number",
+            "column 'score'.: found 'high'; expected a number",
         ),
         (GOOD, {1: {2: None}}, InputError, "expected a number for every item"),
         (GOOD, {1: [(2, 1.0), (3,)]}, InputError, r"holds \(3,\) \(tuple\); expected"),

@@ -32,7 +32,7 @@ def labels(**fields: Any) -> Any:
         ({"relevance": [1, 0, 1], "seen": [True, True, True]}, 0.75),
         ({"title": ["a", "b", "c"]}, 1.0),
         ({"flag": [True, False, True]}, "'items.flag' may say which rows are relevant"),
-        ({"relevance": ["yes", "no", "yes"]}, "'items.relevance' holds 'yes'"),
+        ({"relevance": ["yes", "no", "yes"]}, "'items.relevance'.: found 'yes'"),
     ],
 )
 def test_fields_beside_an_item(fields: Any, expected: float | str) -> None:

@@ -22,10 +22,13 @@ from rankmill.sources.roles.streams import produced
 # So many names of a dict are looked at: each step of a training may give a dict of queries.
 NAMES = 32
 BOOLEANS = (bool, np.bool_)
-# The usual names of the columns that a table has.
+# The usual names of the columns that a table has; those of a later group if there is none before.
 USUAL = {
-    "query": {*map(plain, itertools.chain(ALIASES["query"], *WEAK_ALIASES["query"]))},
-    "item": {*map(plain, itertools.chain(ALIASES["item"], *ITEM_ALIASES.values()))},
+    role: [{*map(plain, names)} for names in groups]
+    for role, groups in {
+        "query": (ALIASES["query"], *WEAK_ALIASES["query"]),
+        "item": (itertools.chain(ALIASES["item"], *ITEM_ALIASES.values()), *WEAK_ALIASES["item"]),
+    }.items()
 }
 
 
@@ -129,16 +132,18 @@ def _roles(
 ) -> dict[str, str]:
     """The columns of some roles among names, told or usual; empty if one is missing.
 
-    Columns per rank, the first of which is given, are items beside a query alone: as keys of a
-    dict they may be items themselves.
+    Weak names, and columns per rank, the first of which is given, are items beside a query alone:
+    as keys of a dict they may be items themselves.
     """
     texts = [one for one in itertools.islice(names, NAMES) if type(one) is str]
-    plains = plain("\0".join(texts)).split("\0")
+    plains = plain("\0".join(texts)).split("\0")  # a training gives other names in each step
+    rest = {*plains}
     key = key_of(asked.query, texts)
     told = {"query": key.parts[0] if key else column_of(asked.query), "item": asked.item}
     found: dict[str, str] = {}
     for role in roles[-1:] if asked.role == "items" else roles:
-        usual = USUAL[role].intersection(plains)
+        groups = USUAL[role] if role == "query" or "query" in found else USUAL[role][:1]
+        usual = next(filter(None, map(rest.intersection, groups)), None)
         if told[role] in texts:
             found[role] = str(told[role])
         elif usual:
@@ -147,6 +152,7 @@ def _roles(
             found[role] = ranked[0]
         else:
             return {}
+        rest.discard(plain(found[role]))
     return found
 
 
