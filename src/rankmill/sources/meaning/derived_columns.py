@@ -24,7 +24,6 @@ from rankmill.columns.buffers import arrow_of, validity_of
 from rankmill.columns.ids import drop_nulls, id_type, is_id_type, is_text_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.objects import array_of
-from rankmill.columns.place import Place
 from rankmill.errors import InputError, Otherwise, UsageError
 from rankmill.kernels.hits import count_last
 from rankmill.kernels.identity import SIGNED, STRING, UNSIGNED, Ids
@@ -172,12 +171,10 @@ def derived(
         made = again if query != name else ranged
         return made(source.within(groups, bounded(query), low, high))
 
-    def peek(columns: list[str]) -> Any:
+    def peek(columns: list[str]) -> Batch | None:
         assert source.peek is not None
         found = source.peek(read(columns))
-        if found is None or name not in columns:
-            return found
-        return _batch(Batch(found, Place(source.name)), name, make).data
+        return found if found is None or name not in columns else _batch(found, name, make)
 
     return replace(
         source,

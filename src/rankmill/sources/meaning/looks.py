@@ -122,9 +122,12 @@ def head(source: Source, names: Iterable[str], rows: int = ROWS) -> dict[str, An
 
 
 def _first_batch(source: Source, names: list[str]) -> Any:
-    if source.peek is not None:
-        return source.peek(names)
     first, seen = None, 0
+    if source.peek is not None:
+        found = source.peek(names)
+        first = found and found.data
+        if source.kept is not None or _has_values(first, names):
+            return first
     pieces: Sequence[Any] = source.pieces(names)  # generators, or other iterators
     for piece in pieces:
         with closing(piece) if hasattr(piece, "close") else nullcontext():
@@ -133,11 +136,18 @@ def _first_batch(source: Source, names: list[str]) -> Any:
                 seen += data.num_rows
                 if first is None and data.num_rows:
                     first = data
-                if all(data.column(name).null_count < data.num_rows for name in names):
+                if _has_values(data, names):
                     return data
                 if seen >= ROWS:
                     return first
     return first
+
+
+def _has_values(data: Any, names: list[str]) -> bool:
+    """Whether a batch has a value in each column."""
+    if data is None:
+        return False
+    return all(data.column(name).null_count < data.num_rows for name in names)
 
 
 def look_of(source: Source, name: str) -> str:

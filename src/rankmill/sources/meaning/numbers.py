@@ -1,5 +1,6 @@
 """Scores, gains and ranks of every type as numbers."""
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -60,6 +61,8 @@ def _of_texts(values: Values, role: str) -> Any:
     import pyarrow.compute as pc
 
     texts = values.array.cast(id_type(values.array.type)).cast(TEXT)
+    with suppress(pa.ArrowInvalid):  # most columns have nothing but numbers
+        return texts.cast(pa.float64())
     texts = pc.utf8_trim_whitespace(texts)
     # An error tells of NaN as it stands.
     words = array_of_values([one for one in MISSING if one.lower() != "nan"], pa.string())

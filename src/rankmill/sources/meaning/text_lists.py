@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
-from rankmill.columns.ids import id_type, is_text_type, plain
+from rankmill.columns.ids import drop_nulls, id_type, is_text_type, plain, text_places
 from rankmill.columns.lists import is_list_type, offsets_of
 from rankmill.sources.meaning.derived_columns import derived
 from rankmill.sources.meaning.later_rows import LaterRows
@@ -44,6 +44,9 @@ TOLD = {
     PAIRS: "items with their confidences",
 }
 CONFIDENCE = "confidence"
+# The bytes of which such a cell has one.
+MARKS = np.zeros(256, bool)
+MARKS[list(b" |;,[{(")] = True
 # The fact that a column has a cell that may hold several items; so many of a batch are told.
 CELL, MOST_LATER = "cell", 1000
 # What a cell holds that may be more than one item: a separator, or a list in brackets.
@@ -125,6 +128,8 @@ def with_guard(source: Source, item: str, how: str) -> Source:
         if not is_text_type(values.array.type):
             return values.array
         texts = values.array.cast(id_type(values.array.type))
+        if not MARKS[text_places(drop_nulls(texts))[2]].any():
+            return values.array
         marks = pc.match_substring_regex(texts, APART)
         if pc.any(marks).as_py() and source.kept is None:
             cells = distinct_texts(texts.filter(marks))

@@ -12,7 +12,7 @@ from rankmill.columns.place import Place
 from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.memory.cells import UNREADABLE
-from rankmill.sources.roles.source import BATCH_ROWS, Source
+from rankmill.sources.roles.source import BATCH_ROWS, Batch, Source
 from rankmill.sources.roles.streams import (
     open_batches,
     open_stream,
@@ -121,12 +121,12 @@ def open_duckdb(relation: Any, asked: InputOptions) -> Source:
         # The query starts at the first batch, because a connection runs one at a time.
         yield from _duckdb_reader(chosen(columns))
 
-    def peek(columns: list[str]) -> Any:
+    def peek(columns: list[str]) -> Batch | None:
         # Of both inputs, before either is read: by queries of their own, which end here.
         with produced(name):
             found = _duckdb_reader(chosen(columns).limit(BATCH_ROWS)).read_all()
         batches = found.combine_chunks().to_batches()
-        return validated(batches[0], Place(name)).data if batches else None
+        return validated(batches[0], Place(name)) if batches else None
 
     return replace(open_stream(name, schema, begin), peek=peek)
 

@@ -1,7 +1,8 @@
 """Tables of text: blocks of rows of fields, read by pyarrow.csv with each value as it stands."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +25,7 @@ from rankmill.sources.files.separators import (
     rows_of,
 )
 from rankmill.sources.files.text_blocks import TextBlock, read_blocks, sizes_of
-from rankmill.sources.roles.source import Batch, Block, Source
+from rankmill.sources.roles.source import Batch, Source
 
 TEXT = pa.large_string()
 COMMENT = re.compile(rb"^[ \t]*#.*", re.MULTILINE)
@@ -125,7 +126,7 @@ def open_text(
     """
     folders = folder_columns(files, [layout.schema for layout in layouts])
 
-    def pieces(columns: list[str]) -> list[Iterator[Block]]:
+    def pieces(columns: list[str]) -> list[Generator[Any, None, None]]:
         each = zip(files, layouts, folders, strict=True)
         return [_read(*one, columns, comments) for one in each]
 
@@ -133,8 +134,30 @@ def open_text(
         file.name: whole_schema(layout.schema, of_file)
         for file, layout, of_file in zip(files, layouts, folders, strict=True)
     }
+    every = list(dict.fromkeys(next(iter(schemas.values())).names))
+    counts = None if comments is None else dict(comments)  # of what is looked at, counted later
+    first: list[Batch | None] = []
+
+    def peek(columns: list[str]) -> Batch | None:
+        # It is looked at for one rule after the other.
+        if not first:
+            with closing(_read(files[0], layouts[0], folders[0], every, counts)) as blocks:
+                filled = (one for one in (block() for block in blocks) if one.data.num_rows)
+                first.append(next(filled, None))
+        return None if first[0] is None else first[0].select(columns)
+
     sizes = sizes_of(files, [layout.density for layout in layouts])
-    return Source(name, schemas, None, sizes, pieces, text=True, format=format, comments=comments)
+    return Source(
+        name,
+        schemas,
+        None,
+        sizes,
+        pieces,
+        text=True,
+        format=format,
+        comments=comments,
+        peek=peek,
+    )
 
 
 def _read(
@@ -143,7 +166,7 @@ def _read(
     folders: Mapping[str, Any],
     columns: list[str],
     comments: Comments | None,
-) -> Iterator[Block]:
+) -> Generator[Any, None, None]:
     names = [name for name in columns if name not in folders]
 
     def parse(block: TextBlock) -> Batch:

@@ -36,6 +36,10 @@ class Batch(NamedTuple):
         """The file, or what else holds the rows."""
         return self.place.source
 
+    def select(self, columns: list[str]) -> Batch:
+        """Some of its columns."""
+        return self._replace(data=self.data.select(columns))
+
     def files(self) -> list[Batch]:
         """The rows of each file, if they are of several; else nothing."""
         starts = [start for start, _ in self.place.files]
@@ -93,9 +97,9 @@ class Source:
     # The number of comments in each block that was read, by its file and its first line.
     comments: dict[tuple[str, int], int] | None = None
     key: Key | None = None  # how the query ids are made, if a column of several holds them
-    # Takes column names; returns the first rows of what can be read only once, which are read again
-    # with the others.
-    peek: Callable[[list[str]], Any] | None = None
+    # Takes column names; returns the first rows of what is dear or impossible to read twice. They
+    # are read again with the others.
+    peek: Callable[[list[str]], Batch | None] | None = None
     # A column of items -> that of their numbers, which stand in the same cells, and whether these
     # rank the items.
     numbered: Mapping[str, tuple[str, bool]] = field(default_factory=dict)

@@ -85,12 +85,13 @@ def open_stream(
         source = open_batches(name, schema, keeper.batches, checked=checked)
         return replace(source, end=keeper.close)
 
-    def peek(columns: list[str]) -> Any:
+    def peek(columns: list[str]) -> Batch | None:
         with produced(name):
             first = once.first()
         if first is None:
             return None
-        return (first if checked else validated(first, Place(name)).data).select(columns)
+        found = Batch(first, Place(name)) if checked else validated(first, Place(name))
+        return found.select(columns)
 
     source = open_batches(name, schema, once.batches, checked=checked)
     return replace(source, kept=kept, peek=peek)
