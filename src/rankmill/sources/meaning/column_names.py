@@ -141,8 +141,11 @@ class Finder:
     def booleans(self, wide: bool, taken: Collection[str]) -> list[str]:
         """The columns of booleans, or of words such as yes and no, without those that are taken."""
         rest = [name for name in self.schema.names if name not in {*taken, *self.taken}]
-        rest = [name for name in rest if self.holds_lists(name) == wide]
-        return [name for name in rest if self.look(name) in ("boolean", "flag")]
+        return [
+            name
+            for name in rest
+            if self.holds_lists(name) == wide and self.look(name) in ("boolean", "flag")
+        ]
 
     def _holds_numbers(self, name: str, wide: bool, looks: Collection[str]) -> bool:
         found = [value_type(one) for one in self.kinds_of(name) if is_list_type(one) == wide]

@@ -105,8 +105,12 @@ def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> 
     first = usual or texts or numbers
     if len(first) > 1:
         return None
-    flags = [name for name in flags if name not in first]
-    return Nested(wraps, (*item, found), first[0] if first else None, flags=tuple(flags))
+    return Nested(
+        wraps,
+        (*item, found),
+        next(iter(first), None),
+        flags=tuple(one for one in flags if one not in first),
+    )
 
 
 def _is_number(kind: Any) -> bool:

@@ -95,10 +95,7 @@ def column_of(cells: Sequence[Any], declared: Any, spot: Spot, *, sets: bool) ->
     `spot` says where a cell stands. A list may be a set, which has no order, if `sets` allows it.
     """
     if kinds.is_nested(value_type(declared)):
-        try:
-            return pa.array([*cells], declared, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise InputError(f"{spot(0)} ff. {error}; expected {declared}") from None
+        return pa.array([*cells], declared, from_pandas=True)  # as `nested_type` did
     if not is_list_type(declared):
         array = array_of(cells, spot)
         check_kind(array, declared, spot)

@@ -160,5 +160,6 @@ def _is_triple(row: Any) -> bool:
     """Whether a list can be a row of a query, an item and a number."""
     if not isinstance(row, tuple | list) or len(row) != 3:
         return False
-    number = isinstance(row[2], (Real, *BOOLEANS))
-    return number and not any(isinstance(one, float) for one in row[:2])
+    return isinstance(row[2], (Real, np.bool_)) and not any(
+        isinstance(one, float) for one in row[:2]
+    )

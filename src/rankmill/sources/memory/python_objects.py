@@ -69,8 +69,7 @@ def open_mapping(value: Mapping[Any, Any], role: Role, name: str) -> Source:
     known = isinstance(one, Mapping) or is_list_like(one) or is_missing(one)
     if frame or not (known or answered(one) is not one):
         held = f"a {type(one).__name__}" if frame else shown(one)
-        expected = _expected(role, EXPECTED)
-        raise UsageError(f"{name}: the value of {keys[0]!r} is {held}; {expected}")
+        raise UsageError(f"{name}: the value of {keys[0]!r} is {held}; {_expected(role, EXPECTED)}")
     return _open_lists(lists, queries, role, name)
 
 

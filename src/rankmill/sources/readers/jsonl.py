@@ -28,7 +28,7 @@ MOST_SAMPLED = 16
 
 
 # What Arrow says of a number that is no integer of 64 bits where all before it were; what we say.
-FAILED = "Failed to convert JSON to int64, couldn't parse:"
+FAILED = "Failed to convert JSON to int64, couldn't parse:(.*)"
 NOT_WHOLE = "is no integer of 64 bits, but all numbers of the first lines are"
 
 
@@ -145,9 +145,8 @@ def _parse(block: TextBlock, schema: Any) -> Any:
         row = re.search(r" in row (\d+)$", what)
         lines = _lines_of(block)
         if row is None or int(row[1]) >= len(lines):
-            number = what.partition(FAILED)[2]
-            if number:
-                what = f"{number} {NOT_WHOLE}; expected such integers, or numbers below 2**53"
+            todo = "expected such integers, or numbers below 2**53"
+            what = re.sub(FAILED, rf"\1 {NOT_WHOLE}; {todo}", what)
             raise block.error(0, f"this line or a later one is broken: {what}") from None
         line = int(lines[int(row[1])])
         changed = re.match(r"Column\(/([^/]*)(?:/\[\])?\) changed from (\w+) to ", what)
