@@ -64,9 +64,9 @@ def array_of(values: Any, spot: Spot, *, from_pandas: bool = True) -> Any:
     """The Arrow array of Python scalars of one kind; missing values are null.
 
     The values are a list, a one-dimensional array of NumPy or an array of Arrow, of integers,
-    floats, texts, bytes or UUIDs, which become texts. `spot` takes the place of a value, and tells
-    where it stands. With `from_pandas`, NaN is a missing value, as it is among ids; among numbers
-    it may be one of them.
+    floats, booleans, texts, bytes or UUIDs, which become texts. `spot` takes the place of a value,
+    and tells where it stands. With `from_pandas`, NaN is a missing value, as it is among ids; among
+    numbers it may be one of them.
     """
     found = known_array(values, from_pandas=from_pandas)
     return _one_by_one(values, spot) if found is None else found
@@ -86,7 +86,7 @@ def known_array(values: Any, *, from_pandas: bool = True) -> Any:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
     kind = found.type
-    if kinds.is_boolean(kind) or kinds.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+    if kinds.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
         return None
     if isinstance(found, pa.ChunkedArray):  # texts of more than 2 GB
         wide = pa.large_string() if kinds.is_string(found.type) else pa.large_binary()
@@ -116,7 +116,7 @@ def _one_by_one(values: Iterable[Any], spot: Spot) -> Any:
         plain.append(_plain(value, i, spot))
         if plain[-1] is None:
             continue
-        kind = "a text" if isinstance(plain[-1], str | bytes) else "a number"
+        kind = _word(isinstance(plain[-1], str | bytes), isinstance(plain[-1], bool))
         first = first or (value, kind)
         if kind != first[1]:
             raise InputError(
@@ -146,11 +146,12 @@ def _plain(value: Any, i: int, spot: Spot) -> Any:
         return str(value)
     if is_scalar(value) and not isinstance(value, np.generic):
         return _plain(numpy_of(value)[()], i, spot)
-    if not isinstance(value, bool | np.bool_):
-        if isinstance(value, Integral):
-            return int(value)
-        if isinstance(value, Real):
-            return float(value)
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
     hint = ""
     if isinstance(value, (*LISTS, Mapping)):
         hint = " (a dict of columns becomes a table by pyarrow.table)"
@@ -190,17 +191,21 @@ def as_integers(array: Any) -> Any:
 
 
 def check_kind(array: Any, declared: Any, spot: Spot) -> None:
-    """Raise InputError if an array holds texts, but the column numbers so far, or the reverse."""
+    """Raise InputError if an array holds texts, but the column numbers so far, and the like."""
     kind = array.type
     if kinds.is_null(kind) or kinds.is_null(declared) or array.null_count == len(array):
         return
-    if is_text_type(kind) != is_text_type(declared):
+    found, before = (_word(is_text_type(one), kinds.is_boolean(one)) for one in (kind, declared))
+    if found != before:
         i = int(validity_of(array).argmax())
-        found, before = ("a text", "a number") if is_text_type(kind) else ("a number", "a text")
         raise InputError(
             f"{spot(i)} holds {array[i].as_py()!r}, {found}, but the first of this input is "
             f"{before}: make all of them integers, or all strings"
         )
+
+
+def _word(text: bool, boolean: bool) -> str:
+    return "a text" if text else "a boolean" if boolean else "a number"
 
 
 def arrow_lists(

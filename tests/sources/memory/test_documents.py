@@ -65,6 +65,14 @@ def answers_of(wrap: Callable[[Any], Any]) -> Any:
     return {query: wrap(some) for query, some in hits.items()}
 
 
+RECORDS = LABELS.to_dict("records")
+FLAGGED = {"user_id": [1, 1, 2], "item_id": [10, 11, 12]}
+ROWS: Any = {1: [11, 10], 2: [12]}
+RANKED = {"user_id": [1, 2], "rec_1": [11, 12], "rec_2": [10, 13]}
+WRAPPED: Any = {
+    "user_id": [1, 2],
+    "items": [{"list": [{"element": 11}, {"element": 10}]}, {"list": [{"element": 12}]}],
+}
 FAR = {"ids": [["b", "a"], ["c"]], "distances": [[0.1, 0.2], [0.3]], "documents": None}
 # Labels, predictions, and the reciprocal rank or what the error says.
 DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
@@ -95,6 +103,7 @@ DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
     ),
     "nested ids": ([{"user": {"id": 1}, "item": 10}, {"user": {"id": 2}, "item": 12}], WIDE, 0.75),
     "triples": ([(1, 10, 1.0), (2, 12, 1.0)], [[1, 11, 0.9], [1, 10, 0.8], [2, 12, 1]], 0.75),
+    "triples with booleans": ([(1, 10, np.True_), (1, 11, False)], {1: [11, 10]}, 0.5),
     "triples of texts": ([("u", "a", 1)], [("u", "b", 3), ("u", "a", 2)], 0.5),
     "a longer triple": ([(1, 10, 0.5)] * 100 + [(2, 12, 1.0, 3)], WIDE, "row 100 .*three values"),
     "a masked matrix": ([[7], [8]], np.ma.array([[9, 7], [8, 6]], mask=[[1, 0], [0, 0]]), 1.0),
@@ -147,6 +156,54 @@ DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
         "'q1' holds .*'score': 0.5.*expected a hit with an id",
     ),
     "hits of one query": ([[10]], [{"id": 11, "score": 0.9}], "expected a list of items for each"),
+    "booleans in columns": ({**FLAGGED, "clicked": [True, False, True]}, ROWS, 0.75),
+    "NumPy's booleans": ({**FLAGGED, "clicked": np.r_[[True, False, True]]}, ROWS, 0.75),
+    "booleans in records": (
+        [{"user_id": 1, "item_id": one, "clicked": np.bool_(one == 10)} for one in (10, 11)],
+        {1: [11, 10]},
+        0.5,
+    ),
+    "objects with a missing boolean": (
+        pd.DataFrame({**FLAGGED, "clicked": [True, None, True]}),
+        ROWS,
+        "'clicked' is None",
+    ),
+    "a boolean of no known name": ({**FLAGGED, "flag": [True, False, True]}, ROWS, "may say which"),
+    "booleans and numbers": (
+        {**FLAGGED, "clicked": [True, 0, 1]},
+        ROWS,
+        "holds 0, a number, but True before it is a boolean",
+    ),
+    "a label that is a boolean": ({**FLAGGED, "label": [True, False, True]}, ROWS, 0.75),
+    "records without a key": ([{"user_id": 1, "item_id": 10}, {"user_id": 2}], {1: [11, 10]}, 0.5),
+    "a generator of records": (iter(RECORDS), (one for one in RECORDS), 1.0),
+    "a column per rank": (BY_USER, RANKED, 0.75),
+    "records with a column per rank": (BY_USER, pd.DataFrame(RANKED).to_dict("records"), 0.75),
+    "items called like ranks": ({"q": ["d_2"]}, {"q": {"d_1": 0.2, "d_2": 0.9}}, 1.0),
+    "weak names": ({"id": [10, 12], "user_id": [1, 2]}, ROWS, 0.75),
+    "records with weak names": (BY_USER, [{"uid": 1, "sku": 10}, {"uid": 2, "sku": 5}], 0.5),
+    "names of RecBole": ({"user_id:token": [1, 2], "item_id:token": [10, 12]}, ROWS, 0.75),
+    "wrapped lists": (BY_USER, WRAPPED, 0.75),
+    "wrapped lists in a frame": (BY_USER, pd.DataFrame(WRAPPED), 0.75),
+    "wrapped lists in records": (BY_USER, pd.DataFrame(WRAPPED).to_dict("records"), 0.75),
+    "structs of Spark": (
+        BY_USER,
+        {"user_id": [1, 2], "items": [[{"_1": 11, "_2": 0.9}, {"_1": 10}], [{"_1": 12, "_2": 1}]]},
+        0.75,
+    ),
+    "texts by query": ({"q1": "d1 d2", "q2": "d3"}, {"q1": ["d9", "d1"], "q2": ["d3"]}, 0.75),
+    "a text by query": ({"q1": "d1", "q2": "d3"}, {"q1": ["d9", "d1"], "q2": ["d3"]}, 0.75),
+    "scores as text": (BY_USER, {1: {10: "0.8", 11: "0.9"}, 2: {12: "1"}}, 0.75),
+    "gains as text": ({1: {10: "1", 11: "0"}, 2: {12: "1"}}, ROWS, 0.75),
+    "a path": ({"a": "a.parquet"}, BY_USER, "several systems are for evaluate_runs"),
+    "hits with booleans": (
+        {1: [{"id": 10, "clicked": True}, {"id": 11, "clicked": False}]},
+        {1: [11, 10]},
+        0.5,
+    ),
+    "hits with texts": (
+        {1: [{"id": 10, "relevance": "1"}, {"id": 11, "relevance": "0"}]}, {1: [11, 10]}, 0.5,
+    ),
     "gains of labels": ({"q": [{"id": "a", "relevance": 0}, {"id": "b", "relevance": 1}]},
                         {"q": ["a", "b"]}, 0.5),
 }  # fmt: skip

@@ -59,8 +59,6 @@ def read_cells(value: Any, role: Any) -> Cells:
     source = open_source(value, InputOptions(role=role, format=format), may_be_empty=True)
     with closing(source):
         names = list(next(iter(source.schemas.values())).names)
-        if source.typed is not None:
-            source = source.with_types(dict.fromkeys(names, TEXT))
         pieces = [block for piece in source.pieces(names) for block in piece]
         batches = [block if isinstance(block, Batch) else block() for block in pieces]
     columns = {

@@ -206,19 +206,12 @@ def _bounded(source: Source) -> Source:
     def pieces(columns: list[str]) -> list[Iterator[Any]]:
         return [_blocks(piece, source.name) for piece in source.pieces(columns)]
 
-    def derived(make: Callable[..., Source]) -> Callable[..., Source]:
-        @outside(source.name)
-        def made(*asked: Any) -> Source:
-            return _bounded(make(*asked))
+    @outside(source.name)
+    def within(*asked: Any) -> Source:
+        assert source.within is not None
+        return _bounded(source.within(*asked))
 
-        return made
-
-    return replace(
-        source,
-        pieces=pieces,
-        typed=source.typed and derived(source.typed),
-        within=source.within and derived(source.within),
-    )
+    return replace(source, pieces=pieces, within=source.within and within)
 
 
 def _blocks(piece: Iterator[Any], name: str) -> Iterator[Any]:

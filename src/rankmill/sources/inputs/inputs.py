@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from rankmill.columns.lists import split_lists, value_type
 from rankmill.columns.ragged_lists import Ragged
@@ -115,10 +114,6 @@ def open_input(
     except BaseException:
         source.close()
         raise
-    if source.typed is not None:  # text that may hold a number as an integer or as a float
-        types = {found.score: pa.float64(), found.gain: pa.float64(), found.rank: pa.int64()}
-        told = {name: kind for name, kind in types.items() if name is not None}
-        source = source.with_types(told)
     # Long rows are read again if the rows of a query turn out not to be adjacent, confidences if
     # they need more memory than they may take, and facts apart from the items.
     if source.kept is not None and (need_score or facts or not found.wide):

@@ -126,8 +126,8 @@ class Finder:
         return floats or (any(map(is_text_type, of_values)) and self.look(name) == "fraction")
 
     def look(self, name: str) -> str:
-        """What a column with a value a row looks like; see `looks.look`."""
-        return "list" if self.holds_lists(name) else look_of(self.source, name)
+        """What the values of a column look like, or those of its lists; see `looks.look`."""
+        return look_of(self.source, name)
 
     def numbers(self, wide: bool, taken: Collection[str], *, mixed: bool = False) -> list[str]:
         """The columns with a number for each item, in any file, without those that are taken.
@@ -138,16 +138,20 @@ class Finder:
         looks = (*NUMERIC, MIXED) if mixed else NUMERIC
         return [name for name in rest if self._holds_numbers(name, wide, looks)]
 
-    def booleans(self, taken: Collection[str]) -> list[str]:
+    def booleans(self, wide: bool, taken: Collection[str]) -> list[str]:
         """The columns of booleans, or of words such as yes and no, without those that are taken."""
         rest = [name for name in self.schema.names if name not in {*taken, *self.taken}]
-        return [name for name in rest if self.look(name) in ("boolean", "flag")]
+        return [
+            name
+            for name in rest
+            if self.holds_lists(name) == wide and self.look(name) in ("boolean", "flag")
+        ]
 
     def _holds_numbers(self, name: str, wide: bool, looks: Collection[str]) -> bool:
         found = [value_type(one) for one in self.kinds_of(name) if is_list_type(one) == wide]
         if any(map(is_number_type, found)):
             return True
-        return any(map(is_text_type, found)) and look_of(self.source, name) in looks
+        return any(map(is_text_type, found)) and self.look(name) in looks
 
     def error(self, what: str, todo: str) -> InputError:
         """The error that tells what is wrong, the existing columns, and what to do."""

@@ -11,7 +11,7 @@ two of its columns may not both hold what stands between them, which would make 
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -81,8 +81,7 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
         )
     for file, schema in source.schemas.items():
         found = value_type(schema.field(item).type)
-        whole = kinds.is_integer(found) and not source.text_ids
-        if whole and not INTEGER.fullmatch(padding):
+        if kinds.is_integer(found) and not INTEGER.fullmatch(padding):
             raise UsageError(
                 f"padding is {padding!r}, but the items in {item!r} of {file} are {found}: give an "
                 "integer"
@@ -155,11 +154,6 @@ def derived(
             found[name] = max(counts), sum(sizes)
         return {one: found[one] for one in columns}
 
-    def typed(types: Mapping[str, Any]) -> Source:
-        assert source.typed is not None
-        told = {one: kind for one, kind in types.items() if one != name or name in parts}
-        return again(source.typed(told))
-
     def kept(memory: int, columns: list[str] | None) -> Source:
         assert source.kept is not None
         return again(source.kept(memory, columns and read(columns)))
@@ -189,7 +183,6 @@ def derived(
         sizes=sizes,
         pieces=pieces,
         row_groups=row_groups,
-        typed=source.typed and typed,
         kept=source.kept and kept,
         peek=source.peek and peek,
         within=source.within and within,

@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.errors import InputError, UsageError
@@ -22,7 +21,7 @@ _ROLES: dict[Kind, str] = {"number": "weight", "segment": "slices", "subtopic": 
 
 
 def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
-    """Check that a source has columns of facts; a source of text is returned with their types."""
+    """The source with columns of facts, of which those of numbers hold numbers."""
     if source.bare:
         asked = " and ".join(f"{_ROLES[kind]} {name!r}" for name, kind in wanted.items())
         raise UsageError(
@@ -31,19 +30,14 @@ def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
         )
     for file, schema in source.schemas.items():
         for name, kind in wanted.items():
-            only = replace(source, schemas={file: schema})
-            Finder(only, {_ROLES[kind]: name}, "labels").find(_ROLES[kind], ())
+            finder = Finder(replace(source, schemas={file: schema}), {_ROLES[kind]: name}, "labels")
+            finder.find(_ROLES[kind], ())
     for name, kind in wanted.items():
         source = with_numbers(source, name, "weight") if kind == "number" else source
     for file, schema in source.schemas.items():
         for name, kind in wanted.items():
             _check_type(file, name, kind, schema.field(name).type)
-    if source.typed is None:
-        return source
-    of_kind = {"number": pa.float64(), "segment": pa.large_string(), "subtopic": pa.large_string()}
-    # The first rows of a text do not tell what the others hold.
-    told = {n: of_kind[k] for n, k in wanted.items() if k == "number" or source.text_ids}
-    return source.with_types(told)
+    return source
 
 
 def _check_type(file: str, name: str, wanted: Kind, found: Any) -> None:

@@ -74,15 +74,19 @@ GRADED = EVENTS | {"gain", "rel", "grade", "judgment", "judgement", "rating", "s
 
 @functools.lru_cache(1 << 12)
 def plain(name: str) -> str:
-    """A name as it is compared.
+    """A name as it is compared, or several with zeros between.
 
     Examples
     --------
     >>> plain("User ID"), plain("item_id:token")
     ('userid', 'itemid')
     """
-    name = re.sub(r":(token|float)(_seq)?$", "", name.lower())
+    name = re.sub(r":(token|float)(_seq)?(?=\0|$)", "", name.lower())
     return name.replace("_", "").replace("-", "").replace(" ", "")
+
+
+# What has one of these names beside an item is its number, even if it is written as text.
+OF_NUMBER = {plain(one) for one in (*ALIASES["score"], *ALIASES["gain"])}
 
 
 def is_other(name: str) -> bool:

@@ -30,7 +30,7 @@ def with_numbers(source: Source, name: str, role: str) -> Source:
         value_type(one.field(name).type) for one in source.kinds().values() if name in one.names
     ]
     whole = role == "rank"
-    if not any(_is_odd(one, whole) for one in every):
+    if not any(_is_odd(one, whole) for one in every) and not (whole and source.sampled):
         return source
     kind_of = partial(_kind, whole=whole)
     return with_values(source, name, kind_of, partial(_numbers, role=role, whole=whole))

@@ -40,7 +40,8 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
         return source  # the code that reads the column raises the error
     source = _with_empty_lists(source, name)
     every = {value_type(one.field(name).type) for one in source.kinds().values()}
-    if all(kinds.is_integer(one) or kinds.is_null(one) for one in every):
+    integers = all(kinds.is_integer(one) or kinds.is_null(one) for one in every)
+    if integers and not source.sampled:
         return source
     if any(map(kinds.is_nested, every)) or (role != "query" and any(map(_names_queries, every))):
         return source

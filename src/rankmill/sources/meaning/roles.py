@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import is_number_type
-from rankmill.columns.ids import is_id_type, is_text_type
+from rankmill.columns.ids import is_id_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
@@ -87,7 +87,7 @@ def _find_columns(
 def check_types(source: Source, columns: Columns, role: Role) -> None:
     """Raise InputError if a column that has a role has an unsuitable type in some file."""
     for file, schema in source.kinds().items():
-        _check_types(file, schema, columns, role, source.typed is not None)
+        _check_types(file, schema, columns, role)
 
 
 def likely_ids(
@@ -151,14 +151,15 @@ def _usual_query(finder: Finder) -> str | None:
 
 
 def _find_item(finder: Finder, query: str) -> str:
-    """The column of items. Beside one that is surely it, a number called label is a gain."""
+    """The column of items. Beside one that is surely it, numbers called label are gains."""
     side, other = ("labels", "predictions")
     if finder.side == "predictions":
         side, other = other, side
     own = finder.named(ITEM_ALIASES[side])
     usual = finder.named(ALIASES["item"])
     if side == "labels" and usual and not any(map(finder.holds_lists, usual)):
-        graded, numbers = finder.named(WEAK_ALIASES["gain"][0]), finder.numbers(False, ())
+        graded = finder.named(WEAK_ALIASES["gain"][0])
+        numbers = [*finder.numbers(False, ()), *finder.booleans(False, ())]
         own = [name for name in own if name not in graded or name not in numbers]
     others = [name for name in finder.schema.names if name != query]
     weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
@@ -175,7 +176,7 @@ def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> tupl
         return source.numbered[columns.item][0], ""
     taken = [*columns.names(), *facts]
     numbers = finder.numbers(wide, taken)
-    booleans = [] if wide else finder.booleans(taken)
+    booleans = finder.booleans(wide, taken)
     weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
     plainly = [name for name in booleans if finder.look(name) == "boolean"]
     mixed = finder.numbers(wide, taken, mixed=True)
@@ -301,11 +302,8 @@ def _check_there(source: str, schema: Any, name: str, role: str, side: Role) -> 
     return another
 
 
-def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: bool) -> None:
-    """Raise InputError if a column of one file is missing or has an unsuitable type.
-
-    Of `text`, all numbers are read as such: the reader names the line and the value of any other.
-    """
+def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None:
+    """Raise InputError if a column of one file is missing or has an unsuitable type."""
     for role, name in columns.mapping().items():
         another = _check_there(source, schema, name, role, side)
         kind = schema.field(name).type
@@ -329,7 +327,7 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: b
                 f"{source}: column {name!r} for the rank holds {kind}; expected integers: cast it, "
                 f"or {another}; if the rows are in rank order, use --in-order"
             )
-        number = is_number_type(value) or kinds.is_null(value) or (text and is_text_type(value))
+        number = is_number_type(value) or kinds.is_null(value)
         if role in ("score", "gain") and not number:
             cast = "cast it to double, or " * kinds.is_decimal(value)
             less = "; to do without, say --binary" if role == "gain" else ""

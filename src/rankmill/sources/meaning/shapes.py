@@ -12,10 +12,18 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, is_number_type, validity_of
+from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists
 from rankmill.errors import InputError
 from rankmill.sources.meaning.derived_columns import derived
-from rankmill.sources.meaning.names import ALIASES, ITEM_ALIASES, WEAK_ALIASES, is_other, plain
+from rankmill.sources.meaning.names import (
+    ALIASES,
+    ITEM_ALIASES,
+    OF_NUMBER,
+    WEAK_ALIASES,
+    is_other,
+    plain,
+)
 from rankmill.sources.roles.source import Batch, Source
 
 # What a column per rank may be called, before its number.
@@ -25,7 +33,6 @@ OF_RANKS = {plain(one) for one in (*ALIASES["item"], *ITEM_ALIASES["predictions"
 # The names of the item in a struct of an item and its number.
 OF_ITEM = {plain(one) for one in itertools.chain(ALIASES["item"], *WEAK_ALIASES["item"])}
 OF_ITEM |= {"key", "0", "1"}
-OF_NUMBER = {plain(one) for one in (*ALIASES["score"], *ALIASES["gain"])}
 
 
 class Nested(NamedTuple):
@@ -37,6 +44,7 @@ class Nested(NamedTuple):
     pairs: bool = False  # an element is a list of an item and its number
     fields: bool = False  # the cell has a field for each item, with its number
     by_number: bool = False  # numbers rank the items, as the cell has no order
+    flags: tuple[str, ...] = ()  # the fields of booleans, which may be gains
 
 
 def shaped(source: Source) -> Source:
@@ -67,9 +75,7 @@ def nested_of(kind: Any) -> Nested | None:
     if kinds.is_struct(kind):
         each = [kind.field(i) for i in range(kind.num_fields)]
         named = any(plain(one.name) in OF_ITEM for one in each)
-        numbers = bool(each) and all(
-            is_number_type(one.type) or kinds.is_null(one.type) for one in each
-        )
+        numbers = bool(each) and all(_is_number(one.type) for one in each)
         return Nested(wraps, (), fields=True, by_number=True) if numbers and not named else None
     if not is_list_type(kind):
         return Nested(wraps, ()) if wraps else None
@@ -87,38 +93,47 @@ def nested_of(kind: Any) -> Nested | None:
 
 def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> Nested | None:
     """Of structs, the field with the name of an item, and the only one that may be its number."""
-    each = [element.field(i) for i in range(element.num_fields)]
-    items = [one.name for one in each if plain(one.name) in OF_ITEM]
-    if not items:
+    each = {one.name: one.type for one in map(element.field, range(element.num_fields))}
+    found = next((name for name in each if plain(name) in OF_ITEM), None)
+    if found is None:
         return None
-    numbers = [
-        one.name
-        for one in each
-        if one.name != items[0] and is_number_type(one.type) and not is_other(one.name)
-    ]
-    usual = [name for name in numbers if plain(name) in OF_NUMBER] or numbers
-    if len(usual) > 1:
+    del each[found]
+    numbers = [name for name in each if is_number_type(each[name]) and not is_other(name)]
+    flags = [name for name in each if kinds.is_boolean(each[name])]
+    texts = [name for name in each if is_text_type(each[name]) and plain(name) in OF_NUMBER]
+    usual = [name for name in (*numbers, *flags) if plain(name) in OF_NUMBER]
+    first = usual or texts or numbers
+    if len(first) > 1:
         return None
-    return Nested(wraps, (*item, items[0]), usual[0] if usual else None)
+    return Nested(
+        wraps,
+        (*item, found),
+        next(iter(first), None),
+        flags=tuple(one for one in flags if one not in first),
+    )
+
+
+def _is_number(kind: Any) -> bool:
+    return is_number_type(kind) or kinds.is_boolean(kind) or kinds.is_null(kind)
 
 
 def _with_lists(source: Source, name: str, how: Nested) -> Source:
-    numbers = f"{name}.{how.number or 'number'}"
+    def kind_of(file: str, schema: Any, one: Nested = how, which: int = 0) -> Any:
+        return _lists(pa.nulls(0, schema.field(name).type), one)[which].type
 
-    def kind_of(file: str, schema: Any, of_numbers: bool = False) -> Any:
-        empty = pa.nulls(0, schema.field(name).type)
-        return _lists(empty, how)[of_numbers].type
-
-    def make(batch: Batch, of_numbers: bool = False) -> Any:
+    def make(batch: Batch, one: Nested = how, which: int = 0) -> Any:
         try:
-            return _lists(batch.data.column(name), how)[of_numbers]
+            return _lists(batch.data.column(name), one)[which]
         except ValueError as error:
             raise InputError(f"{batch.source}: column {name!r}: {error}") from None
 
-    if how.number is not None or how.pairs or how.fields:
-        of_numbers = partial(kind_of, of_numbers=True), partial(make, of_numbers=True)
+    ranked = [how] if how.number is not None or how.pairs or how.fields else []
+    for one in (*ranked, *(how._replace(number=flag) for flag in how.flags)):
+        numbers = f"{name}.{one.number or 'number'}"
+        of_numbers = partial(kind_of, one=one, which=1), partial(make, one=one, which=1)
         source = derived(source, numbers, (name,), *of_numbers)
-        source = replace(source, numbered={**source.numbered, name: (numbers, how.by_number)})
+        if one is how:
+            source = replace(source, numbered={**source.numbered, name: (numbers, how.by_number)})
     return derived(source, name, (name,), kind_of, make)
 
 

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.item_buffers import pack_numbers
-from rankmill.columns.lists import is_list_type, offsets_of
+from rankmill.columns.lists import is_list_type, offsets_of, value_type
 from rankmill.columns.objects import (
     EXACT,
     SAMPLE,
@@ -60,6 +61,16 @@ def type_of_cells(cells: Sequence[Any]) -> Any:
     return type_of_values(first)
 
 
+def nested_type(cells: Sequence[Any]) -> Any:
+    """The Arrow type of dicts, or of lists of dicts or lists, told by all of them; else None."""
+    first: Any = next(iter(first_cells(cells)), None)
+    inner = next(iter(first), None) if is_list_like(first) else None
+    if isinstance(first, Mapping) or isinstance(inner, Mapping) or is_list_like(inner):
+        with suppress(pa.ArrowException, TypeError, ValueError):  # reading it tells what is wrong
+            return pa.array([*cells], from_pandas=True).type
+    return None
+
+
 def is_list_like(value: Any) -> bool:
     """Whether a Python object is a list of another library, such as an Arrow array."""
     if type(value) is list:
@@ -83,6 +94,8 @@ def column_of(cells: Sequence[Any], declared: Any, spot: Spot, *, sets: bool) ->
 
     `spot` says where a cell stands. A list may be a set, which has no order, if `sets` allows it.
     """
+    if kinds.is_nested(value_type(declared)):
+        return pa.array([*cells], declared, from_pandas=True)  # as `nested_type` did
     if not is_list_type(declared):
         array = array_of(cells, spot)
         check_kind(array, declared, spot)
@@ -92,9 +105,12 @@ def column_of(cells: Sequence[Any], declared: Any, spot: Spot, *, sets: bool) ->
 
 
 def number_lists(
-    lengths: np.ndarray, lists: Callable[[], Iterable[Collection[Any]]], spot: Spot
+    lengths: np.ndarray, lists: Callable[[], Iterable[Collection[Any]]], declared: Any, spot: Spot
 ) -> Any:
-    """The Arrow lists of some lengths of lists of numbers, which `lists` gives one by one."""
+    """The Arrow lists of some lengths of lists of numbers, which `lists` gives one by one.
+
+    They may be texts, as the declared type tells.
+    """
     try:
         joined = pack_numbers(lists(), np.float64)
     except (struct.error, OverflowError):
@@ -102,7 +118,7 @@ def number_lists(
     else:
         exact = not len(joined) or float(abs(joined).max()) < EXACT
     if not exact:  # missing numbers, texts, and integers that a float64 may not hold
-        return lists_of(lengths, list(chain.from_iterable(lists())), pa.float64(), spot)
+        return lists_of(lengths, list(chain.from_iterable(lists())), declared, spot)
     return pa.LargeListArray.from_arrays(arrow_of(offsets_of(lengths)), arrow_of(joined))
 
 
@@ -111,7 +127,7 @@ def count_items(lists: Collection[Any]) -> int:
     try:
         return sum(map(len, lists))
     except TypeError:
-        return sum(len(one) for one in lists if hasattr(one, "__len__"))
+        return sum(len(one) for one in lists if hasattr(one, "__len__") and not is_scalar(one))
 
 
 def mean_length(cells: Sequence[Any]) -> float:

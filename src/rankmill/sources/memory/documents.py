@@ -11,18 +11,24 @@ from rankmill.columns.objects import SAMPLE, SETS, is_missing, shown
 from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions, column_of, key_of
 from rankmill.sources.meaning.names import ALIASES, ITEM_ALIASES, WEAK_ALIASES, plain
+from rankmill.sources.meaning.shapes import ranked_columns
 from rankmill.sources.memory.cells import is_list_like
 from rankmill.sources.memory.frames import open_columns
 from rankmill.sources.memory.hits import hits_by_place
 from rankmill.sources.memory.python_objects import open_mapping, open_positional, open_rows
 from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.streams import produced
 
 # So many names of a dict are looked at: each step of a training may give a dict of queries.
 NAMES = 32
-# The usual names of the columns that a table has.
+BOOLEANS = (bool, np.bool_)
+# The usual names of the columns that a table has; those of a later group if there is none before.
 USUAL = {
-    "query": {*map(plain, itertools.chain(ALIASES["query"], *WEAK_ALIASES["query"]))},
-    "item": {*map(plain, itertools.chain(ALIASES["item"], *ITEM_ALIASES.values()))},
+    role: [{*map(plain, names)} for names in groups]
+    for role, groups in {
+        "query": (ALIASES["query"], *WEAK_ALIASES["query"]),
+        "item": (itertools.chain(ALIASES["item"], *ITEM_ALIASES.values()), *WEAK_ALIASES["item"]),
+    }.items()
 }
 
 
@@ -34,9 +40,11 @@ def open_document(value: Any, asked: InputOptions, name: str | None = None) -> S
         every = iter(value)
         first = next(every, None)
         every = itertools.chain([first], every)
-        if isinstance(value, SETS) or hasattr(first, "_fields") or not is_list_like(first):
+        lists = is_list_like(first) or isinstance(first, Mapping)
+        if isinstance(value, SETS) or hasattr(first, "_fields") or not lists:
             return open_rows(every, role, name)
-        value = [*every]
+        with produced(name):
+            value = [*every]
     if isinstance(value, np.ndarray) and not value.ndim:
         return open_positional(value, role, name)  # which refuses it
     if not keyed and len(value) and hasattr(value[0], "_fields"):
@@ -65,11 +73,11 @@ def _table_of(value: Mapping[Any, Any], asked: InputOptions, name: str) -> dict[
     found = _roles(first, asked, ("item",)) if isinstance(first, Mapping) else {}
     if not found:
         return None
-    if whole := _roles(first, asked):
-        return _of_records([*value.values()], whole, name)
+    if _roles(first, asked):
+        return _of_records([*value.values()], name)
     if not is_list_like(first[found["item"]]) and not plain(found["item"]).endswith("id"):
         return None  # a mapping of items and numbers, one of which has such a name
-    return {"query": [*value], **_of_records([*value.values()], found, name)}
+    return {"query": [*value], **_of_records([*value.values()], name)}
 
 
 def _of_split(value: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -88,15 +96,17 @@ def _of_split(value: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _of_rows(value: Sequence[Any], asked: InputOptions, name: str) -> dict[str, Any] | None:
     """The columns of records, or of triples whose third is a number; None of lists."""
     first = value[0] if len(value) else None
-    if found := _roles(first, asked) if isinstance(first, Mapping) else {}:
-        return _of_records(value, found, name)
+    if isinstance(first, Mapping) and _roles(first, asked):
+        return _of_records(value, name)
     some = value[:SAMPLE]
-    # Lists of three ids have no fraction, and no number beside a text.
+    # Lists of three ids have no fraction or boolean, and no number beside a text.
     if (
         first is None
         or not all(map(_is_triple, some))
         or not any(
-            isinstance(row[0], str) or not (isinstance(row[2], Integral) or is_missing(row[2]))
+            isinstance(row[0], str)
+            or isinstance(row[2], BOOLEANS)
+            or not (isinstance(row[2], Integral) or is_missing(row[2]))
             for row in some
         )
     ):
@@ -108,35 +118,41 @@ def _of_rows(value: Sequence[Any], asked: InputOptions, name: str) -> dict[str, 
     return {column: [row[place] for row in value] for place, column in each}
 
 
-def _of_records(rows: Sequence[Any], needed: Mapping[str, str], name: str) -> dict[str, Any]:
-    """The columns of dicts, each of which has the needed ones."""
-    for i, row in enumerate(rows):
-        if not isinstance(row, Mapping) or not row.keys() >= {*needed.values()}:
-            expected = " and a ".join(needed.values())
-            raise InputError(
-                f"{name}: row {i} is {shown(row)}; expected a {expected} as in the first"
-            )
+def _of_records(rows: Sequence[Any], name: str) -> dict[str, Any]:
+    """The columns of dicts; a value is missing where a dict has none."""
+    bad = next((i for i, row in enumerate(rows) if not isinstance(row, Mapping)), None)
+    if bad is not None:
+        raise InputError(f"{name}: row {bad} is {shown(rows[bad])}; expected a dict as the first")
     fields = dict.fromkeys(itertools.chain.from_iterable(rows))
     return {field: [row.get(field) for row in rows] for field in fields}
 
 
 def _roles(
-    names: Iterable[Any], asked: InputOptions, roles: Sequence[str] = ("item", "query")
+    names: Iterable[Any], asked: InputOptions, roles: Sequence[str] = ("query", "item")
 ) -> dict[str, str]:
-    """The columns of some roles among names, told or usual; empty if one is missing."""
+    """The columns of some roles among names, told or usual; empty if one is missing.
+
+    Weak names, and columns per rank, the first of which is given, are items beside a query alone:
+    as keys of a dict they may be items themselves.
+    """
     texts = [one for one in itertools.islice(names, NAMES) if type(one) is str]
-    plains = plain("\0".join(texts)).split("\0")
+    plains = plain("\0".join(texts)).split("\0")  # a training gives other names in each step
+    rest = {*plains}
     key = key_of(asked.query, texts)
     told = {"query": key.parts[0] if key else column_of(asked.query), "item": asked.item}
     found: dict[str, str] = {}
-    for role in roles[:1] if asked.role == "items" else roles:
-        usual = USUAL[role].intersection(plains)
+    for role in roles[-1:] if asked.role == "items" else roles:
+        groups = USUAL[role] if role == "query" or "query" in found else USUAL[role][:1]
+        usual = next(filter(None, map(rest.intersection, groups)), None)
         if told[role] in texts:
             found[role] = str(told[role])
         elif usual:
             found[role] = texts[min(map(plains.index, usual))]
+        elif "query" in found and (ranked := ranked_columns(texts)):
+            found[role] = ranked[0]
         else:
             return {}
+        rest.discard(plain(found[role]))
     return found
 
 
@@ -144,4 +160,6 @@ def _is_triple(row: Any) -> bool:
     """Whether a list can be a row of a query, an item and a number."""
     if not isinstance(row, tuple | list) or len(row) != 3:
         return False
-    return isinstance(row[2], Real) and not any(isinstance(one, float) for one in row[:2])
+    return isinstance(row[2], (Real, np.bool_)) and not any(
+        isinstance(one, float) for one in row[:2]
+    )

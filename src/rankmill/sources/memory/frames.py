@@ -22,6 +22,7 @@ from rankmill.sources.memory.cells import (
     first_cells,
     is_list_like,
     mean_length,
+    nested_type,
     type_of_cells,
 )
 from rankmill.sources.memory.hits import spread
@@ -86,7 +87,9 @@ def open_columns(columns: Mapping[Any, Any], role: Role, name: str, **told: Any)
         }
         told["unordered"] = told.get("unordered", False) or (unordered and role == "predictions")
     schema = {
-        column: type_of_cells(objects[column]) if column in objects else _type_of(arrays[column])
+        column: nested_type(objects[column]) or type_of_cells(objects[column])
+        if column in objects
+        else _type_of(arrays[column])
         for column in (*arrays, *(objects.keys() - arrays.keys()))
     }
 
@@ -134,10 +137,15 @@ def open_columns(columns: Mapping[Any, Any], role: Role, name: str, **told: Any)
         values = count_items(objects[column]) if is_list_type(schema[column]) else rows
         return values, 8 * values
 
-    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        return {column: size(column) for column in columns}
-
-    return Source(name, {name: pa.schema(schema)}, rows, sizes, pieces, **told)
+    return Source(
+        name,
+        {name: pa.schema(schema)},
+        rows,
+        lambda columns: {column: size(column) for column in columns},
+        pieces,
+        sampled=bool(objects),
+        **told,
+    )
 
 
 def _array_of(column: Any, name: str) -> Any:

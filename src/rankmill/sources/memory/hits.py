@@ -10,7 +10,7 @@ from typing import Any
 
 from rankmill.columns.objects import Spot, is_missing, is_scalar, shown
 from rankmill.errors import InputError
-from rankmill.sources.meaning.names import ALIASES, plain
+from rankmill.sources.meaning.names import ALIASES, OF_NUMBER, plain
 from rankmill.sources.memory.cells import first_cells, is_list_like
 
 # What holds the hits of an answer, such as {"hits": {"hits": [...]}} of Elasticsearch.
@@ -60,13 +60,21 @@ def path_of(hit: Any) -> tuple[Any, ...]:
 
 
 def paths_of(one: Any, column: str, number: str) -> dict[str, tuple[Any, ...]]:
-    """The names and places that lead to the value of each column, of a hit or of a pair."""
+    """The names and places that lead to the value of each column, of a hit or of a pair.
+
+    The numbers of a hit may be texts if they have a usual name.
+    """
     if isinstance(one, tuple | list) and len(one) == 2:
         known = _is_number(one[1]) or is_missing(one[1])
         return {column: (0, *path_of(one[0])), number: (1,)} if known else {}
     path = path_of(one)
     names = [name for name in _names(one) if path and _plain(name) not in IDS]
-    numbers = {str(name): (name,) for name in names if _is_number(_field(one, name))}
+    numbers = {
+        str(name): (name,)
+        for name in names
+        if _is_number(found := _field(one, name))
+        or (isinstance(found, str) and _plain(name) in OF_NUMBER)
+    }
     return {column: path, **numbers} if path else {}
 
 

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,10 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
         ) from None
     if not isinstance(found, dict | list):
         raise InputError(f"{file.name} holds {shown(found)}; expected an object or a list")
-    return _source(found, file.name, asked)
+    try:
+        return replace(open_document(found, asked, file.name), format="JSON")
+    except UsageError as error:  # of an argument in Python; here it is the file that is wrong
+        raise InputError(str(error)) from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,37 +55,3 @@ def _finite(text: str) -> float:
     if math.isinf(float(text)):
         raise ValueError(f"the number {text} is too large for float64")
     return float(text)
-
-
-def _source(found: Any, name: str, asked: InputOptions) -> Source:
-    try:
-        source = replace(open_document(found, asked, name), format="JSON")
-    except UsageError as error:  # of an argument in Python; here it is the file that is wrong
-        raise InputError(str(error)) from None
-    if source.positional or not source.bare:
-        return source
-    made = replace(source, text_ids=True)
-    return replace(made, typed=lambda types: _source(_typed(found, types, name), name, asked))
-
-
-def _typed(found: dict[Any, Any], types: Mapping[str, Any], name: str) -> dict[Any, Any]:
-    """The object with integers for the ids that are to be integers; JSON has no such names."""
-    if "query" in types:
-        found = {_integer(query, name): items for query, items in found.items()}
-    if "items" in types:
-        found = {
-            query: {_integer(item, name): number for item, number in items.items()}
-            if isinstance(items, dict)
-            else items
-            for query, items in found.items()
-        }
-    return found
-
-
-def _integer(text: Any, name: str) -> Any:
-    if isinstance(text, str) and not re.fullmatch(r"0|-?[1-9][0-9]*", text):
-        raise InputError(
-            f"{name}: the id {text[:60]!r} is not an integer; ids are integers on both sides, or "
-            "strings on both"
-        )
-    return int(text)

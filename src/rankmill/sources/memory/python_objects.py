@@ -3,6 +3,7 @@
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from rankmill.columns.objects import (
 )
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, UsageError
+from rankmill.sources.files.formats import format_of_name
 from rankmill.sources.input_options import InputOptions, Role
 from rankmill.sources.memory.cells import (
     column_of,
@@ -38,8 +40,8 @@ from rankmill.sources.memory.cells import (
 )
 from rankmill.sources.memory.frames import open_columns
 from rankmill.sources.memory.hits import answered, path_of, paths_of, spread
-from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
-from rankmill.sources.roles.streams import open_batches, open_stream, produced
+from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Source
+from rankmill.sources.roles.streams import open_stream, produced
 
 # What the list of a query is: items, hits or pairs of an item and a number, or a mapping of items
 # to numbers.
@@ -59,15 +61,15 @@ def open_mapping(value: Mapping[Any, Any], role: Role, name: str) -> Source:
     keys = list(value)
     queries = as_integers(array_of(keys, lambda i: f"{name}: key {i}"))
     lists = list(value.values())
-    expected = _expected(role, EXPECTED)
-    for key, one in zip(keys, lists, strict=True):
-        # Of a frame, table or dataset the items would be the names of columns, or rows.
-        if hasattr(one, "columns") or hasattr(one, "column_names"):
-            raise UsageError(f"{name}: the value of {key!r} is a {type(one).__name__}; {expected}")
-        known = isinstance(one, Mapping) or is_list_like(one) or is_missing(one)
-        if not known and answered(one) is one:
-            raise UsageError(f"{name}: the value of {key!r} is {shown(one)}; {expected}")
-        break
+    one = lists[0] if lists else None
+    if isinstance(one, str) and role != "features" and format_of_name(one) is None:  # no path
+        return open_columns({"query": queries, "items": lists}, role, name)
+    # Of a frame, table or dataset the items would be the names of columns, or rows.
+    frame = hasattr(one, "columns") or hasattr(one, "column_names")
+    known = isinstance(one, Mapping) or is_list_like(one) or is_missing(one)
+    if frame or not (known or answered(one) is not one):
+        held = f"a {type(one).__name__}" if frame else shown(one)
+        raise UsageError(f"{name}: the value of {keys[0]!r} is {held}; {_expected(role, EXPECTED)}")
     return _open_lists(lists, queries, role, name)
 
 
@@ -128,7 +130,8 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
         listed: kind if is_list_type(kind) else pa.large_list(pa.null()),
     }
     if shape != "items":
-        schema[number] = pa.large_list(pa.float64())
+        texts = isinstance(next(iter(first[0].values()), None), str)
+        schema[number] = pa.large_list(pa.large_string() if texts else pa.float64())
     elif role != "features" and first:
         fractions = pa.types.is_floating(schema[listed].value_type)
         if fractions or all(map(_is_of_zeros_and_ones, first)):
@@ -158,25 +161,25 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
             elif column == listed:
                 data[column] = lists_of(lengths, items, schema[listed].value_type, spot)
             else:
-                data[column] = number_lists(lengths, numbers, spot)
+                data[column] = number_lists(lengths, numbers, schema[number].value_type, spot)
         return Batch(pa.record_batch(data), Place(name, start, "list"))
-
-    def pieces(columns: list[str]) -> list[Iterator[Block]]:
-        # Each block is a piece, so that every thread converts some.
-        return [iter((partial(block, columns, at),)) for at in range(0, len(lists), rows)]
 
     @cache
     def size(column: str) -> tuple[int, int]:
         values = len(lists) if column == key else count_items(lists)
         return values, 8 * values
 
-    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        return {column: size(column) for column in columns}
-
-    unordered = shape == "mapping" and role == "predictions"
-    whole = {name: pa.schema(schema)}
-    told: Any = {"positional": queries is None, "unordered": unordered, "bare": True}
-    return Source(name, whole, len(lists), sizes, pieces, **told)
+    return Source(
+        name,
+        {name: pa.schema(schema)},
+        len(lists),
+        lambda columns: {column: size(column) for column in columns},
+        # Each block is a piece, so that every thread converts some.
+        lambda columns: [iter((partial(block, columns, at),)) for at in range(0, len(lists), rows)],
+        positional=queries is None,
+        unordered=shape == "mapping" and role == "predictions",
+        bare=True,
+    )
 
 
 def _is_of_zeros_and_ones(cell: Any) -> bool:
@@ -251,17 +254,14 @@ def open_ir_dataset(dataset: Any, asked: InputOptions) -> Source:
 
 
 def open_rows(rows: Iterable[Any], role: Role, name: str) -> Source:
-    """Open named tuples or dicts, one a query and item, such as those of ir_measures or MTEB.
+    """Open named tuples, one a query and item, such as those of ir_measures.
 
     A list can be read again; what gives each tuple only once is kept where it has to be.
     """
-    listed = isinstance(rows, Sequence)
     with produced(name):
         every = iter(rows)
         first = list(itertools.islice(every, SAMPLE))
-    keyed = bool(first) and isinstance(first[0], Mapping)
-    fields = tuple(first[0]) if keyed else getattr(first[0], "_fields", None) if first else ()
-    get = operator.itemgetter if keyed else operator.attrgetter
+    fields = getattr(first[0], "_fields", None) if first else ()
     if fields is None:
         raise UsageError(
             f"{name} gives {shown(first[0])}; expected named tuples such as (query_id, doc_id, "
@@ -270,17 +270,19 @@ def open_rows(rows: Iterable[Any], role: Role, name: str) -> Source:
 
     def values(chunk: list[Any], field: str, start: int) -> list[Any]:
         try:
-            return list(map(get(field), chunk))
-        except (AttributeError, KeyError, TypeError):
-            i = next(i for i, row in enumerate(chunk) if not _has_field(row, field, keyed))
+            return list(map(operator.attrgetter(field), chunk))
+        except AttributeError:
+            i = next(i for i, row in enumerate(chunk) if not hasattr(row, field))
             raise InputError(
                 f"{name}: row {start + i} is {shown(chunk[i])}; expected a {field} as in the first"
             ) from None
 
+    if isinstance(rows, Sequence):
+        return open_columns({one: values([*rows], one, 0) for one in fields}, role, name)
     schema = pa.schema({field: type_of_cells(values(first, field, 0)) for field in fields})
 
     def batches(columns: list[str]) -> Iterator[Any]:
-        rest = iter(rows) if listed else itertools.chain(first, every)
+        rest = itertools.chain(first, every)
         start = 0
         while chunk := list(itertools.islice(rest, BATCH_ROWS)):
             yield pa.record_batch({one: column(chunk, one, start) for one in columns})
@@ -294,10 +296,4 @@ def open_rows(rows: Iterable[Any], role: Role, name: str) -> Source:
             sets=role != "predictions",
         )
 
-    if listed:
-        return open_batches(name, schema, batches, len(rows), checked=True)  # type: ignore[arg-type]
-    return open_stream(name, schema, batches, checked=True)
-
-
-def _has_field(row: Any, field: str, keyed: bool) -> bool:
-    return isinstance(row, Mapping) and field in row if keyed else hasattr(row, field)
+    return replace(open_stream(name, schema, batches, checked=True), sampled=True)

@@ -3,10 +3,10 @@
 import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow.json as pj
 import pyarrow.types as kinds
 
 from rankmill.columns.lists import is_list_type, value_type
-from rankmill.columns.objects import shown
+from rankmill.columns.objects import EXACT, shown
 from rankmill.errors import InputError
 from rankmill.sources.files.files import File
 from rankmill.sources.files.footers import first_line
@@ -27,6 +27,11 @@ from rankmill.sources.roles.source import Batch, Source
 MOST_SAMPLED = 16
 
 
+# What Arrow says of a number that is no integer of 64 bits where all before it were; what we say.
+FAILED = "Failed to convert JSON to int64, couldn't parse:(.*)"
+NOT_WHOLE = "is no integer of 64 bits, but all numbers of the first lines are"
+
+
 class Lines(NamedTuple):
     """How a file of JSON Lines is to be read."""
 
@@ -35,22 +40,12 @@ class Lines(NamedTuple):
     header: int = 0
     cut: Any = last_line_end
 
-    def typed(self, types: Mapping[str, Any]) -> Self:
-        """The same with other types of values for some columns."""
-        schema = self.schema
-        for name, kind in types.items():
-            place = schema.get_field_index(name)
-            if place >= 0:
-                is_list = is_list_type(schema.field(place).type)
-                schema = schema.set(place, pa.field(name, pa.list_(kind) if is_list else kind))
-        return self._replace(schema=schema)
-
     def parse(self, block: TextBlock, names: list[str], comments: None) -> Batch:
         """Some columns of a block."""
         fields = [self.schema.field(name) for name in names]
         if not fields:  # the folders give all columns, of as many rows
             fields, names = [pa.field("", pa.null())], [""]
-        table = _parse(block, pa.schema(fields)).combine_chunks()
+        table = _with_fractions(block, pa.schema(fields)).combine_chunks()
         lines = _lines_of(block)
         place = block.place(lines)
         if table.num_rows != len(lines):  # several objects on a line
@@ -61,14 +56,8 @@ class Lines(NamedTuple):
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     """Open files of JSON Lines; the first lines tell the columns and their types."""
-    return _open(files, name, [_sample(file) for file in files])
-
-
-def _open(files: Sequence[File], name: str, layouts: Sequence[Lines]) -> Source:
-    def typed(types: Mapping[str, Any]) -> Source:
-        return _open(files, name, [layout.typed(types) for layout in layouts])
-
-    return replace(open_text(files, name, layouts, "JSON Lines"), text=False, typed=typed)
+    source = open_text(files, name, [_sample(file) for file in files], "JSON Lines")
+    return replace(source, text=False, sampled=True)
 
 
 def _sample(file: File) -> Lines:
@@ -81,31 +70,59 @@ def _sample(file: File) -> Lines:
             schema = pa.unify_schemas([schema, found], promote_options="permissive")
             if not any(kinds.is_null(value_type(kind)) for kind in schema.types):
                 break
-    fields = [field.with_type(_as_text(field.type)) for field in schema]
-    return Lines(pa.schema(fields), density)
+    # Arrow takes some texts for times.
+    types = [_changed(kind, kinds.is_temporal, pa.string()) for kind in schema.types]
+    return Lines(pa.schema(zip(schema.names, types, strict=True)), density)
 
 
 def _exact(block: TextBlock, table: Any) -> Any:
     """The schema of a block, with integers where Arrow makes floats of those beyond int64."""
-    import pyarrow.compute as pc
-
     schema = table.schema
     for place, field in enumerate(schema):
-        listed = is_list_type(field.type)
-        values = pc.list_flatten(table.column(place)) if listed else table.column(place)
-        if kinds.is_floating(values.type) and (pc.max(values).as_py() or 0) >= 2.0**63:
-            exact = field.with_type(pa.list_(pa.uint64()) if listed else pa.uint64())
+        if _largest(table.column(place)) >= 2.0**63:
+            exact = field.with_type(_changed(field.type, kinds.is_floating, pa.uint64()))
             with suppress(InputError):  # if some are fractions or negative
                 _parse(block, pa.schema([exact]))
                 schema = schema.set(place, exact)
     return schema
 
 
-def _as_text(kind: Any) -> Any:
-    """The type with strings for what Arrow takes for times."""
+def _with_fractions(block: TextBlock, schema: Any) -> Any:
+    """A block as a table of some columns; where all numbers were whole so far, some may not be."""
+    try:
+        return _parse(block, schema)
+    except InputError as error:
+        if NOT_WHOLE not in str(error):
+            raise
+    for place, field in enumerate(schema):
+        try:
+            _parse(block, pa.schema([field]))
+        except InputError:
+            wider = field.with_type(_changed(field.type, kinds.is_integer, pa.float64()))
+            if _largest(_parse(block, pa.schema([wider])).column(0)) >= EXACT:
+                raise  # as an integer it may be another one
+            schema = schema.set(place, wider)
+    return _parse(block, schema)
+
+
+def _changed(kind: Any, fits: Callable[[Any], bool], other: Any) -> Any:
+    """The type with another one in the place of all within it that fit."""
     if is_list_type(kind):
-        return pa.list_(_as_text(kind.value_type))
-    return pa.string() if kinds.is_temporal(kind) else kind
+        return pa.list_(_changed(kind.value_type, fits, other))
+    if kinds.is_struct(kind):
+        return pa.struct([one.with_type(_changed(one.type, fits, other)) for one in kind])
+    return other if fits(kind) else kind
+
+
+def _largest(column: Any) -> float:
+    """The largest of the doubles in a column without their signs."""
+    import pyarrow.compute as pc
+
+    if is_list_type(column.type):
+        return _largest(pc.list_flatten(column))
+    if kinds.is_struct(column.type):
+        return max(map(_largest, column.flatten()))
+    return pc.max(pc.abs(column)).as_py() or 0.0 if kinds.is_floating(column.type) else 0.0
 
 
 def _lines_of(block: TextBlock) -> np.ndarray:
@@ -128,6 +145,8 @@ def _parse(block: TextBlock, schema: Any) -> Any:
         row = re.search(r" in row (\d+)$", what)
         lines = _lines_of(block)
         if row is None or int(row[1]) >= len(lines):
+            todo = "expected such integers, or numbers below 2**53"
+            what = re.sub(FAILED, rf"\1 {NOT_WHOLE}; {todo}", what)
             raise block.error(0, f"this line or a later one is broken: {what}") from None
         line = int(lines[int(row[1])])
         changed = re.match(r"Column\(/([^/]*)(?:/\[\])?\) changed from (\w+) to ", what)
@@ -137,6 +156,5 @@ def _parse(block: TextBlock, schema: Any) -> Any:
             value = json.loads(text.splitlines()[line]).get(changed[1])
             kind = f"{'an' if changed[2] == 'array' else 'a'} {changed[2]}"
             kind += " for each item" if isinstance(value, list) else ""
-            before = ", as before" if schema is None else ""
-            what = f"{changed[1]} is {shown(value)}; expected {kind}{before}"
+            what = f"{changed[1]} is {shown(value)}; expected {kind}, as before"
         raise block.error(line, what) from None

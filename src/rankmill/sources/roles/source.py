@@ -78,9 +78,6 @@ class Source:
     # Takes some row groups, the query column, and two ids; returns a source of the rows of these
     # row groups whose query id is at least the first id and below the second; None is no bound.
     within: Callable[[list[RowGroup], str, Any, Any], Self] | None = None
-    # Takes Arrow types by column; returns the source with these types of values. Only a source of
-    # text has it, because the first rows of a text do not tell whether a column has fractions.
-    typed: Callable[[Mapping[str, Any]], Self] | None = None
     # Takes a number of bytes and column names (None: all); returns the source in a form that can be
     # read several times: held in memory up to that size, and beyond it in a temporary file. Only a
     # source that can be read once has it.
@@ -90,13 +87,13 @@ class Source:
     # source with no more of each list than its first ones are made of. Only a matrix has it.
     best: Callable[[int, str], Self] | None = None
     width: int | None = None  # the number of items, if their ids are the places 0 to width - 1
-    text_ids: bool = False  # ids are text, which the other side may say to stand for integers
     positional: bool = False  # the query ids are the places of the lists
     bare: bool = False  # there are lists and their ids only, and no columns of its own
     unordered: bool = False  # lists of predictions have no order of their own: scores rank them
     format: str = ""  # of the files; empty for objects in memory
     delimiter: str = ""  # of the fields of a row; empty if it is no delimited text
     text: bool = False  # every value is text as it stands in the file
+    sampled: bool = False  # the first rows told the types, but integers may be followed by floats
     # The number of comments in each block that was read, by its file and its first line.
     comments: dict[tuple[str, int], int] | None = None
     key: Key | None = None  # how the query ids are made, if a column of several holds them
@@ -114,11 +111,6 @@ class Source:
         default_factory=dict
     )  # what columns look like, once that is known
     made: dict[Any, Any] | None = None  # what was made of prepared labels, for all their readers
-
-    def with_types(self, types: Mapping[str, Any]) -> Self:
-        """The source of text with these types of values, which ends the same as this one."""
-        assert self.typed is not None  # the caller knows that it is text
-        return replace(self.typed(types), end=self.end, made=self.made)
 
     def kinds(self) -> dict[str, Any]:
         """The first file of each schema, and the schema: thousands of files share one object."""
