@@ -10,11 +10,17 @@ from functools import cached_property
 from typing import Any
 
 from rankmill.columns.buffers import is_number_type
-from rankmill.columns.ids import id_type, is_text_type, plain
+from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.meaning.looks import NUMBER, PATTERNS, head, not_missing
+from rankmill.sources.meaning.looks import (
+    NUMBER,
+    PATTERNS,
+    distinct_texts,
+    head,
+    with_bytes,
+)
 from rankmill.sources.meaning.names import ALIASES
 from rankmill.sources.meaning.names import plain as plain_name
 from rankmill.sources.meaning.roles import likely_ids
@@ -88,7 +94,9 @@ class CellSide:
         kind = schema.field(name).type
         if is_list_type(kind) or not is_text_type(kind):
             return is_list_type(kind)
-        return any(_APART.search(one) for one in _texts(head(self.source, [name])[name])[:100])
+        return any(
+            _APART.search(one) for one in distinct_texts(head(self.source, [name])[name])[:100]
+        )
 
     @cached_property
     def rows(self) -> dict[str, Any]:
@@ -105,13 +113,15 @@ class CellSide:
         found = value_type(values.type)
         if not (is_text_type(found) or is_number_type(found)):
             return []
-        return _texts(values)[:MOST]
+        return distinct_texts(values, MOST)
 
     @cached_property
     def repeats(self) -> bool:
         """Whether a query has several rows."""
-        keys = list(zip(*(self.rows[one].to_pylist() for one in self.query), strict=True))
-        return len(set(map(str, keys))) < len(keys)
+        keys = list(
+            zip(*(with_bytes(self.rows[one]).to_pylist() for one in self.query), strict=True)
+        )
+        return len(set(map(str, zip(*keys, strict=True)))) < len(keys[0])
 
     @property
     def by_row(self) -> bool:
@@ -121,21 +131,6 @@ class CellSide:
     def error(self, what: str, todo: str = HOW) -> InputError:
         """The error that asks."""
         return InputError(f"{self.source.name}: {what}: {todo}")
-
-
-def _texts(values: Any) -> list[str]:
-    """The distinct values of an array as texts, without those that are missing."""
-    import pyarrow.compute as pc
-
-    values = pc.unique(plain(values, "a column"))
-    if is_text_type(values.type):
-        values = values.cast(id_type(values.type))
-    found = (
-        one.decode(errors="replace") if isinstance(one, bytes) else one
-        for one in values.to_pylist()
-    )
-    texts = (str(one).strip() for one in found if one is not None)
-    return [one for one in texts if not_missing(one)]
 
 
 def with_cells(sides: Sequence[tuple[Source, InputOptions]]) -> list[Source]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import array_of_values, arrow_of, floats_of
-from rankmill.columns.ids import id_type, is_text_type
+from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import value_type
 from rankmill.sources.meaning.looks import MISSING, PATTERNS
 from rankmill.sources.meaning.values import Values, with_values
@@ -58,8 +58,7 @@ def _numbers(values: Values, role: str, whole: bool) -> Any:
 def _of_texts(values: Values, role: str) -> Any:
     import pyarrow.compute as pc
 
-    texts = values.array.cast(id_type(values.array.type)).cast(TEXT)
-    texts = pc.utf8_trim_whitespace(texts)
+    texts = pc.utf8_trim_whitespace(values.texts())
     # An error tells of NaN as it stands.
     words = array_of_values([one for one in MISSING if one.lower() != "nan"], pa.string())
     texts = pc.if_else(pc.is_in(texts, words.cast(TEXT)), pa.nulls(1, TEXT)[0], texts)

@@ -141,7 +141,7 @@ def _of_pairs(batch: Batch, name: str, which: int) -> Any:
 
 def _texts_of(batch: Batch, name: str) -> Values:
     values = Values.of(batch, name)
-    return values._replace(array=values.array.cast(id_type(values.array.type)).cast(TEXT))
+    return values._replace(array=values.texts())
 
 
 def _separated(values: Values, cell: str) -> tuple[np.ndarray, Any]:
