@@ -5,13 +5,17 @@ Each function prints its results, because it runs in a process that pyarrow may 
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import math
 import re
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,7 +98,9 @@ def is_wide(path: Path, roles: dict[str, str]) -> bool:
 
 def values(column: pa.ChunkedArray) -> list[Any]:
     """Values as Python has them, but text as bytes: it may be no UTF-8."""
-    if pa.types.is_string(column.type):
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string(column.type) or pa.types.is_string_view(column.type):
         column = column.cast(pa.binary())
     elif pa.types.is_list(column.type) and pa.types.is_string(column.type.value_type):
         column = column.cast(pa.list_(pa.binary()))
@@ -157,16 +163,25 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
 def print_formats(sides: dict[str, tuple[str, Path]], roles: Roles, metrics: Sequence[str]) -> None:
     """Print the metrics of files of other formats, by their kinds; nothing where undecided."""
+    if expected := evaluated(sides, roles, metrics):
+        print(json.dumps(expected))
+
+
+def evaluated(
+    sides: dict[str, tuple[str, Path]], roles: Roles, metrics: Sequence[str]
+) -> dict[str, Any] | None:
+    """The metrics of files, and how many queries count; None where undecided."""
+    broken = zipfile.BadZipFile, lzma.LZMAError, zlib.error, NotImplementedError, RuntimeError
     try:
         labels, predictions = (lists_of(*sides[side], roles[side], side) for side in SIDES)
         if "gain" not in roles["labels"] and sides["labels"][0] not in BY_SCORE:
             labels = {query: [item for item, _ in pairs] for query, pairs in labels.items()}
-    except (UndecidedError, ValueError, TypeError, KeyError, RecursionError, EOFError, OSError):
-        return  # errors of pyarrow are among these
+    except (UndecidedError, ValueError, TypeError, KeyError, EOFError, OSError, *broken):
+        return None  # errors of pyarrow are among these
     except MemoryError:  # pyarrow's, of damage in a column that rankmill does not read
-        return
+        return None
     expected = oracle.evaluate(labels, predictions, metrics)
-    print(json.dumps({"queries": expected.queries, **expected.metrics}))
+    return {"queries": expected.queries, **expected.metrics}
 
 
 def lists_of(kind: str, path: Path, roles: dict[str, str], side: str) -> dict[Any, Any]:
@@ -175,7 +190,7 @@ def lists_of(kind: str, path: Path, roles: dict[str, str], side: str) -> dict[An
     columns = {role: roles[role] for role in ("query", "item", "rank") if role in roles}
     if number in roles:
         columns["number"] = roles[number]
-    rows = READERS[kind](path, columns, side)
+    rows = READERS[kind.split(",")[0] if kind not in READERS else kind](path, columns, side)
     if any(isinstance(row["item"], list) for row in rows):
         found = {}
         for row in rows:
@@ -197,8 +212,12 @@ def rows_of_table(read: Callable[[str], pa.Table]) -> Callable[..., list[Row]]:
     def rows(path: Path, columns: dict[str, str], side: str) -> list[Row]:
         table = read(str(path))
         table.validate(full=True)
-        found = [values(table.column(name)) for name in columns.values()]
-        return [dict(zip(columns, row, strict=True)) for row in zip(*found, strict=True)]
+        found = {role: values(table.column(name)) for role, name in columns.items()}
+        ids = [one for role in ("query", "item") for one in found[role]]
+        ids += [one for listed in ids if isinstance(listed, list) for one in listed]
+        if any(isinstance(one, bytes) and (one == b"" or one != one.strip()) for one in ids):
+            raise UndecidedError
+        return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
 
     return rows
 
@@ -209,10 +228,14 @@ def read_feather(path: str) -> pa.Table:
 
 def text_of(path: Path) -> str:
     raw = path.read_bytes()
-    if path.suffix == ".gz":
-        raw = gzip.decompress(raw)
-    elif path.suffix == ".zst":
-        with pa.CompressedInputStream(pa.BufferReader(raw), "zstd") as stream:
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            raw = archive.read(*archive.namelist())
+    elif path.suffix in (".gz", ".xz", ".bz2"):
+        raw = {".gz": gzip, ".xz": lzma, ".bz2": bz2}[path.suffix].decompress(raw)
+    elif path.suffix in (".zst", ".lz4"):
+        kind = {".zst": "zstd", ".lz4": "lz4"}[path.suffix]
+        with pa.CompressedInputStream(pa.BufferReader(raw), kind) as stream:
             raw = stream.read()
     text = raw.decode()
     if re.search(r"[^\n\t -\U0010ffff]|\ufeff", text):  # controls
@@ -285,7 +308,14 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def rows_of_json_lines(path: Path, columns: dict[str, str], side: str) -> list[Row]:
     lines = text_of(path).removesuffix("\n").split("\n")
-    told = [json.loads(line, object_pairs_hook=once) for line in lines]
+    return rows_of_records([json.loads(line, object_pairs_hook=once) for line in lines], columns)
+
+
+def rows_of_json_records(path: Path, columns: dict[str, str], side: str) -> list[Row]:
+    return rows_of_records(json.loads(text_of(path), object_pairs_hook=once), columns)
+
+
+def rows_of_records(told: list[Row], columns: dict[str, str]) -> list[Row]:
     found: list[Row] = []
     for row in told:
         items = [as_text(one) for one in row[columns["item"]]]
@@ -307,7 +337,13 @@ def rows_of_json_by_query(path: Path, columns: dict[str, str], side: str) -> lis
     ]
 
 
+def read_parquet(path: str) -> pa.Table:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        return pa.concat_tables([file.read_row_group(one) for one in range(file.num_row_groups)])
+
+
 READERS: dict[str, Callable[..., list[Row]]] = {
+    "Parquet": rows_of_table(read_parquet),
     "Arrow file": rows_of_table(lambda path: pa.ipc.open_file(path).read_all()),
     "Arrow stream": rows_of_table(lambda path: pa.ipc.open_stream(path).read_all()),
     "Feather": rows_of_table(read_feather),
@@ -316,6 +352,7 @@ READERS: dict[str, Callable[..., list[Row]]] = {
     "TSV": rows_of_csv("\t"),
     "TREC": rows_of_trec,
     "JSON Lines": rows_of_json_lines,
+    "JSON records": rows_of_json_records,
     "JSON by query": rows_of_json_by_query,
 }
 BY_SCORE = ("TREC", "JSON by query")

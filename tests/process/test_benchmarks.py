@@ -27,6 +27,7 @@ import broken  # noqa: E402
 import broken_inputs  # noqa: E402
 import hostile  # noqa: E402
 import judge  # noqa: E402
+import mutated  # noqa: E402
 import peers  # noqa: E402
 
 
@@ -254,6 +255,38 @@ def test_a_bad_end_is_a_failure(name: str, tmp_path: Path, monkeypatch: pytest.M
 def test_a_case_is_the_same_each_time() -> None:
     assert broken.made(3, 14) == broken.made(3, 14)
     assert broken.made(3, 14).files != broken.made(3, 15).files
+
+
+def test_mutated_bytes_are_the_same_each_time() -> None:
+    assert mutated.made("TREC", 3, 14) == mutated.made("TREC", 3, 14)
+    assert mutated.made("TREC", 3, 14).files != mutated.made("TREC", 3, 15).files
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
+def test_mutated_files(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mutated.main(["--cases=12"]) == 0
+    _, _, *rows = capsys.readouterr().out.splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    assert [row[0] for row in cells] == [*mutated.FORMS, "state"]
+    assert all(row[1] == "12" and row[5] == "0" for row in cells)
+    assert all(sum(int(row[place]) for row in cells) for place in (2, 4))
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
+def test_a_process_that_ends_is_one_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = {1: lambda: os.kill(os.getpid(), signal.SIGKILL), 3: lambda: time.sleep(60)}
+
+    def outcome(number: int, folder: Path, reads: object) -> str:
+        ended.get(number, lambda: None)()
+        return "held"
+
+    monkeypatch.setattr(mutated, "made", lambda form, seed, number: number)
+    monkeypatch.setattr(mutated, "outcome", outcome)
+    monkeypatch.setattr(mutated, "SECONDS", 1)
+    killed, hung = (f"the process ended: {name}" for name in ("SIGKILL", "SIGALRM"))
+    assert list(mutated.ends("CSV", 0, range(5)).values()) == ["held", killed, "held", hung, "held"]
 
 
 FOOTERS = {

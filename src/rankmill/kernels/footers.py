@@ -4,28 +4,33 @@ import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
 
-# The fields that are kept of a column chunk. A field that the footer lacks is -1.
-VALUES, COMPRESSED, UNCOMPRESSED, PHYSICAL, LOW, LOW_SIZE, HIGH, HIGH_SIZE, ENCRYPTED = range(9)
-CHUNK_FIELDS = 9
-# By the number of a field of a column: which of these its number is.
-KEPT = -1, PHYSICAL, -1, -1, -1, VALUES, UNCOMPRESSED, COMPRESSED
+# What is kept of a column chunk: 1 if it is encrypted, the fields of its metadata by their numbers
+# in parquet.thrift, and the place and the size of its bounds. What the footer lacks is -1.
+ENCRYPTED, PHYSICAL, VALUES, UNCOMPRESSED, COMPRESSED = 0, 1, 5, 6, 7
+HIGH, HIGH_SIZE, LOW, LOW_SIZE = 8, 9, 10, 11
+CHUNK_FIELDS = 12
 # The deepest nesting that is read. Real footers have about ten levels of structures and lists.
 DEEPEST = 64
+FAR = 1 << 62  # a place beyond the end of all footers
+
+
+@helper
+def byte_at(data, at):
+    """Return a byte; beyond the end it is 0, which ends a number and a structure."""
+    return np.int64(data[at]) if at < len(data) else np.int64(0)
 
 
 @helper
 def unsigned_at(data, at):
-    """Return the number of variable length at a place and the place after it (-1: no end)."""
+    """Return the number of variable length at a place and the place after it."""
     number = np.int64(0)
     for shift in range(0, 64, 7):
-        if at >= len(data):
-            return number, -1
-        byte = np.int64(data[at])
+        byte = byte_at(data, at)
         at += 1
         number |= (byte & 127) << shift
         if byte < 128:
             return number, at
-    return number, -1
+    return number, FAR  # it does not end
 
 
 @helper
@@ -38,9 +43,9 @@ def signed(number):
 def parse_footer(data, out_file, out_groups, out_chunks):
     """Write what a footer says, and return whether the footer is whole.
 
-    Each place is checked before its byte is read, and a count is refused if the remaining bytes
-    cannot hold so many elements. Fields have the numbers of parquet.thrift: field 4 of the file
-    holds the row groups, field 1 of a row group holds its column chunks, and so on.
+    A count is refused if the remaining bytes cannot hold so many elements. Fields have the numbers
+    of parquet.thrift: field 4 of the file holds the row groups, field 1 of a row group holds its
+    column chunks, and so on. Maps, which that does not have, are refused.
 
     Parameters
     ----------
@@ -52,120 +57,84 @@ def parse_footer(data, out_file, out_groups, out_chunks):
     out_groups : int64[row groups, 2]
         The number of rows of each row group, and its uncompressed bytes.
     out_chunks : int64[row groups, columns, CHUNK_FIELDS]
-        For each column chunk: the number of values, the sizes, the physical type, the place in
-        `data` and the size of the lowest and of the highest value, and 1 if it is encrypted.
+        What is kept of each column chunk. Places are those in `data`.
     """
     size = len(data)
-    # Each level is a structure (kind -1), or a list or map with `left` elements to read. The kind
-    # of a list is the kind of its elements, twice; of a map, the kinds of its keys and its values.
-    kinds = np.empty(DEEPEST, np.int64)
-    left = np.empty(DEEPEST, np.int64)
-    field = np.empty(DEEPEST, np.int64)  # the number of the field, or of the element (from 0)
+    # Each level is a structure (kind -1), or a list with `left` elements of a kind to read.
+    kinds = np.full(DEEPEST, -1, np.int64)
+    left = np.zeros(DEEPEST, np.int64)
+    field = np.zeros(DEEPEST, np.int64)  # the number of the field, or of the element (from 0)
     depth = at = 0
-    kinds[0] = -1
-    field[0] = 0
     out_file[1:] = size
     while depth >= 0:
         in_list = kinds[depth] >= 0
         if in_list:
-            if left[depth] == 0:
-                depth -= 1
-                continue
             left[depth] -= 1
             field[depth] += 1
-            kind = kinds[depth] >> 4 if left[depth] & 1 else kinds[depth] & 15
+            kind = kinds[depth] if left[depth] >= 0 else 0
         else:
-            if at >= size:
-                return False
-            header = np.int64(data[at])
+            begin = at
+            header = byte_at(data, at)
             at += 1
             kind = header & 15
-            begin = at - 1
-            if kind == 0:
-                depth -= 1
-                continue
             field[depth] += header >> 4
-            if header < 16:
+            if 0 < header < 16:
                 number, at = unsigned_at(data, at)
-                if at < 0:
-                    return False
                 field[depth] = signed(number)
-            if depth == 0:
-                if 3 <= field[0] <= 4:
-                    out_file[1] = min(out_file[1], begin)
-                elif begin > out_file[1]:
-                    out_file[2] = min(out_file[2], begin)
+            if depth == 0 and 3 <= field[0] <= 4:
+                out_file[1] = min(out_file[1], begin)
+            elif depth == 0 and kind and begin > out_file[1]:
+                out_file[2] = min(out_file[2], begin)
+        if kind == 0:
+            depth -= 1
+            continue
 
         in_group = depth >= 2 and field[0] == 4
         in_chunk = depth >= 4 and in_group and field[2] == 1
         in_column = depth >= 5 and in_chunk and field[4] == 3
-        group = field[1] if in_group else 0
-        chunk = field[3] if in_chunk else 0
-        if group < 0 or chunk < 0 or kind == 0:
-            return False
-        if (in_group and group >= len(out_groups)) or (in_chunk and chunk >= out_chunks.shape[1]):
+        group, chunk = field[1], field[3] if in_chunk else 0
+        if in_group and not (0 <= group < len(out_groups) and 0 <= chunk < out_chunks.shape[1]):
             return False
 
         if kind <= 2:  # true and false; in a structure they have no byte of their own
             at += in_list
-        elif kind == 3:
-            at += 1
+        elif kind == 3 or kind == 7:  # a byte and a double
+            at += 1 if kind == 3 else 8
         elif kind <= 6:
             number, at = unsigned_at(data, at)
-            if at < 0:
-                return False
             number = signed(number)
             if depth == 0 and field[0] == 3:
                 out_file[0] = number
-            elif in_group and depth == 2 and field[2] == 3:
-                out_groups[group, 0] = number
-            elif in_group and depth == 2 and field[2] == 2:
-                out_groups[group, 1] = number
-            elif in_column and depth == 5 and 0 <= field[5] < len(KEPT) and KEPT[field[5]] >= 0:
-                out_chunks[group, chunk, KEPT[field[5]]] = number
-        elif kind == 7:  # a double
-            at += 8
+            elif in_group and depth == 2 and 2 <= field[2] <= 3:
+                out_groups[group, 3 - field[2]] = number
+            elif in_column and depth == 5 and 0 < field[5] <= COMPRESSED:
+                out_chunks[group, chunk, field[5]] = number
         elif kind == 8:  # bytes
             number, at = unsigned_at(data, at)
-            if at < 0 or number < 0 or number > size - at:
+            if number < 0 or number > size - at:
                 return False
-            if in_column and depth == 6 and field[5] == 12 and field[6] == 5:
-                out_chunks[group, chunk, HIGH] = at
-                out_chunks[group, chunk, HIGH_SIZE] = number
-            elif in_column and depth == 6 and field[5] == 12 and field[6] == 6:
-                out_chunks[group, chunk, LOW] = at
-                out_chunks[group, chunk, LOW_SIZE] = number
+            if in_column and depth == 6 and field[5] == 12 and 5 <= field[6] <= 6:
+                place = HIGH + 2 * (field[6] - 5)
+                out_chunks[group, chunk, place] = at
+                out_chunks[group, chunk, place + 1] = number
             at += number
-        elif kind == 13:  # a UUID
-            at += 16
-        elif kind <= 12:
+        elif kind in (9, 10, 12):  # a list, a set, and a structure
             if in_chunk and depth == 4 and field[4] == 8:
                 out_chunks[group, chunk, ENCRYPTED] = 1
-            number = np.int64(0)
-            elements = np.int64(-1)
-            if kind <= 10:  # a list or a set
-                if at >= size:
-                    return False
-                header = np.int64(data[at])
+            depth += 1
+            number, elements = np.int64(0), np.int64(-1)
+            if kind < 12:
+                header = byte_at(data, at)
+                number, elements = header >> 4, header & 15
                 at += 1
-                number = header >> 4
-                elements = (header & 15) * 17
                 if number == 15:
                     number, at = unsigned_at(data, at)
-            elif kind == 11:  # a map
-                number, at = unsigned_at(data, at)
-                elements = np.int64(0)
-                if 0 <= at < size and number:
-                    elements = np.int64(data[at])
-                    at += 1
-            depth += 1
-            if at < 0 or depth == DEEPEST or number < 0 or number > size - at:
+            if depth == DEEPEST or number < 0 or number > size - at:
                 return False
-            kinds[depth] = elements
-            left[depth] = 2 * number if kind == 11 else number
-            field[depth] = 0 if kind == 12 else -1
+            kinds[depth], left[depth] = elements, number
+            field[depth] = -1 if kind < 12 else 0
         else:
             return False
         if at > size:
             return False
-    return True
+    return at <= size

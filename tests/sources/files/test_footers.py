@@ -170,13 +170,17 @@ def test_no_bytes_are_more_than_the_parser_can_bear() -> None:
         b"\x1c" * 100_000,  # nested structures
         b"\x19" * 100_000,  # nested lists
         b"\x19\xfc" + far,  # a list of more structures than there are bytes
-        b"\x1b" + far + b"\x55",  # a map with as many elements
+        b"\x1b\x01\x55\x00\x00\x00",  # a map
         b"\x18" + far,  # a string with as many bytes
         b"\x06" + far + b"\x00",  # a field with a huge number
         b"\x49\x4c" + b"\x16\x02\x00" * 4 + b"\x00",  # four row groups, with room for three
         b"\x4c\x0c\x09\x36\x02\x00\x00\x00",  # a structure instead of row groups, with a field -5
         b"\x16" + b"\x80" * 20,  # a number that does not end
         b"\x1e\x00",  # an unknown kind
+        b"\x16\x80",  # a number, a structure, a double, and bytes that the end cuts off
+        b"\x1c\x16\x02",
+        b"\x17\x00\x00",
+        b"\x18\x03ab",
     ):
         assert not parse(hostile)
 
@@ -184,15 +188,13 @@ def test_no_bytes_are_more_than_the_parser_can_bear() -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (b"\xfb", b"\x00"),  # an empty map
-        (b"\xfb", b"\x02\x86" + b"\x01a\x08" * 2),  # from strings to integers
-        (b"\xfd", bytes(16)),  # a UUID
         (b"\xf7", bytes(8)),
         (b"\xf3", b"\x09"),
         (b"\xf9", b"\x31\x01\x02\x01"),  # a list of booleans
-        (b"\xfa", b"\x2d" + bytes(32)),  # a set of UUIDs
+        (b"\xfa", b"\x26\x02\x80\x01"),  # a set of integers
+        (b"\xf9", b"\xf5" + b"\x10" + bytes(16)),  # a list of 16, whose length is written in full
     ],
-    ids=["empty map", "map", "UUID", "double", "byte", "booleans", "set"],
+    ids=["double", "byte", "booleans", "set", "long list"],
 )
 def test_fields_that_no_footer_has_yet_are_passed_over(kind: bytes, value: bytes) -> None:
     """In a footer of a later version of the format, the known fields are read."""

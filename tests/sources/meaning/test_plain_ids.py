@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill
+from rankmill import InputError
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 LABELS = pa.table({"query_id": ["a"], "item_id": ["x"]})
@@ -40,3 +41,11 @@ def test_a_name_may_hold_braces() -> None:
     rows = pa.table({"query_id": ["a"], "{item}": [" x"], "rank": [1]})
     result = rankmill.evaluate(LABELS, rankmill.Predictions(rows, item="{item}"), "map")
     assert "1 ids of '{item}' have blanks around them, such as ' x'" in result.notes[0]
+
+
+@pytest.mark.parametrize("name", ["query_id", "item_id"])
+def test_intervals_are_no_ids(name: str) -> None:
+    rows = {"query_id": [1], "item_id": [1]}
+    intervals = pa.array([pa.MonthDayNano([1, 2, 3])])
+    with pytest.raises(InputError, match=f"{name}.* holds month_day_nano_interval; ids are int"):
+        rankmill.evaluate(pa.table(rows), pa.table(rows | {name: intervals}), "map")

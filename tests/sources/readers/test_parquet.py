@@ -269,3 +269,34 @@ def test_a_part_of_small_files_names_the_file_at_fault(tmp_path: Path) -> None:
             said.add(str(error))
     (message,) = said
     assert "part-027.parquet: row 1 " in message
+
+
+def of_bytes(*texts: bytes) -> pa.Array:
+    """A column of text, which Arrow does not check."""
+    return pa.array(texts, pa.binary()).view(pa.string())
+
+
+def test_ids_that_are_not_utf8_are_compared_as_bytes(tmp_path: Path) -> None:
+    labels, predictions = str(tmp_path / "labels"), str(tmp_path / "predictions")
+    queries, items = of_bytes(b"u", b"u", b"\xff"), of_bytes(b"a", b"a\xff", b"a")
+    pq.write_table(pa.table({"query_id": queries, "item_id": items}), labels, use_dictionary=False)
+    rows = {"query_id": queries, "item_id": of_bytes(b"a", b"\xffa", b"a"), "score": [3, 2, 1]}
+    pq.write_table(pa.table(rows), predictions)
+    assert rankmill.evaluate(labels, predictions, "map@3").metrics == {"map@3": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("score", of_bytes(b"3", b"\xff")),
+        ("items", of_bytes(b"['a', 'b']", b"['\xff', 'b', 'it''s']")),
+    ],
+)
+def test_text_that_is_not_utf8_is_no_number_and_no_list(
+    tmp_path: Path, name: str, values: pa.Array
+) -> None:
+    labels = pa.table({"query_id": ["u", "v"], "items": [["a"], ["b"]]})
+    rows = {"query_id": ["u", "v"], "items" if name == "items" else "item_id": ["a", "b"]}
+    pq.write_table(pa.table(rows | {name: values}), tmp_path / "p")
+    with pytest.raises(InputError, match=rf"p: row 1: column '{name}' holds b.*\\xff.* in UTF-8"):
+        rankmill.evaluate(labels, str(tmp_path / "p"), "map@3")

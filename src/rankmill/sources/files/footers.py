@@ -1,8 +1,9 @@
 """The footer of a Parquet file: its rows, its row groups, and the column chunks of each.
 
 The footer is read when a file is opened. Later every column chunk is compared with the footer, and
-the file must not change until it is read to its end. pyarrow can also return the metadata of column
-chunks, but it ends the process if the file is broken or encrypted; so rankmill parses the footer.
+the file must not change until it is read to its end. pyarrow parses the footer, too, but its
+metadata of a column chunk ends the process if the chunk is encrypted, or if its bounds are broken;
+so rankmill takes these from the bytes.
 """
 
 import os
@@ -82,11 +83,11 @@ class RowGroup(NamedTuple):
     high: Any
 
 
-def read_footer(file: File, known: dict[bytes, tuple[Any, int]] | None = None) -> Footer:
+def read_footer(file: File, known: dict[tuple[bytes, int], Any] | None = None) -> Footer:
     """Read the footer of a file, and close the file.
 
-    `known` are the schemas, and their numbers of leaf columns, of the footers read before, by all
-    bytes that say them. pyarrow parses a footer with other ones only, which takes most of the time.
+    `known` are the schemas of the footers read before, by all bytes that say them and their numbers
+    of leaf columns. pyarrow parses a footer with other ones only, which takes most of the time.
     """
     path, metadata = file.name, None
     known = {} if known is None else known
@@ -99,11 +100,10 @@ def read_footer(file: File, known: dict[bytes, tuple[Any, int]] | None = None) -
         else:
             tail = _tail(remote, REMOTE_TAIL)
         raw: np.ndarray = np.frombuffer(tail, np.uint8)[: -len(MAGIC) - 4]
-        leaves = next((count for _, count in [*known.values()][-1:]), 0)
+        leaves = next((count for _, count in [*known][-1:]), 0)
         parsed = _parsed(raw, 1, leaves) if leaves else None
-        nothing: tuple[Any, int] = None, -1
-        schema, of_key = known.get(parsed.key, nothing) if parsed else nothing
-        if parsed is None or of_key != leaves or parsed.error:
+        schema = known.get((parsed.key, leaves)) if parsed else None
+        if parsed is None or schema is None or parsed.error:
             with pq.ParquetFile(pa.BufferReader(tail)) as opened:
                 metadata, schema = opened.metadata, opened.schema_arrow
             leaves = metadata.num_columns
@@ -123,7 +123,7 @@ def read_footer(file: File, known: dict[bytes, tuple[Any, int]] | None = None) -
     if parsed.error:
         raise InputError(f"{path} is broken: {parsed.error}. {REMEDY}")
     if len(known) < MOST_KNOWN:
-        schema, _ = known.setdefault(parsed.key, (schema, leaves))
+        schema = known.setdefault((parsed.key, leaves), schema)
     rows, groups, chunks = parsed.rows, parsed.groups, parsed.chunks
     return Footer(file, identity, metadata, schema, rows, groups, chunks, raw, remote)
 

@@ -15,7 +15,13 @@ from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.meaning.later_rows import known
-from rankmill.sources.meaning.looks import NUMBER, PATTERNS, head
+from rankmill.sources.meaning.looks import (
+    NUMBER,
+    PATTERNS,
+    distinct_texts,
+    head,
+    with_bytes,
+)
 from rankmill.sources.meaning.names import ALIASES
 from rankmill.sources.meaning.names import plain as plain_name
 from rankmill.sources.meaning.roles import likely_ids
@@ -25,7 +31,6 @@ from rankmill.sources.meaning.text_lists import (
     PAIRS,
     PRINTED,
     SEPARATORS,
-    distinct_texts,
     with_guard,
     with_lists,
 )
@@ -112,12 +117,13 @@ class CellSide:
             return []
         column = (CELL, self.source.name, self.item)
         later = sorted(one[3] for one in known() if one[:3] == column)
-        return [*distinct_texts(values)[:MOST], *later]
+        return [*distinct_texts(values, MOST), *later]
 
     @cached_property
     def repeats(self) -> bool:
         """Whether a query has several rows."""
-        keys = list(zip(*(self.rows[one].to_pylist() for one in self.query), strict=True))
+        columns = (with_bytes(self.rows[one]).to_pylist() for one in self.query)
+        keys = list(zip(*columns, strict=True))
         return len(set(map(str, keys))) < len(keys)
 
     @property

@@ -63,7 +63,7 @@ def look(array: Any) -> str:
         return "integer" if _are_whole(array) else "fraction"
     if not is_text_type(kind) or kinds.is_nested(kind):
         return "other"
-    texts = _some_texts(array)
+    texts = distinct_texts(array)
     found = (name for name, pattern in PATTERNS.items() if all(map(pattern.fullmatch, texts)))
     if not texts:
         return "nothing"
@@ -74,19 +74,28 @@ def look(array: Any) -> str:
 def _are_whole(array: Any) -> bool:
     import pyarrow.compute as pc
 
-    values = array.cast(pa.float64()) if kinds.is_decimal(array.type) else array
+    values = array.cast(pa.float64())  # Arrow can neither round decimals nor half floats
     values = values.filter(pc.is_finite(values))
     return pc.all(pc.equal(pc.floor(values), values)).as_py() is not False
 
 
-def _some_texts(array: Any) -> list[str]:
-    """Some different texts of an array, without blanks around them, that are not missing."""
+def distinct_texts(array: Any, most: int = TEXTS) -> list[str]:
+    """Some different values of an array as texts, without blanks around them or missing ones."""
     import pyarrow.compute as pc
 
-    some = plain(array, "a column").cast(id_type(array.type))
-    values = pc.unique(some).to_pylist()[:TEXTS]
-    texts = (one.decode(errors="replace") if isinstance(one, bytes) else one for one in values)
-    return [one for one in (text.strip() for text in texts if text is not None) if not_missing(one)]
+    texts = (
+        one.decode(errors="replace") if isinstance(one, bytes) else str(one)
+        for one in pc.unique(with_bytes(array)).to_pylist()[:most]
+        if one is not None
+    )
+    return [one for one in map(str.strip, texts) if not_missing(one)]
+
+
+def with_bytes(array: Any) -> Any:
+    """The plain array, its text as bytes: Python cannot hold text that is not valid UTF-8."""
+    array = plain(array, "a column")
+    is_text = is_text_type(array.type)
+    return array.cast(id_type(array.type)).cast(pa.large_binary()) if is_text else array
 
 
 def not_missing(text: str) -> bool:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import array_of_values, arrow_of, floats_of
-from rankmill.columns.ids import id_type, is_text_type
+from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import value_type
 from rankmill.sources.meaning.looks import MISSING, PATTERNS
 from rankmill.sources.meaning.values import Values, with_values
@@ -60,7 +60,7 @@ def _numbers(values: Values, role: str, whole: bool) -> Any:
 def _of_texts(values: Values, role: str) -> Any:
     import pyarrow.compute as pc
 
-    texts = values.array.cast(id_type(values.array.type)).cast(TEXT)
+    texts = values.texts()
     with suppress(pa.ArrowInvalid):  # most columns have nothing but numbers
         return texts.cast(pa.float64())
     texts = pc.utf8_trim_whitespace(texts)

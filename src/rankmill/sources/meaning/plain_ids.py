@@ -69,7 +69,12 @@ def _are_uuids(source: Source, name: str) -> bool:
 
 def _names_queries(kind: Any) -> bool:
     """Whether values of an Arrow type may name queries, but no items."""
-    return bool(kinds.is_boolean(kind) or kinds.is_temporal(kind))
+    return kinds.is_boolean(kind) or _is_time(kind)
+
+
+def _is_time(kind: Any) -> bool:
+    """Whether values of an Arrow type have a text: those of intervals have none."""
+    return kinds.is_temporal(kind) and not kinds.is_interval(kind)
 
 
 def _with_empty_lists(source: Source, name: str) -> Source:
@@ -100,7 +105,7 @@ def _with_empty_lists(source: Source, name: str) -> Source:
 
 
 def _plain_type(kind: Any) -> Any:
-    if kinds.is_temporal(kind) or kinds.is_boolean(kind):
+    if _is_time(kind) or kinds.is_boolean(kind):
         return TEXT
     if kinds.is_decimal(kind):
         return pa.int64() if kind.precision - kind.scale <= DIGITS else TEXT
@@ -124,7 +129,7 @@ def _plain(values: Values, source: Source) -> Any:
         return _whole(values)
     if kinds.is_decimal(kind):
         return _of_decimals(values)
-    if kinds.is_temporal(kind):
+    if _is_time(kind):
         return _times(values.array)
     return values.array.cast(TEXT) if kinds.is_boolean(kind) else values.array
 

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import numbers_of
-from rankmill.columns.ids import id_type
-from rankmill.sources.meaning.looks import MISSING, head, without_missing
+from rankmill.sources.meaning.looks import MISSING, distinct_texts, head, without_missing
 from rankmill.sources.meaning.names import plain
 from rankmill.sources.meaning.shapes import OF_ITEM
 from rankmill.sources.meaning.values import Values
@@ -35,15 +34,15 @@ BY_ITEM = pa.map_(TEXT, pa.float64())
 def texts_of(batch: Batch, name: str) -> Values:
     """The texts of a column of a batch."""
     values = Values.of(batch, name)
-    return values._replace(array=values.array.cast(id_type(values.array.type)).cast(TEXT))
+    return values._replace(array=values.texts())
 
 
 def entry_type(source: Source, name: str) -> Any:
     """The nested Arrow type of printed items with their numbers; None if the items have none."""
     column = head(source, [name])[name]
-    texts = column.cast(id_type(column.type)).cast(TEXT).drop_null()[:FEW].to_pylist()
+    texts = distinct_texts(column)[:FEW]
     found: list[Any] = []
-    for text in (one for one in texts if one.strip() not in MISSING):
+    for text in texts:
         with suppress(ValueError):
             found.append(printed_value(text))
     if found and all(isinstance(one, dict) for one in found):

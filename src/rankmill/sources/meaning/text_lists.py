@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
-from rankmill.columns.ids import drop_nulls, id_type, is_text_type, plain, text_places
+from rankmill.columns.ids import drop_nulls, id_type, is_text_type, text_places
 from rankmill.columns.lists import is_list_type, offsets_of
 from rankmill.sources.meaning.derived_columns import derived
 from rankmill.sources.meaning.later_rows import LaterRows
 from rankmill.sources.meaning.looks import (
     MIXED,
     NUMERIC,
+    distinct_texts,
     head,
     look,
     look_of,
-    not_missing,
     without_missing,
 )
 from rankmill.sources.meaning.printed_lists import (
@@ -99,21 +99,6 @@ def _beside(source: Source, item: str, query: Sequence[str], cell: str) -> list[
         if np.array_equal(split[name][0], split[item][0])
         and look(split[name][1]) in (*NUMERIC, MIXED)
     ]
-
-
-def distinct_texts(values: Any) -> list[str]:
-    """The distinct values of an array as texts, without blanks around them or missing ones."""
-    import pyarrow.compute as pc
-
-    values = pc.unique(plain(values, "a column"))
-    if is_text_type(values.type):
-        values = values.cast(id_type(values.type))
-    found = (
-        one.decode(errors="replace") if isinstance(one, bytes) else one
-        for one in values.to_pylist()
-    )
-    texts = (str(one).strip() for one in found if one is not None)
-    return [one for one in texts if not_missing(one)]
 
 
 def with_guard(source: Source, item: str, how: str) -> Source:

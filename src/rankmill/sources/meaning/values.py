@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
-from rankmill.columns.ids import plain
+from rankmill.columns.ids import id_type, plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
 from rankmill.sources.meaning.derived_columns import OutOfOrder, derived
@@ -32,6 +32,18 @@ class Values(NamedTuple):
         if is_list_type(column.type):
             offsets, column = split_lists(column)
         return cls(plain(column, f"{batch.source}: column {name!r}"), offsets, batch, name)
+
+    def texts(self) -> Any:
+        """Texts or bytes as large_string; InputError where they are not valid UTF-8."""
+        raw = self.array.cast(id_type(self.array.type)).cast(pa.large_binary())
+        try:
+            return raw.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            found = (one or b"" for one in raw.to_pylist())
+            odd = next(
+                i for i, one in enumerate(found) if one.decode(errors="ignore").encode() != one
+            )
+        raise self._replace(array=raw).error(odd, "expected text in UTF-8")
 
     def error(self, i: int, todo: str) -> InputError:
         """The error for value i."""

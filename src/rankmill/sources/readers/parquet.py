@@ -79,7 +79,7 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
 
 def _footers(files: Sequence[File]) -> list[Footer]:
     """The footers of files, which are read side by side: in stores each takes its time."""
-    known: dict[bytes, tuple[Any, int]] = {}
+    known: dict[tuple[bytes, int], Any] = {}
     some = 1 if files[0].filesystem is not None else FOOTERS_IN_TURN
     with Workers(FOOTERS_AT_ONCE) as workers:
         blocks = (files[start : start + some] for start in range(0, len(files), some))
