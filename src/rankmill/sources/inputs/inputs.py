@@ -96,7 +96,7 @@ def open_input(
 
     `role` is what labels are given as, if not as labels, and `facts` are the columns with a value a
     query that `read_facts` will read. An input that can be read only once, and has to be read
-    again, is held: `memory` bytes of it, and the others on disk. A warning shows `Columns.doubt`,
+    again, is held: `memory` bytes of it, and the others on disk. Warnings show `Columns.doubts`,
     unless the caller does, as `noted` says.
     """
     if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
@@ -107,8 +107,8 @@ def open_input(
         (source,) = open_sources([(one.data, asked)], may_be_empty=may_be_empty)
     try:
         source, found = understood(source, asked, need_score=need_score, semantics=semantics)
-        if found.doubt and not noted:
-            warn(found.doubt)
+        for doubt in () if noted else found.doubts:
+            warn(doubt)
         source = find_facts(source, facts) if facts else source
         if found.padding is not None:
             source = without_padding(source, found.item, found.padding)

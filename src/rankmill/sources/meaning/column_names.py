@@ -18,7 +18,7 @@ from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, spoken
 from rankmill.sources.input_options import Role
-from rankmill.sources.meaning.looks import MIXED, NUMERIC, look_of
+from rankmill.sources.meaning.looks import BOOLEAN, MIXED, NUMERIC, look_of
 from rankmill.sources.meaning.names import plain
 from rankmill.sources.roles.source import Source
 
@@ -76,7 +76,7 @@ class Finder:
         for number, names in enumerate((aliases, *weak)):
             found = [one for one in self.named(names) if not number or one in among]
             if len(found) > 1 and role in ("query", "item"):
-                found = [one for one in found if not self.holds_fractions(one)] or found
+                found = [one for one in found if not self._holds_no_ids(one)] or found
             if len(found) > 1:
                 raise self.error(
                     f"several columns could be the {role}: {', '.join(found)}",
@@ -126,8 +126,11 @@ class Finder:
         return floats or (any(map(is_text_type, of_values)) and self.look(name) == "fraction")
 
     def look(self, name: str) -> str:
-        """What a column with a value a row looks like; see `looks.look`."""
-        return "list" if self.holds_lists(name) else look_of(self.source, name)
+        """What the values of a column, or of its lists, look like; see `looks.look`."""
+        return look_of(self.source, name)
+
+    def _holds_no_ids(self, name: str) -> bool:
+        return self.holds_fractions(name) or self.look(name) in BOOLEAN
 
     def numbers(self, wide: bool, taken: Collection[str], *, mixed: bool = False) -> list[str]:
         """The columns with a number for each item, in any file, without those that are taken.
@@ -138,10 +141,10 @@ class Finder:
         looks = (*NUMERIC, MIXED) if mixed else NUMERIC
         return [name for name in rest if self._holds_numbers(name, wide, looks)]
 
-    def booleans(self, taken: Collection[str]) -> list[str]:
-        """The columns of booleans, or of words such as yes and no, without those that are taken."""
+    def looking(self, like: Collection[str], wide: bool, taken: Collection[str]) -> list[str]:
+        """The columns with a value for each item that look so, without those that are taken."""
         rest = [name for name in self.schema.names if name not in {*taken, *self.taken}]
-        return [name for name in rest if self.look(name) in ("boolean", "flag")]
+        return [one for one in rest if self.holds_lists(one) == wide and self.look(one) in like]
 
     def _holds_numbers(self, name: str, wide: bool, looks: Collection[str]) -> bool:
         found = [value_type(one) for one in self.kinds_of(name) if is_list_type(one) == wide]
