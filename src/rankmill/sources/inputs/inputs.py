@@ -122,7 +122,10 @@ def open_input(
     # Long rows are read again if the rows of a query turn out not to be adjacent, confidences if
     # they need more memory than they may take, and facts apart from the items.
     if source.kept is not None and (need_score or facts or not found.wide):
-        source = source.kept(memory, list(dict.fromkeys([*found.names(), *facts])))
+        held = source.kept(memory, list(dict.fromkeys([*found.names(), *facts])))
+        # All that is known of it, and what will be told of it, stays.
+        again = {name: getattr(held, name) for name in ("pieces", "sizes", "end", "kept", "peek")}
+        source = replace(source, **again)
     return Input(source, found)
 
 
@@ -283,6 +286,10 @@ def open_inputs(
 def alike(inputs: Sequence[Input], *, fixed: bool = False) -> list[Input]:
     """The inputs with ids that can be compared; see `with_one_id_kind`."""
     sources = with_one_id_kind([(one.source, one.columns) for one in inputs], fixed=fixed)
+    first, *others = (one.findings for one in sources)
+    first.compared = [*first.compared, *others] if fixed else others
+    for one in others:
+        one.compared = [first]
     return [replace(one, source=source) for one, source in zip(inputs, sources, strict=True)]
 
 

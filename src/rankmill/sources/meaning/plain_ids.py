@@ -48,7 +48,9 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
     texts = all(is_text_type(one) and not is_uuid(one) for one in every)
     if texts and source.exact_ids:
         return source
-    return with_values(source, name, _plain_type, partial(_plain, source=source), rarely=texts)
+    return with_values(
+        source, name, _plain_type, partial(_plain, source=source, role=role), rarely=texts
+    )
 
 
 def _names_queries(kind: Any) -> bool:
@@ -100,12 +102,12 @@ def is_uuid(kind: Any) -> bool:
     return bool(kinds.is_fixed_size_binary(kind) and kind.byte_width == UUID_BYTES)
 
 
-def _plain(values: Values, source: Source) -> Any:
+def _plain(values: Values, source: Source, role: str) -> Any:
     kind = values.array.type
     if is_uuid(kind):
         return _uuids(values.array)
     if is_text_type(kind):
-        return values.array if source.exact_ids else tidy(values, source)
+        return values.array if source.exact_ids else _tidy(values, source, role)
     if kinds.is_floating(kind):
         return _whole(values)
     if kinds.is_decimal(kind):
@@ -161,7 +163,7 @@ def _of_decimals(values: Values) -> Any:
     return whole.cast(TEXT) if wide else whole
 
 
-def tidy(values: Values, source: Source) -> Any:
+def _tidy(values: Values, source: Source, role: str) -> Any:
     """Texts without blanks around them; those that stand for a missing value are null.
 
     Both are counted, and told.
@@ -178,6 +180,7 @@ def tidy(values: Values, source: Source) -> Any:
     if not pc.any(pc.or_(padded, missing)).as_py():
         return values.array  # such as "no"
     words = pc.and_(missing, pc.binary_length(trimmed).cast(pa.bool_()))
+    _check_missing(values, source, role, trimmed.filter(words), trimmed)
     _tell(values, source, padded, "have blanks around them", f"these are left out; {EXACT}")
     _tell(
         values,
@@ -187,6 +190,20 @@ def tidy(values: Values, source: Source) -> Any:
         f"they are read as missing; {EXACT}",
     )
     return without_missing(trimmed).view(id_type(values.array.type))
+
+
+def _check_missing(values: Values, source: Source, role: str, words: Any, texts: Any) -> None:
+    """Raise InputError if a word for a missing id may be a name: as a query, or on both sides."""
+    import pyarrow.compute as pc
+
+    found = {*words.to_pylist()}
+    for word in sorted(found if role == "query" else found & source.findings.missing(found)):
+        why = "every row needs a query" if role == "query" else "the other input has it, too"
+        raise values.error(
+            pc.index(texts, pa.scalar(word, texts.type)).as_py(),
+            f"it stands for a missing value, and {why}: if it is an id, read both inputs with "
+            "--exact-ids; otherwise drop these rows",
+        )
 
 
 def _tell(values: Values, source: Source, marks: Any, what: str, done: str) -> None:

@@ -1,5 +1,6 @@
 """What was found in an input while it was read, and is told: how often, and one example."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rankmill.columns.place import Place
@@ -25,6 +26,8 @@ class InputFindings:
     def __init__(self) -> None:
         self._said: dict[str, None] = {}
         self._found: dict[OddIds, dict[tuple[str, int], tuple[int, Any]]] = {}
+        self._missing: set[str] = set()
+        self.compared: Sequence[InputFindings] = ()  # of the inputs that have the same items
 
     def say(self, note: str) -> None:
         """Add a note, once."""
@@ -35,6 +38,11 @@ class InputFindings:
         if number:
             of_kind = self._found.setdefault(kind, {})
             of_kind[place.source, place.first] = number, example
+
+    def missing(self, words: Iterable[str]) -> set[str]:
+        """Add words that stand for missing items; return those that another input has, too."""
+        self._missing.update(words)
+        return self._missing & {word for one in self.compared for word in list(one._missing)}
 
     def notes(self) -> list[str]:
         """Everything that is to be told, in an order that no thread changes."""
