@@ -52,8 +52,8 @@ class Input:
         Of several files the first one decides which columns are not read; row numbers are no news.
         """
         schema = next(iter(self.source.schemas.values()))
-        key = self.source.key
-        read = {*self.columns.names(), *self.columns.facts, *(key.parts if key else ())}
+        parts = self.source.findings.parts()
+        read = {*self.columns.names(), *self.columns.facts, *parts}
         others = (name for name in schema.names if name not in read)
         unread = [name for name in others if not ROW_NUMBERS.fullmatch(name)]
         wide = self.columns.wide

@@ -157,8 +157,11 @@ def _read_as(side: CellSide, sides: Sequence[CellSide]) -> Source:
         return source
     if side.cell:
         return with_lists(source, side.item, side.query, side.cell)
-    apart = any(map(_APART.search, side.texts)) if side.is_open and not side.beside else True
-    return source if apart else with_guard(source, side.item, HOW)
+    apart = any(map(_APART.search, side.texts))
+    if apart:
+        source.findings.used("one item of several words", side.item)
+    decided = apart or side.beside or not side.is_open
+    return source if decided else with_guard(source, side.item, HOW)
 
 
 def decide(sides: Sequence[CellSide]) -> None:

@@ -72,6 +72,7 @@ class Finder:
                         "command line, by='users.csv' in Python"
                     )
                 raise self.error(f"no column {name!r} for the {role}", f"choose one of these{hint}")
+            self.source.findings.used("you named it", name)
             return name
         for number, names in enumerate((aliases, *weak)):
             found = [one for one in self.named(names) if not number or one in among]
@@ -83,6 +84,7 @@ class Finder:
                     advice("say which:", role, self.side),
                 )
             if found:
+                self.source.findings.used("found by its name", found[0])
                 return found[0]
         return None
 

@@ -29,8 +29,12 @@ def with_numbers(source: Source, name: str, role: str) -> Source:
         value_type(one.field(name).type) for one in source.kinds().values() if name in one.names
     ]
     whole = role == "rank"
-    if not any(_is_odd(one, whole) for one in every):
+    odd = [one for one in every if _is_odd(one, whole)]
+    if not odd:
         return source
+    for one in odd:
+        boolean = "booleans as numbers" if kinds.is_boolean(one) else "whole ranks"
+        source.findings.used("numbers in text" if is_text_type(one) else boolean, name)
     kind_of = partial(_kind, whole=whole)
     return with_values(source, name, kind_of, partial(_numbers, role=role, whole=whole))
 

@@ -1,6 +1,7 @@
 """Ids of every type as integers or texts: what the type alone decides, for one side."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,15 @@ TEXT, BYTES = pa.large_string(), pa.large_binary()
 # Decimals of so many digits are integers of 64 bits.
 DIGITS = 18
 
+# What a type of ids is -> the rule that reads it.
+KINDS: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    (lambda kind: is_uuid(kind), "UUIDs"),
+    (kinds.is_temporal, "dates and times"),
+    (kinds.is_boolean, "booleans as ids"),
+    (kinds.is_decimal, "decimals"),
+    (kinds.is_floating, "whole doubles"),
+)
+
 
 def with_plain_ids(source: Source, name: str, role: str) -> Source:
     """The source with integers or texts in a column of ids, of which blanks and words are left out.
@@ -43,6 +53,9 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
         return source
     if any(map(kinds.is_nested, every)) or (role != "query" and any(map(_names_queries, every))):
         return source
+    for fits, rule in KINDS:
+        if any(map(fits, every)):
+            source.findings.used(rule, name)
     if any(map(is_uuid, every)):
         source.looks[name] = UUID
     texts = all(is_text_type(one) and not is_uuid(one) for one in every)
@@ -82,6 +95,7 @@ def _with_empty_lists(source: Source, name: str) -> Source:
                 raise values.error(i, "expected a list, as in the other files")
         return pa.nulls(len(column))
 
+    source.findings.used("missing lists", name)
     return derived(source, name, (name,), kind_of, make)
 
 
@@ -181,14 +195,14 @@ def _tidy(values: Values, source: Source, role: str) -> Any:
         return values.array  # such as "no"
     words = pc.and_(missing, pc.binary_length(trimmed).cast(pa.bool_()))
     _check_missing(values, source, role, trimmed.filter(words), trimmed)
-    _tell(values, source, padded, "have blanks around them", f"these are left out; {EXACT}")
-    _tell(
-        values,
-        source,
-        words,
-        "stand for a missing value",
-        f"they are read as missing; {EXACT}",
-    )
+    for rule, marks, what, done in (
+        ("blanks around ids", padded, "have blanks around them", "these are left out"),
+        ("words for missing", words, "stand for a missing value", "they are read as missing"),
+    ):
+        number = pc.sum(marks).as_py() or 0
+        example = values.array.filter(marks)[0].as_py() if number else None
+        kind = OddIds(source.name, values.name, rule, f"{what}, such as", f"{done}; {EXACT}")
+        source.findings.count(values.batch.place, kind, number, example)
     return without_missing(trimmed).view(id_type(values.array.type))
 
 
@@ -204,12 +218,3 @@ def _check_missing(values: Values, source: Source, role: str, words: Any, texts:
             f"it stands for a missing value, and {why}: if it is an id, read both inputs with "
             "--exact-ids; otherwise drop these rows",
         )
-
-
-def _tell(values: Values, source: Source, marks: Any, what: str, done: str) -> None:
-    import pyarrow.compute as pc
-
-    number = pc.sum(marks).as_py() or 0
-    example = values.array.filter(marks)[0].as_py() if number else None
-    kind = OddIds(source.name, values.name, f"{what}, such as", done)
-    source.findings.count(values.batch.place, kind, number, example)

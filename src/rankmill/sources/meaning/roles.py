@@ -189,7 +189,7 @@ def _find_gain(
     """The column of gains; if there is none but some that could be it, what to say of these."""
     source, wide = finder.source, columns.wide
     if columns.item in source.numbered and finder.chosen.get("gain") is None:
-        return source.numbered[columns.item][0], ()
+        return _number_of(source, columns.item), ()
     taken = [*columns.names(), *facts]
     numbers, mixed = (finder.numbers(wide, taken, mixed=one) for one in (False, True))
     booleans = finder.looking(BOOLEAN, wide, taken)
@@ -203,6 +203,7 @@ def _find_gain(
     if len(events) == 1 and events[0] in (*plainly, *numbers):
         what = f"{finder.file}: the column {events[0]!r}, named after an event, is read as the gain"
         source.findings.say(f"{what}: use --binary if every row counts as relevant")
+        source.findings.used("named after an event", events[0])
         return events[0], ()
     alone = len(finder.schema.names) == len({*columns.names(), *booleans[:1]})
     if events or (booleans and alone):
@@ -232,6 +233,12 @@ def _doubts(finder: Finder, unclear: Sequence[str], kind: str = "") -> list[str]
     return said
 
 
+def _number_of(source: Source, item: str) -> str:
+    """The column of the numbers that stand in the cells of the items."""
+    source.findings.used("numbers of the items", source.numbered[item][0])
+    return source.numbered[item][0]
+
+
 def _find_order(
     finder: Finder, columns: Columns, need_score: bool, semantics: Choices, in_order: bool
 ) -> Columns:
@@ -257,7 +264,7 @@ def _find_order(
     by_score = not in_order and (semantics.order != "given" or not (wide or rank))
     score = None
     if columns.item in finder.source.numbered and not chosen.get("score"):
-        score = finder.source.numbered[columns.item][0] if need_score or by_score else None
+        score = _number_of(finder.source, columns.item) if need_score or by_score else None
     elif need_score or by_score or chosen.get("score"):
         score = finder.find("score", ALIASES["score"], weak, among=mixed)
     unclear = sorted(_unclear(finder, numbers), key=finder.holds_integers)  # likely scores first

@@ -24,16 +24,17 @@ OF_RANKS = {plain(one) for one in (*ALIASES["item"], *ITEM_ALIASES["predictions"
 # The names of the item in a struct of an item and its number.
 OF_ITEM = {plain(one) for one in (*ALIASES["item"], *WEAK_ALIASES["item"][0])} | {"key", "0", "1"}
 OF_NUMBER = {plain(one) for one in (*ALIASES["score"], *ALIASES["gain"])}
+WRAPPED, STRUCTS, PAIRS = "struct of one field", "structs of item and number", "pairs in lists"
+MAP, FIELDS = "map of items", "field per item"
 
 
 class Nested(NamedTuple):
     """How a nested type is read as lists: what is taken of a cell, and of each element."""
 
+    rule: str
     wraps: tuple[str, ...]  # the fields of a cell to follow until there is a list
     item: tuple[str, ...]  # the fields of an element that lead to its item
     number: str | None = None  # the field with its number
-    pairs: bool = False  # an element is a list of an item and its number
-    fields: bool = False  # the cell has a field for each item, with its number
     by_number: bool = False  # numbers rank the items, as the cell has no order
 
 
@@ -49,6 +50,7 @@ def shaped(source: Source) -> Source:
     for field in schema:
         found = nested_of(field.type) if kinds.is_nested(field.type) else None
         if found is not None and schema.names.count(field.name) == 1:
+            source.findings.used(found.rule, field.name)
             source = _with_lists(source, field.name, found)
     return source
 
@@ -61,16 +63,16 @@ def nested_of(kind: Any) -> Nested | None:
         kind = kind.field(0).type
     if kinds.is_map(kind):
         number = "value" if is_number_type(kind.item_type) else None
-        return Nested(wraps, ("key",), number, by_number=number is not None)
+        return Nested(MAP, wraps, ("key",), number, by_number=number is not None)
     if kinds.is_struct(kind):
         each = [kind.field(i) for i in range(kind.num_fields)]
         named = any(plain(one.name) in OF_ITEM for one in each)
         numbers = bool(each) and all(
             is_number_type(one.type) or kinds.is_null(one.type) for one in each
         )
-        return Nested(wraps, (), fields=True, by_number=True) if numbers and not named else None
+        return Nested(FIELDS, wraps, (), by_number=True) if numbers and not named else None
     if not is_list_type(kind):
-        return Nested(wraps, ()) if wraps else None
+        return Nested(WRAPPED, wraps, ()) if wraps else None
     element = kind.value_type
     item: tuple[str, ...] = ()
     while kinds.is_struct(element) and element.num_fields == 1:
@@ -79,8 +81,8 @@ def nested_of(kind: Any) -> Nested | None:
     if kinds.is_struct(element):
         return _of_structs(element, wraps, item)
     if is_list_type(element) and kinds.is_floating(element.value_type):
-        return Nested(wraps, item, pairs=True)
-    return Nested(wraps, item) if wraps or item else None
+        return Nested(PAIRS, wraps, item)
+    return Nested(WRAPPED, wraps, item) if wraps or item else None
 
 
 def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> Nested | None:
@@ -97,7 +99,7 @@ def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> 
     usual = [name for name in numbers if plain(name) in OF_NUMBER] or numbers
     if len(usual) > 1:
         return None
-    return Nested(wraps, (*item, items[0]), usual[0] if usual else None)
+    return Nested(STRUCTS, wraps, (*item, items[0]), usual[0] if usual else None)
 
 
 def _with_lists(source: Source, name: str, how: Nested) -> Source:
@@ -113,7 +115,7 @@ def _with_lists(source: Source, name: str, how: Nested) -> Source:
         except ValueError as error:
             raise InputError(f"{batch.source}: column {name!r}: {error}") from None
 
-    if how.number is not None or how.pairs or how.fields:
+    if how.number is not None or how.rule in (PAIRS, FIELDS):
         of_numbers = partial(kind_of, of_numbers=True), partial(make, of_numbers=True)
         source = derived(source, numbers, (name,), *of_numbers)
         source = replace(source, numbered={**source.numbered, name: (numbers, how.by_number)})
@@ -126,7 +128,7 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
 
     for one in how.wraps:
         column = pc.struct_field(column, one)
-    if how.fields:
+    if how.rule == FIELDS:
         return _of_fields(column)
     if kinds.is_map(column.type):
         element = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
@@ -135,7 +137,7 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
         return column, None
     offsets, flat = split_lists(column)
     items, numbers = flat, None
-    if how.pairs:
+    if how.rule == PAIRS:
         if len(flat) and not pc.all(pc.equal(pc.list_value_length(flat), 2)).as_py():
             raise ValueError("it holds lists of numbers, but not pairs of an item and a number")
         values = flat.flatten()
@@ -201,6 +203,8 @@ def with_ranked(source: Source, columns: Sequence[str]) -> tuple[Source, str]:
         offsets = arrow_of(np.arange(0, count * rows + 1, count))
         return pa.LargeListArray.from_arrays(offsets, flat.take(arrow_of(at.ravel())))
 
+    for one in columns:
+        source.findings.used("column per rank", one)
     return derived(source, name, tuple(columns), kind_of, make), name
 
 

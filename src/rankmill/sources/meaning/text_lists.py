@@ -33,6 +33,7 @@ LISTS = pa.large_list(TEXT)
 # What parts the items of a cell -> how that is told.
 SEPARATORS = {"|": "bars", ";": "semicolons", ",": "commas", " ": "blanks"}
 PRINTED, PAIRS = "printed lists", "pairs"
+RULE = {PRINTED: "printed list", PAIRS: "items and numbers in turn"}
 # How a format tells it; "rankmill check" and results say it of an input.
 TOLD = {
     **{one: f"items separated by {name}" for one, name in SEPARATORS.items()},
@@ -54,6 +55,9 @@ OF_TEXTS = (
 def with_lists(source: Source, item: str, query: Sequence[str], cell: str) -> Source:
     """The source with lists in the place of the cells of a column, and of those beside it."""
     beside = [one for one in _beside(source, item, query, cell) if cell != PAIRS]
+    source.findings.used(RULE.get(cell, "separated list"), item)
+    for name in beside:
+        source.findings.used("list beside the items", name)
     if cell == PAIRS:
         numbers = partial(_of_pairs, name=item, which=1)
         source = derived(source, CONFIDENCE, (item,), lambda file, schema: LISTS, numbers)

@@ -20,6 +20,7 @@ def with_key(source: Source, asked: InputOptions) -> Source:
     if key is None:
         return source
     for part in key.parts:
+        source.findings.used("part of the query", part)
         source = with_plain_ids(source, part, "query")
     return keyed(source, key)
 

@@ -11,6 +11,7 @@ class OddIds(NamedTuple):
 
     source: str
     column: str
+    rule: str
     what: str  # is said of them before an example
     todo: str
 
@@ -20,6 +21,10 @@ class OddIds(NamedTuple):
         return f"{found}: {self.todo}"
 
 
+# The rules that make a column of several.
+PARTS = {"part of the query", "column per rank"}
+
+
 class InputFindings:
     """Notes on an input; a batch that is read again replaces what it told before."""
 
@@ -27,6 +32,7 @@ class InputFindings:
         self._said: dict[str, None] = {}
         self._found: dict[OddIds, dict[tuple[str, int], tuple[int, Any]]] = {}
         self._missing: set[str] = set()
+        self._rules: dict[tuple[str, str], None] = {}
         self.compared: Sequence[InputFindings] = ()  # of the inputs that have the same items
 
     def say(self, note: str) -> None:
@@ -36,8 +42,24 @@ class InputFindings:
     def count(self, place: Place, kind: OddIds, number: int, example: Any) -> None:
         """Add how many ids of a kind a batch has, if any; any thread may call it."""
         if number:
+            self.used(kind.rule, kind.column)
             of_kind = self._found.setdefault(kind, {})
             of_kind[place.source, place.first] = number, example
+
+    def used(self, rule: str, column: str) -> None:
+        """Add that a rule of `RULES` read a column."""
+        self._rules[column, rule] = None
+
+    def rules(self) -> dict[str, list[str]]:
+        """The rules that read each column so far."""
+        found: dict[str, list[str]] = {}
+        for column, rule in list(self._rules):
+            found.setdefault(column, []).append(rule)
+        return found
+
+    def parts(self) -> list[str]:
+        """The columns that are read as parts of another one."""
+        return [column for column, rule in list(self._rules) if rule in PARTS]
 
     def missing(self, words: Iterable[str]) -> set[str]:
         """Add words that stand for missing items; return those that another input has, too."""
