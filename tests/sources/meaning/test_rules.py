@@ -146,6 +146,11 @@ EXAMPLES = {
     "numbers in text": Example(
         LABELS, RUN.set_column(2, "score", pa.array(["0.9", "8e-1", ".7"])), "score"
     ),
+    "decimal commas": Example(
+        LABELS,
+        Predictions(RUN.set_column(2, "score", pa.array(["0,9", "0,8", "0,7"])), decimal=","),
+        "score",
+    ),
     "booleans as numbers": Example(
         table(user_id=[1, 1, 2], item_id=[10, 11, 12], relevance=[True, False, True]),
         RUN,

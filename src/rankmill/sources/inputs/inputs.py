@@ -164,6 +164,8 @@ def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
         from rankmill.sources.files.encodings import check_encoding
 
         check_encoding(asked.encoding)
+    if asked.decimal not in (".", ","):
+        raise UsageError(f"decimal is {asked.decimal!r}; expected '.' or ','")
     numbers, kind = asked.numbers, asked.kind
     if isinstance(numbers, Ragged) and not isinstance(one.data, Ragged):
         raise UsageError(

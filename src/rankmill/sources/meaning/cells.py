@@ -88,7 +88,9 @@ class CellSide:
         kind = schema.field(name).type
         if is_list_type(kind) or not is_text_type(kind):
             return is_list_type(kind)
-        return any(_APART.search(one) for one in _texts(head(self.source, [name])[name])[:100])
+        some = _texts(head(self.source, [name])[name])[:100]
+        comma = PATTERNS["decimal comma"].fullmatch
+        return any(_APART.search(one) and not comma(one) for one in some)
 
     @cached_property
     def rows(self) -> dict[str, Any]:

@@ -55,7 +55,7 @@ RULES: dict[str, ReadingRule] = {
         "`csv-blanks`, `csv-commas`, `csv-semicolons`, `csv-bars`",
     ),
     "one item of several words": ReadingRule(
-        "`Toy Story` in a cell, in a row with a score, a rank, or a gain, or where the other side has it",
+        "`Toy Story` in a row with a score, a rank, or a gain, or where the other side has it",
         "one item",
         "`csv-long`, or those above",
     ),
@@ -108,6 +108,11 @@ RULES: dict[str, ReadingRule] = {
     "numbers in text": ReadingRule(
         "scores, gains, or ranks as text",
         "numbers; any other text is an error that names the row",
+    ),
+    "decimal commas": ReadingRule(
+        "scores, gains, or weights such as `0,95`",
+        "numbers, if you say so; otherwise an error",
+        "`--decimal ,`",
     ),
     "booleans as numbers": ReadingRule("booleans as gains or scores", "1 and 0"),
     "whole ranks": ReadingRule("ranks as floats", "ranks, if all are whole", "`--in-order`"),
