@@ -26,6 +26,7 @@ from rankmill.sources.meaning.shapes import shaped
 from rankmill.sources.meaning.understood import understood
 from rankmill.sources.nouns import Given, Labels, Predictions
 from rankmill.sources.roles.columns import Columns
+from rankmill.sources.roles.findings import PARTS
 from rankmill.sources.roles.source import BATCH_VALUES, Batch, Block, Source, read_batches
 from rankmill.sources.rows.long import group_lists, stream_rows
 from rankmill.sources.rows.wide import confidences_of, wide_lists
@@ -52,8 +53,9 @@ class Input:
         Of several files the first one decides which columns are not read; row numbers are no news.
         """
         schema = next(iter(self.source.schemas.values()))
-        parts = self.source.findings.parts()
-        read = {*self.columns.names(), *self.columns.facts, *parts}
+        rules = self.source.findings.rules()
+        read = {*self.columns.names(), *self.columns.facts}
+        read |= {name for name, some in rules.items() if PARTS.intersection(some)}
         others = (name for name in schema.names if name not in read)
         unread = [name for name in others if not ROW_NUMBERS.fullmatch(name)]
         wide = self.columns.wide

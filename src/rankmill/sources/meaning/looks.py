@@ -150,7 +150,7 @@ def look_of(source: Source, name: str) -> str:
         schema = next(iter(source.schemas.values()))
         kind = schema.field(name).type
         if not is_text_type(value_type(kind)):
-            return look(pa.nulls(0, value_type(kind)))
+            return look(pa.nulls(0, kind))
         seen = Counter(schema.names)
         fields = [one for one in schema if seen[one.name] == 1]
         found = head(source, [one.name for one in fields if is_text_type(value_type(one.type))])

@@ -16,7 +16,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.input_options import InputOptions, Query, Role, column_of, key_of
 from rankmill.sources.meaning.column_names import Finder, advice, are_numbers, how, named_columns
-from rankmill.sources.meaning.looks import BOOLEAN, MIXED, NUMBERS
+from rankmill.sources.meaning.looks import BOOLEAN, MIXED, NUMBERS, NUMERIC
 from rankmill.sources.meaning.names import (
     ALIASES,
     DISTANCES,
@@ -31,8 +31,8 @@ from rankmill.sources.meaning.names import (
 from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import Source
 
-# What a column that grades rows in words looks like.
-GRADES = ("words", MIXED)
+# What a column looks like that grades rows in words, and one of which many values are numbers.
+GRADES, MAYBE = ("words", MIXED), (*NUMERIC, MIXED)
 # Of more columns that may be the gain, one sentence tells.
 MOST_DOUBTS = 3
 WEIGHTS = ("weight", "weights")
@@ -164,7 +164,7 @@ def _find_item(finder: Finder, query: str) -> str:
     own = finder.named(ITEM_ALIASES[side])
     usual = finder.named(ALIASES["item"])
     if side == "labels" and usual and not any(map(finder.holds_lists, usual)):
-        graded, numbers = finder.named(WEAK_ALIASES["gain"][0]), finder.numbers(False, ())
+        graded, numbers = finder.named(WEAK_ALIASES["gain"][0]), finder.looking(NUMERIC, False, ())
         own = [name for name in own if name not in graded or name not in numbers]
     others = [name for name in finder.schema.names if name != query]
     weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
@@ -191,7 +191,7 @@ def _find_gain(
     if columns.item in source.numbered and finder.chosen.get("gain") is None:
         return _number_of(source, columns.item), ()
     taken = [*columns.names(), *facts]
-    numbers, mixed = (finder.numbers(wide, taken, mixed=one) for one in (False, True))
+    numbers, mixed = (finder.looking(one, wide, taken) for one in (NUMERIC, MAYBE))
     booleans = finder.looking(BOOLEAN, wide, taken)
     weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
     plainly = [name for name in booleans if finder.look(name) == "boolean"]
@@ -256,7 +256,7 @@ def _find_order(
         )
     rank = None if wide or in_order else finder.find("rank", ALIASES["rank"])
     taken = [*columns.names(), *filter(None, [rank])]
-    numbers, mixed = (finder.numbers(wide, taken, mixed=one) for one in (False, True))
+    numbers, mixed = (finder.looking(one, wide, taken) for one in (NUMERIC, MAYBE))
     weak = [name for name in WEAK_ALIASES["score"][0] if not (wide and name == "pred")]
     # Beside items, predictions are numbers; whole ones may be ranks or classes.
     own = finder.named(ITEM_ALIASES["predictions"])

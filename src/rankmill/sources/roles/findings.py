@@ -57,10 +57,6 @@ class InputFindings:
             found.setdefault(column, []).append(rule)
         return found
 
-    def parts(self) -> list[str]:
-        """The columns that are read as parts of another one."""
-        return [column for column, rule in list(self._rules) if rule in PARTS]
-
     def missing(self, words: Iterable[str]) -> set[str]:
         """Add words that stand for missing items; return those that another input has, too."""
         self._missing.update(words)
