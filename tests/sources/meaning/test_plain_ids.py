@@ -93,6 +93,24 @@ def test_such_a_word_is_an_id_if_that_is_told() -> None:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize(("other", "told"), [("None", "the other input"), ("nan", "such as")])
+def test_a_cell_of_a_list_may_hold_such_a_word_alone(other: str, told: str) -> None:
+    """As a cart of nothing new is called None where carts are predicted."""
+    labels = pa.table({"query_id": ["a", "b"], "items": ["None", "1 2"]})
+    run = pa.table({"query_id": ["a", "b"], "items": [other, "2 3"]})
+    try:
+        said = " ".join(rankmill.evaluate(labels, run, "map").notes)
+    except InputError as error:
+        said = str(error)
+    tells(said, ["'items'", "'None'", told])
+    sides = rankmill.Labels(labels, exact_ids=True), rankmill.Predictions(run, exact_ids=True)
+    right = 0.75 if other == "None" else 0.25
+    assert rankmill.evaluate(*sides, "map")["map"] == right
+    frames = labels.to_pandas(), run.to_pandas()
+    assert rankmill.kaggle.score(*frames, "query_id", metric="map@2") == right
+
+
+@pytest.mark.small
 def test_a_word_for_a_missing_query_is_asked_about() -> None:
     run = pa.table({"query_id": ["a", "nan"], "item_id": ["x", "x"], "rank": [1, 1]})
     with pytest.raises(InputError) as caught:

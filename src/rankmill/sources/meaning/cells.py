@@ -6,6 +6,7 @@ where both readings fit, the user is asked.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -158,8 +159,9 @@ def _read_as(side: CellSide, sides: Sequence[CellSide]) -> Source:
     if not side.is_text or side.item is None:
         return source
     if side.cell:
-        return with_lists(source, side.item, side.query, side.cell)
-    apart = any(map(_APART.search, side.texts))
+        told = replace(source, exact_ids=side.asked.exact_ids)
+        return with_lists(told, side.item, side.query, side.cell)
+    apart = side.is_open and any(map(_APART.search, side.texts))
     if apart:
         source.findings.used("one item of several words", side.item)
     decided = apart or side.beside or not side.is_open

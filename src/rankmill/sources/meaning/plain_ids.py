@@ -193,24 +193,19 @@ def _tidy(values: Values, source: Source, role: str) -> Any:
     missing = are_missing(trimmed)
     if not pc.any(pc.or_(padded, missing)).as_py():
         return values.array  # such as "no"
-    words = pc.and_(missing, pc.binary_length(trimmed).cast(pa.bool_()))
-    _check_missing(values, source, role, trimmed.filter(words), trimmed)
-    for rule, marks, what, done in (
-        ("blanks around ids", padded, "have blanks around them", "these are left out"),
-        ("words for missing", words, "stand for a missing value", "they are read as missing"),
-    ):
-        number = pc.sum(marks).as_py() or 0
-        example = values.array.filter(marks)[0].as_py() if number else None
-        kind = OddIds(source.name, values.name, rule, f"{what}, such as", f"{done}; {EXACT}")
-        source.findings.count(values.batch.place, kind, number, example)
+    _tell(
+        values, source, padded, "blanks around ids", "have blanks around them", "these are left out"
+    )
+    tell_missing(values, source, role, trimmed)
     return without_missing(trimmed).view(id_type(values.array.type))
 
 
-def _check_missing(values: Values, source: Source, role: str, words: Any, texts: Any) -> None:
-    """Raise InputError if a word for a missing id may be a name: as a query, or on both sides."""
+def tell_missing(values: Values, source: Source, role: str, texts: Any) -> None:
+    """Count the words for missing ids; InputError if one may be a name: as a query, or twice."""
     import pyarrow.compute as pc
 
-    found = {*words.to_pylist()}
+    marks = pc.and_(are_missing(texts), pc.binary_length(texts).cast(pa.bool_()))
+    found = {*texts.filter(marks).to_pylist()}
     for word in sorted(found if role == "query" else found & source.findings.missing(found)):
         why = "every row needs a query" if role == "query" else "the other input has it, too"
         raise values.error(
@@ -218,3 +213,20 @@ def _check_missing(values: Values, source: Source, role: str, words: Any, texts:
             f"it stands for a missing value, and {why}: if it is an id, read both inputs with "
             "--exact-ids; otherwise drop these rows",
         )
+    _tell(
+        values,
+        source,
+        marks,
+        "words for missing",
+        "stand for a missing value",
+        "they are read as missing",
+    )
+
+
+def _tell(values: Values, source: Source, marks: Any, rule: str, what: str, done: str) -> None:
+    import pyarrow.compute as pc
+
+    number = pc.sum(marks).as_py() or 0
+    example = values.array.filter(marks)[0].as_py() if number else None
+    kind = OddIds(source.name, values.name, rule, f"{what}, such as", f"{done}; {EXACT}")
+    source.findings.count(values.batch.place, kind, number, example)

@@ -25,6 +25,7 @@ from rankmill.sources.meaning.looks import (
     look_of,
     without_missing,
 )
+from rankmill.sources.meaning.plain_ids import tell_missing
 from rankmill.sources.meaning.values import Values, with_values
 from rankmill.sources.roles.source import Batch, Source
 
@@ -59,14 +60,15 @@ def with_lists(source: Source, item: str, query: Sequence[str], cell: str) -> So
     for name in beside:
         source.findings.used("list beside the items", name)
     if cell == PAIRS:
-        numbers = partial(_of_pairs, name=item, which=1)
+        numbers = partial(_of_pairs, name=item, which=1, source=source)
         source = derived(source, CONFIDENCE, (item,), lambda file, schema: LISTS, numbers)
         source = replace(source, numbered={**source.numbered, item: (CONFIDENCE, False)})
-        items = partial(_of_pairs, name=item, which=0)
+        items = partial(_of_pairs, name=item, which=0, source=source)
         source = derived(source, item, (item,), lambda file, schema: LISTS, items)
     else:
         for name in (*beside, item):
-            make = partial(_lists_of, name=name, cell=cell)
+            own = source if name == item else None
+            make = partial(_lists_of, name=name, cell=cell, source=own)
             source = derived(source, name, (name,), lambda file, schema: LISTS, make)
     told = f"{source.format}, {TOLD[cell]}" if source.format else ""
     looks = {one: look for one, look in source.looks.items() if one not in (*beside, item)}
@@ -122,17 +124,17 @@ def with_guard(source: Source, item: str, how: str) -> Source:
     return with_values(source, item, lambda kind: kind, check)
 
 
-def _lists_of(batch: Batch, name: str, cell: str) -> Any:
+def _lists_of(batch: Batch, name: str, cell: str, source: Source | None) -> Any:
     """The lists of a column of text of a batch."""
     values = _texts_of(batch, name)
-    lengths, flat = (_printed if cell == PRINTED else partial(_separated, cell=cell))(values)
+    lengths, flat = _printed(values) if cell == PRINTED else _separated(values, cell, source)
     return pa.LargeListArray.from_arrays(arrow_of(offsets_of(lengths)), flat)
 
 
-def _of_pairs(batch: Batch, name: str, which: int) -> Any:
+def _of_pairs(batch: Batch, name: str, which: int, source: Source) -> Any:
     """The items, or the numbers, of cells such as "12 0.9 7 0.8"."""
     values = _texts_of(batch, name)
-    lengths, flat = _separated(values, " ")
+    lengths, flat = _separated(values, " ", source)
     odd = lengths % 2 == 1
     if odd.any():
         raise values.error(
@@ -148,11 +150,17 @@ def _texts_of(batch: Batch, name: str) -> Values:
     return values._replace(array=values.array.cast(id_type(values.array.type)).cast(TEXT))
 
 
-def _separated(values: Values, cell: str) -> tuple[np.ndarray, Any]:
-    """The lengths of the lists in cells, and their items one after the other."""
+def _separated(values: Values, cell: str, items: Source | None = None) -> tuple[np.ndarray, Any]:
+    """The lengths of the lists in cells, and what they hold, such as the `items` of a source."""
     import pyarrow.compute as pc
 
-    texts = without_missing(pc.utf8_trim(values.array, " \t\r\n" + cell.strip()))
+    texts = pc.utf8_trim(values.array, " \t\r\n" + cell.strip())
+    if items is not None and items.exact_ids:
+        texts = pc.if_else(pc.equal(texts, ""), pa.nulls(1, TEXT)[0], texts)
+    else:
+        if items is not None:
+            tell_missing(values, items, "item", texts)
+        texts = without_missing(texts)
     parts = pc.utf8_split_whitespace(texts) if cell == " " else pc.split_pattern(texts, cell)
     lengths = numbers_of(pc.list_value_length(parts), null=0).astype(np.int64)
     flat = parts.flatten()
