@@ -331,7 +331,17 @@ def test_what_may_grade_rows_is_used_or_told(name: str, wide: bool) -> None:
     except InputError as error:
         said = str(error)
     tells(said, [name, FOUND.get(name, "target")])
-    assert ('weight="weight"' in said) == (name == "weight" and not wide)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("gain", [{}, {"gain": [1, 1, 1]}])
+def test_a_weight_of_queries_is_told(wide: bool, gain: dict[str, Any]) -> None:
+    labels = plus(WIDE, weight=[0.5, 1]) if wide else plus(LABELS, weight=[0.5, 0.5, 1], **gain)
+    (said,) = rankmill.evaluate(labels, RUN, "map").notes
+    tells(said, ["'weight' is not read", 'weight="weight"'])
+    assert ('gain="weight"' in said) == (not wide and not gain)
+    told = rankmill.Labels(labels, weight="weight", binary=wide)
+    assert rankmill.evaluate(told, RUN, "map").notes == []
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])

@@ -83,7 +83,8 @@ def _find_columns(
         columns = replace(columns, doubts=_no_interactions(finder, columns))
     elif not asked.binary:
         gain, doubts = _find_gain(finder, columns, facts)
-        columns = replace(columns, gain=gain, doubts=doubts)
+        columns = replace(columns, gain=gain)
+        columns = replace(columns, doubts=(*doubts, *_weights(finder, columns, facts)))
     for name, each in source.kinds().items():
         for its_role, column in columns.mapping().items():
             _check_there(name, each, column, its_role, role)
@@ -213,8 +214,22 @@ def _find_gain(
             "and 0; if every row counts as relevant, use --binary",
         )
     words = [one for one in finder.looking(GRADES, wide, taken) if words_of(one) & GRADED]
+    numbers = [name for name in numbers if plain(name) not in WEIGHTS or wide]
     doubts = _doubts(finder, _unclear(finder, numbers), "numeric ")
     return None, (*doubts, *_doubts(finder, [*booleans, *words]))
+
+
+def _weights(finder: Finder, columns: Columns, facts: Collection[str]) -> list[str]:
+    """What to say of columns that may have the weight of a query and are not read."""
+    names = finder.looking(NUMERIC, False, [*facts, *columns.names()])
+    is_gain = "" if columns.gain or columns.wide else "; if it is the gain, {}"
+    return [
+        f"{finder.file}: the numeric column {one!r} is not read: if it weighs queries, use "
+        + how("weight", "labels", one)
+        + is_gain.format(how("gain", "labels", one))
+        for one in names
+        if plain(one) in WEIGHTS
+    ]
 
 
 def _doubts(finder: Finder, unclear: Sequence[str], kind: str = "") -> list[str]:
@@ -223,11 +238,9 @@ def _doubts(finder: Finder, unclear: Sequence[str], kind: str = "") -> list[str]
     said = []
     for names in groups:
         are, it = ("are", "one of them") if names[1:] else ("is", "it")
-        weights = [n for n in names if plain(n) in WEIGHTS and not finder.holds_lists(n)]
         said.append(
             f"{finder.file}: {named_columns(names, kind)} {are} not read, so that every label "
             f"counts as relevant: if {it} is the gain, use {how('gain', 'labels', names[0])}; "
-            + "".join(f"if it weighs queries, {how('weight', 'labels', one)}; " for one in weights)
             + "if labels are just relevant or not, use --binary"
         )
     return said
