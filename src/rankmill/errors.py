@@ -34,10 +34,10 @@ _PARAMETERS = {
 }
 # Noun of the face -> the options that become its fields; "option:field" if the names differ.
 _FIELDS = {
-    "Labels": "query item padding exact-ids columns encoding gain weight subtopic binary "
+    "Labels": "query item padding exact-ids decimal columns encoding gain weight subtopic binary "
     "labels-as:format label-query:query label-item:item label-columns:columns "
     "label-encoding:encoding",
-    "Predictions": "query item padding exact-ids columns encoding score rank in-order "
+    "Predictions": "query item padding exact-ids decimal columns encoding score rank in-order "
     "predictions-as:format",
     "Catalogue": "train items item-group:group features drop-seen",
     "Semantics": "rel depth judged-only gain-function",

@@ -26,6 +26,7 @@ LONG = pa.table(
         "name": ["x", "y", "z"],
     }
 )
+BY_NAME = ["found by its name"]
 
 
 def write_arrow(table: pa.Table, path: Path) -> None:
@@ -61,12 +62,12 @@ def test_what_is_told_of_wide_and_long(tmp_path: Path, name: str, run_cli: Any) 
     assert "first queries" not in outcome.stdout
     write(LONG, path)
     told = json.loads(run_cli("head", path, "--predictions", "--format", "json").stdout)
-    roles = {one["name"]: (one["role"], one["by"]) for one in told["columns"]}
+    roles = {one["name"]: (one["role"], one["rules"]) for one in told["columns"]}
     assert roles == {
-        "qid": ("query", "name"),
-        "docno": ("item", "name"),
-        "rank": ("rank", "name"),
-        "name": (None, None),
+        "qid": ("query", BY_NAME),
+        "docno": ("item", BY_NAME),
+        "rank": ("rank", BY_NAME),
+        "name": (None, []),
     }
     assert (told["shape"], told["order"], told["rows"], told["looked_at"]) == ("long", "rank", 3, 3)
     assert told["queries"] == [

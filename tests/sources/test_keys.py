@@ -390,9 +390,9 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Any)
 def test_head_tells_of_the_parts() -> None:
     one = pa.table({"session": [1], "type": ["a"], "items": [[1]]})
     told = head(rankmill.Labels(one, query=BOTH))
-    by = {column["name"]: (column["role"], column["by"]) for column in told["columns"]}
-    assert by["session,type"] == ("query", "told")
-    assert by["session"] == by["type"] == (None, "part")
+    by = {column["name"]: (column["role"], column["rules"]) for column in told["columns"]}
+    assert by["session,type"] == ("query", ["you named it"])
+    assert by["session"] == by["type"] == (None, ["part of the query"])
 
 
 @pytest.mark.small

@@ -120,6 +120,12 @@ INPUTS = (
         short="",
     ),
     _column(
+        "--decimal MARK",
+        "The decimal mark of scores and gains in text: a comma, or by default a point.",
+        "Labels.decimal Predictions.decimal",
+        choices=(",", "."),
+    ),
+    _column(
         "--padding ITEM",
         "An item that only fills up short lists, such as -1. It is dropped, as null items are.",
         "Labels.padding Predictions.padding",
@@ -210,6 +216,17 @@ INPUTS = (
         "--padding ITEM",
         "An item that only fills up short lists. It is dropped; an example is -1.",
         "Labels.padding Predictions.padding",
+    ),
+    _one(
+        "--exact-ids",
+        "Compare text ids as they stand, with blanks and words such as nan.",
+        "Labels.exact_ids Predictions.exact_ids",
+    ),
+    _one(
+        "--decimal MARK",
+        "The decimal mark of numbers in text: a comma, or by default a point.",
+        "Labels.decimal Predictions.decimal",
+        choices=(",", "."),
     ),
     _check("--query COLUMN", "The column of ids; the first one by default.", "row_id_column_name"),
     _check("--item COLUMN", "The column of items; the only other one by default.", "item"),

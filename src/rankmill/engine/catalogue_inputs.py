@@ -124,7 +124,8 @@ def _open_training(train: Any, labels: Input, memory: int) -> Input:
     asked = InputOptions("train", query=query, item=item)
     (source,) = open_sources([(train, asked)], beside=[labels])
     chosen = among(next(iter(source.schemas.values())).names, {"query": query, "item": item})
-    had = Labels(source, binary=True, padding=labels.columns.padding, **chosen)
+    exact, padding = labels.source.exact_ids, labels.columns.padding
+    had = Labels(source, binary=True, padding=padding, exact_ids=exact, **chosen)
     return open_input(had, role="train", memory=memory)
 
 

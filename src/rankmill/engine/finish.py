@@ -122,7 +122,7 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
             "query: they rank in the order of the file; trec_eval ranks them by document, as its "
             "preset does"
         )
-    yield from map(spoken, filter(None, [labels.columns.doubt, predictions.columns.doubt]))
+    yield from map(spoken, (*labels.columns.doubts, *predictions.columns.doubts))
     for source in (mine, theirs):
         yield from map(spoken, source.findings.notes())
     yield from tally.job.skipped

@@ -44,9 +44,10 @@ def head(source: Any) -> Head:
     -------
     Head
         A dict: "source", "format", "compression", "files", "rows" (None if not known yet), "role",
-        "shape", "order", "columns", "queries", the first ones, "looked_at", the number of rows
-        that these come from, "comment_lines", and "problem". If a column is missing or the first
-        rows are wrong, "problem" says so, and what is not known is None or empty.
+        "shape", "order", "columns", each with the "rules" that read it, "queries", the first ones,
+        "looked_at", the number of rows that these come from, "comment_lines", and "problem". If a
+        column is missing or the first rows are wrong, "problem" says so, and what is not known is
+        None or empty.
 
     Raises
     ------
@@ -64,9 +65,9 @@ def head(source: Any) -> Head:
         except RankmillError:
             raise error from None
         with closing(opened):
-            return Head(_described(opened, None, given) | {"problem": str(error)})
+            return Head(_described(opened, None) | {"problem": str(error)})
     with closing(one.source):
-        told = Head(_described(one.source, one, given) | {"role": found})
+        told = Head(_described(one.source, one) | {"role": found})
         try:
             batch = _first_batch(one)
             if batch is not None:
@@ -74,13 +75,14 @@ def head(source: Any) -> Head:
                 told["queries"] = _first_queries(lists, one)
                 told["looked_at"] = batch.data.num_rows
                 told |= one.comment_lines()
+                told["columns"] = _columns(one.source, one)  # with the rules that rows told of
         except InputError as error:
             told["problem"] = str(error)
     return told
 
 
-def _described(source: Source, one: Input | None, given: Given) -> dict[str, Any]:
-    file, schema = next(iter(source.schemas.items()))
+def _described(source: Source, one: Input | None) -> dict[str, Any]:
+    file = next(iter(source.schemas))
     return {
         "source": source.name,
         "format": source.format or None,
@@ -90,7 +92,7 @@ def _described(source: Source, one: Input | None, given: Given) -> dict[str, Any
         "role": None,
         "shape": None if one is None else "wide" if one.columns.wide else "long",
         "order": None if one is None else _order(one),
-        "columns": _columns(schema, one, given),
+        "columns": _columns(source, one),
         "queries": [],
         "looked_at": 0,
         "comment_lines": 0,
@@ -98,26 +100,20 @@ def _described(source: Source, one: Input | None, given: Given) -> dict[str, Any
     }
 
 
-def _columns(schema: Any, one: Input | None, given: Given) -> list[dict[str, Any]]:
-    """Each column with its type, its role, and whether that was told or found by the name."""
+def _columns(source: Source, one: Input | None) -> list[dict[str, Any]]:
+    """Each column with its type, its role, and the rules that read it."""
     roles: dict[str, list[str]] = {}
     for role, name in one.columns.mapping().items() if one is not None else ():
         roles.setdefault(name, []).append(role)
-    key = one.source.key if one is not None else None
-    by_key = dict.fromkeys(key.parts if key else (), "part")
-    described = []
-    for field in schema:
-        its = roles.get(field.name, [])
-        told = any(getattr(given, role, None) is not None for role in its)
-        described.append(
-            {
-                "name": field.name,
-                "type": str(field.type),
-                "role": ", ".join(its) or None,
-                "by": ("told" if told else "name") if its else by_key.get(field.name),
-            }
-        )
-    return described
+    return [
+        {
+            "name": field.name,
+            "type": str(field.type),
+            "role": ", ".join(roles.get(field.name, [])) or None,
+            "rules": source.findings.rules().get(field.name, []),
+        }
+        for field in next(iter(source.schemas.values()))
+    ]
 
 
 def _order(one: Input) -> str | None:

@@ -8,10 +8,11 @@ from typing import Any
 from rankmill.errors import plural, spoken
 from rankmill.package import stamp
 from rankmill.show.tables import Column, Facts, Part, Table, View
+from rankmill.sources.meaning.rules import NAMES, RULES
+from rankmill.sources.roles.findings import PARTS
 
 _SHAPES = {"wide": "wide: one row per query, with lists", "long": "long: one row per item"}
 _ORDERS = {"rank": "by rank", "score": "by falling score", "rows": "the order of the rows"}
-_BY = {"told": "you named it", "name": "found by its name", "part": "part of the query"}
 
 
 def head_view(told: Mapping[str, Any], role_told: bool) -> View:
@@ -25,12 +26,17 @@ def head_view(told: Mapping[str, Any], role_told: bool) -> View:
         titles = [Column("query"), Column("items", "count"), Column("first items")]
         return Table(titles, [[str(q["query"]), q["count"], _items(q)] for q in told["queries"]])
 
-    def screen() -> list[Part]:
-        parts: list[Part] = [_facts(told, role_told), "", columns()]
-        return [*parts, "", queries()] if told["queries"] else parts
+    def rules() -> Table:
+        used = {rule for one in told["columns"] for rule in one["rules"]} - {*NAMES}
+        rows = [(name, one.read, one.option) for name, one in RULES.items() if name in used]
+        plainly = [[spoken(cell.replace("`", "")) for cell in row] for row in rows]
+        return Table([Column(title) for title in ("rule", "what is read", "option")], plainly)
 
     def page() -> list[Part]:
-        return [columns(), queries()] if told["queries"] else [columns()]
+        return [columns(), *(one for one in (rules(), queries()) if one.rows)]
+
+    def screen() -> list[Part]:
+        return [_facts(told, role_told), *(part for table in page() for part in ("", table))]
 
     return View(screen, page, columns, lambda: {**stamp(), **told})
 
@@ -62,8 +68,8 @@ def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
 
 
 def _column(one: Mapping[str, Any], shape: str | None) -> list[str]:
-    unread = "not read" if shape is not None and one["by"] is None else ""
-    return [one["name"], one["type"], one["role"] or unread, _BY.get(one["by"], "")]
+    unread = "" if shape is None or PARTS.intersection(one["rules"]) else "not read"
+    return [one["name"], one["type"], one["role"] or unread, ", ".join(one["rules"])]
 
 
 def _items(query: Mapping[str, Any]) -> str:

@@ -82,12 +82,12 @@ def plan(
     -------
     dict
         "labels" and "predictions": source, files, rows, values, bytes (compressed, to read), shape,
-        columns, unread (the columns that are not read, if any), and so "train", "items" and
-        "features", if given; "memory": the expected peak in bytes; "least": how many bytes `memory`
-        has to allow, or files are refused that need more than 64 MiB; "counts", if metrics over a
-        catalogue count items: "items" (None if not known), "most" (a bound of them; None if there
-        is none) and the "bytes" of one on all threads; "threads"; "scope": `rel`, `depth`,
-        `judged_only` and `weight`.
+        columns, unread (the columns that are not read, if any), rules (those that read each
+        column), and so "train", "items" and "features", if given; "memory": the expected peak in
+        bytes; "least": how many bytes `memory` has to allow, or files are refused that need more
+        than 64 MiB; "counts", if metrics over a catalogue count items: "items" (None if not
+        known), "most" (a bound of them; None if there is none) and the "bytes" of one on all
+        threads; "threads"; "scope": `rel`, `depth`, `judged_only` and `weight`.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def _beside(
 
 
 def _described(one: Input) -> dict[str, Any]:
-    return one.described() | _sizes(one)
+    return one.described() | _sizes(one) | {"rules": one.source.findings.rules()}
 
 
 def _sizes(one: Input) -> dict[str, Any]:

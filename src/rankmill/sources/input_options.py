@@ -95,6 +95,7 @@ class InputOptions:
     binary: bool = False
     padding: str | None = None
     exact_ids: bool = False
+    decimal: str = "."  # or a comma: the decimal mark of numbers in text
     facts: tuple[str, ...] = ()  # more columns of the labels, with a value a query
     encoding: str | None = None
     memory: int = MEMORY  # the most bytes of a part of a file, or of what can be read only once

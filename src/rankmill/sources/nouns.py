@@ -44,6 +44,7 @@ class Given(_Noun):
     item: str | None = None
     padding: Any = None
     exact_ids: bool = False
+    decimal: str = "."
     format: str | None = None
     columns: str | Sequence[str] | None = None
     encoding: str | None = None
@@ -79,6 +80,7 @@ class Given(_Noun):
             *told,
             encoding=self.encoding,
             exact_ids=self.exact_ids,
+            decimal=self.decimal,
             **more,
         )
 
@@ -117,6 +119,8 @@ class Labels(Given):
     exact_ids : bool
         Whether text ids are compared as they stand. By default, blanks around them are left out,
         words such as "nan" and "NULL" are missing ids, and "7.0" is 7; a note counts them.
+    decimal : str
+        The decimal mark of numbers in text: "," for those like "0,95".
     format : str, optional
         The format of files, if it is not detected from their names and content: "parquet",
         "arrow", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
@@ -173,7 +177,7 @@ class Predictions(Given):
     ----------
     data : str, path, list of paths, frame, dict, lists or Arrow data
         As the predictions of `evaluate`.
-    query, item, padding, exact_ids, format, columns, encoding
+    query, item, padding, exact_ids, decimal, format, columns, encoding
         As for `Labels`.
     score : str or Ragged, optional
         The column of confidences. For a `Ragged`, a Ragged with the same offsets.

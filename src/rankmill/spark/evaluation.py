@@ -199,7 +199,7 @@ def result_of(
             *result.notes,
             *nothing_in_common(result, partial(_examples, request, number)),
             *_ties(request, number, state),
-            *(spoken(one.columns.doubt) for one in both if one.columns.doubt),
+            *(spoken(doubt) for one in both for doubt in one.columns.doubts),
         ],
         inputs={
             "labels": request.inputs[0].described() | {"rows": label_rows},

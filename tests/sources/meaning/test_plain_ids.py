@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from conftest import tells
 
 import rankmill
 from rankmill import InputError
@@ -49,3 +50,77 @@ def test_intervals_are_no_ids(name: str) -> None:
     intervals = pa.array([pa.MonthDayNano([1, 2, 3])])
     with pytest.raises(InputError, match=f"{name}.* holds month_day_nano_interval; ids are int"):
         rankmill.evaluate(pa.table(rows), pa.table(rows | {name: intervals}), "map")
+
+
+def rows_of(items: list[str], **more: list[object]) -> pa.Table:
+    queries = [f"q{i}" for i in range(len(items))]
+    return pa.table({"query_id": queries, "item_id": items, **more})
+
+
+# What the labels and the predictions hold behind many other rows -> the first value of the metric.
+WORDS = {
+    ("None", "None"): None,
+    ("nan", "nan"): None,
+    (" None", "None"): None,
+    ("None", "nan"): 3000,
+    ("None", "x"): 3000,
+    ("x", "None"): 3000,
+    ("", ""): 3000,
+}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("batch", [None, 700])
+@pytest.mark.parametrize("words", WORDS)
+def test_a_word_for_missing_that_both_sides_have_is_asked_about(
+    words: tuple[str, str], batch: int | None
+) -> None:
+    labels, run = (rows_of(["x"] * 3000 + [word]) for word in words)
+    run = run.append_column("rank", pa.array([1] * run.num_rows))
+    if batch:  # read once, and its words are beyond the first block
+        run = pa.RecordBatchReader.from_batches(run.schema, run.to_batches(batch))
+    if (right := WORDS[words]) is not None:
+        found = rankmill.evaluate(labels, run, "hit@1")
+        assert found["hit@1"] * found.audit["queries_labelled"] == pytest.approx(right)
+        assert [note.split("'")[3] for note in found.notes] == [w for w in words if len(w) > 1]
+        return
+    with pytest.raises(InputError) as caught:
+        rankmill.evaluate(labels, run, "hit@1")
+    tells(caught.value, ["row 3000", "'item_id'", words[1], "the other input", "--exact-ids"])
+
+
+@pytest.mark.small
+def test_such_a_word_is_an_id_if_that_is_told() -> None:
+    labels, run = rows_of(["None", "x"]), rows_of(["None", "y"], rank=[1, 1])
+    sides = rankmill.Labels(labels, exact_ids=True), rankmill.Predictions(run, exact_ids=True)
+    catalogue = rankmill.Catalogue(train=rows_of(["z", "None"]))
+    found = rankmill.evaluate(*sides, ["hit@1", "novelty@1"], catalogue=catalogue)
+    assert found["hit@1"] == 0.5
+    with pytest.raises(InputError, match=r"train: .*'None'; .* the other input has it, too"):
+        rankmill.evaluate(labels, rows_of(["x", "y"], rank=[1, 1]), "hit@1", catalogue=catalogue)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(("other", "told"), [("None", "the other input"), ("nan", "such as")])
+def test_a_cell_of_a_list_may_hold_such_a_word_alone(other: str, told: str) -> None:
+    """As a cart of nothing new is called None where carts are predicted."""
+    labels = pa.table({"query_id": ["a", "b"], "items": ["None", "1 2"]})
+    run = pa.table({"query_id": ["a", "b"], "items": [other, "2 3"]})
+    try:
+        said = " ".join(rankmill.evaluate(labels, run, "map").notes)
+    except InputError as error:
+        said = str(error)
+    tells(said, ["'items'", "'None'", told])
+    sides = rankmill.Labels(labels, exact_ids=True), rankmill.Predictions(run, exact_ids=True)
+    right = 0.75 if other == "None" else 0.25
+    assert rankmill.evaluate(*sides, "map")["map"] == right
+    frames = labels.to_pandas(), run.to_pandas()
+    assert rankmill.kaggle.score(*frames, "query_id", metric="map@2") == right
+
+
+@pytest.mark.small
+def test_a_word_for_a_missing_query_is_asked_about() -> None:
+    run = pa.table({"query_id": ["a", "nan"], "item_id": ["x", "x"], "rank": [1, 1]})
+    with pytest.raises(InputError) as caught:
+        rankmill.evaluate(LABELS, run, "map")
+    tells(caught.value, ["row 1", "'query_id'", "'nan'", "every row needs a query", "--exact-ids"])

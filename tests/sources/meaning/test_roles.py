@@ -297,6 +297,68 @@ def test_other_columns_of_labels_are_not_warned_of(more: dict[str, Any]) -> None
     assert result.inputs["labels"]["unread"] == [name for name in more if name != "gain"]
 
 
+# A column of labels, a value a row -> whether it is the gain, or what is asked or told of it.
+GRADED = {
+    "label": [True, False, True],
+    "target": ["true", "false", "true"],
+    "is_relevant": [1, 0, 1],
+    "purchased": ["1", "0", "1"],
+    "clicked": ["yes", "no", "yes"],
+    "relevance": ["good", "bad", "good"],
+    "esci_label": ["E", "I", "E"],
+    "weight": [0.5, 0.2, 1.0],
+}
+FOUND = {
+    "clicked": "may say which rows are relevant",
+    "relevance": "write words as numbers",
+    "esci_label": "not read",
+    "weight": "'weight' is not read",
+}
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", GRADED)
+def test_what_may_grade_rows_is_used_or_told(name: str, wide: bool) -> None:
+    values, labels = GRADED[name], LABELS
+    if wide:
+        labels = pa.table({"qid": ["a", "b"], "items": [["d3", "d2"], ["d1"]]})
+    labels = plus(labels, **{name: [values[:2], values[2:]] if wide else values})
+    if name not in FOUND and not (wide and name == "target"):  # such texts may be the items
+        assert ap(labels, RUN) == pytest.approx(1 / 3)
+        return
+    try:
+        (said,) = rankmill.evaluate(labels, RUN, "map").notes
+    except InputError as error:
+        said = str(error)
+    tells(said, [name, FOUND.get(name, "target")])
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("gain", [{}, {"gain": [1, 1, 1]}])
+def test_a_weight_of_queries_is_told(wide: bool, gain: dict[str, Any]) -> None:
+    labels = plus(WIDE, weight=[0.5, 1]) if wide else plus(LABELS, weight=[0.5, 0.5, 1], **gain)
+    (said,) = rankmill.evaluate(labels, RUN, "map").notes
+    tells(said, ["'weight' is not read", 'weight="weight"'])
+    assert ('gain="weight"' in said) == (not wide and not gain)
+    told = rankmill.Labels(labels, weight="weight", binary=wide)
+    assert rankmill.evaluate(told, RUN, "map").notes == []
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_each_of_a_few_columns_is_told(count: int) -> None:
+    more = {f"feature_{i}": [i == 1, True, False] for i in range(count)}
+    notes = rankmill.evaluate(plus(LABELS, **more), RUN, "map").notes
+    assert len(notes) == (count if count < 4 else 1)
+    assert all(any(name in note for note in notes) for name in more)
+
+
+def test_what_tells_which_rows_of_a_training_set_count_is_told() -> None:
+    train = plus(LABELS, clicked=[True, False, True], stars=[1, 2, 3])
+    catalogue = rankmill.Catalogue(train=train)
+    with pytest.warns(RuntimeWarning, match=r"'clicked' is not read, so that .*: leave out"):
+        rankmill.evaluate(LABELS, RUN, "novelty@3", catalogue=catalogue)
+
+
 def test_lists_of_numbers_beside_wide_labels() -> None:
     labels = pa.table({"qid": ["a", "b"], "items": [["d3", "d2"], ["d1"]], "stars": [[2, 0], [1]]})
     assert "'stars' is not read" in rankmill.evaluate(labels, RUN, "map").notes[0]

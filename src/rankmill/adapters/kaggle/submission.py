@@ -114,7 +114,11 @@ def score(
         raise ParticipantVisibleError(found.public(fatal))
     if semantics is None:
         semantics = "default" if _is_of_scores(asked) else LISTS
-    sides = Labels(labels), Predictions(predictions, in_order=True)
+    # A competition knows no words for missing items.
+    sides = (
+        Labels(labels, exact_ids=True),
+        Predictions(predictions, in_order=True, exact_ids=True),
+    )
     value = evaluate(*sides, asked.text, semantics=semantics, per_query=False)[asked.text]
     if value is None:
         raise InputError(

@@ -25,6 +25,7 @@ from rankmill.sources.meaning.shapes import shaped
 from rankmill.sources.meaning.understood import understood
 from rankmill.sources.nouns import Given, Labels, Predictions
 from rankmill.sources.roles.columns import Columns
+from rankmill.sources.roles.findings import PARTS
 from rankmill.sources.roles.source import BATCH_VALUES, Batch, Block, Source, read_batches
 from rankmill.sources.rows.long import group_lists, stream_rows
 from rankmill.sources.rows.wide import confidences_of, wide_lists
@@ -51,8 +52,9 @@ class Input:
         Of several files the first one decides which columns are not read; row numbers are no news.
         """
         schema = next(iter(self.source.schemas.values()))
-        key = self.source.key
-        read = {*self.columns.names(), *self.columns.facts, *(key.parts if key else ())}
+        rules = self.source.findings.rules()
+        read = {*self.columns.names(), *self.columns.facts}
+        read |= {name for name, some in rules.items() if PARTS.intersection(some)}
         others = (name for name in schema.names if name not in read)
         unread = [name for name in others if not ROW_NUMBERS.fullmatch(name)]
         wide = self.columns.wide
@@ -95,7 +97,7 @@ def open_input(
 
     `role` is what labels are given as, if not as labels, and `facts` are the columns with a value a
     query that `read_facts` will read. An input that can be read only once, and has to be read
-    again, is held: `memory` bytes of it, and the others on disk. A warning shows `Columns.doubt`,
+    again, is held: `memory` bytes of it, and the others on disk. Warnings show `Columns.doubts`,
     unless the caller does, as `noted` says.
     """
     if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
@@ -106,8 +108,8 @@ def open_input(
         (source,) = open_sources([(one.data, asked)], may_be_empty=may_be_empty)
     try:
         source, found = understood(source, asked, need_score=need_score, semantics=semantics)
-        if found.doubt and not noted:
-            warn(found.doubt)
+        for doubt in () if noted else found.doubts:
+            warn(doubt)
         source = find_facts(source, facts) if facts else source
         if found.padding is not None:
             source = without_padding(source, found.item, found.padding)
@@ -118,8 +120,9 @@ def open_input(
     # they need more memory than they may take, and facts apart from the items.
     if source.kept is not None and (need_score or facts or not found.wide):
         held = source.kept(memory, list(dict.fromkeys([*found.names(), *facts])))
-        # What is known of the source, and told of it, stays.
-        source = replace(source, pieces=held.pieces, kept=None, peek=None, end=held.end)
+        # All that is known of it, and what will be told of it, stays.
+        again = {name: getattr(held, name) for name in ("pieces", "sizes", "end", "kept", "peek")}
+        source = replace(source, **again)
     return Input(source, found)
 
 
@@ -158,6 +161,8 @@ def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
         from rankmill.sources.files.encodings import check_encoding
 
         check_encoding(asked.encoding)
+    if asked.decimal not in (".", ","):
+        raise UsageError(f"decimal is {asked.decimal!r}; expected '.' or ','")
     numbers, kind = asked.numbers, asked.kind
     if isinstance(numbers, Ragged) and not isinstance(one.data, Ragged):
         raise UsageError(
@@ -280,6 +285,10 @@ def open_inputs(
 def alike(inputs: Sequence[Input], *, fixed: bool = False) -> list[Input]:
     """The inputs with ids that can be compared; see `with_one_id_kind`."""
     sources = with_one_id_kind([(one.source, one.columns) for one in inputs], fixed=fixed)
+    first, *others = (one.findings for one in sources)
+    first.compared = [*first.compared, *others] if fixed else others
+    for one in others:
+        one.compared = [first]
     return [replace(one, source=source) for one, source in zip(inputs, sources, strict=True)]
 
 

@@ -6,6 +6,7 @@ where both readings fit, the user is asked.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -96,9 +97,9 @@ class CellSide:
         kind = schema.field(name).type
         if is_list_type(kind) or not is_text_type(kind):
             return is_list_type(kind)
-        return any(
-            _APART.search(one) for one in distinct_texts(head(self.source, [name])[name])[:100]
-        )
+        some = distinct_texts(head(self.source, [name])[name])[:100]
+        comma = PATTERNS["decimal comma"].fullmatch
+        return any(_APART.search(one) and not comma(one) for one in some)
 
     @cached_property
     def rows(self) -> dict[str, Any]:
@@ -154,9 +155,13 @@ def _read_as(side: CellSide, sides: Sequence[CellSide]) -> Source:
     if not side.is_text or side.item is None:
         return source
     if side.cell:
-        return with_lists(source, side.item, side.query, side.cell)
-    apart = any(map(_APART.search, side.texts)) if side.is_open and not side.beside else True
-    return source if apart else with_guard(source, side.item, HOW)
+        told = replace(source, exact_ids=side.asked.exact_ids)
+        return with_lists(told, side.item, side.query, side.cell)
+    apart = side.is_open and any(map(_APART.search, side.texts))
+    if apart:
+        source.findings.used("one item of several words", side.item)
+    decided = apart or side.beside or not side.is_open
+    return source if decided else with_guard(source, side.item, HOW)
 
 
 def decide(sides: Sequence[CellSide]) -> None:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import is_number_type
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, spoken
 from rankmill.sources.input_options import Role
-from rankmill.sources.meaning.looks import MIXED, NUMERIC, look_of
+from rankmill.sources.meaning.looks import BOOLEAN, look, look_of
 from rankmill.sources.meaning.names import ALIASES, plain
 from rankmill.sources.roles.source import Source
 
@@ -72,17 +72,19 @@ class Finder:
                         "command line, by='users.csv' in Python"
                     )
                 raise self.error(f"no column {name!r} for the {role}", f"choose one of these{hint}")
+            self.source.findings.used("you named it", name)
             return name
         for number, names in enumerate((aliases, *weak)):
             found = [one for one in self.named(names) if not number or one in among]
             if len(found) > 1 and role in ("query", "item"):
-                found = [one for one in found if not self.holds_fractions(one)] or found
+                found = [one for one in found if not self._holds_no_ids(one)] or found
             if len(found) > 1:
                 raise self.error(
                     f"several columns could be the {role}: {', '.join(found)}",
                     advice("say which:", role, self.side),
                 )
             if found:
+                self.source.findings.used("found by its name", found[0])
                 return found[0]
         return None
 
@@ -126,32 +128,18 @@ class Finder:
         return floats or (any(map(is_text_type, of_values)) and self.look(name) == "fraction")
 
     def look(self, name: str) -> str:
-        """What the values of a column look like, or those of its lists; see `looks.look`."""
-        return look_of(self.source, name)
+        """What the values of a column, or of its lists, look like; see `looks.look`."""
+        found = (one for one in map(value_type, self.kinds_of(name)) if not kinds.is_null(one))
+        kind = next(found, pa.null())
+        return look_of(self.source, name) if is_text_type(kind) else look(pa.nulls(0, kind))
 
-    def numbers(self, wide: bool, taken: Collection[str], *, mixed: bool = False) -> list[str]:
-        """The columns with a number for each item, in any file, without those that are taken.
+    def _holds_no_ids(self, name: str) -> bool:
+        return self.holds_fractions(name) or self.look(name) in BOOLEAN
 
-        Texts are numbers if all of the first rows are, or `mixed` if many are.
-        """
+    def looking(self, like: Collection[str], wide: bool, taken: Collection[str]) -> list[str]:
+        """The columns with a value for each item that look so, without those that are taken."""
         rest = [name for name in self.schema.names if name not in {*taken, *self.taken}]
-        looks = (*NUMERIC, MIXED) if mixed else NUMERIC
-        return [name for name in rest if self._holds_numbers(name, wide, looks)]
-
-    def booleans(self, wide: bool, taken: Collection[str]) -> list[str]:
-        """The columns of booleans, or of words such as yes and no, without those that are taken."""
-        rest = [name for name in self.schema.names if name not in {*taken, *self.taken}]
-        return [
-            name
-            for name in rest
-            if self.holds_lists(name) == wide and self.look(name) in ("boolean", "flag")
-        ]
-
-    def _holds_numbers(self, name: str, wide: bool, looks: Collection[str]) -> bool:
-        found = [value_type(one) for one in self.kinds_of(name) if is_list_type(one) == wide]
-        if any(map(is_number_type, found)):
-            return True
-        return any(map(is_text_type, found)) and self.look(name) in looks
+        return [one for one in rest if self.holds_lists(one) == wide and self.look(one) in like]
 
     def error(self, what: str, todo: str) -> InputError:
         """The error that tells what is wrong, the existing columns, and what to do."""

@@ -92,6 +92,7 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
         found = id_type(value_type(kind))
         return pa.large_list(found) if is_list_type(kind) else found
 
+    source.findings.used("padding", item)
     make = partial(_unpadded, item=item, padding=padding)
     return derived(source, item, (item,), kind_of, make)
 

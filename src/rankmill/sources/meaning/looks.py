@@ -36,6 +36,7 @@ PATTERNS = {
 # The looks of numbers, and that of a column with other texts among them.
 NUMERIC = ("integer", "fraction", "percent", "decimal comma")
 MIXED = "mixed"
+BOOLEAN = ("boolean", "flag")
 NUMBERS = ("integer", "fraction", "boolean")
 
 

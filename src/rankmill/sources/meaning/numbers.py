@@ -30,10 +30,18 @@ def with_numbers(source: Source, name: str, role: str) -> Source:
         value_type(one.field(name).type) for one in source.kinds().values() if name in one.names
     ]
     whole = role == "rank"
-    if not any(_is_odd(one, whole) for one in every) and not (whole and source.sampled):
+    odd = [one for one in every if _is_odd(one, whole)]
+    if not odd and not (whole and source.sampled):
         return source
-    kind_of = partial(_kind, whole=whole)
-    return with_values(source, name, kind_of, partial(_numbers, role=role, whole=whole))
+    for one in odd:
+        boolean = "booleans as numbers" if kinds.is_boolean(one) else "whole ranks"
+        source.findings.used("numbers in text" if is_text_type(one) else boolean, name)
+    kind_of, comma = partial(_kind, whole=whole), source.decimal == ","
+    if comma and any(map(is_text_type, odd)):
+        source.findings.used("decimal commas", name)
+    return with_values(
+        source, name, kind_of, partial(_numbers, role=role, whole=whole, comma=comma)
+    )
 
 
 def _is_odd(kind: Any, whole: bool) -> bool:
@@ -47,23 +55,26 @@ def _kind(kind: Any, whole: bool) -> Any:
     return pa.int64() if whole else pa.uint8() if kinds.is_boolean(kind) else pa.float64()
 
 
-def _numbers(values: Values, role: str, whole: bool) -> Any:
+def _numbers(values: Values, role: str, whole: bool, comma: bool) -> Any:
     array = values.array
     if kinds.is_boolean(array.type):
         return array.cast(pa.uint8()).cast(pa.int64() if whole else pa.uint8())
     if is_text_type(array.type):
-        array = _of_texts(values, role)
+        array = _of_texts(values, role, comma)
     ranks = whole and not kinds.is_integer(array.type)
     return _ranks(values._replace(array=array)) if ranks else array
 
 
-def _of_texts(values: Values, role: str) -> Any:
+def _of_texts(values: Values, role: str, comma: bool) -> Any:
     import pyarrow.compute as pc
 
     texts = values.texts()
     with suppress(pa.ArrowInvalid):  # most columns have nothing but numbers
-        return texts.cast(pa.float64())
+        if not comma:
+            return texts.cast(pa.float64())
     texts = pc.utf8_trim_whitespace(texts)
+    if comma:  # a point would part thousands, and is no number
+        texts = pc.replace_substring(pc.replace_substring(texts, ".", ". "), ",", ".")
     # An error tells of NaN as it stands.
     words = array_of_values([one for one in MISSING if one.lower() != "nan"], pa.string())
     texts = pc.if_else(pc.is_in(texts, words.cast(TEXT)), pa.nulls(1, TEXT)[0], texts)
@@ -84,7 +95,9 @@ def _of_texts(values: Values, role: str) -> Any:
     if PATTERNS["percent"].fullmatch(found):
         todo = f"expected a number for the {role}: leave out the percent signs"
     elif PATTERNS["decimal comma"].fullmatch(found):
-        todo = f"expected a number for the {role}: write a decimal point"
+        noun = "Predictions" if role in ("score", "rank") else "Labels"
+        told = f"--decimal ',' on the command line, {noun}(decimal=',') in Python"
+        todo = f"expected a number for the {role}: write a decimal point, or say {told}"
     elif role == "gain":
         todo = (
             "expected a number for the gain: write words as numbers, such as 1 and 0; or use "

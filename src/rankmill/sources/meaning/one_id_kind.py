@@ -147,13 +147,13 @@ def _share(first: Any, pattern: str) -> float | None:
 
 
 def _as_integers(one: _Side, role: str, kind: Any) -> Source:
-    changed = with_values(
+    one.source.findings.used("text as integers", one.name)
+    return with_values(
         one.source,
         one.name,
         lambda found: kind if is_text_type(found) else found,
         partial(_integers, role=role, kind=kind, source=one.source),
     )
-    return changed
 
 
 def _integers(values: Values, role: str, kind: Any, source: Source) -> Any:
@@ -178,7 +178,8 @@ def _pointless(values: Values, source: Source) -> Any:
     marks = pc.match_substring_regex(texts, WITH_POINT)
     if not pc.any(marks).as_py():
         return texts
-    values.tell(source, marks, "are written as", f"they are compared without the point; {EXACT}")
+    todo = f"they are compared without the point; {EXACT}"
+    values.tell(source, marks, "integers with a point", "are written as", todo)
     return pc.if_else(marks, pc.replace_substring_regex(texts, r"\.0+$", ""), texts)
 
 
@@ -191,6 +192,7 @@ def _without_points(one: _Side) -> Source:
 def _in_lower_case(one: _Side) -> Source:
     import pyarrow.compute as pc
 
+    one.source.findings.used("UUIDs in lower case", one.name)
     return _with_texts(one, lambda values: pc.ascii_lower(as_text(values.array)))
 
 
@@ -211,10 +213,10 @@ def _as_texts(one: _Side) -> Source:
             f"{one.source.name} holds integers, and the ids of the other input are text: give both "
             "as integers, or both as text"
         )
-    changed = with_values(
+    one.source.findings.used("integers as text", one.name)
+    return with_values(
         one.source, one.name, lambda found: TEXT if kinds.is_integer(found) else found, _text
     )
-    return changed
 
 
 def _text(values: Values) -> Any:

@@ -1,6 +1,7 @@
 """Ids of every type as integers or texts: what the type alone decides, for one side."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,6 +29,14 @@ TEXT, BYTES = pa.large_string(), pa.large_binary()
 # Decimals of so many digits are integers of 64 bits.
 DIGITS = 18
 
+# What a type of ids is -> the rule that reads it.
+KINDS: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    (kinds.is_temporal, "dates and times"),
+    (kinds.is_boolean, "booleans as ids"),
+    (kinds.is_decimal, "decimals"),
+    (kinds.is_floating, "whole doubles"),
+)
+
 
 def with_plain_ids(source: Source, name: str, role: str) -> Source:
     """The source with integers or texts in a column of ids, of which blanks and words are left out.
@@ -45,7 +54,11 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
         return source
     if any(map(kinds.is_nested, every)) or (role != "query" and any(map(_names_queries, every))):
         return source
+    for fits, rule in KINDS:
+        if any(map(fits, every)):
+            source.findings.used(rule, name)
     if any(map(is_uuid, every)) or (BYTES in map(id_type, every) and _are_uuids(source, name)):
+        source.findings.used("UUIDs", name)
         source.looks[name] = UUID
         return with_values(source, name, lambda kind: TEXT, _uuids)
     if any(map(kinds.is_boolean, every)):
@@ -53,7 +66,9 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
     texts = all(map(is_text_type, every))
     if texts and source.exact_ids:
         return source
-    return with_values(source, name, _plain_type, partial(_plain, source=source), rarely=texts)
+    return with_values(
+        source, name, _plain_type, partial(_plain, source=source, role=role), rarely=texts
+    )
 
 
 def _are_uuids(source: Source, name: str) -> bool:
@@ -101,6 +116,7 @@ def _with_empty_lists(source: Source, name: str) -> Source:
                 raise values.error(i, "expected a list, as in the other files")
         return pa.nulls(len(column))
 
+    source.findings.used("missing lists", name)
     return derived(source, name, (name,), kind_of, make)
 
 
@@ -121,10 +137,10 @@ def is_uuid(kind: Any) -> bool:
     return bool(kinds.is_fixed_size_binary(kind) and kind.byte_width == UUID_BYTES)
 
 
-def _plain(values: Values, source: Source) -> Any:
+def _plain(values: Values, source: Source, role: str) -> Any:
     kind = values.array.type
     if is_text_type(kind):
-        return values.array if source.exact_ids else tidy(values, source)
+        return values.array if source.exact_ids else _tidy(values, source, role)
     if kinds.is_floating(kind):
         return _whole(values)
     if kinds.is_decimal(kind):
@@ -183,7 +199,7 @@ def _of_decimals(values: Values) -> Any:
     return whole.cast(TEXT) if wide else whole
 
 
-def tidy(values: Values, source: Source) -> Any:
+def _tidy(values: Values, source: Source, role: str) -> Any:
     """Texts without blanks around them; those that stand for a missing value are null.
 
     Both are counted, and told.
@@ -199,9 +215,24 @@ def tidy(values: Values, source: Source) -> Any:
     missing = are_missing(trimmed)
     if not pc.any(pc.or_(padded, missing)).as_py():
         return values.array  # such as "no"
-    words = pc.and_(missing, pc.binary_length(trimmed).cast(pa.bool_()))
-    told = "have blanks around them, such as", f"these are left out; {EXACT}"
-    values.tell(source, padded, *told)
-    told = "stand for a missing value, such as", f"they are read as missing; {EXACT}"
-    values.tell(source, words, *told)
+    todo = f"these are left out; {EXACT}"
+    values.tell(source, padded, "blanks around ids", "have blanks around them, such as", todo)
+    tell_missing(values, source, role, trimmed)
     return without_missing(trimmed).view(id_type(values.array.type))
+
+
+def tell_missing(values: Values, source: Source, role: str, texts: Any) -> None:
+    """Count the words for missing ids; InputError if one may be a name: as a query, or twice."""
+    import pyarrow.compute as pc
+
+    marks = pc.and_(are_missing(texts), pc.binary_length(texts).cast(pa.bool_()))
+    found = {*texts.filter(marks).to_pylist()}
+    for word in sorted(found if role == "query" else found & source.findings.missing(found)):
+        why = "every row needs a query" if role == "query" else "the other input has it, too"
+        raise values.error(
+            pc.index(texts, pa.scalar(word, texts.type)).as_py(),
+            f"it stands for a missing value, and {why}: if it is an id, read both inputs with "
+            "--exact-ids; otherwise drop these rows",
+        )
+    todo = f"they are read as missing; {EXACT}"
+    values.tell(source, marks, "words for missing", "stand for a missing value, such as", todo)

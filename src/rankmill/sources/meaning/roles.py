@@ -16,7 +16,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.input_options import InputOptions, Query, Role, column_of, key_of
 from rankmill.sources.meaning.column_names import Finder, advice, are_numbers, how, named_columns
-from rankmill.sources.meaning.looks import MIXED
+from rankmill.sources.meaning.looks import BOOLEAN, MIXED, NUMBERS, NUMERIC
 from rankmill.sources.meaning.names import (
     ALIASES,
     DISTANCES,
@@ -25,13 +25,17 @@ from rankmill.sources.meaning.names import (
     ITEM_ALIASES,
     WEAK_ALIASES,
     is_other,
+    plain,
     words_of,
 )
 from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import Source
 
-# What a column that grades rows in words looks like.
-GRADES = ("words", MIXED)
+# What a column looks like that grades rows in words, and one of which many values are numbers.
+GRADES, MAYBE = ("words", MIXED), (*NUMERIC, MIXED)
+# Of more columns that may be the gain, one sentence tells.
+MOST_DOUBTS = 3
+WEIGHTS = ("weight", "weights")
 
 
 def find_columns(
@@ -75,9 +79,12 @@ def _find_columns(
         needed = need_score or unordered
         columns = _find_order(finder, columns, needed, semantics, asked.in_order)
         columns = replace(columns, unordered=unordered)
+    elif role == "train":
+        columns = replace(columns, doubts=_no_interactions(finder, columns))
     elif not asked.binary:
-        gain, doubt = _find_gain(finder, columns, facts)
-        columns = replace(columns, gain=gain, doubt=doubt)
+        gain, doubts = _find_gain(finder, columns, facts)
+        columns = replace(columns, gain=gain)
+        columns = replace(columns, doubts=(*doubts, *_weights(finder, columns, facts)))
     for name, each in source.kinds().items():
         for its_role, column in columns.mapping().items():
             _check_there(name, each, column, its_role, role)
@@ -159,7 +166,7 @@ def _find_item(finder: Finder, query: str) -> str:
     usual = finder.named(ALIASES["item"])
     if side == "labels" and usual and not any(map(finder.holds_lists, usual)):
         graded = finder.named(WEAK_ALIASES["gain"][0])
-        numbers = [*finder.numbers(False, ()), *finder.booleans(False, ())]
+        numbers = finder.looking((*NUMERIC, *BOOLEAN), False, ())
         own = [name for name in own if name not in graded or name not in numbers]
     others = [name for name in finder.schema.names if name != query]
     weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
@@ -169,46 +176,81 @@ def _find_item(finder: Finder, query: str) -> str:
     return item
 
 
-def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> tuple[str | None, str]:
-    """The column of gains; if there is none but one that could be it, what to say of that."""
+def _no_interactions(finder: Finder, columns: Columns) -> tuple[str, ...]:
+    """What to say of columns that may tell which rows of a training set are no interactions."""
+    found = finder.looking(("flag", *NUMBERS), columns.wide, columns.names())
+    events = [name for name in found if words_of(name) & EVENTS]
+    told = f"{named_columns(events)} {'are' if events[1:] else 'is'} not read"
+    what = f"{finder.file}: {told}, so that every row counts as an interaction"
+    return (f"{what}: leave out the rows that are none, or the column",) if events else ()
+
+
+def _find_gain(
+    finder: Finder, columns: Columns, facts: Collection[str]
+) -> tuple[str | None, tuple[str, ...]]:
+    """The column of gains; if there is none but some that could be it, what to say of these."""
     source, wide = finder.source, columns.wide
     if columns.item in source.numbered and finder.chosen.get("gain") is None:
-        return source.numbered[columns.item][0], ""
+        return _number_of(source, columns.item), ()
     taken = [*columns.names(), *facts]
-    numbers = finder.numbers(wide, taken)
-    booleans = finder.booleans(wide, taken)
+    numbers, mixed = (finder.looking(one, wide, taken) for one in (NUMERIC, MAYBE))
+    booleans = finder.looking(BOOLEAN, wide, taken)
     weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
     plainly = [name for name in booleans if finder.look(name) == "boolean"]
-    mixed = finder.numbers(wide, taken, mixed=True)
     gain = finder.find("gain", ALIASES["gain"], *weak, among=[*mixed, *plainly])
     if gain is not None:
-        return gain, ""
+        return gain, ()
     events = [name for name in booleans if words_of(name) & EVENTS]
-    if len(events) == 1 and events[0] in plainly:
-        what = f"{finder.file}: the boolean column {events[0]!r} is read as the gain"
+    events += [name for name in numbers if plain(name) in EVENTS]
+    if len(events) == 1 and events[0] in (*plainly, *numbers):
+        what = f"{finder.file}: the column {events[0]!r}, named after an event, is read as the gain"
         source.findings.say(f"{what}: use --binary if every row counts as relevant")
-        return events[0], ""
+        source.findings.used("named after an event", events[0])
+        return events[0], ()
     alone = len(finder.schema.names) == len({*columns.names(), *booleans[:1]})
-    if booleans and (events or alone):
+    if events or (booleans and alone):
         raise finder.error(
             f"{named_columns(events or booleans)} may say which rows are relevant",
             f"if so, use {how('gain', 'labels', (events or booleans)[0])} with numbers such as 1 "
             "and 0; if every row counts as relevant, use --binary",
         )
-    rest = [name for name in finder.schema.names if name not in taken]
-    graded = [name for name in rest if words_of(name) & GRADED and finder.look(name) in GRADES]
-    unclear = [*_unclear(finder, numbers), *booleans, *graded]
-    if not unclear:
-        return None, ""
-    it = "one of them" if unclear[1:] else "it"
-    told = are_numbers(unclear)
-    if len(unclear) > len(numbers):
-        told = f"{named_columns(unclear)} {'are' if unclear[1:] else 'is'}"
-    return None, (
-        f"{finder.file}: {told} not read, so that every label counts as relevant: if {it} is the "
-        f"gain, use {how('gain', 'labels', unclear[0])}; if labels are just relevant or not, use "
-        "--binary"
-    )
+    words = [one for one in finder.looking(GRADES, wide, taken) if words_of(one) & GRADED]
+    numbers = [name for name in numbers if plain(name) not in WEIGHTS or wide]
+    doubts = _doubts(finder, _unclear(finder, numbers), "numeric ")
+    return None, (*doubts, *_doubts(finder, [*booleans, *words]))
+
+
+def _weights(finder: Finder, columns: Columns, facts: Collection[str]) -> list[str]:
+    """What to say of columns that may have the weight of a query and are not read."""
+    names = finder.looking(NUMERIC, False, [*facts, *columns.names()])
+    is_gain = "" if columns.gain or columns.wide else "; if it is the gain, {}"
+    return [
+        f"{finder.file}: the numeric column {one!r} is not read: if it weighs queries, use "
+        + how("weight", "labels", one)
+        + is_gain.format(how("gain", "labels", one))
+        for one in names
+        if plain(one) in WEIGHTS
+    ]
+
+
+def _doubts(finder: Finder, unclear: Sequence[str], kind: str = "") -> list[str]:
+    """What to say of each column that may be the gain and is not read; of many, once."""
+    groups = [unclear] if len(unclear) > MOST_DOUBTS else [[one] for one in unclear]
+    said = []
+    for names in groups:
+        are, it = ("are", "one of them") if names[1:] else ("is", "it")
+        said.append(
+            f"{finder.file}: {named_columns(names, kind)} {are} not read, so that every label "
+            f"counts as relevant: if {it} is the gain, use {how('gain', 'labels', names[0])}; "
+            + "if labels are just relevant or not, use --binary"
+        )
+    return said
+
+
+def _number_of(source: Source, item: str) -> str:
+    """The column of the numbers that stand in the cells of the items."""
+    source.findings.used("numbers of the items", source.numbered[item][0])
+    return source.numbered[item][0]
 
 
 def _find_order(
@@ -228,7 +270,7 @@ def _find_order(
         )
     rank = None if wide or in_order else finder.find("rank", ALIASES["rank"])
     taken = [*columns.names(), *filter(None, [rank])]
-    numbers, mixed = (finder.numbers(wide, taken, mixed=one) for one in (False, True))
+    numbers, mixed = (finder.looking(one, wide, taken) for one in (NUMERIC, MAYBE))
     weak = [name for name in WEAK_ALIASES["score"][0] if not (wide and name == "pred")]
     # Beside items, predictions are numbers; whole ones may be ranks or classes.
     own = finder.named(ITEM_ALIASES["predictions"])
@@ -236,7 +278,7 @@ def _find_order(
     by_score = not in_order and (semantics.order != "given" or not (wide or rank))
     score = None
     if columns.item in finder.source.numbered and not chosen.get("score"):
-        score = finder.source.numbered[columns.item][0] if need_score or by_score else None
+        score = _number_of(finder.source, columns.item) if need_score or by_score else None
     elif need_score or by_score or chosen.get("score"):
         score = finder.find("score", ALIASES["score"], weak, among=mixed)
     unclear = sorted(_unclear(finder, numbers), key=finder.holds_integers)  # likely scores first
@@ -246,11 +288,8 @@ def _find_order(
             f"{far[0]!r} is smaller for better items, but a score is larger",
             f"give a column of scores that fall, such as -{far[0]}: {how('score', finder.side)}",
         )
-    doubt = (
-        f"{finder.file}: {far[0]!r} is not read: the predictions are in the order given"
-        if far
-        else ""
-    )
+    told = f"{finder.file}: {{!r}} is not read: the predictions are in the order given"
+    doubts = tuple(map(told.format, far[:1]))
     if score is None and need_score:
         raise finder.error(
             "no column looks like the score, which gap and similar metrics need",
@@ -258,7 +297,7 @@ def _find_order(
         )
     if score is None and by_score and unclear:
         raise _unclear_order(finder, unclear, wide or rank is not None, semantics)
-    return replace(columns, score=score, rank=rank, in_order=in_order, doubt=doubt)
+    return replace(columns, score=score, rank=rank, in_order=in_order, doubts=doubts)
 
 
 def _unclear_order(

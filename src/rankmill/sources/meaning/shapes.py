@@ -33,16 +33,17 @@ OF_RANKS = {plain(one) for one in (*ALIASES["item"], *ITEM_ALIASES["predictions"
 # The names of the item in a struct of an item and its number.
 OF_ITEM = {plain(one) for one in itertools.chain(ALIASES["item"], *WEAK_ALIASES["item"])}
 OF_ITEM |= {"key", "0", "1"}
+WRAPPED, STRUCTS, PAIRS = "struct of one field", "structs of item and number", "pairs in lists"
+MAP, FIELDS = "map of items", "field per item"
 
 
 class Nested(NamedTuple):
     """How a nested type is read as lists: what is taken of a cell, and of each element."""
 
+    rule: str
     wraps: tuple[str, ...]  # the fields of a cell to follow until there is a list
     item: tuple[str, ...]  # the fields of an element that lead to its item
     number: str | None = None  # the field with its number
-    pairs: bool = False  # an element is a list of an item and its number
-    fields: bool = False  # the cell has a field for each item, with its number
     by_number: bool = False  # numbers rank the items, as the cell has no order
     flags: tuple[str, ...] = ()  # the fields of booleans, which may be gains
 
@@ -59,6 +60,7 @@ def shaped(source: Source) -> Source:
     for field in schema:
         found = nested_of(field.type) if kinds.is_nested(field.type) else None
         if found is not None and schema.names.count(field.name) == 1:
+            source.findings.used(found.rule, field.name)
             source = _with_lists(source, field.name, found)
     return source
 
@@ -71,14 +73,14 @@ def nested_of(kind: Any) -> Nested | None:
         kind = kind.field(0).type
     if kinds.is_map(kind):
         number = "value" if is_number_type(kind.item_type) else None
-        return Nested(wraps, ("key",), number, by_number=number is not None)
+        return Nested(MAP, wraps, ("key",), number, by_number=number is not None)
     if kinds.is_struct(kind):
         each = [kind.field(i) for i in range(kind.num_fields)]
         named = any(plain(one.name) in OF_ITEM for one in each)
         numbers = bool(each) and all(_is_number(one.type) for one in each)
-        return Nested(wraps, (), fields=True, by_number=True) if numbers and not named else None
+        return Nested(FIELDS, wraps, (), by_number=True) if numbers and not named else None
     if not is_list_type(kind):
-        return Nested(wraps, ()) if wraps else None
+        return Nested(WRAPPED, wraps, ()) if wraps else None
     element = kind.value_type
     item: tuple[str, ...] = ()
     while kinds.is_struct(element) and element.num_fields == 1:
@@ -87,8 +89,8 @@ def nested_of(kind: Any) -> Nested | None:
     if kinds.is_struct(element):
         return _of_structs(element, wraps, item)
     if is_list_type(element) and kinds.is_floating(element.value_type):
-        return Nested(wraps, item, pairs=True)
-    return Nested(wraps, item) if wraps or item else None
+        return Nested(PAIRS, wraps, item)
+    return Nested(WRAPPED, wraps, item) if wraps or item else None
 
 
 def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> Nested | None:
@@ -106,6 +108,7 @@ def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> 
     if len(first) > 1:
         return None
     return Nested(
+        STRUCTS,
         wraps,
         (*item, found),
         next(iter(first), None),
@@ -127,7 +130,7 @@ def _with_lists(source: Source, name: str, how: Nested) -> Source:
         except ValueError as error:
             raise InputError(f"{batch.source}: column {name!r}: {error}") from None
 
-    ranked = [how] if how.number is not None or how.pairs or how.fields else []
+    ranked = [how] if how.number is not None or how.rule in (PAIRS, FIELDS) else []
     for one in (*ranked, *(how._replace(number=flag) for flag in how.flags)):
         numbers = f"{name}.{one.number or 'number'}"
         of_numbers = partial(kind_of, one=one, which=1), partial(make, one=one, which=1)
@@ -143,7 +146,7 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
 
     for one in how.wraps:
         column = pc.struct_field(column, one)
-    if how.fields:
+    if how.rule == FIELDS:
         return _of_fields(column)
     if kinds.is_map(column.type):
         element = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
@@ -152,7 +155,7 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
         return column, None
     offsets, flat = split_lists(column)
     items, numbers = flat, None
-    if how.pairs:
+    if how.rule == PAIRS:
         if len(flat) and not pc.all(pc.equal(pc.list_value_length(flat), 2)).as_py():
             raise ValueError("it holds lists of numbers, but not pairs of an item and a number")
         values = flat.flatten()
@@ -218,6 +221,8 @@ def with_ranked(source: Source, columns: Sequence[str]) -> tuple[Source, str]:
         offsets = arrow_of(np.arange(0, count * rows + 1, count))
         return pa.LargeListArray.from_arrays(offsets, flat.take(arrow_of(at.ravel())))
 
+    for one in columns:
+        source.findings.used("column per rank", one)
     return derived(source, name, tuple(columns), kind_of, make), name
 
 

@@ -22,6 +22,7 @@ from rankmill.sources.meaning.looks import (
     look_of,
     without_missing,
 )
+from rankmill.sources.meaning.plain_ids import tell_missing
 from rankmill.sources.meaning.printed_lists import (
     TEXT,
     entries_of,
@@ -37,6 +38,7 @@ LISTS = pa.large_list(TEXT)
 # What parts the items of a cell -> how that is told.
 SEPARATORS = {"|": "bars", ";": "semicolons", ",": "commas", " ": "blanks"}
 PRINTED, PAIRS = "printed lists", "pairs"
+RULE = {PRINTED: "printed list", PAIRS: "items and numbers in turn"}
 # How a format tells it; "rankmill check" and results say it of an input.
 TOLD = {
     **{one: f"items separated by {name}" for one, name in SEPARATORS.items()},
@@ -56,11 +58,14 @@ APART = r"""(?s)\S[ |;,]+\S|^\[.*\]$|^\[[^\]]*$|^\{['"].*\}$|^(?:array|set|froze
 def with_lists(source: Source, item: str, query: Sequence[str], cell: str) -> Source:
     """The source with lists in the place of the cells of a column, and of those beside it."""
     beside = [one for one in _beside(source, item, query, cell) if cell != PAIRS]
+    source.findings.used(RULE.get(cell, "separated list"), item)
+    for name in beside:
+        source.findings.used("list beside the items", name)
     if cell == PAIRS:
-        numbers = partial(_of_pairs, name=item, which=1)
+        numbers = partial(_of_pairs, name=item, which=1, source=source)
         source = derived(source, CONFIDENCE, (item,), lambda file, schema: LISTS, numbers)
         source = replace(source, numbered={**source.numbered, item: (CONFIDENCE, False)})
-        items = partial(_of_pairs, name=item, which=0)
+        items = partial(_of_pairs, name=item, which=0, source=source)
         source = derived(source, item, (item,), lambda file, schema: LISTS, items)
     else:
         kind = entry_type(source, item) if cell == PRINTED else None
@@ -68,7 +73,8 @@ def with_lists(source: Source, item: str, query: Sequence[str], cell: str) -> So
             entries = partial(entries_of, name=item, kind=kind)
             source = shaped(derived(source, item, (item,), lambda file, schema: kind, entries))
         for name in (*beside, *([item] if kind is None else [])):
-            make = partial(_lists_of, name=name, cell=cell)
+            own = source if name == item else None
+            make = partial(_lists_of, name=name, cell=cell, source=own)
             source = derived(source, name, (name,), lambda file, schema: LISTS, make)
     told = f"{source.format}, {TOLD[cell]}" if source.format else ""
     looks = {one: look for one, look in source.looks.items() if one not in (*beside, item)}
@@ -129,17 +135,17 @@ def with_guard(source: Source, item: str, how: str) -> Source:
     return with_values(source, item, lambda kind: kind, check)
 
 
-def _lists_of(batch: Batch, name: str, cell: str) -> Any:
+def _lists_of(batch: Batch, name: str, cell: str, source: Source | None) -> Any:
     """The lists of a column of text of a batch."""
     values = texts_of(batch, name)
-    lengths, flat = (printed if cell == PRINTED else partial(_separated, cell=cell))(values)
+    lengths, flat = printed(values) if cell == PRINTED else _separated(values, cell, source)
     return pa.LargeListArray.from_arrays(arrow_of(offsets_of(lengths)), flat)
 
 
-def _of_pairs(batch: Batch, name: str, which: int) -> Any:
+def _of_pairs(batch: Batch, name: str, which: int, source: Source) -> Any:
     """The items, or the numbers, of cells such as "12 0.9 7 0.8"."""
     values = texts_of(batch, name)
-    lengths, flat = _separated(values, " ")
+    lengths, flat = _separated(values, " ", source)
     odd = lengths % 2 == 1
     if odd.any():
         raise values.error(
@@ -150,11 +156,17 @@ def _of_pairs(batch: Batch, name: str, which: int) -> Any:
     return pa.LargeListArray.from_arrays(arrow_of(offsets_of(lengths // 2)), taken)
 
 
-def _separated(values: Values, cell: str) -> tuple[np.ndarray, Any]:
-    """The lengths of the lists in cells, and their items one after the other."""
+def _separated(values: Values, cell: str, items: Source | None = None) -> tuple[np.ndarray, Any]:
+    """The lengths of the lists in cells, and what they hold, such as the `items` of a source."""
     import pyarrow.compute as pc
 
-    texts = without_missing(pc.utf8_trim(values.array, " \t\r\n" + cell.strip()))
+    texts = pc.utf8_trim(values.array, " \t\r\n" + cell.strip())
+    if items is not None and items.exact_ids:
+        texts = pc.if_else(pc.equal(texts, ""), pa.nulls(1, TEXT)[0], texts)
+    else:
+        if items is not None:
+            tell_missing(values, items, "item", texts)
+        texts = without_missing(texts)
     parts = pc.utf8_split_whitespace(texts) if cell == " " else pc.split_pattern(texts, cell)
     lengths = numbers_of(pc.list_value_length(parts), null=0).astype(np.int64)
     flat = parts.flatten()

@@ -20,6 +20,7 @@ def with_key(source: Source, asked: InputOptions) -> Source:
     if key is None:
         return source
     for part in key.parts:
+        source.findings.used("part of the query", part)
         source = with_plain_ids(source, part, "query")
     return keyed(source, key)
 
@@ -36,7 +37,8 @@ def understood(
     `need_score` says whether a metric needs confidences. The semantics decide whether confidences
     order the predictions, and whether some may be missing.
     """
-    source = with_key(replace(shaped(source), exact_ids=asked.exact_ids), asked)
+    told = replace(shaped(source), exact_ids=asked.exact_ids, decimal=asked.decimal)
+    source = with_key(told, asked)
     if asked.item is None and not source.bare:
         schema = next(iter(source.schemas.values()))
         ranked = ranked_columns(schema.names)

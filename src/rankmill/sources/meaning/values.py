@@ -52,13 +52,13 @@ class Values(NamedTuple):
         found = self.array[i].as_py()
         return InputError(f"{self.batch.source} ({where}): found {found!r:.80}; {todo}")
 
-    def tell(self, source: Source, marks: Any, what: str, todo: str) -> None:
+    def tell(self, source: Source, marks: Any, rule: str, what: str, todo: str) -> None:
         """Tell how many of the values are marked, which is said of them, and one of these."""
         import pyarrow.compute as pc
 
         number = pc.sum(marks).as_py() or 0
         example = self.array[pc.index(marks, True).as_py()].as_py() if number else None
-        kind = OddIds(source.name, self.name, what, todo)
+        kind = OddIds(source.name, self.name, rule, what, todo)
         source.findings.count(self.batch.place, kind, number, example)
 
 

@@ -18,8 +18,8 @@ class Columns:
     unordered: bool = False  # the lists are ranked by confidence
     facts: tuple[str, ...] = ()  # columns with a value a query, which are read apart from items
     padding: str | None = None  # items equal to it are read as nulls
-    # The columns of numbers that could be gains or scores and are not read, and what to do.
-    doubt: str = field(default="", compare=False)
+    # What to say of columns that could be gains or scores and are not read.
+    doubts: tuple[str, ...] = field(default=(), compare=False)
 
     def mapping(self) -> dict[str, str]:
         """The role of each column that is read -> the name of the column."""

@@ -1,5 +1,6 @@
 """What was found in an input while it was read, and is told: how often, and one example."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rankmill.columns.place import Place
@@ -10,6 +11,7 @@ class OddIds(NamedTuple):
 
     source: str
     column: str
+    rule: str
     what: str  # is said of them before an example
     todo: str
 
@@ -19,12 +21,19 @@ class OddIds(NamedTuple):
         return f"{found}: {self.todo}"
 
 
+# The rules that make a column of several.
+PARTS = {"part of the query", "column per rank"}
+
+
 class InputFindings:
     """Notes on an input; a batch that is read again replaces what it told before."""
 
     def __init__(self) -> None:
         self._said: dict[str, None] = {}
         self._found: dict[OddIds, dict[tuple[str, int], tuple[int, Any]]] = {}
+        self._missing: set[str] = set()
+        self._rules: dict[tuple[str, str], None] = {}
+        self.compared: Sequence[InputFindings] = ()  # of the inputs that have the same items
 
     def say(self, note: str) -> None:
         """Add a note, once."""
@@ -33,8 +42,25 @@ class InputFindings:
     def count(self, place: Place, kind: OddIds, number: int, example: Any) -> None:
         """Add how many ids of a kind a batch has, if any; any thread may call it."""
         if number:
+            self.used(kind.rule, kind.column)
             of_kind = self._found.setdefault(kind, {})
             of_kind[place.source, place.first] = number, example
+
+    def used(self, rule: str, column: str) -> None:
+        """Add that a rule of `RULES` read a column."""
+        self._rules[column, rule] = None
+
+    def rules(self) -> dict[str, list[str]]:
+        """The rules that read each column so far."""
+        found: dict[str, list[str]] = {}
+        for column, rule in list(self._rules):
+            found.setdefault(column, []).append(rule)
+        return found
+
+    def missing(self, words: Iterable[str]) -> set[str]:
+        """Add words that stand for missing items; return those that another input has, too."""
+        self._missing.update(words)
+        return self._missing & {word for one in self.compared for word in list(one._missing)}
 
     def notes(self) -> list[str]:
         """Everything that is to be told, in an order that no thread changes."""

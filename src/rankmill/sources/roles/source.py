@@ -104,6 +104,7 @@ class Source:
     # rank the items.
     numbered: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     exact_ids: bool = False  # ids are compared as they stand, with blanks and words for missing
+    decimal: str = "."  # the decimal mark of numbers in text
     findings: InputFindings = field(
         default_factory=InputFindings
     )  # what is told of it beside results
