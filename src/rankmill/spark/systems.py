@@ -25,6 +25,7 @@ from rankmill.nightly.rules.baseline import Baseline
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
+from rankmill.sources.meaning.one_id_kind import reading_again
 from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.spark.comparison_tasks import (
     POPULARITY,
@@ -46,6 +47,7 @@ from rankmill.threads import thread_count
 
 
 @on_spark
+@reading_again
 def compare(
     labels: Any,
     runs: Mapping[str, Any],
@@ -202,7 +204,9 @@ def join(
     results, among = {}, {}
     for number, name in enumerate(request.names, 1):
         read = found.rows[""], found.rows[request.sides[number].system]
-        results[name], among[name] = result_of(request, number, found.states[name], *read)
+        results[name], among[name] = result_of(
+            request, number, found.states[name], *read, odd=returned.odd
+        )
     without = left_out(request, found.states, among, returned.seals)
     return JoinedOnSpark(request, found, results, without, returned.seals)
 

@@ -216,7 +216,7 @@ def _pointless(values: Values, source: Source) -> Any:
     number = pc.sum(marks).as_py()
     if not number:
         return texts
-    example = texts.filter(marks)[0].as_py()
+    example = pc.min(texts.filter(marks)).as_py()
     todo = f"they are compared without the point; {EXACT}"
     kind = OddIds(source.name, values.name, "are written as", todo)
     source.findings.count(values.batch.place, kind, number, example)

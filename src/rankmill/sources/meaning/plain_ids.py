@@ -193,6 +193,6 @@ def _tell(values: Values, source: Source, marks: Any, what: str, done: str) -> N
     import pyarrow.compute as pc
 
     number = pc.sum(marks).as_py() or 0
-    example = values.array.filter(marks)[0].as_py() if number else None
+    example = pc.min(values.array.filter(marks)).as_py() if number else None
     kind = OddIds(source.name, values.name, f"{what}, such as", done)
     source.findings.count(values.batch.place, kind, number, example)
