@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from data import frame_of, same_queries
 from flat import flat
 from rankmill import Labels, Predictions
 from rankmill.spark.exchange import frame_rows
+from rankmill.spark.exchange.session import read
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -199,6 +201,22 @@ def test_every_pass_reads_the_same(spark: Any) -> None:
     found = rankmill.spark.compare(frames[0], other, ["map", "gap@1"], by=ways, partitions=2)
     assert found.values == compared.values
     assert found.slices == compared.slices
+
+
+def test_text_of_files_stays_as_it_is_written(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("query,item\n007,1\n8,2\n")
+    (tmp_path / "run.csv").write_text("query,item,rank\n7,1,1\n8,2,1\n")
+    paths = [str(tmp_path / name) for name in ("labels.csv", "run.csv")]
+    found = rankmill.spark.evaluate(*(read(spark, one, None) for one in paths), "map")
+    assert found["map"] == rankmill.evaluate(*paths, "map")["map"] == 0.5
+
+
+def test_a_format_tells_what_a_cell_holds(spark: Any) -> None:
+    both = long([["A 1"], ["B 2"], ["A 3"], ["B 1"]]), wide(["A 1", "B 2", "A 1", "B 2"])
+    told = Labels(both[0], format="csv-long"), Predictions(both[1], format="csv-long", rank="query")
+    whole = rankmill.evaluate(*told, "map")
+    found = rankmill.spark.evaluate(*(there(spark, one) for one in told), "map")
+    assert found.metrics == whole.metrics == {"map": 0.5}
 
 
 def test_subtopics_of_text(spark: Any) -> None:

@@ -91,7 +91,7 @@ def score_with_labels(
         most = AT_ONCE if of_predictions.columns.wide else math.inf
         read = _tables(batches, [*of_predictions.slots], most)
         # By `map`, as this holds no rows that are not sorted yet.
-        for table in map(partial(_in_order, side=of_predictions), read):
+        for table in map(partial(ordered, side=of_predictions), read):
             odd = odd_of_both(odd, odd_ids([of_predictions]))
             one = Input(open_table(table, of_predictions.name), of_predictions.columns)
             taken, others = _matched(known, table.column(of_predictions.columns.query))
@@ -104,10 +104,6 @@ def score_with_labels(
     except (RankmillError, Otherwise) as error:
         returned = Returned(where, error=told(error, where))
     yield batch_of([returned], where // FAN)
-
-
-def _in_order(table: Any, side: Side) -> Any:
-    return ordered(side.read(table), side)
 
 
 def _keys(ids: Ids, groups: int, seed: int) -> Iterator[Any]:

@@ -24,19 +24,19 @@ from rankmill.threads import Workers
 
 
 def count(
-    batches: Iterator[Any], sent: bytes, side: Side, schema: Any, names: list[str], memory: int
+    batches: Iterator[Any], sent: bytes, side: Side, schema: Any, memory: int
 ) -> Iterator[Returned]:
     """Yield the counts of all metrics over the predictions of a partition.
 
     The name of the metric stands in the place of the system. `sent` is the merged state of all
-    partitions, packed, which Spark sends to each executor once, and `names` are the columns that
-    are made of those of the `schema`.
+    partitions, packed, which Spark sends to each executor once.
     """
     state: State = unpacked(sent)
     if _is_shuffled(state, side):
         one = inputs_of(batches, Form([side], schema))[side.system]
     else:
         tables = (pa.Table.from_batches([b]).rename_columns(schema.names) for b in batches)
+        names = _names(state, side)
         read = (one for table in tables for one in side.read(table, names).to_batches())
         kind = side.read(schema.empty_table(), names).schema
         source = open_stream(side.name, kind, lambda asked: (b.select(asked) for b in read))
@@ -53,23 +53,24 @@ def _is_shuffled(state: State, side: Side) -> bool:
     return not side.columns.wide and (cut or needs_items(state))
 
 
+def _names(state: State, side: Side) -> list[str]:
+    """The columns that are read in place: all of them if items do not count by their confidence."""
+    return side.columns.names() if needs_items(state) else [str(side.columns.score)]
+
+
 def counted(state: State, frame: Any, side: Side, partitions: int, memory: int) -> dict[str, Among]:
     """Return the counts of the second pass over the predictions of a system."""
-    columns = side.columns
-    whole = needs_items(state)
-    names = [*columns.names(), *columns.facts] if whole else [str(columns.score)]
     if _is_shuffled(state, side):
         rows = shuffled([frame], [side], partitions)
         schema = arrow_schema(rows)
     else:
         # Spark does not find a column of a name with backticks when it maps rows.
-        made_of = side.rows.needed(side.source, names)
+        made_of = side.rows.needed(side.source, _names(state, side))
         several = enumerate(made_of)
         rows = frame.select(*(column(frame, name).alias(f"c{place}") for place, name in several))
         partitions = tasks_of(rows) or partitions
         schema = arrow_schema(rows).empty_table().rename_columns(made_of).schema
-    known: Any = {"side": side, "schema": schema, "names": names, "memory": memory}
-    task = partial(count, sent=packed(state), **known)
+    task = partial(count, sent=packed(state), side=side, schema=schema, memory=memory)
     found = {one.system: one.value for one in collected(rows, task, partitions)}
     check_seen(
         {(name, cast(Any, one).seen) for name, one in state.two_passes.items()},

@@ -5,12 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
-from rankmill.columns.place import Place
 from rankmill.engine.cuts import check_several, job_of
 from rankmill.engine.finish import nothing_in_common, per_query_table
 from rankmill.engine.first_pass import run
@@ -28,21 +26,18 @@ from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.meaning.one_id_kind import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.sources.roles.source import Source
 from rankmill.spark.confidence_counts import counted
 from rankmill.spark.exchange.collection import mapped
 from rankmill.spark.exchange.frame_rows import column, spark_type
 from rankmill.spark.exchange.layout import Form
-from rankmill.spark.exchange.returned_rows import Odd, Returned
+from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
-from rankmill.spark.exchange.tasks import check_seen, inputs_of, seals_of, with_training
+from rankmill.spark.exchange.tasks import check_seen, inputs_of, seals_of, tell, with_training
 from rankmill.spark.known_items import with_known_items
 from rankmill.spark.placement import first_pass
 from rankmill.spark.slice_sides import with_columns
 from rankmill.spark.workers import on_spark
 from rankmill.threads import Workers
-
-NOTHING_ODD: Odd = MappingProxyType({})
 
 
 @on_spark
@@ -181,8 +176,8 @@ def _evaluate(request: SparkRequest) -> dict[str, Result]:
     results = {}
     for number, name in enumerate(request.names, 1):
         one = found.get(request.sides[number].system, Returned(0, value=State.of(request.job)))
-        rows = one.label_rows, one.rows
-        result, _ = result_of(request, number, one.value, *rows, one.seals, one.odd)
+        tell((request.inputs[0], request.inputs[number]), one.odd)
+        result, _ = result_of(request, number, one.value, one.label_rows, one.rows, one.seals)
         results[name] = replace(result, seconds=time.perf_counter() - began)
         began = time.perf_counter()
     return results
@@ -195,12 +190,8 @@ def result_of(
     label_rows: int,
     rows: int,
     seals: frozenset[int] = frozenset(),
-    odd: Odd = NOTHING_ODD,
 ) -> tuple[Result, dict[str, Among]]:
-    """Return the result of a system, given its number, state and rows read; and its second pass.
-
-    `odd` are the ids of all sides that were not compared as they stand.
-    """
+    """Return the result of a system, given its number, state and rows read; and its second pass."""
     _check_rows(request, number, state, label_rows, rows)
     among: dict[str, Among] = {}
     if state.two_passes:
@@ -215,7 +206,7 @@ def result_of(
             *nothing_in_common(result, partial(_examples, request, number)),
             *_ties(request, number, state),
             *(spoken(one.columns.doubt) for one in both if one.columns.doubt),
-            *(spoken(note) for one in both for note in _findings(one.source, odd)),
+            *(spoken(note) for one in both for note in one.source.findings.notes()),
         ],
         inputs={
             "labels": request.inputs[0].described() | {"rows": label_rows},
@@ -225,15 +216,6 @@ def result_of(
         per_query=per_query_frame(request, number, seals) if request.job.keep_values else None,
     )
     return result, among
-
-
-def _findings(source: Source, odd: Odd) -> list[str]:
-    """Return what is told of an input, with what tasks have counted in it."""
-    source.findings.forget()
-    for kind, found in odd.items():
-        if kind.source == source.name:
-            source.findings.count(Place(source.name), kind, *found)
-    return source.findings.notes()
 
 
 def _examples(request: SparkRequest, number: int) -> str:

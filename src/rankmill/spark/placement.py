@@ -171,12 +171,13 @@ def joined(request: SparkRequest, number: int) -> Any:
     sides = [request.sides[one] for one in numbers]
     if not all(side.columns.wide for side in sides):  # rows of a query would be multiplied
         return None
-    kinds = [
-        {request.frames[one].schema[name].dataType.simpleString() for name in side.queries}
+    kinds = {
+        request.frames[one].schema[name].dataType.simpleString()
         for one, side in zip(numbers, sides, strict=True)
-    ]
-    if not (kinds[0] | kinds[1] <= {*INTEGERS} or kinds == [{"string"}, {"string"}]):
-        return None
+        for name in side.queries
+    }
+    if any(side.source.key for side in sides) or not (kinds <= INTEGERS or kinds == {"string"}):
+        return None  # Spark would join by what is not compared
     both = []
     for place, (one, side) in enumerate(zip(numbers, sides, strict=True)):
         frame = request.frames[one]

@@ -38,7 +38,7 @@ from rankmill.spark.comparison_tasks import (
 from rankmill.spark.evaluation import per_query_frame, result_of
 from rankmill.spark.exchange.collection import collected, mapped
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
-from rankmill.spark.exchange.tasks import check_seen
+from rankmill.spark.exchange.tasks import check_seen, tell
 from rankmill.spark.jackknife_groups import left_out
 from rankmill.spark.known_items import with_known_items
 from rankmill.spark.slice_sides import with_tables, with_values
@@ -201,12 +201,11 @@ def join(
             {state.audit["queries_labelled"] for state in found.states.values()},
             {found.rows[POPULARITY]},
         )
+    tell(request.inputs, returned.odd)
     results, among = {}, {}
     for number, name in enumerate(request.names, 1):
         read = found.rows[""], found.rows[request.sides[number].system]
-        results[name], among[name] = result_of(
-            request, number, found.states[name], *read, odd=returned.odd
-        )
+        results[name], among[name] = result_of(request, number, found.states[name], *read)
     without = left_out(request, found.states, among, returned.seals)
     return JoinedOnSpark(request, found, results, without, returned.seals)
 

@@ -7,8 +7,8 @@ from rankmill.sources.input_options import Key
 
 # What is left out around an id of text, and how integers end that a table of doubles left.
 BLANKS, POINT = " \t\n\r\v\f", r"\.0+$"
-INTEGERS = "tinyint", "smallint", "int", "bigint"
-TIMES = "date", "timestamp", "timestamp_ntz"
+INTEGERS = frozenset(["tinyint", "smallint", "int", "bigint"])
+TIMES = frozenset(["date", "timestamp", "timestamp_ntz"])
 # Up to here every whole number is a double of its own.
 MOST_EXACT = 1 << 53
 
@@ -16,25 +16,20 @@ MOST_EXACT = 1 << 53
 Parts = Sequence[tuple[Any, Any]]
 
 
-def are_integers(parts: Parts) -> bool:
-    """Whether query ids are integers of one column."""
-    return len(parts) == 1 and parts[0][1].simpleString() in INTEGERS
-
-
 def shuffle_keys(sides: Sequence[tuple[Parts, Key | None]]) -> list[Any]:
     """Return what the rows of each side are shuffled by; some other queries may have the same."""
     from pyspark.sql import functions
 
-    if all(are_integers(parts) for parts, _ in sides):
+    kinds = {kind.simpleString() for parts, _ in sides for _, kind in parts}
+    if kinds <= INTEGERS and not any(key for _, key in sides):
         # The hash of a number depends on its type.
         return [parts[0][0].cast("bigint") for parts, _ in sides]
-    dates = any(kind.simpleString() in TIMES for parts, _ in sides for _, kind in parts)
     found = []
     for parts, key in sides:
         text = query_text(parts, key)
         whole = functions.regexp_replace(text, POINT, "")
         text = functions.when(text.endswith("0"), whole).otherwise(text)
-        found.append(text.substr(1, len("2026-01-31")) if dates else text)
+        found.append(text.substr(1, len("2026-01-31")) if kinds & TIMES else text)
     return found
 
 

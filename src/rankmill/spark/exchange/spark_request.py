@@ -10,6 +10,7 @@ from rankmill.engine.catalogue_inputs import beside, opened
 from rankmill.engine.job import Job, check_subtopics
 from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive
+from rankmill.sources.files.formats import FORMATS
 from rankmill.sources.inputs.inputs import Input, open_inputs
 from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
@@ -22,6 +23,8 @@ from rankmill.spark.exchange.session import read
 # What is told of files, or that one machine alone does.
 _OF_FILES = "format", "columns", "encoding"
 
+# The formats that tell what a cell of text holds.
+CELLS = [name for name, one in FORMATS.items() if one.files]
 OLDEST = (3, 5)
 
 
@@ -135,7 +138,8 @@ def check_inputs(labels: Labels, runs: Mapping[str, Predictions]) -> None:
     for one in (labels, *runs.values()):
         check_frame(one.data, str(one.role))
         for name in _OF_FILES:
-            if getattr(one, name, None) is not None:
+            told = getattr(one, name, None)
+            if told is not None and told not in CELLS:
                 raise UsageError(
                     f"{name} of {one.role} does not apply to a DataFrame of Spark: leave it out, "
                     "or use rankmill.evaluate"

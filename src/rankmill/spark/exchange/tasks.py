@@ -15,6 +15,7 @@ import pyarrow as pa
 from rankmill import errors
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.checksum import SEEDS, sum_pairs
+from rankmill.columns.place import Place
 from rankmill.columns.seal import seal_of
 from rankmill.engine.catalogue_inputs import opened, training_index
 from rankmill.engine.job import Job
@@ -136,6 +137,15 @@ def odd_ids(sides: Iterable[Side]) -> Odd:
     return reduce(odd_of_both, (side.source.findings.counts() for side in sides), {})
 
 
+def tell(inputs: Iterable[Input], odd: Odd) -> None:
+    """Let inputs on the driver tell of the ids that tasks have counted."""
+    for one in inputs:
+        one.source.findings.forget()
+        for kind, found in odd.items():
+            if kind.source == one.source.name:
+                one.source.findings.count(Place(kind.source), kind, *found)
+
+
 def told(error: Exception, where: int) -> Exception:
     """Return the error, of its public class, with the number of the partition."""
     if isinstance(error, Otherwise):  # the driver knows another way
@@ -158,11 +168,11 @@ def inputs_of(batches: Iterable[Any], form: Form) -> dict[str, Input]:
 
 def input_of(table: Any, side: Side) -> Input:
     """Return the rows of a side as an input."""
-    return held_input(ordered(side.read(table), side), side)
+    return held_input(ordered(table, side), side)
 
 
 def held_input(table: Any, side: Side) -> Input:
-    """Return the same of rows that were read and put in order."""
+    """Return the same of rows that are `ordered`."""
     source = open_table(table, side.name)
     if side.subtopic is not None:
         return Input(*with_subtopics(source, side.columns, side.subtopic))
@@ -191,11 +201,11 @@ def _columns(batch: Any, side: Side) -> Any:
 
 
 def ordered(table: Any, side: Side) -> Any:
-    """Return rows of long predictions by query and item; rows of Spark come in any order.
+    """Return what rows mean, those of long predictions by query and item, as they have no order.
 
     So items of equal rank or confidence always rank the same: by their id.
     """
-    columns = side.columns
+    columns, read = side.columns, side.read(table)
     if columns.wide or not side.system:
-        return table
-    return table.sort_by([(columns.query, "ascending"), (columns.item, "ascending")])
+        return read
+    return read.sort_by([(columns.query, "ascending"), (columns.item, "ascending")])
