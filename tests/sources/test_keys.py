@@ -20,7 +20,6 @@ from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.input_options import key_of
 from rankmill.sources.inputs.inputs import open_input
-from rankmill.spark.exchange.layout import check_one_query
 from strategies import examples
 
 METRICS = ["map", "recall@2", "first_hit"]
@@ -393,14 +392,6 @@ def test_head_tells_of_the_parts() -> None:
     by = {column["name"]: (column["role"], column["rules"]) for column in told["columns"]}
     assert by["session,type"] == ("query", ["you named it"])
     assert by["session"] == by["type"] == (None, ["part of the query"])
-
-
-@pytest.mark.small
-def test_what_takes_no_key() -> None:
-    one = pa.table({"session": ["1"], "type": ["a"], "items": [[1]]})
-    opened = open_input(rankmill.Labels(one, query=BOTH))
-    with pytest.raises(UsageError, match="on Spark, one column must hold the query ids"):
-        check_one_query(opened)
 
 
 @pytest.mark.small

@@ -50,6 +50,11 @@ class FakeFrame:
         fields = [self.arrow.field(one).with_name(name) for name, one in of.items()]
         return FakeFrame(parts, pa.schema(fields))
 
+    def limit(self, number: int) -> FakeFrame:
+        """Return the first rows."""
+        table = self.toArrow().slice(0, number)
+        return FakeFrame([table.to_batches()], self.arrow)
+
     def mapInArrow(self, task: Callable[..., Any], schema: Any) -> FakeFrame:  # noqa: N802
         from pyspark.sql.pandas.types import to_arrow_schema
 

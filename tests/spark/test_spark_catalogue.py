@@ -16,7 +16,7 @@ from data import alike, frame_of, same_with, tables
 from rankmill import Catalogue, Labels
 from rankmill.metrics.aggregate import aggregate_of, needs_of
 from rankmill.metrics.registry import REGISTRY, parse
-from rankmill.spark.exchange.layout import to_arrow
+from rankmill.spark.exchange.frame_rows import to_arrow
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -169,7 +169,7 @@ def test_labels_with_subtopics_have_the_same_bits(spark: Any) -> None:
     [
         (TRAIN, "train cannot be a Table; expected a DataFrame of Spark or a path"),
         ("no/train.parquet", "no/train.parquet cannot be read by Spark as parquet"),
-        ({"query": [1], "item": [2]}, "train: .*on Spark, ids are bigint"),
+        ({"query": [1], "item": [2]}, "train: the query ids cannot be compared"),
         ({"query": ["id 1"], "topic": [2]}, "train: .* no column looks like the item"),
         (
             {"query": ["id 1", None], "item": ["id 1", "id 2"]},

@@ -11,7 +11,7 @@ import rankmill
 import rankmill.spark
 from data import frame_of, same, tables
 from rankmill.spark import workers
-from rankmill.spark.exchange.layout import to_arrow
+from rankmill.spark.exchange.frame_rows import to_arrow
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]

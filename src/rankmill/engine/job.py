@@ -315,7 +315,7 @@ def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Choices)
         )
 
 
-def _check_subtopics(job: Job, subtopic: str | None) -> None:
+def check_subtopics(job: Job, subtopic: str | None) -> None:
     """Raise UsageError if a metric does not fit labels with, or without, subtopics."""
     for metric in job.metrics:
         if subtopic is None and is_of_subtopics(metric):
@@ -348,7 +348,7 @@ def open_job(
     that of `open_input`.
     """
     if not isinstance(labels.data, Input):  # else checked before, as on the driver of a cluster
-        _check_subtopics(job, labels.subtopic)
+        check_subtopics(job, labels.subtopic)
     weight: dict[str, Kind] = {} if job.scope.weight is None else {job.scope.weight: "number"}
     with open_inputs(
         labels,

@@ -20,22 +20,33 @@ import pyarrow as pa
 from rankmill.columns.ids import take_ids, to_ids
 from rankmill.engine.job import Job
 from rankmill.engine.state import State
-from rankmill.errors import RankmillError
+from rankmill.errors import Otherwise, RankmillError
 from rankmill.kernels.identity import MULTIPLIER, STRING, Ids, hash_strings
 from rankmill.matching.lookup import look_up
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.collection import FAN, gathered, mapped
-from rankmill.spark.exchange.layout import Side, arrow_schema, column
+from rankmill.spark.exchange.frame_rows import arrow_schema, column
+from rankmill.spark.exchange.layout import Side
 from rankmill.spark.exchange.returned_rows import (
     RETURNED,
+    Odd,
     Returned,
     batch_of,
     merged_rows,
+    odd_of_both,
     read_returned,
 )
 from rankmill.spark.exchange.spark_request import SparkRequest
-from rankmill.spark.exchange.tasks import input_of, ordered, partition, scored, told
+from rankmill.spark.exchange.tasks import (
+    held_input,
+    input_of,
+    odd_ids,
+    ordered,
+    partition,
+    scored,
+    told,
+)
 
 # A task scores so many bytes of predictions at a time.
 AT_ONCE = 64 << 20
@@ -73,6 +84,7 @@ def score_with_labels(
     of_labels, of_predictions = sides
     labels = pa.ipc.open_stream(sent).read_all()
     placed, label_rows, rows = empty, 0, 0
+    odd: Odd = {}
     try:
         known = to_ids(labels.column(of_labels.columns.query).combine_chunks(), "query")
         # Of long predictions, a query may have rows in all batches.
@@ -80,15 +92,16 @@ def score_with_labels(
         read = _tables(batches, [*of_predictions.slots], most)
         # By `map`, as this holds no rows that are not sorted yet.
         for table in map(partial(ordered, side=of_predictions), read):
+            odd = odd_of_both(odd, odd_ids([of_predictions]))
             one = Input(open_table(table, of_predictions.name), of_predictions.columns)
             taken, others = _matched(known, table.column(of_predictions.columns.query))
-            states = scored(job, input_of(labels.take(taken), of_labels), {"": one})
+            states = scored(job, held_input(labels.take(taken), of_labels), {"": one})
             placed = placed.merge(Placed(states[""], taken.astype(np.int32)))
             label_rows += len(taken)
             rows += table.num_rows
             yield from _keys(others, groups, seed)
-        returned = Returned(where, "", placed, None, label_rows, rows)
-    except RankmillError as error:
+        returned = Returned(where, "", placed, None, label_rows, rows, odd=odd)
+    except (RankmillError, Otherwise) as error:
         returned = Returned(where, error=told(error, where))
     yield batch_of([returned], where // FAN)
 
@@ -162,9 +175,10 @@ def _repeated(keys: np.ndarray) -> bool:
 def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | None:
     """Score a system with all labels in each task; None if a query may be in two partitions.
 
-    `number` is that of the system among the sides, and `labels` is a table of the columns read.
+    `number` is that of the system among the sides, and `labels` are those that were read.
     """
     side, frame = request.sides[number], request.frames[number]
+    of_labels = odd_ids(request.sides[:1])
     # Spark does not find a column of a name with backticks when it maps rows.
     rows = frame.select(*(column(frame, name).alias(slot) for name, slot in side.slots.items()))
     nothing = arrow_schema(rows).empty_table().rename_columns([*side.slots])
@@ -190,8 +204,9 @@ def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | Non
         left[placed.taken] = False
         if placed.split or len(placed.taken) != labels.num_rows - left.sum():
             return None
-        others = input_of(labels.filter(left), request.sides[0])
+        others = held_input(labels.filter(left), request.sides[0])
         alone = scored(request.job, others, {"": input_of(nothing, side)})[""]
         state = placed.state.merge(alone)
-        return replace(one, system=side.system, value=state, label_rows=labels.num_rows)
+        odd = odd_of_both(one.odd, of_labels)
+        return replace(one, system=side.system, value=state, label_rows=len(labels), odd=odd)
     return None

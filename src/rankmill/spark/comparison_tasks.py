@@ -19,6 +19,7 @@ from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.tasks import (
     check_seen,
     input_of,
+    odd_ids,
     partition,
     seals_of,
     tables_of,
@@ -53,16 +54,21 @@ class Joining:
             for number, side in enumerate(self.form.sides)
             if number < several or side.system == TRAIN
         }
+        others = {
+            side.system: side.read(tables[side.system])
+            for side in self.form.sides
+            if side.system in tables
+        }
         job = with_training(self.job, inputs)
         labels, *runs = inputs.values()
         cuts = self.cuts._replace(
-            tables=tuple(one for side, one in tables.items() if side.startswith(TABLE)),
-            popularity=tables.get(POPULARITY),
+            tables=tuple(one for side, one in others.items() if side.startswith(TABLE)),
+            popularity=others.get(POPULARITY),
         )
         systems = {name: Predictions(one) for name, one in zip(self.systems, runs, strict=True)}
         found = join_runs(job, Labels(labels), systems, self.baseline, cuts, Reading(threads=1))
         if self.earlier is not None:
-            earlier = replace(self.earlier, table=tables[EARLIER])
+            earlier = replace(self.earlier, table=others[EARLIER])
             found = with_table(found, earlier, part=True)
         return found, rows
 
@@ -120,6 +126,7 @@ def find(
         "",
         Findings.of(joined, rows, count, **how),
         seals=seals_of(joining.job, joined.states.values()),
+        odd=odd_ids(joining.form.sides),
     )
 
 

@@ -15,7 +15,8 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.streams import open_stream
 from rankmill.spark.exchange.collection import collected
-from rankmill.spark.exchange.layout import Form, Side, arrow_schema, column, shuffled
+from rankmill.spark.exchange.frame_rows import arrow_schema, column
+from rankmill.spark.exchange.layout import Form, Side, shuffled
 from rankmill.spark.exchange.partitions import tasks_of
 from rankmill.spark.exchange.returned_rows import Returned, packed, unpacked
 from rankmill.spark.exchange.tasks import check_seen, inputs_of, partition
@@ -34,8 +35,11 @@ def count(
     if _is_shuffled(state, side):
         one = inputs_of(batches, Form([side], schema))[side.system]
     else:
-        named = (pa.RecordBatch.from_arrays(b.columns, names=schema.names) for b in batches)
-        source = open_stream(side.name, schema, lambda names: (b.select(names) for b in named))
+        tables = (pa.Table.from_batches([b]).rename_columns(schema.names) for b in batches)
+        names = _names(state, side)
+        read = (one for table in tables for one in side.read(table, names).to_batches())
+        kind = side.read(schema.empty_table(), names).schema
+        source = open_stream(side.name, kind, lambda asked: (b.select(asked) for b in read))
         one = Input(source, side.columns)
     with closing(one.source), Workers(1) as workers:
         found = reread_among(state, one, workers, memory, checksum=True)
@@ -49,18 +53,23 @@ def _is_shuffled(state: State, side: Side) -> bool:
     return not side.columns.wide and (cut or needs_items(state))
 
 
+def _names(state: State, side: Side) -> list[str]:
+    """The columns that are read in place: all of them if items do not count by their confidence."""
+    return side.columns.names() if needs_items(state) else [str(side.columns.score)]
+
+
 def counted(state: State, frame: Any, side: Side, partitions: int, memory: int) -> dict[str, Among]:
     """Return the counts of the second pass over the predictions of a system."""
-    names = list(side.slots) if needs_items(state) else [str(side.columns.score)]
     if _is_shuffled(state, side):
         rows = shuffled([frame], [side], partitions)
         schema = arrow_schema(rows)
     else:
         # Spark does not find a column of a name with backticks when it maps rows.
-        several = enumerate(names)
+        made_of = side.rows.needed(side.source, _names(state, side))
+        several = enumerate(made_of)
         rows = frame.select(*(column(frame, name).alias(f"c{place}") for place, name in several))
         partitions = tasks_of(rows) or partitions
-        schema = arrow_schema(rows).empty_table().rename_columns(names).schema
+        schema = arrow_schema(rows).empty_table().rename_columns(made_of).schema
     task = partial(count, sent=packed(state), side=side, schema=schema, memory=memory)
     found = {one.system: one.value for one in collected(rows, task, partitions)}
     check_seen(

@@ -38,7 +38,9 @@ def plan(
     per_query: bool = False,
     memory: int = MEMORY,
 ) -> dict[str, Any]:
-    """Show what `evaluate` with the same arguments would move and hold, without running a job.
+    """Show what `evaluate` with the same arguments would move and hold.
+
+    No job is run, but to look at the first rows where text has to be understood.
 
     Sizes are those of files, as Spark's statistics have them, and None where it knows none. Rows in
     memory are taken to need at most four times as much.

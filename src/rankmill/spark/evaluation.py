@@ -24,13 +24,15 @@ from rankmill.metrics.sums import read_sums
 from rankmill.results.result import WEIGHT, Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
+from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.confidence_counts import counted
 from rankmill.spark.exchange.collection import mapped
-from rankmill.spark.exchange.layout import QUERY, Form, column
+from rankmill.spark.exchange.frame_rows import column, spark_type
+from rankmill.spark.exchange.layout import Form
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
-from rankmill.spark.exchange.tasks import check_seen, inputs_of, seals_of, with_training
+from rankmill.spark.exchange.tasks import check_seen, inputs_of, seals_of, tell, with_training
 from rankmill.spark.known_items import with_known_items
 from rankmill.spark.placement import first_pass
 from rankmill.spark.slice_sides import with_columns
@@ -39,6 +41,7 @@ from rankmill.threads import Workers
 
 
 @on_spark
+@reading_again
 def evaluate(
     labels: Any,
     predictions: Any,
@@ -94,6 +97,7 @@ def evaluate(
 
 
 @on_spark
+@reading_again
 def evaluate_runs(
     labels: Any,
     runs: Mapping[str, Any],
@@ -152,12 +156,13 @@ def _request(
     if job.cuts.tables:
         plain = request_of(labels, runs, replace(job, cuts=None, by=(), sums=()), partitions)
         label_input = plain.inputs[0]
-        frame, names = with_columns(labels.data, job.cuts.tables, label_input, job.memory)
+        frame, names = with_columns(plain.sides[0], job.cuts.tables, label_input, job.memory)
         cuts = job.cuts._replace(columns=(*job.cuts.columns, *names), tables=())
         # Columns that are found by their names must not be found in the tables.
         found = label_input.columns
-        told: dict[str, Any] = {"query": found.query, "item": found.item}
-        told |= {"binary": True} if found.gain is None else {"gain": found.gain}
+        told: dict[str, Any] = {"item": found.item, "gain": found.gain}
+        told = {role: one for role, one in told.items() if one in labels.data.columns}
+        told |= {"query": labels.query or found.query, "binary": found.gain is None}
         labels = replace(labels, data=frame, **told)
         job = replace(job, cuts=cuts, by=(*cuts.columns, *cuts.derived))
         check_terms(read_sums(job.sums, job.scope.rel), job.by)
@@ -171,6 +176,7 @@ def _evaluate(request: SparkRequest) -> dict[str, Result]:
     results = {}
     for number, name in enumerate(request.names, 1):
         one = found.get(request.sides[number].system, Returned(0, value=State.of(request.job)))
+        tell((request.inputs[0], request.inputs[number]), one.odd)
         result, _ = result_of(request, number, one.value, one.label_rows, one.rows, one.seals)
         results[name] = replace(result, seconds=time.perf_counter() - began)
         began = time.perf_counter()
@@ -200,6 +206,7 @@ def result_of(
             *nothing_in_common(result, partial(_examples, request, number)),
             *_ties(request, number, state),
             *(spoken(doubt) for one in both for doubt in one.columns.doubts),
+            *(spoken(note) for one in both for note in one.source.findings.notes()),
         ],
         inputs={
             "labels": request.inputs[0].described() | {"rows": label_rows},
@@ -215,8 +222,9 @@ def _examples(request: SparkRequest, number: int) -> str:
     """Return a query id of the labels and one of a system, which have none in common."""
     ids = []
     for one in (0, number):
-        query = column(request.frames[one], request.inputs[one].columns.query)
-        ids.append(request.frames[one].select(query).first()[0])
+        side, frame = request.sides[one], request.frames[one]
+        found = frame.select(*(column(frame, name) for name in side.queries)).first()
+        ids.append(found[0] if len(found) == 1 else (*found,))
     return f": the labels have {ids[0]!r}, the predictions {ids[1]!r}"
 
 
@@ -258,7 +266,8 @@ def per_query_frame(request: SparkRequest, number: int, seals: frozenset[int] | 
     names = [metric.text for metric in request.job.per_query]
     names += [WEIGHT] if request.job.scope.weight is not None else []
     query = request.inputs[0].columns.query
-    fields = {"query" if query in names else query: form.schema.field(QUERY).type}
+    (kind,) = request.inputs[0].id_types("query")
+    fields = {"query" if query in names else query: spark_type(kind)}
     schema = pa.schema({**fields, **dict.fromkeys(names, pa.float64())})
     job = replace(request.job, keep_values=True, cuts=None, by=(), sums=())
     return mapped(rows, schema, _values, job, form, schema, seals)

@@ -20,7 +20,8 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.gap.gap_groups import GroupPlaces, LeftOut, groups_in, places_of, sum_less
 from rankmill.semantics.choices import Choices
 from rankmill.spark.exchange.collection import mapped
-from rankmill.spark.exchange.layout import Form, to_arrow
+from rankmill.spark.exchange.frame_rows import to_arrow
+from rankmill.spark.exchange.layout import Form
 from rankmill.spark.exchange.returned_rows import packed, unpacked
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import check_seen, inputs_of, seals_of

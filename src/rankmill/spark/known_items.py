@@ -20,7 +20,8 @@ from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.metrics.records.record import Count, Record, nested
 from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.collection import collected
-from rankmill.spark.exchange.layout import TRAIN, Form, to_arrow
+from rankmill.spark.exchange.frame_rows import to_arrow
+from rankmill.spark.exchange.layout import TRAIN, Form
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, check_frame, is_frame
 from rankmill.spark.exchange.tasks import history_of, inputs_of, partition, seal_of_items

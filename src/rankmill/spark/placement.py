@@ -6,6 +6,7 @@ are tables in the same number of buckets by query, and DataFrames that were part
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -15,11 +16,14 @@ import pyarrow as pa
 from rankmill.columns.buffers import numbers_of
 from rankmill.show.tables import size_text
 from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.meaning.derived_columns import OutOfOrder
 from rankmill.sources.roles.streams import open_table
 from rankmill.spark.broadcast import broadcast
 from rankmill.spark.exchange.collection import collected
-from rankmill.spark.exchange.layout import QUERY, Form, Side, arrow_schema, column, to_arrow
+from rankmill.spark.exchange.frame_rows import arrow_schema, column, to_arrow
+from rankmill.spark.exchange.layout import Form, Side
 from rankmill.spark.exchange.partitions import PARTITION_BYTES, tasks_of
+from rankmill.spark.exchange.query_keys import INTEGERS
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import check_seen, inputs_of, score
@@ -94,8 +98,10 @@ def first_pass(request: SparkRequest) -> dict[str, Returned]:
         if placing.how == "broadcast" and labels is not None:
             one = broadcast(request, number, labels)
         if placing.how == "in place":
-            returned += _in_place(request, number, placing.rows)
-        elif one is None:
+            with suppress(OutOfOrder):
+                returned += _in_place(request, number, placing.rows)
+                continue
+        if one is None:
             left.append(number)
         else:
             returned.append(one)
@@ -109,7 +115,7 @@ def _labels_of(request: SparkRequest) -> Any:
     """Return the labels as a table; None if they take too much memory."""
     frame, side = request.frames[0], request.sides[0]
     labels = to_arrow(frame.select(*(column(frame, name).alias(name) for name in side.slots)))
-    return labels if labels.nbytes <= UNPACKED * limit(frame.sparkSession) else None
+    return side.read(labels) if labels.nbytes <= UNPACKED * limit(frame.sparkSession) else None
 
 
 def _shuffled(request: SparkRequest, numbers: list[int]) -> list[Returned]:
@@ -142,8 +148,19 @@ def joined_inputs(batches: Iterator[Any], form: Form) -> dict[str, Input]:
         if len(first) < len(rows):  # one query has several rows on the other side: an error
             held = held.take(np.sort(first))
         table = held.drop_columns([_row(number)]).rename_columns(list(side.slots))
-        inputs[side.system] = Input(open_table(table, side.name), side.columns)
+        inputs[side.system] = _with_its_queries(table, side)
     return inputs
+
+
+def _with_its_queries(table: Any, side: Side) -> Input:
+    """Return rows as an input; raises OutOfOrder if a query is not what Spark joined it by."""
+    read = side.read(table)
+    before, after = table.column(side.queries[0]), read.column(side.columns.query)
+    if after.type != before.type:
+        after = after.cast(before.type)
+    if not after.equals(before):
+        raise OutOfOrder
+    return Input(open_table(read, side.name), side.columns)
 
 
 def joined(request: SparkRequest, number: int) -> Any:
@@ -154,6 +171,13 @@ def joined(request: SparkRequest, number: int) -> Any:
     sides = [request.sides[one] for one in numbers]
     if not all(side.columns.wide for side in sides):  # rows of a query would be multiplied
         return None
+    kinds = {
+        request.frames[one].schema[name].dataType.simpleString()
+        for one, side in zip(numbers, sides, strict=True)
+        for name in side.queries
+    }
+    if any(side.source.key for side in sides) or not (kinds <= INTEGERS or kinds == {"string"}):
+        return None  # Spark would join by what is not compared
     both = []
     for place, (one, side) in enumerate(zip(numbers, sides, strict=True)):
         frame = request.frames[one]
@@ -168,9 +192,9 @@ def joined(request: SparkRequest, number: int) -> Any:
 
 def together(request: SparkRequest, number: int) -> bool:
     """Return whether Spark knows that all rows of a query are in one partition."""
-    query = column(request.frames[number], request.sides[number].columns.query)
-    rows = request.frames[number].select(query.alias(QUERY))
-    return exchanges(rows.groupBy(QUERY).count()) == exchanges(rows)
+    frame, queries = request.frames[number], request.sides[number].queries
+    rows = frame.select(*(column(frame, name).alias(f"c{i}") for i, name in enumerate(queries)))
+    return exchanges(rows.groupBy(*rows.columns).count()) == exchanges(rows)
 
 
 def exchanges(frame: Any) -> int:

@@ -13,12 +13,13 @@ from rankmill.engine.job import Job
 from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.errors import RankmillError
 from rankmill.spark.exchange.collection import mapped
-from rankmill.spark.exchange.layout import QUERY, Form, to_arrow
+from rankmill.spark.exchange.frame_rows import spark_type, to_arrow
+from rankmill.spark.exchange.layout import Form
 from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import inputs_of
 from rankmill.threads import Workers
 
-ITEM, LABELS, HEAD, HEAD_OR_MIDDLE = "item", "labels", "head", "head or middle"
+QUERY, ITEM, LABELS, HEAD, HEAD_OR_MIDDLE = "query", "item", "labels", "head", "head or middle"
 
 
 def _pairs(batches: Iterator[Any], job: Job, form: Form, schema: Any) -> Iterator[Any]:
@@ -56,10 +57,11 @@ def popularity_frame(request: SparkRequest, name: str) -> Any:
     from pyspark.sql import functions
 
     rows, form = request.rows(0)
-    (side,) = form.sides
-    kinds = {QUERY: form.schema.field(QUERY).type}
-    item = form.schema.field(side.slots[side.columns.item]).type
-    table = pa.schema({**kinds, ITEM: item.value_type if side.columns.wide else item})
+    query, item = (
+        spark_type(next(iter(request.inputs[0].id_types(role)))) for role in ("query", "item")
+    )
+    kinds = {QUERY: query}
+    table = pa.schema({**kinds, ITEM: item})
     pairs = mapped(rows, table, _pairs, request.job, form, table)
     items = pairs.groupBy(ITEM).agg(functions.count(functions.lit(1)).alias(LABELS))
     many = to_arrow(items.groupBy(LABELS).agg(functions.count(functions.lit(1)).alias("items")))

@@ -18,7 +18,9 @@ from rankmill.results.result import WEIGHT
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.columns import Columns
 from rankmill.spark.comparison_tasks import EARLIER, POPULARITY, TABLE
-from rankmill.spark.exchange.layout import column, empty_source, from_arrow, sides_of
+from rankmill.spark.exchange.frame_rows import FrameRows, column, from_arrow, spark_type
+from rankmill.spark.exchange.layout import Side, sides_of
+from rankmill.spark.exchange.query_keys import query_text
 from rankmill.spark.exchange.spark_request import SparkRequest, is_frame
 from rankmill.spark.popularity import popularity_frame
 from rankmill.threads import Workers
@@ -41,41 +43,43 @@ def with_tables(request: SparkRequest, cuts: Cuts) -> SparkRequest:
     if "label_popularity" in cuts.derived:
         frames[POPULARITY] = popularity_frame(request, "label_popularity")
     for side, frame in frames.items():
-        one = open_cut(empty_source(frame, "the table of by"), labels, memory, part=True)
-        request = with_side(request, side, frame, one)
+        rows = FrameRows(frame, "the table of by")
+        one = open_cut(rows.source(), labels, memory, part=True)
+        request = with_side(request, side, rows, one)
     return request
 
 
-def with_side(request: SparkRequest, side: str, frame: Any, one: Input) -> SparkRequest:
+def with_side(request: SparkRequest, side: str, rows: FrameRows, one: Input) -> SparkRequest:
     """Return a request with one more side, which is described without its rows."""
     return replace(
         request,
-        frames=[*request.frames, frame],
+        frames=[*request.frames, rows.frame],
         inputs=[*request.inputs, one],
-        sides=[*request.sides, *sides_of([frame], {side: one})],
+        sides=[*request.sides, *sides_of([rows], {side: one})],
     )
 
 
 def with_values(request: SparkRequest, earlier: Baseline) -> SparkRequest:
     """Return a request with the values by query of an earlier run; ids are in its first column."""
-    source = empty_source(earlier.predictions, earlier.source)
+    rows = FrameRows(earlier.predictions, earlier.source)
+    source = rows.source()
     schema = next(iter(source.schemas.values()))
     query, *others = schema.names
     for kind in request.inputs[0].id_types("query"):
         check_id_types(kind, schema.field(query).type, earlier.source)
     wanted = [*(metric.text for metric in request.job.per_query), WEIGHT]
     columns = Columns(query, query, True, facts=tuple(name for name in wanted if name in others))
-    return with_side(request, EARLIER, earlier.predictions, Input(source, columns))
+    return with_side(request, EARLIER, rows, Input(source, columns))
 
 
 def with_columns(
-    frame: Any, tables: Sequence[Any], labels: Input, memory: int
+    side: Side, tables: Sequence[Any], labels: Input, memory: int
 ) -> tuple[Any, list[str]]:
-    """Return a DataFrame of labels with the columns of tables that the driver reads, and these.
+    """Return the DataFrame of labels with the columns of tables that the driver reads, and these.
 
     Raises UsageError if a table is on Spark itself, or has a column that is there already.
     """
-    names: list[str] = []
+    frame, names = side.rows.frame, list[str]()
     for table in tables:
         if is_frame(table):
             raise UsageError(
@@ -88,7 +92,8 @@ def with_columns(
         if both is not None:
             raise UsageError(f"the labels have a column {both!r} too: rename that of the table")
         sent = sent.toDF(_KEY, *new)
-        query = column(frame, labels.columns.query) == column(sent, _KEY)
+        parts = [(column(frame, name), frame.schema[name].dataType) for name in side.queries]
+        query = query_text(parts, side.source.key) == column(sent, _KEY).cast("string")
         frame, names = frame.join(sent, query, "left").drop(_KEY), [*names, *new]
     return frame, names
 
@@ -101,7 +106,7 @@ def _sent(session: Any, table: Any, labels: Input, memory: int) -> Any:
     queries, places = facts.queries, np.arange(len(facts.queries.keys))
     if queries.kind == UNSIGNED:  # Spark has no such ids, and those beyond int64 meet no other
         places = np.flatnonzero(queries.keys < np.uint64(1 << 63))
-    ids = ids_to_arrow(queries, set()).take(pa.array(places)).cast(next(iter(kinds)))
+    ids = ids_to_arrow(queries, set()).take(pa.array(places)).cast(spark_type(next(iter(kinds))))
     columns = {labels.columns.query: ids}
     for name, held in facts.columns.items():
         values, codes = classes_of(name, held)

@@ -25,6 +25,7 @@ from rankmill.nightly.rules.baseline import Baseline
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
+from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.spark.comparison_tasks import (
     POPULARITY,
@@ -37,7 +38,7 @@ from rankmill.spark.comparison_tasks import (
 from rankmill.spark.evaluation import per_query_frame, result_of
 from rankmill.spark.exchange.collection import collected, mapped
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
-from rankmill.spark.exchange.tasks import check_seen
+from rankmill.spark.exchange.tasks import check_seen, tell
 from rankmill.spark.jackknife_groups import left_out
 from rankmill.spark.known_items import with_known_items
 from rankmill.spark.slice_sides import with_tables, with_values
@@ -46,6 +47,7 @@ from rankmill.threads import thread_count
 
 
 @on_spark
+@reading_again
 def compare(
     labels: Any,
     runs: Mapping[str, Any],
@@ -199,6 +201,7 @@ def join(
             {state.audit["queries_labelled"] for state in found.states.values()},
             {found.rows[POPULARITY]},
         )
+    tell(request.inputs, returned.odd)
     results, among = {}, {}
     for number, name in enumerate(request.names, 1):
         read = found.rows[""], found.rows[request.sides[number].system]

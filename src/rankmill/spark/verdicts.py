@@ -30,10 +30,11 @@ from rankmill.nightly.rules.verdict import Verdict
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
+from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.comparison_tasks import EARLIER
 from rankmill.spark.evaluation import per_query_frame
-from rankmill.spark.exchange.layout import arrow_schema, from_arrow
+from rankmill.spark.exchange.frame_rows import arrow_schema, from_arrow
 from rankmill.spark.exchange.spark_request import check_frame, is_frame, request_of
 from rankmill.spark.systems import JoinedOnSpark, join
 from rankmill.spark.workers import on_spark
@@ -41,6 +42,7 @@ from rankmill.threads import thread_count
 
 
 @on_spark
+@reading_again
 def gate(
     labels: Any,
     predictions: Any,

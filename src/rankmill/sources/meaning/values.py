@@ -57,7 +57,8 @@ class Values(NamedTuple):
         import pyarrow.compute as pc
 
         number = pc.sum(marks).as_py() or 0
-        example = self.array[pc.index(marks, True).as_py()].as_py() if number else None
+        texts = self.array.cast(id_type(self.array.type))
+        example = pc.min(texts.filter(marks)).as_py() if number else None
         kind = OddIds(source.name, self.name, rule, what, todo)
         source.findings.count(self.batch.place, kind, number, example)
 

@@ -62,12 +62,19 @@ class InputFindings:
         self._missing.update(words)
         return self._missing & {word for one in self.compared for word in list(one._missing)}
 
+    def forget(self) -> None:
+        """Count anew, as other rows are read."""
+        self._found.clear()
+
+    def counts(self) -> dict[OddIds, tuple[int, Any]]:
+        """How many ids of each kind there are, and the first of them by its text."""
+        found = {kind: list(of_kind.values()) for kind, of_kind in self._found.items()}
+        return {
+            kind: (sum(number for number, _ in each), min(example for _, example in each))
+            for kind, each in found.items()
+        }
+
     def notes(self) -> list[str]:
         """Everything that is to be told, in an order that no thread changes."""
-        told = list(self._said)
-        for kind in sorted(self._found):
-            found = self._found[kind]
-            _, example = found[min(found)]
-            number = sum(count for count, _ in list(found.values()))
-            told.append(kind.told(number, example))
-        return told
+        found = self.counts()
+        return [*self._said, *(kind.told(*found[kind]) for kind in sorted(found))]

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill import package
-from rankmill.errors import RankmillError, UsageError
+from rankmill.errors import InputError, Otherwise, RankmillError, UsageError
 from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.registry import REGISTRY, own_metrics, register
 from rankmill.sources.roles.streams import joined
-from rankmill.spark.exchange.layout import to_arrow
+from rankmill.spark.exchange.frame_rows import to_arrow
 from rankmill.spark.exchange.returned_rows import (
     RETURNED,
     Returned,
@@ -44,7 +44,7 @@ def _answered(batches: Iterator[Any], task: Answering) -> Iterator[Any]:
     """
     try:
         returned = [*task(batches)]
-    except RankmillError as error:
+    except (RankmillError, Otherwise) as error:
         returned = [Returned(partition(), error=told(error, partition()))]
     yield batch_of(returned)
 
@@ -97,6 +97,11 @@ def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
             yield from task(joined(batches), *known)
         except RankmillError as error:
             raise told(error, partition()) from None
+        except Otherwise as error:  # no driver waits that would read again
+            raise InputError(
+                f"the {error} ids are text, and all of the first rows are integers: cast those of "
+                "all DataFrames to string"
+            ) from None
         pa.default_memory_pool().release_unused()
 
     return run

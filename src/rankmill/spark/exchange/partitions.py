@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rankmill.spark.exchange.layout import Side, column
+from rankmill.spark.exchange.frame_rows import column
+from rankmill.spark.exchange.layout import Side
 
 # So many bytes of files go to a partition: in memory they take two to four times as much.
 PARTITION_BYTES = 32 << 20

@@ -2,23 +2,37 @@
 
 import io
 import pickle
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import narrowest
-from rankmill.errors import RankmillError
 from rankmill.metrics.base import Metric
 from rankmill.metrics.records.record import Record
 from rankmill.metrics.registry import parse
+from rankmill.sources.roles.findings import OddIds
 
 RETURNED = pa.schema({"partition": pa.int64(), "returned": pa.binary()})
 
 # Shorter arrays take as many bytes narrowed.
 _SHORT = 32
+
+
+# Kinds of ids that are not compared as they stand -> how many there are, and one of them.
+Odd = Mapping[OddIds, tuple[int, Any]]
+
+
+def odd_of_both(one: Odd, other: Odd) -> Odd:
+    """Return the sum of both; of two examples the first by name, whatever partition has it."""
+    both = {
+        kind: (found[0] + one[kind][0], min(found[1], one[kind][1]))
+        for kind, found in other.items()
+        if kind in one
+    }
+    return {**one, **other, **both}
 
 
 class Mergeable(Protocol):
@@ -35,10 +49,11 @@ class Returned:
     partition: int
     system: str = ""
     value: Any = None
-    error: RankmillError | None = None
+    error: Exception | None = None
     label_rows: int = 0
     rows: int = 0
     seals: frozenset[int] = frozenset()  # what later passes find again, by partition
+    odd: Odd = field(default_factory=dict)
 
     def merge(self, other: "Returned") -> "Returned":
         """Return the sum of both, under the partition of this one."""
@@ -49,6 +64,7 @@ class Returned:
             label_rows=read,
             rows=self.rows + other.rows,
             seals=self.seals | other.seals,
+            odd=odd_of_both(self.odd, other.odd),
         )
 
 

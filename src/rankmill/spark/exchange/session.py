@@ -47,7 +47,8 @@ def read(
     if columns is not None and separator is None:
         raise UsageError(f"{text} is {kind}, which names its own columns: leave out those given")
     header = "true" if columns is None else "false"
-    options = {"header": header, "inferSchema": "true", "sep": separator} if separator else {}
+    # Each value stays as it is written, such as 007.
+    options = {"header": header, "sep": separator} if separator else {}
     if encoding is not None:
         options["encoding"] = encoding
     with _on_spark(f"{text} cannot be read by Spark as {kind}"):

@@ -2,37 +2,29 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 from rankmill.engine.catalogue_inputs import beside, opened
-from rankmill.engine.job import Job, open_job
+from rankmill.engine.job import Job, check_subtopics
 from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive
-from rankmill.sources.inputs.inputs import Input, open_input
+from rankmill.sources.files.formats import FORMATS
+from rankmill.sources.inputs.inputs import Input, open_inputs
 from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
-from rankmill.spark.exchange.layout import (
-    TRAIN,
-    Form,
-    Side,
-    arrow_schema,
-    check_as_it_stands,
-    check_one_query,
-    check_ordered,
-    empty_source,
-    shuffled,
-    sides_of,
-    unpadded,
-)
+from rankmill.sources.rows.subtopics import with_subtopics
+from rankmill.spark.exchange.frame_rows import FrameRows, arrow_schema
+from rankmill.spark.exchange.layout import TRAIN, Form, Side, check_ordered, shuffled, sides_of
 from rankmill.spark.exchange.partitions import partition_count, sizes_of
 from rankmill.spark.exchange.session import read
 
 # What is told of files, or that one machine alone does.
 _OF_FILES = "format", "columns", "encoding"
 
+# The formats that tell what a cell of text holds.
+CELLS = [name for name, one in FORMATS.items() if one.files]
 OLDEST = (3, 5)
 
 
@@ -47,7 +39,7 @@ class SparkRequest:
     job: Job
     names: tuple[str, ...]  # of the systems
     frames: Sequence[Any]
-    inputs: Sequence[Input]  # the same, without rows
+    inputs: Sequence[Input]  # the same, of which the driver reads the first rows at most
     sides: Sequence[Side]
     sizes: Sequence[int | None]  # the bytes of each DataFrame, as far as Spark knows them
     partitions: int
@@ -79,42 +71,48 @@ def request_of(
     facts: Mapping[str, Kind] = NO_FACTS,
     catalogue: Catalogue | None = None,
 ) -> SparkRequest:
-    """Check a request on the driver, as `rankmill.evaluate` does, before any row is read.
+    """Check a request on the driver, as `rankmill.evaluate` does, by the first rows at most.
 
-    `facts` are columns of the labels with a value a query.
+    These are read where a type does not tell what a column holds, as of text. `facts` are columns
+    of the labels with a value a query.
     """
     check_inputs(labels, runs)
     check_in_parts(job)
-    frames = [labels.data, *(one.data for one in runs.values())]
-    with ExitStack() as stack:
-        sources = {
-            name: replace(one, data=empty_source(one.data, f"the DataFrame of {name or one.role}"))
-            for name, one in runs.items()
-        }
-        empty = replace(labels, data=empty_source(labels.data, "the DataFrame of labels"))
-        label_input, inputs = stack.enter_context(open_job(job, empty, sources, facts, noted=True))
-    opened_as = [empty, *sources.values()]
-    for noun, one in zip(opened_as, (label_input, *inputs.values()), strict=True):
-        check_one_query(one)
-        if noun is not empty or labels.subtopic is None:  # gains are made of subtopics
-            check_as_it_stands(noun.data, one)
+    check_subtopics(job, labels.subtopic)
+    rows = [FrameRows(labels.data, "the DataFrame of labels")]
+    rows += [FrameRows(one.data, f"the DataFrame of {n or one.role}") for n, one in runs.items()]
+    nouns: Any = labels, *runs.values()
+    nouns = [replace(one, data=of.source()) for one, of in zip(nouns, rows, strict=True)]
+    weight: dict[str, Kind] = {} if job.scope.weight is None else {job.scope.weight: "number"}
+    more: dict[str, Kind] = {} if labels.subtopic is None else {labels.subtopic: "subtopic"}
+    with open_inputs(
+        replace(nouns[0], subtopic=None),
+        dict(zip(runs, nouns[1:], strict=True)),
+        memory=job.memory,
+        need_score=bool(job.pooled),
+        semantics=job.semantics,
+        may_be_empty=True,
+        facts={**facts, **weight, **more},
+        noted=True,
+    ) as (label_input, inputs):
+        named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
     for one in inputs.values():
         check_ordered(one)
-    named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
     given = Catalogue.of(catalogue)
     if isinstance(given.train, str | PathLike):
         train = read(labels.data.sparkSession, os.fspath(given.train), None)
         given = replace(given, train=train)
     if given.train is not None:
         check_frame(given.train, TRAIN)
-        frames.append(given.train)
-        named[TRAIN] = _training(given.train, label_input, job)
-        check_one_query(named[TRAIN])
-    sides = sides_of(frames, named)
+        rows.append(FrameRows(given.train, "the DataFrame of train"))
+        named[TRAIN] = _training(rows[-1], label_input, job)
+    sides = sides_of(rows, named)
     if labels.subtopic is not None:
-        sides[0] = _with_subtopics(empty, label_input, frames[0])
+        sides[0] = replace(sides[0], subtopic=labels.subtopic)
+        empty = replace(label_input.source, pieces=lambda names: [])
+        named[""] = Input(*with_subtopics(empty, label_input.columns, labels.subtopic))
+    frames = [one.frame for one in rows]
     sizes = sizes_of(frames, sides)
-    frames = [unpadded(frame, one) for frame, one in zip(frames, named.values(), strict=True)]
     told = partitions is not None
     if partitions is None:
         partitions = partition_count(labels.data.sparkSession, sizes)
@@ -123,22 +121,11 @@ def request_of(
     return SparkRequest(job, tuple(runs), *every, count, told, given)
 
 
-def _training(frame: Any, labels: Input, job: Job) -> Input:
-    """Return what queries had in training, without rows, once its columns are checked."""
-    source = empty_source(frame, "the DataFrame of train")
-    (opener,) = beside(Catalogue(train=source), labels, job.memory).values()
+def _training(rows: FrameRows, labels: Input, job: Job) -> Input:
+    """Return what queries had in training, once its columns are checked."""
+    (opener,) = beside(Catalogue(train=rows.source()), labels, job.memory).values()
     with opened(TRAIN, opener, labels) as one:
-        check_as_it_stands(source, one)
         return one
-
-
-def _with_subtopics(labels: Labels, made: Input, frame: Any) -> Side:
-    """Return the side of labels with subtopics, with the columns that their gains are made of."""
-    kinds: dict[str, Kind] = dict.fromkeys(made.columns.facts, "segment")
-    kinds[str(labels.subtopic)] = "subtopic"
-    read = open_input(labels, may_be_empty=True, facts=kinds)
-    (side,) = sides_of([frame], {"": read})
-    return replace(side, subtopic=labels.subtopic)
 
 
 def is_frame(value: Any) -> bool:
@@ -151,7 +138,8 @@ def check_inputs(labels: Labels, runs: Mapping[str, Predictions]) -> None:
     for one in (labels, *runs.values()):
         check_frame(one.data, str(one.role))
         for name in _OF_FILES:
-            if getattr(one, name, None) is not None:
+            told = getattr(one, name, None)
+            if told is not None and told not in CELLS:
                 raise UsageError(
                     f"{name} of {one.role} does not apply to a DataFrame of Spark: leave it out, "
                     "or use rankmill.evaluate"

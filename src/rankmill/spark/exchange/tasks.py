@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
+from functools import reduce
 from pathlib import PurePath
 from typing import Any
 from zipimport import zipimporter
@@ -14,12 +15,13 @@ import pyarrow as pa
 from rankmill import errors
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.checksum import SEEDS, sum_pairs
+from rankmill.columns.place import Place
 from rankmill.columns.seal import seal_of
 from rankmill.engine.catalogue_inputs import opened, training_index
 from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
 from rankmill.engine.state import State
-from rankmill.errors import InputError, RankmillError
+from rankmill.errors import InputError, Otherwise, RankmillError
 from rankmill.matching.catalogue import Training
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.inputs.inputs import Input
@@ -27,7 +29,7 @@ from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.roles.streams import open_table
 from rankmill.sources.rows.subtopics import with_subtopics
 from rankmill.spark.exchange.layout import SIDE, TRAIN, Form, Side
-from rankmill.spark.exchange.returned_rows import Returned
+from rankmill.spark.exchange.returned_rows import Odd, Returned, odd_of_both
 from rankmill.threads import Workers
 
 # How the names of Spark's own archives of modules begin.
@@ -47,7 +49,7 @@ def score(
     for name, one in runs.items():
         rows = labels.source.rows or 0, one.source.rows or 0
         seals = seals_of(job, [states[name]] if job.keep_values else [])
-        yield Returned(partition(), name, states[name], None, *rows, seals)
+        yield Returned(partition(), name, states[name], None, *rows, seals, odd_ids(form.sides))
 
 
 def scored(job: Job, labels: Input, runs: Mapping[str, Input]) -> dict[str, State]:
@@ -130,8 +132,24 @@ def partition() -> int:
     return 0 if context is None else int(context.partitionId())
 
 
-def told(error: RankmillError, where: int) -> RankmillError:
+def odd_ids(sides: Iterable[Side]) -> Odd:
+    """Return what was told of the ids of some sides that a task has just read."""
+    return reduce(odd_of_both, (side.source.findings.counts() for side in sides), {})
+
+
+def tell(inputs: Iterable[Input], odd: Odd) -> None:
+    """Let inputs on the driver tell of the ids that tasks have counted."""
+    for one in inputs:
+        one.source.findings.forget()
+        for kind, found in odd.items():
+            if kind.source == one.source.name:
+                one.source.findings.count(Place(kind.source), kind, *found)
+
+
+def told(error: Exception, where: int) -> Exception:
     """Return the error, of its public class, with the number of the partition."""
+    if isinstance(error, Otherwise):  # the driver knows another way
+        return error
     known: type[RankmillError] = next(
         one for one in type(error).__mro__ if one.__name__ in errors.__all__
     )
@@ -150,7 +168,12 @@ def inputs_of(batches: Iterable[Any], form: Form) -> dict[str, Input]:
 
 def input_of(table: Any, side: Side) -> Input:
     """Return the rows of a side as an input."""
-    source = open_table(ordered(table, side), side.name)
+    return held_input(ordered(table, side), side)
+
+
+def held_input(table: Any, side: Side) -> Input:
+    """Return the same of rows that are `ordered`."""
+    source = open_table(table, side.name)
     if side.subtopic is not None:
         return Input(*with_subtopics(source, side.columns, side.subtopic))
     return Input(source, side.columns)
@@ -178,11 +201,11 @@ def _columns(batch: Any, side: Side) -> Any:
 
 
 def ordered(table: Any, side: Side) -> Any:
-    """Return rows of long predictions by query and item; rows of Spark come in any order.
+    """Return what rows mean, those of long predictions by query and item, as they have no order.
 
     So items of equal rank or confidence always rank the same: by their id.
     """
-    columns = side.columns
+    columns, read = side.columns, side.read(table)
     if columns.wide or not side.system:
-        return table
-    return table.sort_by([(columns.query, "ascending"), (columns.item, "ascending")])
+        return read
+    return read.sort_by([(columns.query, "ascending"), (columns.item, "ascending")])
