@@ -83,8 +83,8 @@ def _find_columns(
         columns = replace(columns, doubts=_no_interactions(finder, columns))
     elif not asked.binary:
         gain, doubts = _find_gain(finder, columns, facts)
-        columns = replace(columns, gain=gain)
-        columns = replace(columns, doubts=(*doubts, *_weights(finder, columns, facts)))
+        columns = replace(columns, gain=gain, doubts=doubts)
+        _tell_weights(finder, columns, facts)
     for name, each in source.kinds().items():
         for its_role, column in columns.mapping().items():
             _check_there(name, each, column, its_role, role)
@@ -220,17 +220,16 @@ def _find_gain(
     return None, (*doubts, *_doubts(finder, [*booleans, *words]))
 
 
-def _weights(finder: Finder, columns: Columns, facts: Collection[str]) -> list[str]:
-    """What to say of columns that may have the weight of a query and are not read."""
-    names = finder.looking(NUMERIC, False, [*facts, *columns.names()])
-    is_gain = "" if columns.gain or columns.wide else "; if it is the gain, {}"
-    return [
-        f"{finder.file}: the numeric column {one!r} is not read: if it weighs queries, use "
-        + how("weight", "labels", one)
-        + is_gain.format(how("gain", "labels", one))
-        for one in names
-        if plain(one) in WEIGHTS
-    ]
+def _tell_weights(finder: Finder, columns: Columns, facts: Collection[str]) -> None:
+    """Tell of columns that may have the weight of a query and are not read."""
+    for one in finder.looking(NUMERIC, False, [*facts, *columns.names()]):
+        if plain(one) in WEIGHTS:
+            said = f"{finder.file}: the numeric column {one!r} is not read: if it weighs queries, "
+            said += f"use {how('weight', 'labels', one)}"
+            gain = (
+                "" if columns.gain or columns.wide else f"; if a gain, {how('gain', 'labels', one)}"
+            )
+            finder.source.findings.say(said + gain)
 
 
 def _doubts(finder: Finder, unclear: Sequence[str], kind: str = "") -> list[str]:
