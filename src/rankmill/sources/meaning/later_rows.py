@@ -17,7 +17,7 @@ class LaterRows(Otherwise):
     """Later rows tell something that the first ones did not."""
 
     def __init__(self, *facts: tuple[str, ...]) -> None:
-        super().__init__(facts)
+        super().__init__(*facts)
         self.facts = facts
 
 
