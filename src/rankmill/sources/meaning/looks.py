@@ -75,7 +75,7 @@ def look(array: Any) -> str:
 def _are_whole(array: Any) -> bool:
     import pyarrow.compute as pc
 
-    values = array.cast(pa.float64()) if kinds.is_decimal(array.type) else array
+    values = array.cast(pa.float64())
     values = values.filter(pc.is_finite(values))
     return pc.all(pc.equal(pc.floor(values), values)).as_py() is not False
 
