@@ -47,7 +47,10 @@ def columns_of(labels: pa.Table, predictions: pa.Table, **options: Any) -> dict[
 # ------------------------------------------------------------------ the order of predictions
 
 
-@pytest.mark.parametrize("value", [pa.float32(), pa.float64(), pa.int16(), pa.decimal128(20, 1)])
+@pytest.mark.parametrize(
+    "value",
+    [*map(pa.type_for_alias, ("halffloat", "float", "double", "int16")), pa.decimal128(20, 1)],
+)
 def test_a_number_that_may_order_long_predictions_is_asked_about(
     value: pa.DataType, files: Any, cli_fails: Any
 ) -> None:

@@ -124,7 +124,8 @@ def _change_of(
     shares = [_share(first, WHOLE) for first in firsts]
     none = next((one for one, share in zip(texts, shares, strict=True) if share == 0), None)
     whole = [one for one, share in zip(texts, shares, strict=True) if share == 1]
-    if none is not None and (integers or whole):
+    exact = not integers and any(one.source.exact_ids for one in texts)
+    if none is not None and (integers or whole) and not exact:
         raise _not_comparable(role, [*integers, *whole][0], none)
     if not integers:
         of_integers = all(share in (1, None) for share in shares)
