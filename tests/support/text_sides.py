@@ -160,7 +160,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "scores of JSON that are no numbers": (
         "p.jsonl",
         b'{"user": 1, "item": 7, "score": "abc"}\n{"user": 2, "item": 7, "score": "5"}\n',
-        "p.jsonl: line 1: column 'score' holds 'abc'; expected a number for the score",
+        "p.jsonl (line 1, column 'score'): found 'abc'; expected a number for the score",
     ),
     "an array of JSON": (
         "p.jsonl",
