@@ -190,7 +190,7 @@ def _evaluate_text() -> None:
     texts = {
         "l.qrels": "1 0 a 1\n",
         "p.run": f"1 Q0 a 1 {number} t\n1 Q0 b 2 .5 t\n",
-        "l.csv": "user,item\n1,a\n",
+        "l.csv": "user,item\n1,a\n2,2\n",
         "p.csv": 'user,items\n1,"a ""b"""\n2,a b\n',
         "pairs.csv": "user,items\n1,a 0.5 b 0.25\n",
         "lists.csv": 'user,items,scores\n1,"[1, 2]","[1, 0.5]"\n',
