@@ -194,4 +194,4 @@ def test_errors_and_warnings_of_functions_speak_python(run_cli, tmp_path) -> Non
     path = tmp_path / "two.csv"
     path.write_text("user,query,item\n1,1,2\n")
     told = run_cli("evaluate", path, path).stderr
-    assert "say which: --label-query NAME; if the first line" in told
+    assert "say which: --label-query NAME\n" in told

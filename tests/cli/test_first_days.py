@@ -108,7 +108,7 @@ class Typed(NamedTuple):
 
 def otto(name: str) -> Typed:
     files: dict[str, str | bytes] = {"l.csv": OTTO["l.csv"].replace("labels", name)}
-    asked = ["l.csv", "'6 7' in", "may be one item", "csv-long", "--query session,OTHER"]
+    asked = ["l.csv", "(column '", "'6 7'", "may be one item", "csv-long", "--query session,OTHER"]
     return Typed(1, f"{BOTH} recall@20", 3, asked, OTTO | files)
 
 
@@ -144,8 +144,11 @@ TYPED = [
         2,
         f"{BOTH} map",
         3,
-        ["line 100002", "'a;b'; it may be one item or a list", "no earlier row"],
-        {"l.csv": "query,item\n" + "".join(f"q{i},a\n" for i in range(100_000)) + "2,a;b\n"},
+        [
+            "(column 'item')",
+            "'red;blue' may be one item, or a list of items separated by semi",
+        ],
+        {"l.csv": "query,item\n" + "".join(f"{i},a\n" for i in range(100_000)) + "q,red;blue\n"},
     ),
     # 3: text that is not UTF-8.
     *(

@@ -179,7 +179,7 @@ def test_notes_of_every_system_are_shown_with_its_name(
     run: Any, runs: list[str], tmp_path: Path
 ) -> None:
     """Of several systems only the notes of the first were shown."""
-    other = lines(tmp_path / "other", "x Q0 a 1 2 t")
+    other = lines(tmp_path / "other", "99 Q0 a 1 2 t")
     note = "other: no query is in both inputs"
     for command in ("compare", "evaluate"):
         assert note in run(command, *runs[:2], other, "-m", "map")[1]

@@ -154,7 +154,7 @@ def test_times_cut_slices_in_the_time_zone_of_the_session(spark: Any) -> None:
             "(?i)nan.*in partition [01];",
         ),
         (None, {"query": [1], "item": [["a"]]}, "map", "the item ids cannot be compared"),
-        (None, {"query": [1.5], "item": [[1]]}, "map", "holds 1.5; a fraction.*in partition [01];"),
+        (None, {"query": [1.5], "item": [[1]]}, "map", "found 1.5; a fraction.*in partition [01];"),
         (None, {"query": [1]}, "map", "no column looks like the item"),
         (
             None,

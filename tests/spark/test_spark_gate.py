@@ -11,7 +11,7 @@ import pytest
 
 import rankmill
 import rankmill.spark
-from data import frame_of, tables
+from data import as_frames, frame_of, tables
 from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
@@ -38,7 +38,9 @@ def same_verdict(one: Any, other: Any) -> None:
     assert (one.comparison is None) == (other.comparison is None)
     for field in ("differences", "moved", "left_out", "unpredicted", "slices", "notes"):
         if one.comparison is not None:
-            assert getattr(one.comparison, field) == getattr(other.comparison, field), field
+            theirs = getattr(other.comparison, field)
+            theirs = as_frames(theirs) if field == "notes" else theirs
+            assert getattr(one.comparison, field) == theirs, field
 
 
 def test_predictions_are_a_baseline(spark: Any, data: Any) -> None:
@@ -92,7 +94,7 @@ def test_queries_of_one_side_are_counted_as_here(spark: Any, data: Any, unpredic
         found = flat(rankmill.spark.gate, *frames, baseline=on_spark, partitions=3, **asked)
         here = flat(rankmill.gate, labels, new, baseline=before, **asked)
         same_verdict(found, here)
-        assert found.notes == here.notes
+        assert found.notes == as_frames(here.notes)
         few = here.outcomes[0]
         assert few.paired == (0 if few.queries * 0.9 > here.comparison.queries else few.queries)
 

@@ -436,9 +436,9 @@ def test_refused_elsewhere() -> None:
 def test_rows_are_told_by_file_and_batch(tmp_path: Path) -> None:
     """A repeat in another file, and a vector of another length in a later one."""
     for name, rows in (("1", [[1.0]] * 3), ("2", [[1.0]] * 2)):
-        items = [f"{name}{n}" for n in range(len(rows))]
+        items = [f"i{name}{n}" for n in range(len(rows))]
         pq.write_table(features_of(rows, items=items), tmp_path / f"{name}.parquet")
-    again = features_of([[1.0]] * 2, items=("x", "11"))
+    again = features_of([[1.0]] * 2, items=("x", "i11"))
     pq.write_table(again, tmp_path / "3.parquet")
     with pytest.raises(InputError) as caught:
         rankmill.evaluate(
@@ -447,7 +447,7 @@ def test_rows_are_told_by_file_and_batch(tmp_path: Path) -> None:
             "ild_cosine",
             catalogue=rankmill.Catalogue(features=str(tmp_path / "*.parquet")),
         )
-    tells(caught.value, ["3.parquet: row 1", "'11'", "1.parquet: row 1"])
+    tells(caught.value, ["3.parquet: row 1", "'i11'", "1.parquet: row 1"])
     pq.write_table(features_of([[1.0, 2.0]], items=("x",)), tmp_path / "3.parquet")
     with pytest.raises(InputError) as caught:
         rankmill.evaluate(

@@ -273,7 +273,7 @@ def open_inputs(
             stack.callback(inputs[name].source.close)
         for each in inputs.values():
             check_positions(label_input.source, each.source)
-        label_input, *others = alike([label_input, *inputs.values()])
+        label_input, *others = alike([label_input, *inputs.values()], opened=not fresh)
         if labels.subtopic is not None:
             from rankmill.sources.rows.subtopics import with_subtopics
 
@@ -282,9 +282,10 @@ def open_inputs(
         yield label_input, dict(zip(inputs, others, strict=True))
 
 
-def alike(inputs: Sequence[Input], *, fixed: bool = False) -> list[Input]:
+def alike(inputs: Sequence[Input], *, fixed: bool = False, opened: bool = False) -> list[Input]:
     """The inputs with ids that can be compared; see `with_one_id_kind`."""
-    sources = with_one_id_kind([(one.source, one.columns) for one in inputs], fixed=fixed)
+    given = [(one.source, one.columns) for one in inputs]
+    sources = with_one_id_kind(given, fixed=fixed, opened=opened)
     first, *others = (one.findings for one in sources)
     first.compared = [*first.compared, *others] if fixed else others
     for one in others:

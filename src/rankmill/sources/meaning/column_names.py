@@ -3,6 +3,7 @@
 import difflib
 import functools
 import json
+import re
 import shlex
 import sys
 import warnings
@@ -15,10 +16,10 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import is_list_type, value_type
+from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError, spoken
 from rankmill.sources.input_options import Role
-from rankmill.sources.meaning.looks import BOOLEAN, look, look_of
+from rankmill.sources.meaning.looks import BOOLEAN, distinct_texts, head, look, look_of
 from rankmill.sources.meaning.names import ALIASES, plain
 from rankmill.sources.roles.source import Source
 
@@ -27,6 +28,7 @@ _MOST_LISTED = 5
 # The most columns in the list of all, and the most characters of a name there.
 _MOST_SHOWN = 50
 _LONGEST_NAME = 60
+NO = re.compile(r"-.*|0(\.0*)?|false|f|no|n", re.I)
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,12 @@ class Finder:
         found = (one for one in map(value_type, self.kinds_of(name)) if not kinds.is_null(one))
         kind = next(found, pa.null())
         return look_of(self.source, name) if is_text_type(kind) else look(pa.nulls(0, kind))
+
+    def denies(self, name: str) -> bool:
+        """Whether some of the first rows hold a number or a word for no."""
+        column = head(self.source, [name])[name]
+        values = split_lists(column)[1] if is_list_type(column.type) else column
+        return any(NO.fullmatch(one) for one in distinct_texts(values))
 
     def _holds_no_ids(self, name: str) -> bool:
         return self.holds_fractions(name) or self.look(name) in BOOLEAN

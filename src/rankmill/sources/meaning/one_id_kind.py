@@ -66,11 +66,13 @@ def with_one_id_kind(
     inputs: Sequence[tuple[Source, Columns]],
     *,
     fixed: bool = False,
+    opened: bool = False,
     roles: Sequence[str] = ("query", "item"),
 ) -> list[Source]:
     """The sources with ids that can be compared, in the order of the inputs.
 
-    If the first is `fixed`, as its ids were read before, it stays as it is.
+    If the first is `fixed`, as its ids were read before, it stays as it is. If all were `opened`
+    before, these are some of their rows, of which none is refused.
 
     Raises
     ------
@@ -92,18 +94,18 @@ def with_one_id_kind(
                 _Side(source, name) if name else None
                 for source, name in zip(sources, names, strict=True)
             ]
-            sources = _alike(role, sides, sources, fixed)
+            sources = _alike(role, sides, sources, fixed, opened)
     return sources
 
 
 def _alike(
-    role: str, sides: Sequence[_Side | None], sources: list[Source], fixed: bool
+    role: str, sides: Sequence[_Side | None], sources: list[Source], fixed: bool, opened: bool
 ) -> list[Source]:
     """The sources with one kind of ids in a column of each."""
     there = [one for one in sides if one is not None and one.types]
     texts = [one for one in there if one.is_text]
     integers = [one for one in there if one.is_integer]
-    change = _change_of(role, texts, integers)
+    change = _change_of(role, texts, integers, opened)
     changed = change is _as_texts and there[0] is sides[0] and there[0] in integers
     if fixed and changed and (AS_TEXT, role) not in known():
         raise LaterRows((AS_TEXT, role))
@@ -114,7 +116,7 @@ def _alike(
 
 
 def _change_of(
-    role: str, texts: Sequence[_Side], integers: Sequence[_Side]
+    role: str, texts: Sequence[_Side], integers: Sequence[_Side], opened: bool
 ) -> Callable[[_Side], Source]:
     if not texts:
         return _as_texts if (AS_TEXT, role) in known() else lambda one: one.source
@@ -124,8 +126,8 @@ def _change_of(
     shares = [_share(first, WHOLE) for first in firsts]
     none = next((one for one, share in zip(texts, shares, strict=True) if share == 0), None)
     whole = [one for one, share in zip(texts, shares, strict=True) if share == 1]
-    exact = not integers and any(one.source.exact_ids for one in texts)
-    if none is not None and (integers or whole) and not exact:
+    exact = any(one.source.exact_ids for one in (*integers, *texts))
+    if none is not None and (integers or whole) and not (exact or opened):
         raise _not_comparable(role, [*integers, *whole][0], none)
     if not integers:
         of_integers = all(share in (1, None) for share in shares)
@@ -231,5 +233,6 @@ def _not_comparable(role: str, integer: _Side, text: _Side) -> InputError:
     return InputError(
         f"the {role} ids cannot be compared: {integer.source.name} holds integers in "
         f"{integer.name!r}, and {text.source.name} none in {text.name!r}, but {found!r}: "
-        "name the columns that hold the same ids, or write the ids of both inputs alike"
+        "name the columns that hold the same ids, or write the ids of both inputs alike; if they "
+        "are meant to differ, use --exact-ids"
     )

@@ -166,8 +166,8 @@ def _find_item(finder: Finder, query: str) -> str:
     usual = finder.named(ALIASES["item"])
     if side == "labels" and usual and not any(map(finder.holds_lists, usual)):
         graded = finder.named(WEAK_ALIASES["gain"][0])
-        numbers = finder.looking((*NUMERIC, *BOOLEAN), False, ())
-        own = [name for name in own if name not in graded or name not in numbers]
+        numbers = (*NUMERIC, *BOOLEAN)
+        own = [name for name in own if name not in graded or finder.look(name) not in numbers]
     others = [name for name in finder.schema.names if name != query]
     weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
     item = finder.find("item", (*ALIASES["item"], *own), *weak, among=others)
@@ -179,7 +179,7 @@ def _find_item(finder: Finder, query: str) -> str:
 def _no_interactions(finder: Finder, columns: Columns) -> tuple[str, ...]:
     """What to say of columns that may tell which rows of a training set are no interactions."""
     found = finder.looking(("flag", *NUMBERS), columns.wide, columns.names())
-    events = [name for name in found if words_of(name) & EVENTS]
+    events = [name for name in found if words_of(name) & EVENTS and finder.denies(name)]
     told = f"{named_columns(events)} {'are' if events[1:] else 'is'} not read"
     what = f"{finder.file}: {told}, so that every row counts as an interaction"
     return (f"{what}: leave out the rows that are none, or the column",) if events else ()
@@ -193,11 +193,14 @@ def _find_gain(
     if columns.item in source.numbered and finder.chosen.get("gain") is None:
         return _number_of(source, columns.item), ()
     taken = [*columns.names(), *facts]
+    gain = finder.find("gain", ALIASES["gain"])
+    if gain is not None:
+        return gain, ()
     numbers, mixed = (finder.looking(one, wide, taken) for one in (NUMERIC, MAYBE))
     booleans = finder.looking(BOOLEAN, wide, taken)
     weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
     plainly = [name for name in booleans if finder.look(name) == "boolean"]
-    gain = finder.find("gain", ALIASES["gain"], *weak, among=[*mixed, *plainly])
+    gain = finder.find("gain", (), *weak, among=[*mixed, *plainly])
     if gain is not None:
         return gain, ()
     events = [name for name in booleans if words_of(name) & EVENTS]
@@ -222,8 +225,9 @@ def _find_gain(
 
 def _tell_weights(finder: Finder, columns: Columns, facts: Collection[str]) -> None:
     """Tell of columns that may have the weight of a query and are not read."""
-    for one in finder.looking(NUMERIC, False, [*facts, *columns.names()]):
-        if plain(one) in WEIGHTS:
+    rest = [one for one in finder.schema.names if one not in {*facts, *columns.names()}]
+    for one in rest:
+        if plain(one) in WEIGHTS and not finder.holds_lists(one) and finder.look(one) in NUMERIC:
             said = f"{finder.file}: the numeric column {one!r} is not read: if it weighs queries, "
             said += f"use {how('weight', 'labels', one)}"
             gain = (
