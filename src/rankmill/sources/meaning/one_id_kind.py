@@ -182,7 +182,7 @@ def _pointless(values: Values, source: Source) -> Any:
     if not pc.any(marks).as_py():
         return texts
     todo = f"they are compared without the point; {EXACT}"
-    values.tell(source, marks, "integers with a point", "are written as", todo)
+    values.tell(source, marks, "integers with a point", ("is", "are", "written with a point"), todo)
     return pc.if_else(marks, pc.replace_substring_regex(texts, r"\.0+$", ""), texts)
 
 

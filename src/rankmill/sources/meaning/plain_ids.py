@@ -216,7 +216,7 @@ def _tidy(values: Values, source: Source, role: str) -> Any:
     if not pc.any(pc.or_(padded, missing)).as_py():
         return values.array  # such as "no"
     todo = f"these are left out; {EXACT}"
-    values.tell(source, padded, "blanks around ids", "have blanks around them, such as", todo)
+    values.tell(source, padded, "blanks around ids", ("has", "have", "blanks around"), todo)
     tell_missing(values, source, role, trimmed)
     return without_missing(trimmed).view(id_type(values.array.type))
 
@@ -235,4 +235,6 @@ def tell_missing(values: Values, source: Source, role: str, texts: Any) -> None:
             "--exact-ids; otherwise drop these rows",
         )
     todo = f"they are read as missing; {EXACT}"
-    values.tell(source, marks, "words for missing", "stand for a missing value, such as", todo)
+    values.tell(
+        source, marks, "words for missing", ("stands", "stand", "for a missing value"), todo
+    )

@@ -52,7 +52,9 @@ class Values(NamedTuple):
         found = self.array[i].as_py()
         return InputError(f"{self.batch.source} ({where}): found {found!r:.80}; {todo}")
 
-    def tell(self, source: Source, marks: Any, rule: str, what: str, todo: str) -> None:
+    def tell(
+        self, source: Source, marks: Any, rule: str, what: tuple[str, str, str], todo: str
+    ) -> None:
         """Tell how many of the values are marked, which is said of them, and one of these."""
         import pyarrow.compute as pc
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rankmill.columns.place import Place
+from rankmill.errors import plural
 
 
 class OddIds(NamedTuple):
@@ -12,13 +13,14 @@ class OddIds(NamedTuple):
     source: str
     column: str
     rule: str
-    what: str  # is said of them before an example
+    what: tuple[str, str, str]  # a verb of one, that of several, and what follows
     todo: str
 
     def told(self, number: int, example: Any) -> str:
         """What is told of so many of them."""
-        found = f"{self.source}: {number:,} ids of {self.column!r} {self.what} {example!r}"
-        return f"{found}: {self.todo}"
+        *verb, rest = self.what
+        found = f"in {self.column!r}, {plural(number, 'id', *verb)} {rest}, such as {example!r}"
+        return f"{self.source}: {found}: {self.todo}"
 
 
 # The rules that make a column of several.
