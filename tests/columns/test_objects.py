@@ -30,7 +30,7 @@ from rankmill.columns.objects import known_array
 from rankmill.semantics.choices import CHOICES
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
-from strategies import examples
+from strategies import examples, stands_for_itself
 
 METRICS = ["map@3", "ndcg", "first_hit", "gap"]
 Qrel = namedtuple("Qrel", "query_id doc_id relevance iteration")
@@ -475,7 +475,10 @@ def test_rows_are_taken_as_they_are_needed() -> None:
 some_ids = st.one_of(
     st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=6, unique=True),
     st.lists(
-        st.text(st.characters(codec="utf-8"), max_size=3), min_size=1, max_size=6, unique=True
+        st.text(st.characters(codec="utf-8"), max_size=3).filter(stands_for_itself),
+        min_size=1,
+        max_size=6,
+        unique=True,
     ),
 )
 

@@ -22,6 +22,7 @@ import catalogue_oracle
 import oracle
 import oracle_confidence
 from rankmill.arrays import Ragged
+from rankmill.sources.meaning.looks import MISSING
 
 INTEGER_TYPES = [
     pa.int8(),
@@ -404,6 +405,11 @@ def storable(table: pa.Table) -> pa.Table:
             kind = pa.list_(pa.string())
         fields.append(field.with_type(pa.string() if kind == pa.string_view() else kind))
     return table.cast(pa.schema(fields))
+
+
+def stands_for_itself(text: str) -> bool:
+    """Whether an id has no blanks around, and doesn't stand for a missing value."""
+    return text == text.strip() and text not in MISSING
 
 
 def examples(count: int) -> int:

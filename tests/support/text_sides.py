@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import text_files as text
+from strategies import stands_for_itself
 
 GAINS = (3, 1, 2, 0, -1)
 
@@ -194,7 +195,7 @@ BAD: dict[str, tuple[str, bytes, str]] = {
 letters = st.characters(codec="utf-8", exclude_characters="\0\ufeff")
 
 
-words = st.text(letters, min_size=1, max_size=6)
+words = st.text(letters, min_size=1, max_size=6).filter(stands_for_itself)
 
 
 plain_words = words.filter(

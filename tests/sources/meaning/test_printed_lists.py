@@ -58,3 +58,9 @@ def test_two_ids_are_no_item_and_number() -> None:
     table = pa.table({"user_id": [1, 2], "items": ["[[11, 10]]", "[[12, 7]]"]})
     with pytest.raises(InputError, match="expected a list of items: write items and numbers"):
         rankmill.evaluate(LABELS, table, ["map"])
+
+
+@pytest.mark.small
+def test_what_is_no_number_of_python_is_text() -> None:
+    table = pa.table({"user_id": [1, 2], "items": ["[1e999, 10]", "[12, 7.5]"]})
+    assert rankmill.evaluate(LABELS, table, ["first_hit"])["first_hit"] == 0.75

@@ -148,7 +148,7 @@ def _parsed(values: Values, i: int, text: str | None) -> list[str | None]:
 def _text(value: Any) -> str | None:
     if value is None:
         return None
-    return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def printed_value(text: str) -> Any:
