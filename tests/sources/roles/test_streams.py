@@ -96,6 +96,9 @@ def lazy_frame(table: pa.Table, stop: int, error: BaseException) -> Any:
     polars = pytest.importorskip("polars")
 
     def check(frame: Any) -> Any:
+        # Older Polars asks for the schema with a frame without this column or rows.
+        if "row" not in frame.columns or not len(frame):
+            return frame.drop("row", strict=False)
         if frame["row"].max() >= stop:
             raise error
         return frame.drop("row")

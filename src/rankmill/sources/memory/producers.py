@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -132,9 +133,8 @@ def open_duckdb(relation: Any, asked: InputOptions) -> Source:
 
 
 def _duckdb_reader(relation: Any) -> Any:
-    if hasattr(relation, "to_arrow_reader"):
-        return relation.to_arrow_reader(BATCH_ROWS)
-    return relation.fetch_record_batch(BATCH_ROWS)  # DuckDB before 1.4
+    names = ("to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader")  # the last before 1.4
+    return getattr(relation, next(filter(partial(hasattr, relation), names)))(BATCH_ROWS)
 
 
 def open_dataset(dataset: Any, asked: InputOptions) -> Source:
