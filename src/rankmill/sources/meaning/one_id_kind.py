@@ -129,6 +129,9 @@ def _change_of(
     exact = any(one.source.exact_ids for one in (*integers, *texts))
     if none is not None and (integers or whole) and not (exact or opened):
         raise _not_comparable(role, [*integers, *whole][0], none)
+    mixed = [one for one, share in zip(texts, shares, strict=True) if share not in (0, 1, None)]
+    for one in mixed if (integers or whole) and not (exact or opened) else ():
+        _tell_mixed(role, one, [*integers, *whole][0])
     if not integers:
         of_integers = all(share in (1, None) for share in shares)
         pointed = of_integers and any(_share(first, WITH_POINT) for first in firsts)
@@ -227,12 +230,28 @@ def _text(values: Values) -> Any:
     return array.cast(TEXT) if kinds.is_integer(array.type) else array
 
 
+def _shown(texts: Any) -> str:
+    return repr(texts[0].as_buffer().to_pybytes().decode(errors="backslashreplace"))
+
+
+def _tell_mixed(role: str, one: _Side, other: _Side) -> None:
+    """Tell that some ids are no integers, where all ids of another input are."""
+    import pyarrow.compute as pc
+
+    first = one.first()
+    found = _shown(first.filter(pc.invert(pc.match_substring_regex(first, WHOLE))))
+    one.source.findings.say(
+        f"{one.source.name}: {found} in {one.name!r} is no integer, as all {role} ids of "
+        f"{other.source.name} are: they are compared as text"
+    )
+
+
 def _not_comparable(role: str, integer: _Side, text: _Side) -> InputError:
     integer.first()  # of doubles, a fraction is what is wrong
-    found = text.first()[0].as_buffer().to_pybytes().decode(errors="backslashreplace")
+    found = _shown(text.first())
     return InputError(
         f"the {role} ids cannot be compared: {integer.source.name} holds integers in "
-        f"{integer.name!r}, and {text.source.name} none in {text.name!r}, but {found!r}: "
+        f"{integer.name!r}, and {text.source.name} none in {text.name!r}, but {found}: "
         "name the columns that hold the same ids, or write the ids of both inputs alike; if they "
         "are meant to differ, use --exact-ids"
     )
