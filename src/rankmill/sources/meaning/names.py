@@ -97,12 +97,12 @@ def is_other(name: str) -> bool:
 
 
 def words_of(name: str) -> set[str]:
-    """A name as it is compared, and its last word.
+    """A name as it is compared, and its last word, unless a word of it is "not".
 
     Examples
     --------
     >>> sorted(words_of("is_relevant")), sorted(words_of("createdAt"))
     (['isrelevant', 'relevant'], ['at', 'createdat'])
     """
-    last = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)[-1:]
-    return {plain(name), *(one.lower() for one in last)}
+    words = [one.lower() for one in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)]
+    return {plain(name), *([] if {"no", "non", "not"} & {*words} else words[-1:])}
