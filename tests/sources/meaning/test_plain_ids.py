@@ -137,5 +137,6 @@ def test_times_are_the_same_in_every_zone_and_never_rounded() -> None:
 @pytest.mark.small
 def test_floats_that_may_stand_for_another_integer_are_no_ids() -> None:
     labels = pa.table({"query_id": ["a"], "item_id": pa.array([20_000_001.0], pa.float32())})
-    with pytest.raises(InputError, match=r"beyond 2\*\*24, where floats skip integers"):
-        rankmill.evaluate(labels, {"a": [20_000_000]}, "map")
+    for given in (labels, labels.to_pandas()):
+        with pytest.raises(InputError, match=r"beyond 2\*\*24, where floats skip integers"):
+            rankmill.evaluate(given, {"a": [20_000_000]}, "map")

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rankmill
 import text_files as text
 from rankmill.errors import InputError, RankmillError, UsageError
 from rankmill.sources.input_options import InputOptions, Role
