@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from rankmill.columns.buffers import array_of_values
 from rankmill.columns.place import Place
 from rankmill.kernels.text import HASH, NEWLINE
 from rankmill.sources.files.files import File
@@ -92,8 +93,9 @@ class Layout:
         import pyarrow.compute as compute
 
         again = None
-        for name, column in columns.items():
-            same = compute.equal(column, pa.scalar(name, TEXT))
+        names = array_of_values([*columns], pa.string()).cast(TEXT)  # a scalar would load pandas
+        for name, column in zip(names, columns.values(), strict=True):
+            same = compute.equal(column, name)
             again = same if again is None else compute.and_(again, same)
             if not compute.any(again).as_py():
                 return
