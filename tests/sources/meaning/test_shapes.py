@@ -64,6 +64,7 @@ def test_ranks_order_lists_whatever_their_order(score: Any) -> None:
         assert rankmill.evaluate(truth, predictions, "first_hit@3")["first_hit@3"] == 0.75
         in_order = rankmill.Predictions(given, in_order=True)
         assert rankmill.evaluate(truth, in_order, "first_hit@3")["first_hit@3"] == 1
+    assert not rankmill.evaluate(table, truth.append_column("rank", truth["user_id"]), "map").notes
     with pytest.raises(InputError, match="a rank is missing"):
         rankmill.evaluate(truth, labels(rank=[2, None, 1]), "first_hit@3")
 

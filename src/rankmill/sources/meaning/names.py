@@ -91,7 +91,7 @@ OF_NUMBER = {plain(one) for one in (*ALIASES["score"], *ALIASES["gain"])}
 
 def is_other(name: str) -> bool:
     """Whether the name tells that the numbers are neither scores nor gains."""
-    if plain(name) in OTHER_NUMBERS or OF_INDEX.fullmatch(plain(name)):
+    if plain(name.rpartition(".")[2]) in OTHER_NUMBERS or OF_INDEX.fullmatch(plain(name)):
         return True
     return bool(words_of(name) & OTHER_WORDS)
 

@@ -130,9 +130,9 @@ def _change_of(
     exact = any(one.source.exact_ids for one in (*integers, *texts))
     if none is not None and (integers or whole) and not (exact or opened):
         raise _not_comparable(role, [*integers, *whole][0], none)
-    mixed = [one for one, share in zip(texts, shares, strict=True) if share not in (0, 1, None)]
-    for one in mixed if (integers or whole) and not (exact or opened) else ():
-        last.findings.say(_mixed(role, one, [*integers, *whole][0]))
+    for one, share in zip(texts, shares, strict=True):
+        if share not in (0, 1, None) and (integers or whole) and not (exact or opened):
+            last.findings.say(_mixed(role, one, [*integers, *whole][0]))
     if not integers:
         of_integers = all(share in (1, None) for share in shares)
         pointed = of_integers and any(_share(first, WITH_POINT) for first in firsts)

@@ -88,8 +88,8 @@ def _find_columns(
     for name, each in source.kinds().items():
         for its_role, column in columns.mapping().items():
             _check_there(name, each, column, its_role, role)
-        told = asked.binary or asked.in_order or role == "train"
-        if not (told or columns.score or columns.gain or columns.rank):
+        told = columns.score or columns.gain or columns.rank or asked.binary or asked.in_order
+        if role in ("labels", "predictions") and not told:
             _check_no_more(finder, name, each)
     return columns
 

@@ -71,18 +71,16 @@ def shaped(source: Source) -> Source:
 
 def _with_storage(source: Source, field: Any) -> Source:
     """The source with plain numbers or lists in the place of an extension type."""
+    name = field.name
     if getattr(field.type, "extension_name", "") not in STORED:
         return source
-
-    def kind_of(file: str, schema: Any) -> Any:
-        found = schema.field(field.name).type
-        return getattr(found, "storage_type", found)
-
-    def make(batch: Batch) -> Any:
-        column = batch.data.column(field.name)
-        return getattr(column, "storage", column)
-
-    return derived(source, field.name, (field.name,), kind_of, make)
+    return derived(
+        source,
+        name,
+        (name,),
+        lambda file, schema: getattr(kind := schema.field(name).type, "storage_type", kind),
+        lambda batch: getattr(column := batch.data.column(name), "storage", column),
+    )
 
 
 def nested_of(kind: Any) -> Nested | None:

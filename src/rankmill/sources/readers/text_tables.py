@@ -4,7 +4,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -92,13 +92,10 @@ class Layout:
         """Raise InputError if a row has the names of the columns, as in files that were joined."""
         import pyarrow.compute as compute
 
-        again = None
         names = array_of_values([*columns], pa.string()).cast(TEXT)  # a scalar would load pandas
-        for name, column in zip(names, columns.values(), strict=True):
-            same = compute.equal(column, name)
-            again = same if again is None else compute.and_(again, same)
-            if not compute.any(again).as_py():
-                return
+        again = reduce(compute.and_, map(compute.equal, columns.values(), names))
+        if not compute.any(again).as_py():
+            return
         line = int(self._rows(data).lines[compute.index(again, True).as_py()])
         raise block.error(line, "it holds the names of the columns again: leave this line out")
 
