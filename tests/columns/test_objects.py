@@ -696,9 +696,10 @@ def test_a_note_tells_that_nothing_is_in_both() -> None:
     strange = rankmill.evaluate(labels, {"Q1": ["010"], "Q2": ["7"]}, ["map"])
     (note,) = strange.notes
     assert note.startswith("no query is in both inputs: the labels have 'q1', the predictions 'Q1'")
-    (note,) = rankmill.evaluate(labels, {"q1": ["10"], "q2": ["8"]}, ["map", "mrr"]).notes
+    (note,) = rankmill.evaluate(labels, {"q1": ["x"], "q2": ["8"]}, ["map", "mrr"]).notes
     assert note.startswith("no prediction is correct; ids are compared exactly")
-    assert rankmill.evaluate(labels, {"q1": ["10"], "q2": ["7"]}, ["map"]).notes == []
+    (note,) = rankmill.evaluate(labels, {"q1": ["10"], "q2": ["7"]}, ["map"]).notes
+    assert "'010' in 'items' is no integer, as all item ids of the dict of predictions are" in note
     assert rankmill.evaluate(labels, {"q1": []}, ["map"]).notes == []
 
 

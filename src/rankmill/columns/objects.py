@@ -183,8 +183,9 @@ def as_integers(array: Any) -> Any:
     floats = floats_of(array)
     missing = np.isnan(floats)
     floats = np.where(missing, 0, floats)
+    exact = 2.0 ** (np.finfo(floats.dtype).nmant + 1)
     for part in (floats[:SAMPLE], floats):  # most columns of floats are told by the first of them
-        if not ((np.floor(part) == part) & (abs(part) < EXACT)).all():
+        if not ((np.floor(part) == part) & (abs(part) < exact)).all():
             return array
     integers = floats.astype(np.int64)
     return arrow_of(integers, missing if missing.any() else None)

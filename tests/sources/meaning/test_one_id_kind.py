@@ -43,3 +43,14 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("call", CALLS)
 def test_a_later_id_that_is_no_integer(call: str) -> None:
     assert CALLS[call](LABELS, LATE) == pytest.approx(MEAN, rel=1e-12)
+
+
+@pytest.mark.small
+def test_some_text_where_the_other_side_has_integers_is_told() -> None:
+    labels = pa.table({"query_id": [1, 2], "item_id": ["1E+05", "7"]})
+    run = {1: [100_000], 2: [7]}
+    result = rankmill.evaluate(labels, run, "map")
+    assert result["map"] == 0.5
+    assert "'1E+05' in 'item_id' is no integer, as all item ids" in result.notes[0]
+    exact = rankmill.evaluate(rankmill.Labels(labels, exact_ids=True), run, "map")
+    assert not exact.notes

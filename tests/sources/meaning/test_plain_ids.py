@@ -124,3 +124,19 @@ def test_a_word_for_a_missing_query_is_asked_about() -> None:
     with pytest.raises(InputError) as caught:
         rankmill.evaluate(LABELS, run, "map")
     tells(caught.value, ["row 1", "'query_id'", "'nan'", "every row needs a query", "--exact-ids"])
+
+
+@pytest.mark.small
+def test_times_are_the_same_in_every_zone_and_never_rounded() -> None:
+    zurich = pa.array([3_600_000_000_000, 3_600_000_000_001], pa.timestamp("ns", "Europe/Zurich"))
+    labels = pa.table({"query_id": zurich, "item_id": [1, 2]})
+    run = pa.table({"query_id": zurich.cast(pa.timestamp("ns", "UTC")), "item_id": [1, 2]})
+    assert rankmill.evaluate(labels, run, "map")["map"] == 1
+
+
+@pytest.mark.small
+def test_floats_that_may_stand_for_another_integer_are_no_ids() -> None:
+    labels = pa.table({"query_id": ["a"], "item_id": pa.array([20_000_001.0], pa.float32())})
+    for given in (labels, labels.to_pandas()):
+        with pytest.raises(InputError, match=r"beyond 2\*\*24, where floats skip integers"):
+            rankmill.evaluate(given, {"a": [20_000_000]}, "map")

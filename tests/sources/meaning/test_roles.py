@@ -551,3 +551,41 @@ def test_names_of_recbole_and_of_other_fields() -> None:
     assert 'use Labels(gain="rating:float"); if labels' in result.notes[0]
     passages = pa.table({"question_id": [1, 2], "id": [7, 8], "passage_id": [10, 12]})
     assert rankmill.evaluate(passages, run, "first_hit")["first_hit"] == 0.75
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("role", "column"), [("labels", "relevance"), ("labels", "bought"), ("predictions", "rank")]
+)
+def test_a_number_of_later_files_only(role: str, column: str, tmp_path: Path) -> None:
+    rows = pa.table({"user_id": [1, 2], "item_id": [10, 12]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    pq.write_table(rows.append_column(column, pa.array([1, 2])), tmp_path / "b.parquet")
+    given = {"labels": rows, "predictions": rows, role: str(tmp_path)}
+    with pytest.raises(InputError, match=f"no column {column!r}, which .*b.parquet has"):
+        rankmill.evaluate(given["labels"], given["predictions"], "map")
+
+
+@pytest.mark.small
+def test_one_event_of_several_is_not_chosen() -> None:
+    each = {"user_id": [1, 1], "item_id": [10, 11]}
+    table = pa.table({**each, "clicked": [True, True], "bought": [True, False]})
+    with pytest.raises(InputError, match="'clicked', 'bought' may say which rows are relevant"):
+        rankmill.evaluate(table, {1: [11]}, "map")
+    table = pa.table({**each, "clicked": [True, False]})
+    assert rankmill.evaluate(table, {1: [11]}, "map").notes == [
+        "no prediction is correct; ids are compared exactly, with their case and leading zeros"
+    ]
+
+
+@pytest.mark.small
+def test_a_name_that_says_not_is_no_gain() -> None:
+    table = {"user_id": [1, 1], "item_id": [10, 11], "not_clicked": [False, True]}
+    with pytest.raises(InputError, match="'not_clicked' may say which rows are relevant"):
+        rankmill.evaluate(pa.table(table), {1: [11]}, "map")
+
+
+@pytest.mark.small
+def test_a_distance_beside_a_score_is_left_over() -> None:
+    table = {"user_id": [1, 1], "item_id": [10, 11], "score": [0.1, 0.2], "distance": [0.9, 0.8]}
+    assert rankmill.evaluate({1: [11]}, pa.table(table), "map")["map"] == 1

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rankmill
 import text_files as text
 from rankmill.errors import InputError, RankmillError, UsageError
 from rankmill.sources.input_options import InputOptions, Role
@@ -418,3 +419,14 @@ def test_rows_that_are_not_those_of_trec(
     path = text.write(tmp_path, name, content)
     with pytest.raises(InputError, match=message):
         rows_of(opened(path, PREDICTIONS if name == "p.run" else "labels"))
+
+
+def test_a_header_within_the_rows_is_refused_and_no_row_that_only_has_a_name(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "labels.csv").write_text("query,item\na,x\nquery,x\n")
+    run = {"a": ["x"], "query": ["x"]}
+    assert rankmill.evaluate(str(tmp_path / "labels.csv"), run, "map")["map"] == 1
+    (tmp_path / "labels.csv").write_text("query,item\na,x\n\nquery,item\nb,x\n")
+    with pytest.raises(InputError, match="line 4: it holds the names of the columns again"):
+        rankmill.evaluate(str(tmp_path / "labels.csv"), run, "map")

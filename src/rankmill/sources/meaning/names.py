@@ -91,18 +91,18 @@ OF_NUMBER = {plain(one) for one in (*ALIASES["score"], *ALIASES["gain"])}
 
 def is_other(name: str) -> bool:
     """Whether the name tells that the numbers are neither scores nor gains."""
-    if plain(name) in OTHER_NUMBERS or OF_INDEX.fullmatch(plain(name)):
+    if plain(name.rpartition(".")[2]) in OTHER_NUMBERS or OF_INDEX.fullmatch(plain(name)):
         return True
     return bool(words_of(name) & OTHER_WORDS)
 
 
 def words_of(name: str) -> set[str]:
-    """A name as it is compared, and its last word.
+    """A name as it is compared, and its last word, unless a word of it is "not".
 
     Examples
     --------
     >>> sorted(words_of("is_relevant")), sorted(words_of("createdAt"))
     (['isrelevant', 'relevant'], ['at', 'createdat'])
     """
-    last = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)[-1:]
-    return {plain(name), *(one.lower() for one in last)}
+    words = [one.lower() for one in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)]
+    return {plain(name), *([] if {"no", "non", "not"} & {*words} else words[-1:])}

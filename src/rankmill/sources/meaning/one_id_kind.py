@@ -105,7 +105,7 @@ def _alike(
     there = [one for one in sides if one is not None and one.types]
     texts = [one for one in there if one.is_text]
     integers = [one for one in there if one.is_integer]
-    change = _change_of(role, texts, integers, opened)
+    change = _change_of(role, texts, integers, opened, sources[-1])
     changed = change is _as_texts and there[0] is sides[0] and there[0] in integers
     if fixed and changed and (AS_TEXT, role) not in known():
         raise LaterRows((AS_TEXT, role))
@@ -116,8 +116,9 @@ def _alike(
 
 
 def _change_of(
-    role: str, texts: Sequence[_Side], integers: Sequence[_Side], opened: bool
+    role: str, texts: Sequence[_Side], integers: Sequence[_Side], opened: bool, last: Source
 ) -> Callable[[_Side], Source]:
+    """What makes the ids of each side alike; `last` is of the input that was opened last."""
     if not texts:
         return _as_texts if (AS_TEXT, role) in known() else lambda one: one.source
     if not integers and any(one.source.looks.get(one.name) in (UUID, BOOLEAN) for one in texts):
@@ -129,6 +130,9 @@ def _change_of(
     exact = any(one.source.exact_ids for one in (*integers, *texts))
     if none is not None and (integers or whole) and not (exact or opened):
         raise _not_comparable(role, [*integers, *whole][0], none)
+    for one, share in zip(texts, shares, strict=True):
+        if share not in (0, 1, None) and (integers or whole) and not (exact or opened):
+            last.findings.say(_mixed(role, one, [*integers, *whole][0]))
     if not integers:
         of_integers = all(share in (1, None) for share in shares)
         pointed = of_integers and any(_share(first, WITH_POINT) for first in firsts)
@@ -227,12 +231,28 @@ def _text(values: Values) -> Any:
     return array.cast(TEXT) if kinds.is_integer(array.type) else array
 
 
+def _shown(texts: Any) -> str:
+    return repr(texts[0].as_buffer().to_pybytes().decode(errors="backslashreplace"))
+
+
+def _mixed(role: str, one: _Side, other: _Side) -> str:
+    """What to say of ids that are no integers, where all ids of another input are."""
+    import pyarrow.compute as pc
+
+    first = one.first()
+    found = _shown(first.filter(pc.invert(pc.match_substring_regex(first, WHOLE))))
+    return (
+        f"{one.source.name}: {found} in {one.name!r} is no integer, as all {role} ids of "
+        f"{other.source.name} are: they are compared as text"
+    )
+
+
 def _not_comparable(role: str, integer: _Side, text: _Side) -> InputError:
     integer.first()  # of doubles, a fraction is what is wrong
-    found = text.first()[0].as_buffer().to_pybytes().decode(errors="backslashreplace")
+    found = _shown(text.first())
     return InputError(
         f"the {role} ids cannot be compared: {integer.source.name} holds integers in "
-        f"{integer.name!r}, and {text.source.name} none in {text.name!r}, but {found!r}: "
+        f"{integer.name!r}, and {text.source.name} none in {text.name!r}, but {found}: "
         "name the columns that hold the same ids, or write the ids of both inputs alike; if they "
         "are meant to differ, use --exact-ids"
     )

@@ -18,8 +18,6 @@ from rankmill.sources.meaning.looks import are_missing, head, without_missing
 from rankmill.sources.meaning.values import Values, with_values
 from rankmill.sources.roles.source import Batch, Source
 
-# Up to here every whole number is a double of its own.
-MOST_EXACT = 2.0**53
 UUID_BYTES = 16
 BLANK = 32  # a text of bytes has none below
 EXACT = "use --exact-ids to compare ids as they stand"
@@ -162,27 +160,29 @@ def _uuids(values: Values) -> Any:
 
 
 def _times(array: Any) -> Any:
-    """Dates and times as text; midnight is its date, and no fraction ends in zeros."""
+    """Dates and times, in UTC if they have a time zone, as text without needless zeros."""
     import pyarrow.compute as pc
 
-    if kinds.is_timestamp(array.type):
-        array = array.cast(pa.timestamp("us", array.type.tz), safe=False)
+    if kinds.is_timestamp(array.type) and array.type.tz:
+        array = array.cast(pa.timestamp(array.type.unit, "UTC"))
     found = pc.replace_substring_regex(array.cast(TEXT), r"(\.\d*?)0+(Z?)$", r"\1\2")
     return pc.replace_substring_regex(found, r"(?: 00:00:00)?\.?(Z?)$", r"\1")
 
 
 def _whole(values: Values) -> Any:
-    """Doubles as integers; NaN is a missing id."""
-    floats = floats_of(values.array).astype(np.float64)
+    """Floats as integers, up to where each integer is a float of its own; NaN is a missing id."""
+    floats = floats_of(values.array)
+    bits = np.finfo(floats.dtype).nmant + 1
+    floats = floats.astype(np.float64)
     missing = np.isnan(floats)
     floats[missing] = 0
-    bad = (np.floor(floats) != floats) | (np.abs(floats) > MOST_EXACT)
+    bad = (np.floor(floats) != floats) | (np.abs(floats) > 2.0**bits)
     if bad.any():
         i = int(bad.argmax())
         what = (
             "a fraction"
-            if abs(floats[i]) <= MOST_EXACT or not math.isfinite(floats[i])
-            else ("beyond 2**53, where doubles skip integers")
+            if abs(floats[i]) <= 2.0**bits or not math.isfinite(floats[i])
+            else f"beyond 2**{bits}, where {values.array.type}s skip integers"
         )
         raise values.error(i, f"{what} is not an id: write integers or text")
     return arrow_of(floats.astype(np.int64), missing)

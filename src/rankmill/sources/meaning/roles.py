@@ -88,7 +88,21 @@ def _find_columns(
     for name, each in source.kinds().items():
         for its_role, column in columns.mapping().items():
             _check_there(name, each, column, its_role, role)
+        told = columns.score or columns.gain or columns.rank or asked.binary or asked.in_order
+        if role in ("labels", "predictions") and not told:
+            _check_no_more(finder, name, each)
     return columns
+
+
+def _check_no_more(finder: Finder, name: str, schema: Any) -> None:
+    """Raise InputError if one of the later files has a number that the first has not."""
+    usual = {plain(one) for role in ("rank", "score", "gain") for one in ALIASES[role]} | GRADED
+    for one in schema.names:
+        if one not in finder.schema.names and words_of(one) & usual:
+            raise InputError(
+                f"{finder.file}: no column {one!r}, which {name} has; expected the same columns in "
+                "all files: write it there, too, or leave it out everywhere"
+            )
 
 
 def check_types(source: Source, columns: Columns, role: Role) -> None:
@@ -201,10 +215,10 @@ def _find_gain(
     weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
     plainly = [name for name in booleans if finder.look(name) == "boolean"]
     gain = finder.find("gain", (), *weak, among=[*mixed, *plainly])
-    if gain is not None:
-        return gain, ()
     events = [name for name in booleans if words_of(name) & EVENTS]
     events += [name for name in numbers if plain(name) in EVENTS]
+    if gain is not None and not (plain(gain) == "clicked" and events[1:]):
+        return gain, ()
     if len(events) == 1 and events[0] in (*plainly, *numbers):
         what = f"{finder.file}: the column {events[0]!r}, named after an event, is read as the gain"
         source.findings.say(f"{what}: use --binary if every row counts as relevant")
@@ -261,17 +275,14 @@ def _find_order(
 ) -> Columns:
     """The columns with those of ranks and confidences that order the predictions or are needed."""
     chosen, wide = finder.chosen, columns.wide
-    if wide and chosen.get("rank"):
-        raise UsageError(
-            f"{finder.file} holds lists in rank order, so there is no use for the rank column "
-            f"{chosen['rank']!r}: leave it out"
-        )
     if in_order and not wide and not need_score and chosen.get("score"):
         raise UsageError(
             f"in_order leaves the rows of {finder.file} in their order, and no metric needs the "
             f"score column {chosen['score']!r}: leave out --in-order or --score"
         )
-    rank = None if wide or in_order else finder.find("rank", ALIASES["rank"])
+    names = [*ALIASES["rank"], *(f"{columns.item}.{one}" for one in ALIASES["rank"])]
+    beside = [one for one in finder.schema.names if finder.holds_lists(one) == wide]
+    rank = None if in_order else finder.find("rank", (), names, among=beside)
     taken = [*columns.names(), *filter(None, [rank])]
     numbers, mixed = (finder.looking(one, wide, taken) for one in (NUMERIC, MAYBE))
     weak = [name for name in WEAK_ALIASES["score"][0] if not (wide and name == "pred")]
@@ -285,7 +296,7 @@ def _find_order(
     elif need_score or by_score or chosen.get("score"):
         score = finder.find("score", ALIASES["score"], weak, among=mixed)
     unclear = sorted(_unclear(finder, numbers), key=finder.holds_integers)  # likely scores first
-    far = [name for name in (score, *unclear) if name and words_of(name) & DISTANCES]
+    far = [name for name in ([score] if score else unclear) if words_of(name) & DISTANCES]
     if far and (need_score or by_score):
         raise finder.error(
             f"{far[0]!r} is smaller for better items, but a score is larger",

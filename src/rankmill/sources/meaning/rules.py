@@ -35,7 +35,7 @@ RULES: dict[str, ReadingRule] = {
     ),
     "structs of item and number": ReadingRule(
         "lists of structs with an item and a number, such as Spark's recommendations",
-        "the items, each with its score or gain",
+        "the items, each with its score or gain, by rank if there are ranks",
     ),
     "pairs in lists": ReadingRule(
         "`[[7, 0.8], [8, 0.5]]` in a cell", "items, each with its number"

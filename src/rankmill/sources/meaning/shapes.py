@@ -35,6 +35,8 @@ OF_ITEM = {plain(one) for one in itertools.chain(ALIASES["item"], *WEAK_ALIASES[
 OF_ITEM |= {"key", "0", "1"}
 WRAPPED, STRUCTS, PAIRS = "struct of one field", "structs of item and number", "pairs in lists"
 MAP, FIELDS = "map of items", "field per item"
+# The extension types whose plain values are numbers, or lists.
+STORED = {"arrow.bool8", "arrow.fixed_shape_tensor"}
 
 
 class Nested(NamedTuple):
@@ -45,7 +47,7 @@ class Nested(NamedTuple):
     item: tuple[str, ...]  # the fields of an element that lead to its item
     number: str | None = None  # the field with its number
     by_number: bool = False  # numbers rank the items, as the cell has no order
-    flags: tuple[str, ...] = ()  # the fields of booleans, which may be gains
+    others: tuple[str, ...] = ()  # the fields of ranks, and of booleans, which may be gains
 
 
 def shaped(source: Source) -> Source:
@@ -58,11 +60,27 @@ def shaped(source: Source) -> Source:
         return source
     schema = next(iter(source.schemas.values()))
     for field in schema:
+        source = _with_storage(source, field)
+    for field in next(iter(source.schemas.values())):
         found = nested_of(field.type) if kinds.is_nested(field.type) else None
         if found is not None and schema.names.count(field.name) == 1:
             source.findings.used(found.rule, field.name)
             source = _with_lists(source, field.name, found)
     return source
+
+
+def _with_storage(source: Source, field: Any) -> Source:
+    """The source with plain numbers or lists in the place of an extension type."""
+    name = field.name
+    if getattr(field.type, "extension_name", "") not in STORED:
+        return source
+    return derived(
+        source,
+        name,
+        (name,),
+        lambda file, schema: getattr(kind := schema.field(name).type, "storage_type", kind),
+        lambda batch: getattr(column := batch.data.column(name), "storage", column),
+    )
 
 
 def nested_of(kind: Any) -> Nested | None:
@@ -102,6 +120,7 @@ def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> 
     del each[found]
     numbers = [name for name in each if is_number_type(each[name]) and not is_other(name)]
     flags = [name for name in each if kinds.is_boolean(each[name])]
+    ranks = [name for name in each if plain(name) in ALIASES["rank"]]
     texts = [name for name in each if is_text_type(each[name]) and plain(name) in OF_NUMBER]
     usual = [name for name in (*numbers, *flags) if plain(name) in OF_NUMBER]
     first = usual or texts or numbers
@@ -112,7 +131,7 @@ def _of_structs(element: Any, wraps: tuple[str, ...], item: tuple[str, ...]) -> 
         wraps,
         (*item, found),
         next(iter(first), None),
-        flags=tuple(one for one in flags if one not in first),
+        others=(*ranks, *(one for one in flags if one not in first)),
     )
 
 
@@ -131,7 +150,7 @@ def _with_lists(source: Source, name: str, how: Nested) -> Source:
             raise InputError(f"{batch.source}: column {name!r}: {error}") from None
 
     ranked = [how] if how.number is not None or how.rule in (PAIRS, FIELDS) else []
-    for one in (*ranked, *(how._replace(number=flag) for flag in how.flags)):
+    for one in (*ranked, *(how._replace(number=other) for other in how.others)):
         numbers = f"{name}.{one.number or 'number'}"
         of_numbers = partial(kind_of, one=one, which=1), partial(make, one=one, which=1)
         source = derived(source, numbers, (name,), *of_numbers)

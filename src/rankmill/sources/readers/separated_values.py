@@ -81,6 +81,8 @@ def _layout(file: File, usual: str, asked: InputOptions) -> Layout | None:
         raise UsageError(
             f"columns names {plural(len(asked.columns), 'column')}, but {file.name}: line "
             f"{block.first_line} has {plural(width, 'column')}"
+            + ": name those of the labels with --label-columns A,B,... on the command line, "
+            "Labels(columns=...) in Python" * (asked.role == "labels")
         )
     lines = int(rows.lines[1]) if many else rows.line if rows.wrong else block.lines + 1
     if lines == 0:

@@ -4,13 +4,14 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from rankmill.columns.buffers import array_of_values
 from rankmill.columns.place import Place
 from rankmill.kernels.text import HASH, NEWLINE
 from rankmill.sources.files.files import File
@@ -78,12 +79,25 @@ class Layout:
             else:
                 table = self.schema.empty_table().select(names or self.columns[:1])
         arrays = [one.combine_chunks() for one in table.columns]
+        if self.header and names[1:]:
+            self._check_no_header(block, data, dict(zip(names, arrays, strict=True)))
         if not names:  # the folders give all columns
             names, arrays = [""], [pa.nulls(table.num_rows)]
         place = Place(block.file, block.first_line, "line")
         if table.num_rows != block.lines + (block.data[-1] != NEWLINE):
             place = block.place(self._rows(data).lines)
         return Batch(pa.RecordBatch.from_arrays(arrays, names=names), place)
+
+    def _check_no_header(self, block: TextBlock, data: np.ndarray, columns: dict[str, Any]) -> None:
+        """Raise InputError if a row has the names of the columns, as in files that were joined."""
+        import pyarrow.compute as compute
+
+        names = array_of_values([*columns], pa.string()).cast(TEXT)  # a scalar would load pandas
+        again = reduce(compute.and_, map(compute.equal, columns.values(), names))
+        if not compute.any(again).as_py():
+            return
+        line = int(self._rows(data).lines[compute.index(again, True).as_py()])
+        raise block.error(line, "it holds the names of the columns again: leave this line out")
 
     def _table(self, data: np.ndarray, names: list[str], quoted: bool, most: int = ALL) -> Any:
         data, delimiter = one_byte(data, self.separator, most)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,37 +23,57 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
     queries = queries_of(batch, columns)
     offsets, values = split_lists(batch.data.column(columns.item))
     values = plain(values, f"{batch.source}: column {columns.item!r}")
-    numbers = None
+    numbers = ranks = None
     name = columns.score or columns.gain
     keep = validity_of(values) if values.null_count else None
+    beside = partial(_beside, batch, columns, queries, offsets)
     if name is not None:
-        number_offsets, raw = split_lists(batch.data.column(name))
-        if not np.array_equal(offsets, number_offsets):
-            row = int((np.diff(offsets) != np.diff(number_offsets)).argmax())
+        numbers = numbers_of_lists(beside(name), keep, offsets, queries, columns, batch.place)
+    if columns.rank is not None:
+        ranks = floats_of(beside(columns.rank))
+        if np.isnan(ranks if keep is None else ranks[keep]).any():
             raise InputError(
-                f"{batch.source}: {batch.place.of(row)} (query {id_text(queries, row)}) has "
-                f"{offsets[row + 1] - offsets[row]} items in {columns.item!r} and "
-                f"{number_offsets[row + 1] - number_offsets[row]} numbers in {name!r}; expected "
-                "the same number of both"
+                f"{batch.source}: column {columns.rank!r} for the rank: a rank is missing; "
+                "expected an integer for every item"
             )
-        numbers = numbers_of_lists(raw, keep, offsets, queries, columns, batch.place)
     nulls = values.null_count
     if keep is not None:
         offsets = drop_values(offsets, keep)
         values = drop_nulls(values)
         numbers = None if numbers is None else numbers[keep]
+        ranks = None if ranks is None else ranks[keep]
     items = to_ids(values, f"{batch.source}: column {columns.item!r}")
     lists = Lists(queries, offsets, items, numbers, nulls, 0, batch.place, batch.data.num_rows)
+    if ranks is not None:
+        return _ordered(lists, ranks)
     return by_score(lists) if columns.unordered else lists
+
+
+def _beside(batch: Batch, columns: Columns, queries: Ids, offsets: np.ndarray, name: str) -> Any:
+    """The values of the lists of a column, as many as there are items."""
+    number_offsets, raw = split_lists(batch.data.column(name))
+    if not np.array_equal(offsets, number_offsets):
+        row = int((np.diff(offsets) != np.diff(number_offsets)).argmax())
+        raise InputError(
+            f"{batch.source}: {batch.place.of(row)} (query {id_text(queries, row)}) has "
+            f"{offsets[row + 1] - offsets[row]} items in {columns.item!r} and "
+            f"{number_offsets[row + 1] - number_offsets[row]} numbers in {name!r}; expected "
+            "the same number of both"
+        )
+    return raw
 
 
 def by_score(lists: Lists) -> Lists:
     """The lists in the order of falling confidence, as long rows are."""
-    order, tied = sort_values(lists.offsets, -lists.confidences)
+    return _ordered(lists, -lists.confidences)
+
+
+def _ordered(lists: Lists, keys: np.ndarray) -> Lists:
+    order, tied = sort_values(lists.offsets, keys)
     if order is None:
         return replace(lists, tied=tied)
-    items, numbers = take_ids(lists.items, order), lists.confidences[order]
-    return replace(lists, items=items, numbers=numbers, tied=tied)
+    numbers = None if lists.numbers is None else lists.numbers[order]
+    return replace(lists, items=take_ids(lists.items, order), numbers=numbers, tied=tied)
 
 
 def numbers_of_lists(
