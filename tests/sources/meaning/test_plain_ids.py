@@ -124,3 +124,12 @@ def test_a_word_for_a_missing_query_is_asked_about() -> None:
     with pytest.raises(InputError) as caught:
         rankmill.evaluate(LABELS, run, "map")
     tells(caught.value, ["row 1", "'query_id'", "'nan'", "every row needs a query", "--exact-ids"])
+
+
+@pytest.mark.small
+def test_an_instant_is_one_id_in_every_zone() -> None:
+    zones = ("UTC", "+09:00", "Europe/Berlin")
+    instants = [pa.array([0, 3_600_000_001], pa.timestamp("us", zone)) for zone in zones]
+    sides = [pa.table({"session_id": one, "items": [["x"], ["y"]]}) for one in instants]
+    for one in sides:
+        assert rankmill.evaluate(sides[0], one, "map")["map"] == 1

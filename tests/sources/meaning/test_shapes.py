@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -13,6 +14,7 @@ from rankmill import InputError
 pytestmark = pytest.mark.small
 
 RUN = {1: [11, 10], 2: [12]}
+LABELS = {1: [10], 2: [12]}
 
 
 def labels(**fields: Any) -> Any:
@@ -52,3 +54,33 @@ def test_booleans_of_predictions_are_no_scores() -> None:
     assert rankmill.evaluate({1: [10]}, table, "first_hit")["first_hit"] == 0.5
     with pytest.raises(InputError, match="no column looks like the score"):
         rankmill.evaluate({1: [10]}, table, "gap")
+
+
+ENCODED: dict[str, Any] = {
+    "categories": lambda values: pd.Categorical(values),
+    "categories of booleans": lambda values: pd.Categorical([one == 1 for one in values]),
+    "sparse": lambda values: pd.arrays.SparseArray(values),
+    "dictionary": lambda values: pa.array(values).dictionary_encode(),
+    "run ends": lambda values: pa.RunEndEncodedArray.from_arrays([1, 2, 3], values),
+    "bool8": lambda values: pa.ExtensionArray.from_storage(pa.bool8(), pa.array(values, pa.int8())),
+}
+
+
+@pytest.mark.parametrize("name", ["relevance", "label", "clicked"])
+@pytest.mark.parametrize("form", ENCODED)
+def test_encoded_numbers_count(form: str, name: str) -> None:
+    columns = {"user_id": [1, 1, 2], "item_id": [10, 11, 12], name: ENCODED[form]([1, 0, 1])}
+    arrow = isinstance(columns[name], pa.Array)
+    given = pa.table(columns) if arrow else pd.DataFrame(columns)
+    assert rankmill.evaluate(given, RUN, "first_hit")["first_hit"] == 0.75
+
+
+def test_encoded_numbers_order_or_are_asked_about() -> None:
+    rows = {"user_id": pa.RunEndEncodedArray.from_arrays([2, 3], [1, 2]), "item_id": [10, 11, 12]}
+    scores = pa.array([2, 3, 1]).dictionary_encode()
+    assert (
+        rankmill.evaluate(LABELS, pa.table(rows | {"yhat": scores}), "first_hit")["first_hit"]
+        == 0.75
+    )
+    with pytest.raises(InputError, match="numeric column 'column' is left over"):
+        rankmill.evaluate(LABELS, pa.table(rows | {"column": scores}), "first_hit")

@@ -257,6 +257,15 @@ def test_a_distance_is_no_score() -> None:
         rankmill.evaluate([["a"], ["c"]], FAR, "gap")
 
 
+def test_columns_of_periods_and_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    months = pd.PeriodIndex(["2024-01", "2024-02"], freq="M")
+    run = {"2024-01": [11, 10], "2024-02": [12]}
+    assert value(LABELS.assign(user_id=months), run) == 0.75
+    tensors = {name: torch.tensor(LABELS[name].to_list()) for name in LABELS}
+    assert value(tensors, LONG) == 0.75
+
+
 @pytest.mark.parametrize("form", ["dict", "lists", "numbers"])
 def test_series_of_several_levels(form: str) -> None:
     frame = pd.DataFrame({"user": [1, 1, 1, 2], "day": [*"abba"], "item": [7, 8, 9, 9], "n": 1.0})

@@ -166,7 +166,8 @@ def _times(array: Any) -> Any:
     import pyarrow.compute as pc
 
     if kinds.is_timestamp(array.type):
-        array = array.cast(pa.timestamp("us", array.type.tz), safe=False)
+        zone = array.type.tz and "UTC"  # an instant has one text, whatever its zone
+        array = array.cast(pa.timestamp("us", zone), safe=False)
     found = pc.replace_substring_regex(array.cast(TEXT), r"(\.\d*?)0+(Z?)$", r"\1\2")
     return pc.replace_substring_regex(found, r"(?: 00:00:00)?\.?(Z?)$", r"\1")
 

@@ -13,6 +13,7 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, is_number_type, validity_of
 from rankmill.columns.ids import is_text_type
+from rankmill.columns.ids import plain as plain_values
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists
 from rankmill.errors import InputError
 from rankmill.sources.meaning.derived_columns import derived
@@ -56,6 +57,7 @@ def shaped(source: Source) -> Source:
     """
     if source.lists is not None or source.bare:
         return source
+    source = _decoded(source)
     schema = next(iter(source.schemas.values()))
     for field in schema:
         found = nested_of(field.type) if kinds.is_nested(field.type) else None
@@ -63,6 +65,38 @@ def shaped(source: Source) -> Source:
             source.findings.used(found.rule, field.name)
             source = _with_lists(source, field.name, found)
     return source
+
+
+def _decoded(source: Source) -> Source:
+    """The source with plain values in columns of encoded numbers, such as categories of pandas."""
+    every = [one for schema in source.kinds().values() for one in schema]
+    for name in {one.name for one in every if decoded_type(one.type) != one.type}:
+
+        def kind_of(file: str, schema: Any, name: str = name) -> Any:
+            return decoded_type(schema.field(name).type)
+
+        def make(batch: Batch, name: str = name) -> Any:
+            import pyarrow.compute as pc
+
+            column = batch.data.column(name)
+            if kinds.is_run_end_encoded(column.type):
+                column = pc.run_end_decode(column)
+            return column if is_text_type(column.type) else plain_values(column, name)
+
+        if all(one.names.count(name) == 1 for one in source.kinds().values()):
+            source = derived(source, name, (name,), kind_of, make)
+    return source
+
+
+def decoded_type(kind: Any) -> Any:
+    """The type of plain values: that of encoded texts stays, as all that reads ids decodes them."""
+    inner = kind
+    if kinds.is_run_end_encoded(kind) or kinds.is_dictionary(kind):
+        inner = kind.value_type
+    elif isinstance(kind, pa.BaseExtensionType):
+        inner = kind.storage_type
+    texts = is_text_type(inner) and not kinds.is_run_end_encoded(kind)
+    return kind if texts or kinds.is_nested(inner) else inner
 
 
 def nested_of(kind: Any) -> Nested | None:
