@@ -74,6 +74,22 @@ WRAPPED: Any = {
     "items": [{"list": [{"element": 11}, {"element": 10}]}, {"list": [{"element": 12}]}],
 }
 FAR = {"ids": [["b", "a"], ["c"]], "distances": [[0.1, 0.2], [0.3]], "documents": None}
+ONE_ANSWER = "answer of one search, with its hits in 'hits'.*{query: answer}"
+
+
+class Response:
+    """An answer of Elasticsearch, which is no mapping, but iterates its names."""
+
+    def __init__(self, body: Any) -> None:
+        self.body = body
+
+    def __iter__(self) -> Any:
+        return iter(self.body)
+
+    def __len__(self) -> int:
+        return len(self.body)
+
+
 # Labels, predictions, and the reciprocal rank or what the error says.
 DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
     "rows in an envelope": ({"data": LABELS.to_dict("records"), "count": 2}, WIDE, 0.75),
@@ -149,6 +165,25 @@ DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
         },
         0.75,
     ),
+    "Elasticsearch's own class": (TEXTS, answers_of(lambda hits: Response({"hits": hits})), 0.75),
+    "Weaviate": (
+        TEXTS,
+        answers_of(lambda hits: hit(objects=[hit(uuid=one["_id"]) for one in hits])),
+        0.75,
+    ),
+    "Vespa": (TEXTS, answers_of(lambda hits: {"root": {"id": "top", "children": hits}}), 0.75),
+    "Haystack": (TEXTS, answers_of(lambda hits: {"documents": hits}), 0.75),
+    "Algolia": (TEXTS, hits_of(lambda name, score: {"objectID": name}), 0.75),
+    "one answer": (TEXTS, {"took": 1, "hits": {"total": {}, "hits": [{"_id": "b"}]}}, ONE_ANSWER),
+    "its hits": (TEXTS, {"hits": [{"_id": "b", "_score": 1.0}]}, ONE_ANSWER),
+    "one answer of a class": (TEXTS, Response({"hits": {"hits": [{"_id": "b"}]}}), ONE_ANSWER),
+    "queries called so": (
+        {"hits": ["a"], "docs": ["c"]},
+        {"hits": [{"id": "b"}, {"id": "a"}], "docs": [{"id": "c"}]},
+        0.75,
+    ),
+    "distances and ids": ([[10], [12]], (np.ones((2, 2)), np.ones((2, 2), int)), "ids alone"),
+    "both of a query": (BY_USER, {1: (np.r_[11, 10], np.r_[0.9, 0.8])}, "give the ids alone"),
     "no scores": (TEXTS, hits_of(lambda name, score: {"_id": name, "_score": None}), 0.75),
     "a hit without an id": (
         TEXTS,

@@ -14,7 +14,7 @@ from rankmill.sources.meaning.names import ALIASES, ITEM_ALIASES, WEAK_ALIASES, 
 from rankmill.sources.meaning.shapes import ranked_columns
 from rankmill.sources.memory.cells import is_list_like
 from rankmill.sources.memory.frames import open_columns
-from rankmill.sources.memory.hits import hits_by_place
+from rankmill.sources.memory.hits import hits_by_place, refuse_one_answer
 from rankmill.sources.memory.python_objects import open_mapping, open_positional, open_rows
 from rankmill.sources.roles.source import Source
 from rankmill.sources.roles.streams import produced
@@ -34,6 +34,8 @@ USUAL = {
 
 def open_document(value: Any, asked: InputOptions, name: str | None = None) -> Source:
     """Open a nested object: a table, or lists by query or by place."""
+    body = getattr(value, "body", None)  # of an answer of Elasticsearch, which is no mapping
+    value = body if isinstance(body, Mapping) else value
     role, keyed = asked.role, isinstance(value, Mapping)
     name = name or f"the {'dict' if keyed else type(value).__name__} of {role}"
     if not keyed and not isinstance(value, Sequence | np.ndarray):
@@ -55,6 +57,8 @@ def open_document(value: Any, asked: InputOptions, name: str | None = None) -> S
             return open_columns(table, role, name)
         if keyed and "ids" in value and ("distances" in value or "documents" in value):
             return open_positional(hits_by_place(value), role, name)
+        if keyed:
+            refuse_one_answer(value, name)
     return open_mapping(value, role, name) if keyed else open_positional(value, role, name)
 
 
