@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,10 @@ BLANK = 32  # a text of bytes has none below
 EXACT = "use --exact-ids to compare ids as they stand"
 # What looks so is compared in lower case.
 UUID, BOOLEAN = "UUID", "boolean"
+TIMES = "times"  # and what looks so in one spelling
+# Dates and times as others write them, without and with a zone.
+WRITTEN = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?$"
+ZONED = WRITTEN[:-2] + r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
 TEXT, BYTES = pa.large_string(), pa.large_binary()
 # Decimals of so many digits are integers of 64 bits.
 DIGITS = 18
@@ -61,8 +66,9 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
         source.findings.used("UUIDs", name)
         source.looks[name] = UUID
         return with_values(source, name, lambda kind: TEXT, _uuids)
-    if any(map(kinds.is_boolean, every)):
-        source.looks[name] = BOOLEAN
+    for fits, look in ((kinds.is_boolean, BOOLEAN), (_is_time, TIMES)):
+        if any(map(fits, every)):
+            source.looks[name] = look
     texts = all(map(is_text_type, every))
     if texts and source.exact_ids:
         return source
@@ -170,6 +176,18 @@ def _times(array: Any) -> Any:
         array = array.cast(pa.timestamp("us", zone), safe=False)
     found = pc.replace_substring_regex(array.cast(TEXT), r"(\.\d*?)0+(Z?)$", r"\1\2")
     return pc.replace_substring_regex(found, r"(?: 00:00:00)?\.?(Z?)$", r"\1")
+
+
+def times_of(texts: Any) -> Any:
+    """Texts, in which dates and times are spelled as those of Arrow's types are."""
+    import pyarrow.compute as pc
+
+    for pattern, zone in ((WRITTEN, None), (ZONED, "UTC")):
+        marks = pc.match_substring_regex(texts, pattern)
+        with suppress(pa.ArrowInvalid):  # there is no month 13
+            found = pc.if_else(marks, texts, None).cast(pa.timestamp("us", zone))
+            texts = pc.if_else(marks, _times(found), texts)
+    return texts
 
 
 def _whole(values: Values) -> Any:
