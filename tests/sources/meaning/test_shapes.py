@@ -84,3 +84,26 @@ def test_encoded_numbers_order_or_are_asked_about() -> None:
     )
     with pytest.raises(InputError, match="numeric column 'column' is left over"):
         rankmill.evaluate(LABELS, pa.table(rows | {"column": scores}), "first_hit")
+
+
+def test_encoded_numbers_in_lists_count() -> None:
+    flags = pa.ListArray.from_arrays([0, 2, 3], pa.array([1, 0, 1]).dictionary_encode())
+    items = pa.ListArray.from_arrays(
+        [0, 2, 3], pa.RunEndEncodedArray.from_arrays([1, 2, 3], [10, 11, 12])
+    )
+    given = pa.table({"user_id": [1, 2], "items": items, "clicked": flags})
+    assert rankmill.evaluate(given, RUN, "first_hit")["first_hit"] == 0.75
+
+
+def test_two_columns_of_one_name_are_named_in_the_error() -> None:
+    twice = pa.array([1, 2]).dictionary_encode()
+    given = pa.table([[1, 2], twice, twice], names=["user_id", "item_id", "item_id"])
+    with pytest.raises(InputError, match="several columns could be the item"):
+        rankmill.evaluate(given, RUN, "first_hit")
+
+
+def test_structs_of_a_row() -> None:
+    users = [{"id": 1, "country": "x"}, {"id": 1, "country": "x"}, {"id": 2, "country": "y"}]
+    items = [{"id": 10, "score": 0.8}, {"id": 11, "score": 0.9}, {"id": 12, "score": 0.7}]
+    for given in (pa.table({"user": users, "item": items}), {"user": users, "item": items}):
+        assert rankmill.evaluate(LABELS, given, "first_hit")["first_hit"] == 0.75

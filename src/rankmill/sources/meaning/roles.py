@@ -200,11 +200,12 @@ def _find_gain(
     booleans = finder.looking(BOOLEAN, wide, taken)
     weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
     plainly = [name for name in booleans if finder.look(name) == "boolean"]
+    events = [name for name in booleans if words_of(name) & EVENTS]
+    events += [name for name in numbers if plain(name) in EVENTS]
+    weak = weak[:-1] if events[1:] else weak  # clicked is one event of several
     gain = finder.find("gain", (), *weak, among=[*mixed, *plainly])
     if gain is not None:
         return gain, ()
-    events = [name for name in booleans if words_of(name) & EVENTS]
-    events += [name for name in numbers if plain(name) in EVENTS]
     if len(events) == 1 and events[0] in (*plainly, *numbers):
         what = f"{finder.file}: the column {events[0]!r}, named after an event, is read as the gain"
         source.findings.say(f"{what}: use --binary if every row counts as relevant")
@@ -285,7 +286,7 @@ def _find_order(
     elif need_score or by_score or chosen.get("score"):
         score = finder.find("score", ALIASES["score"], weak, among=mixed)
     unclear = sorted(_unclear(finder, numbers), key=finder.holds_integers)  # likely scores first
-    far = [name for name in (score, *unclear) if name and words_of(name) & DISTANCES]
+    far = [name for name in ([score] if score else unclear) if words_of(name) & DISTANCES]
     if far and (need_score or by_score):
         raise finder.error(
             f"{far[0]!r} is smaller for better items, but a score is larger",

@@ -13,8 +13,7 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, is_number_type, validity_of
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.ids import plain as plain_values
-from rankmill.columns.lists import is_list_type, offsets_of, split_lists
+from rankmill.columns.lists import is_list_type, offsets_of, split_lists, value_type
 from rankmill.errors import InputError
 from rankmill.sources.meaning.derived_columns import derived
 from rankmill.sources.meaning.names import (
@@ -25,6 +24,7 @@ from rankmill.sources.meaning.names import (
     is_other,
     plain,
 )
+from rankmill.sources.meaning.values import Values, with_values
 from rankmill.sources.roles.source import Batch, Source
 
 # What a column per rank may be called, before its number.
@@ -34,6 +34,8 @@ OF_RANKS = {plain(one) for one in (*ALIASES["item"], *ITEM_ALIASES["predictions"
 # The names of the item in a struct of an item and its number.
 OF_ITEM = {plain(one) for one in itertools.chain(ALIASES["item"], *WEAK_ALIASES["item"])}
 OF_ITEM |= {"key", "0", "1"}
+# The names of columns whose structs stand for an item, or a query.
+OF_ID = OF_ITEM | {plain(one) for one in ALIASES["query"]}
 WRAPPED, STRUCTS, PAIRS = "struct of one field", "structs of item and number", "pairs in lists"
 MAP, FIELDS = "map of items", "field per item"
 
@@ -60,7 +62,7 @@ def shaped(source: Source) -> Source:
     source = _decoded(source)
     schema = next(iter(source.schemas.values()))
     for field in schema:
-        found = nested_of(field.type) if kinds.is_nested(field.type) else None
+        found = nested_of(field.type, field.name) if kinds.is_nested(field.type) else None
         if found is not None and schema.names.count(field.name) == 1:
             source.findings.used(found.rule, field.name)
             source = _with_lists(source, field.name, found)
@@ -69,23 +71,23 @@ def shaped(source: Source) -> Source:
 
 def _decoded(source: Source) -> Source:
     """The source with plain values in columns of encoded numbers, such as categories of pandas."""
-    every = [one for schema in source.kinds().values() for one in schema]
-    for name in {one.name for one in every if decoded_type(one.type) != one.type}:
-
-        def kind_of(file: str, schema: Any, name: str = name) -> Any:
-            return decoded_type(schema.field(name).type)
-
-        def make(batch: Batch, name: str = name) -> Any:
-            import pyarrow.compute as pc
-
-            column = batch.data.column(name)
-            if kinds.is_run_end_encoded(column.type):
-                column = pc.run_end_decode(column)
-            return column if is_text_type(column.type) else plain_values(column, name)
-
-        if all(one.names.count(name) == 1 for one in source.kinds().values()):
-            source = derived(source, name, (name,), kind_of, make)
+    schemas = [*source.kinds().values()]
+    encoded = [one.name for schema in schemas for one in schema if _is_encoded(one.type)]
+    for name in dict.fromkeys(encoded):
+        if all(one.names.count(name) == 1 for one in schemas):  # or that is the error
+            source = with_values(source, name, decoded_type, _decoded_values)
     return source
+
+
+def _is_encoded(kind: Any) -> bool:
+    return bool(decoded_type(value_type(kind)) != value_type(kind))
+
+
+def _decoded_values(values: Values) -> Any:
+    import pyarrow.compute as pc
+
+    array = values.array
+    return pc.run_end_decode(array) if kinds.is_run_end_encoded(array.type) else array.slice(0)
 
 
 def decoded_type(kind: Any) -> Any:
@@ -99,8 +101,8 @@ def decoded_type(kind: Any) -> Any:
     return kind if texts or kinds.is_nested(inner) else inner
 
 
-def nested_of(kind: Any) -> Nested | None:
-    """How a nested type is read as lists; None if it needs no change, or cannot be read."""
+def nested_of(kind: Any, name: str) -> Nested | None:
+    """How a nested column is read as lists; None if it needs no change, or cannot be read."""
     wraps: tuple[str, ...] = ()
     while kinds.is_struct(kind) and kind.num_fields == 1:
         wraps = (*wraps, kind.field(0).name)
@@ -111,6 +113,8 @@ def nested_of(kind: Any) -> Nested | None:
     if kinds.is_struct(kind):
         each = [kind.field(i) for i in range(kind.num_fields)]
         named = any(plain(one.name) in OF_ITEM for one in each)
+        if named and plain(name) in OF_ID:  # of a row, such as {"id": 7, "title": "Heat"}
+            return _of_structs(kind, wraps, ())
         numbers = bool(each) and all(_is_number(one.type) for one in each)
         return Nested(FIELDS, wraps, (), by_number=True) if numbers and not named else None
     if not is_list_type(kind):
@@ -186,7 +190,8 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
         element = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
         column = column.cast(pa.list_(element)) if len(column) else pa.nulls(0, pa.list_(element))
     elif not is_list_type(column.type):
-        return column, None
+        numbers = how.number and pc.struct_field(column, how.number)
+        return pc.struct_field(column, how.item) if how.item else column, numbers
     offsets, flat = split_lists(column)
     items, numbers = flat, None
     if how.rule == PAIRS:

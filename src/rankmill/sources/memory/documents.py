@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
@@ -38,6 +39,8 @@ def open_document(value: Any, asked: InputOptions, name: str | None = None) -> S
     value = body if isinstance(body, Mapping) else value
     role, keyed = asked.role, isinstance(value, Mapping)
     name = name or f"the {'dict' if keyed else type(value).__name__} of {role}"
+    if names := getattr(getattr(value, "dtype", None), "names", None):  # of structs of NumPy
+        return open_columns({one: value[one] for one in names}, role, name)
     if not keyed and not isinstance(value, Sequence | np.ndarray):
         every = iter(value)
         first = next(every, None)
@@ -100,6 +103,8 @@ def _of_split(value: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _of_rows(value: Sequence[Any], asked: InputOptions, name: str) -> dict[str, Any] | None:
     """The columns of records, or of triples whose third is a number; None of lists."""
     first = value[0] if len(value) else None
+    if type(first).__name__ == "Row" and hasattr(first, "keys"):  # of SQLite
+        first, value = dict(first), [*map(dict, value)]
     if isinstance(first, Mapping) and _roles(first, asked):
         return _of_records(value, name)
     some = value[:SAMPLE]
@@ -164,6 +169,6 @@ def _is_triple(row: Any) -> bool:
     """Whether a list can be a row of a query, an item and a number."""
     if not isinstance(row, tuple | list) or len(row) != 3:
         return False
-    return isinstance(row[2], (Real, np.bool_)) and not any(
+    return isinstance(row[2], (Real, Decimal, np.bool_)) and not any(
         isinstance(one, float) for one in row[:2]
     )
