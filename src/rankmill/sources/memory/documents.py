@@ -102,7 +102,7 @@ def _of_split(value: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _of_rows(value: Sequence[Any], asked: InputOptions, name: str) -> dict[str, Any] | None:
     """The columns of records, or of triples whose third is a number; None of lists."""
-    first = value[0] if len(value) else None
+    first: Any = value[0] if len(value) else None
     if type(first).__name__ == "Row" and hasattr(first, "keys"):  # of SQLite
         first, value = dict(first), [*map(dict, value)]
     if isinstance(first, Mapping) and _roles(first, asked):
