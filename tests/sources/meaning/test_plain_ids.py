@@ -1,5 +1,8 @@
 """Ids of every type as integers or texts."""
 
+from pathlib import Path
+
+import pandas as pd
 import pyarrow as pa
 import pytest
 from conftest import tells
@@ -133,3 +136,17 @@ def test_an_instant_is_one_id_in_every_zone() -> None:
     sides = [pa.table({"session_id": one, "items": [["x"], ["y"]]}) for one in instants]
     for one in sides:
         assert rankmill.evaluate(sides[0], one, "map")["map"] == 1
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("query", ["session_id", ["user", "session_id"]])
+def test_times_are_those_that_pandas_writes(query: str | list[str], tmp_path: Path) -> None:
+    for zone in (None, "Europe/Berlin"):
+        times = pd.DatetimeIndex(["2024-01-01 00:00", "2024-07-02 06:00:00.5"], tz=zone)
+        frame = pd.DataFrame({"user": ["a", "b"], "session_id": times, "items": [["x"], ["y"]]})
+        labels = rankmill.Labels(frame, query=query)
+        frame.assign(items=["x", "y"]).to_csv(tmp_path / "run.csv", index=False)
+        frame.to_json(tmp_path / "run.jsonl", orient="records", lines=True, date_format="iso")
+        for name in ("run.csv", "run.jsonl"):
+            run = rankmill.Predictions(tmp_path / name, query=query, item="items")
+            assert rankmill.evaluate(labels, run, "map")["map"] == 1

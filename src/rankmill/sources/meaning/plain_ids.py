@@ -1,6 +1,7 @@
 """Ids of every type as integers or texts: what the type alone decides, for one side."""
 
 import math
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -15,7 +16,7 @@ from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, pla
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.kernels.odd_texts import first_odd
 from rankmill.sources.meaning.derived_columns import derived
-from rankmill.sources.meaning.looks import are_missing, head, without_missing
+from rankmill.sources.meaning.looks import are_missing, distinct_texts, head, without_missing
 from rankmill.sources.meaning.values import Values, with_values
 from rankmill.sources.roles.source import Batch, Source
 
@@ -188,6 +189,22 @@ def times_of(texts: Any) -> Any:
             found = pc.if_else(marks, texts, None).cast(pa.timestamp("us", zone))
             texts = pc.if_else(marks, _times(found), texts)
     return texts
+
+
+def with_times(source: Source, name: str) -> Source:
+    """The source with one spelling of the dates and times in a column of text, a part of a key.
+
+    It does not depend on the other side, which may have them as types.
+    """
+    every = [one.names.count(name) == 1 for one in source.kinds().values()]
+    if not all(every) or source.exact_ids or source.looks.get(name) == TIMES:
+        return source
+    column = head(source, [name])[name]
+    texts = distinct_texts(column) if is_text_type(column.type) else []
+    if not texts or not all(re.match(f"{WRITTEN}|{ZONED}", one) for one in texts):
+        return source
+    source.findings.used("times in text", name)
+    return with_values(source, name, lambda kind: TEXT, lambda values: times_of(values.texts()))
 
 
 def _whole(values: Values) -> Any:
