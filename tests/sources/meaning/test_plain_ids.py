@@ -150,3 +150,11 @@ def test_times_are_those_that_pandas_writes(query: str | list[str], tmp_path: Pa
         for name in ("run.csv", "run.jsonl"):
             run = rankmill.Predictions(tmp_path / name, query=query, item="items")
             assert rankmill.evaluate(labels, run, "map")["map"] == 1
+
+
+@pytest.mark.small
+def test_times_do_not_depend_on_the_texts_beside() -> None:
+    times = pa.array([0, 1], pa.timestamp("ns"))
+    labels = pa.table({"session_id": times, "items": [["x"], ["y"]]}).slice(0, 1)
+    run = {"1970-01-01 00:00:00.000000000": ["x"], "1970-13-01": ["x"], "later": ["x"]}
+    assert rankmill.evaluate(labels, run, "map")["map"] == 1

@@ -29,7 +29,10 @@ EXACT = "use --exact-ids to compare ids as they stand"
 UUID, BOOLEAN = "UUID", "boolean"
 TIMES = "times"  # and what looks so in one spelling
 # Dates and times as others write them, without and with a zone.
-WRITTEN = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?$"
+WRITTEN = (
+    r"^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?)?$"
+)
 ZONED = WRITTEN[:-2] + r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
 TEXT, BYTES = pa.large_string(), pa.large_binary()
 # Decimals of so many digits are integers of 64 bits.
@@ -185,8 +188,10 @@ def times_of(texts: Any) -> Any:
 
     for pattern, zone in ((WRITTEN, None), (ZONED, "UTC")):
         marks = pc.match_substring_regex(texts, pattern)
-        with suppress(pa.ArrowInvalid):  # there is no month 13
-            found = pc.if_else(marks, texts, None).cast(pa.timestamp("us", zone))
+        with suppress(pa.ArrowInvalid):  # there is no 30 February
+            found = pc.if_else(marks, texts, None)
+            found = pc.replace_substring_regex(found, r"(\.\d{6})\d+", r"\1")
+            found = found.cast(pa.timestamp("us", zone))
             texts = pc.if_else(marks, _times(found), texts)
     return texts
 
