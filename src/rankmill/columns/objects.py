@@ -153,8 +153,10 @@ def _plain(value: Any, i: int, spot: Spot) -> Any:
     if isinstance(value, Real):
         return float(value)
     hint = ""
-    if isinstance(value, (*LISTS, Mapping)):
-        hint = " (a dict of columns becomes a table by pyarrow.table)"
+    if isinstance(value, LISTS):
+        hint = (
+            ": of ids beside their scores, give the ids alone, and an id of several values as text"
+        )
     raise InputError(
         f"{spot(i)} holds {shown(value)}; expected integers or strings as ids and numbers as "
         f"confidences or gains{hint}"
@@ -286,7 +288,10 @@ def _list_of(cell: Any, i: int, spot: Spot) -> Any:
     cell = numpy_of(cell)
     if isinstance(cell, np.ndarray):
         if cell.ndim != 1:
-            raise InputError(f"{spot(i)} holds an array of {cell.ndim} dimensions; expected a list")
+            raise InputError(
+                f"{spot(i)} holds an array of {cell.ndim} dimensions; expected a list: of several "
+                "arrays, such as FAISS's distances and ids, give that of the ids alone"
+            )
         return cell.tolist()
     if isinstance(cell, LISTS):
         return cell

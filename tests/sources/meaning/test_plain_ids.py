@@ -1,11 +1,15 @@
 """Ids of every type as integers or texts."""
 
+from pathlib import Path
+
+import pandas as pd
 import pyarrow as pa
 import pytest
 from conftest import tells
 
 import rankmill
 from rankmill import InputError
+from rankmill.sources.meaning.plain_ids import times_of
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 LABELS = pa.table({"query_id": ["a"], "item_id": ["x"]})
@@ -140,3 +144,40 @@ def test_floats_that_may_stand_for_another_integer_are_no_ids() -> None:
     for given in (labels, labels.to_pandas()):
         with pytest.raises(InputError, match=r"beyond 2\*\*24, where floats skip integers"):
             rankmill.evaluate(given, {"a": [20_000_000]}, "map")
+
+
+def test_an_instant_is_one_id_in_every_zone() -> None:
+    zones = ("UTC", "+09:00", "Europe/Berlin")
+    instants = [pa.array([0, 3_600_000_001], pa.timestamp("us", zone)) for zone in zones]
+    sides = [pa.table({"session_id": one, "items": [["x"], ["y"]]}) for one in instants]
+    for one in sides:
+        assert rankmill.evaluate(sides[0], one, "map")["map"] == 1
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("query", ["session_id", ["user", "session_id"]])
+def test_times_are_those_that_pandas_writes(query: str | list[str], tmp_path: Path) -> None:
+    for zone in (None, "Europe/Berlin"):
+        times = pd.DatetimeIndex(["2024-01-01 00:00", "2024-07-02 06:00:00.5"], tz=zone)
+        frame = pd.DataFrame({"user": ["a", "b"], "session_id": times, "items": [["x"], ["y"]]})
+        labels = rankmill.Labels(frame, query=query)
+        frame.assign(items=["x", "y"]).to_csv(tmp_path / "run.csv", index=False)
+        frame.to_json(tmp_path / "run.jsonl", orient="records", lines=True, date_format="iso")
+        for name in ("run.csv", "run.jsonl"):
+            run = rankmill.Predictions(tmp_path / name, query=query, item="items")
+            assert rankmill.evaluate(labels, run, "map")["map"] == 1
+
+
+@pytest.mark.small
+def test_times_do_not_depend_on_the_texts_beside() -> None:
+    times = pa.array([0, 1], pa.timestamp("ns"))
+    labels = pa.table({"session_id": times, "items": [["x"], ["y"]]}).slice(0, 1)
+    run = {"1970-01-01 00:00:00.000000000": ["x"], "1970-13-01": ["x"], "later": ["x"]}
+    assert rankmill.evaluate(labels, run, "map")["map"] == 1
+
+
+@pytest.mark.small
+def test_what_is_no_day_leaves_the_others_as_they_are() -> None:
+    times = pa.array(["2024-01-01 00:00:00", "2024-02-30", "2024-01-02T00:00:00Z", None, "x"])
+    told = ["2024-01-01", "2024-02-30", "2024-01-02Z", None, "x"]
+    assert times_of(times.cast(pa.large_string())).to_pylist() == told

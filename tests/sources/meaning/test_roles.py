@@ -336,6 +336,13 @@ def test_what_may_grade_rows_is_used_or_told(name: str, wide: bool) -> None:
     tells(said, [name, FOUND.get(name, "target")])
 
 
+@pytest.mark.parametrize("values", [[True, False, True], [1, 0, 1]])
+def test_two_events_are_asked_about(values: list[Any]) -> None:
+    with pytest.raises(InputError, match="'clicked', 'purchased' may say which rows are relevant"):
+        ap(plus(LABELS, clicked=values, purchased=values[::-1]), RUN)
+    assert ap(plus(LABELS, label=values, clicked=values[::-1]), RUN) == pytest.approx(1 / 3)
+
+
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("gain", [{}, {"gain": [1, 1, 1]}])
 def test_a_weight_of_queries_is_told(wide: bool, gain: dict[str, Any]) -> None:

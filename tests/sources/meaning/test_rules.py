@@ -138,6 +138,11 @@ EXAMPLES = {
         wide([UPPER[::-1], UPPER[1:]]),
         "items",
     ),
+    "times in text": Example(
+        LABELS.set_column(0, "user_id", pa.array([0, 1500], pa.timestamp("ms", "Asia/Tokyo"))),
+        {"1970-01-01T00:00:00.000Z": [11, 10], "1970-01-01 09:00:01.50+09:00": [12]},
+        "query",
+    ),
     "blanks around ids": Example(wide([["a "], ["\tb"]]), WIDE, "items"),
     "words for missing": Example(wide([["a", "None"], ["b", "\\N"]]), WIDE, "items"),
     "padding": Example(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -13,6 +14,7 @@ from rankmill import InputError
 pytestmark = pytest.mark.small
 
 RUN = {1: [11, 10], 2: [12]}
+LABELS = {1: [10], 2: [12]}
 
 
 def labels(**fields: Any) -> Any:
@@ -76,3 +78,56 @@ def test_extension_types_of_numbers_and_lists() -> None:
     tensor = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int64(), [2]), lists)
     predictions = pa.table({"user_id": [1, 2], "items": tensor})
     assert rankmill.evaluate(rows, predictions, "first_hit@3")["first_hit@3"] == 0.75
+
+
+ENCODED: dict[str, Any] = {
+    "categories": lambda values: pd.Categorical(values),
+    "categories of booleans": lambda values: pd.Categorical([one == 1 for one in values]),
+    "sparse": lambda values: pd.arrays.SparseArray(values),
+    "dictionary": lambda values: pa.array(values).dictionary_encode(),
+    "run ends": lambda values: pa.RunEndEncodedArray.from_arrays([1, 2, 3], values),
+    "bool8": lambda values: pa.ExtensionArray.from_storage(pa.bool8(), pa.array(values, pa.int8())),
+}
+
+
+@pytest.mark.parametrize("name", ["relevance", "label", "clicked"])
+@pytest.mark.parametrize("form", ENCODED)
+def test_encoded_numbers_count(form: str, name: str) -> None:
+    columns = {"user_id": [1, 1, 2], "item_id": [10, 11, 12], name: ENCODED[form]([1, 0, 1])}
+    arrow = isinstance(columns[name], pa.Array)
+    given = pa.table(columns) if arrow else pd.DataFrame(columns)
+    assert rankmill.evaluate(given, RUN, "first_hit")["first_hit"] == 0.75
+
+
+def test_encoded_numbers_order_or_are_asked_about() -> None:
+    rows = {"user_id": pa.RunEndEncodedArray.from_arrays([2, 3], [1, 2]), "item_id": [10, 11, 12]}
+    scores = pa.array([2, 3, 1]).dictionary_encode()
+    assert (
+        rankmill.evaluate(LABELS, pa.table(rows | {"yhat": scores}), "first_hit")["first_hit"]
+        == 0.75
+    )
+    with pytest.raises(InputError, match="numeric column 'column' is left over"):
+        rankmill.evaluate(LABELS, pa.table(rows | {"column": scores}), "first_hit")
+
+
+def test_encoded_numbers_in_lists_count() -> None:
+    flags = pa.ListArray.from_arrays([0, 2, 3], pa.array([1, 0, 1]).dictionary_encode())
+    items = pa.ListArray.from_arrays(
+        [0, 2, 3], pa.RunEndEncodedArray.from_arrays([1, 2, 3], [10, 11, 12])
+    )
+    given = pa.table({"user_id": [1, 2], "items": items, "clicked": flags})
+    assert rankmill.evaluate(given, RUN, "first_hit")["first_hit"] == 0.75
+
+
+def test_two_columns_of_one_name_are_named_in_the_error() -> None:
+    twice = pa.array([1, 2]).dictionary_encode()
+    given = pa.table([[1, 2], twice, twice], names=["user_id", "item_id", "item_id"])
+    with pytest.raises(InputError, match="several columns could be the item"):
+        rankmill.evaluate(given, RUN, "first_hit")
+
+
+def test_structs_of_a_row() -> None:
+    users = [{"id": 1, "country": "x"}, {"id": 1, "country": "x"}, {"id": 2, "country": "y"}]
+    items = [{"id": 10, "score": 0.8}, {"id": 11, "score": 0.9}, {"id": 12, "score": 0.7}]
+    for given in (pa.table({"user": users, "item": items}), {"user": users, "item": items}):
+        assert rankmill.evaluate(LABELS, given, "first_hit")["first_hit"] == 0.75

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import sqlite3
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -65,6 +67,14 @@ def answers_of(wrap: Callable[[Any], Any]) -> Any:
     return {query: wrap(some) for query, some in hits.items()}
 
 
+def rows_of_sqlite() -> Any:
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    select = "select 1 user_id, {} item_id, {} rank"
+    rows = " union all ".join(select.format(*one) for one in ((10, 2), (11, 1), (12, 3)))
+    return connection.execute(rows.replace("1 user_id, 12", "2 user_id, 12")).fetchall()
+
+
 RECORDS = LABELS.to_dict("records")
 FLAGGED = {"user_id": [1, 1, 2], "item_id": [10, 11, 12]}
 ROWS: Any = {1: [11, 10], 2: [12]}
@@ -74,6 +84,22 @@ WRAPPED: Any = {
     "items": [{"list": [{"element": 11}, {"element": 10}]}, {"list": [{"element": 12}]}],
 }
 FAR = {"ids": [["b", "a"], ["c"]], "distances": [[0.1, 0.2], [0.3]], "documents": None}
+ONE_ANSWER = "answer of one search, with its hits in 'hits'.*{query: answer}"
+
+
+class Response:
+    """An answer of Elasticsearch, which is no mapping, but iterates its names."""
+
+    def __init__(self, body: Any) -> None:
+        self.body = body
+
+    def __iter__(self) -> Any:
+        return iter(self.body)
+
+    def __len__(self) -> int:
+        return len(self.body)
+
+
 # Labels, predictions, and the reciprocal rank or what the error says.
 DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
     "rows in an envelope": ({"data": LABELS.to_dict("records"), "count": 2}, WIDE, 0.75),
@@ -104,6 +130,9 @@ DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
     "nested ids": ([{"user": {"id": 1}, "item": 10}, {"user": {"id": 2}, "item": 12}], WIDE, 0.75),
     "triples": ([(1, 10, 1.0), (2, 12, 1.0)], [[1, 11, 0.9], [1, 10, 0.8], [2, 12, 1]], 0.75),
     "triples with booleans": ([(1, 10, np.True_), (1, 11, False)], {1: [11, 10]}, 0.5),
+    "triples with decimals": ([(1, 10, Decimal(1))], [(1, 11, Decimal(9))], 0.0),
+    "structs of NumPy": (LABELS.to_records(index=False), LONG.to_records(), 0.75),
+    "rows of SQLite": (BY_USER, rows_of_sqlite(), 0.75),
     "triples of texts": ([("u", "a", 1)], [("u", "b", 3), ("u", "a", 2)], 0.5),
     "a longer triple": ([(1, 10, 0.5)] * 100 + [(2, 12, 1.0, 3)], WIDE, "row 100 .*three values"),
     "a masked matrix": ([[7], [8]], np.ma.array([[9, 7], [8, 6]], mask=[[1, 0], [0, 0]]), 1.0),
@@ -149,6 +178,25 @@ DOCUMENTS: dict[str, tuple[Any, Any, float | str]] = {
         },
         0.75,
     ),
+    "Elasticsearch's own class": (TEXTS, answers_of(lambda hits: Response({"hits": hits})), 0.75),
+    "Weaviate": (
+        TEXTS,
+        answers_of(lambda hits: hit(objects=[hit(uuid=one["_id"]) for one in hits])),
+        0.75,
+    ),
+    "Vespa": (TEXTS, answers_of(lambda hits: {"root": {"id": "top", "children": hits}}), 0.75),
+    "Haystack": (TEXTS, answers_of(lambda hits: {"documents": hits}), 0.75),
+    "Algolia": (TEXTS, hits_of(lambda name, score: {"objectID": name}), 0.75),
+    "one answer": (TEXTS, {"took": 1, "hits": {"total": {}, "hits": [{"_id": "b"}]}}, ONE_ANSWER),
+    "its hits": (TEXTS, {"hits": [{"_id": "b", "_score": 1.0}]}, ONE_ANSWER),
+    "one answer of a class": (TEXTS, Response({"hits": {"hits": [{"_id": "b"}]}}), ONE_ANSWER),
+    "queries called so": (
+        {"hits": ["a"], "docs": ["c"]},
+        {"hits": [{"id": "b"}, {"id": "a"}], "docs": [{"id": "c"}]},
+        0.75,
+    ),
+    "distances and ids": ([[10], [12]], (np.ones((2, 2)), np.ones((2, 2), int)), "ids alone"),
+    "both of a query": (BY_USER, {1: (np.r_[11, 10], np.r_[0.9, 0.8])}, "give the ids alone"),
     "no scores": (TEXTS, hits_of(lambda name, score: {"_id": name, "_score": None}), 0.75),
     "a hit without an id": (
         TEXTS,
@@ -255,6 +303,16 @@ def test_a_distance_is_no_score() -> None:
             rankmill.evaluate(LABELS, run, "first_hit")
     with pytest.raises(RankmillError, match="'distance' is smaller for better items"):
         rankmill.evaluate([["a"], ["c"]], FAR, "gap")
+    assert value(LABELS, LONG.assign(distance=[0.1, 0.2, 0.3])) == 0.75  # beside a score
+
+
+def test_columns_of_periods_and_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    months = pd.PeriodIndex(["2024-01", "2024-02"], freq="M")
+    run = {"2024-01": [11, 10], "2024-02": [12]}
+    assert value(LABELS.assign(user_id=months), run) == 0.75
+    tensors = {name: torch.tensor(LABELS[name].to_list()) for name in LABELS}
+    assert value(tensors, LONG) == 0.75
 
 
 @pytest.mark.parametrize("form", ["dict", "lists", "numbers"])

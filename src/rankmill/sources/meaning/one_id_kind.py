@@ -19,7 +19,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.sources.meaning.comparable_ids import check_keys, id_columns
 from rankmill.sources.meaning.later_rows import LaterRows, known
 from rankmill.sources.meaning.looks import head, without_missing
-from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, UUID
+from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, TIMES, UUID, times_of
 from rankmill.sources.meaning.values import Convert, Values, with_values
 from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.source import Source
@@ -130,6 +130,8 @@ def _change_of(
     exact = any(one.source.exact_ids for one in (*integers, *texts))
     if none is not None and (integers or whole) and not (exact or opened):
         raise _not_comparable(role, [*integers, *whole][0], none)
+    if not integers and not exact and any(map(_has_times, texts)):
+        return _in_one_spelling
     for one, share in zip(texts, shares, strict=True):
         if share not in (0, 1, None) and (integers or whole) and not (exact or opened):
             last.findings.say(_mixed(role, one, [*integers, *whole][0]))
@@ -201,6 +203,17 @@ def _in_lower_case(one: _Side) -> Source:
 
     one.source.findings.used("UUIDs in lower case", one.name)
     return _with_texts(one, lambda values: pc.ascii_lower(as_text(values.array)))
+
+
+def _has_times(one: _Side) -> bool:
+    return one.source.looks.get(one.name) == TIMES
+
+
+def _in_one_spelling(one: _Side) -> Source:
+    if _has_times(one):
+        return one.source
+    one.source.findings.used("times in text", one.name)
+    return _with_texts(one, lambda values: times_of(as_text(values.array)))
 
 
 def _with_texts(one: _Side, change: Convert) -> Source:

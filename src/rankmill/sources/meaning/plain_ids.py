@@ -1,7 +1,9 @@
 """Ids of every type as integers or texts: what the type alone decides, for one side."""
 
 import math
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,7 +16,7 @@ from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, pla
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.kernels.odd_texts import first_odd
 from rankmill.sources.meaning.derived_columns import derived
-from rankmill.sources.meaning.looks import are_missing, head, without_missing
+from rankmill.sources.meaning.looks import are_missing, distinct_texts, head, without_missing
 from rankmill.sources.meaning.values import Values, with_values
 from rankmill.sources.roles.source import Batch, Source
 
@@ -23,6 +25,13 @@ BLANK = 32  # a text of bytes has none below
 EXACT = "use --exact-ids to compare ids as they stand"
 # What looks so is compared in lower case.
 UUID, BOOLEAN = "UUID", "boolean"
+TIMES = "times"  # and what looks so in one spelling
+# Dates and times as others write them, without and with a zone.
+WRITTEN = (
+    r"^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?)?$"
+)
+ZONED = WRITTEN[:-2] + r"(?:Z|[+-]\d\d(?::?\d\d)?)$"
 TEXT, BYTES = pa.large_string(), pa.large_binary()
 # Decimals of so many digits are integers of 64 bits.
 DIGITS = 18
@@ -59,8 +68,9 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
         source.findings.used("UUIDs", name)
         source.looks[name] = UUID
         return with_values(source, name, lambda kind: TEXT, _uuids)
-    if any(map(kinds.is_boolean, every)):
-        source.looks[name] = BOOLEAN
+    for fits, look in ((kinds.is_boolean, BOOLEAN), (_is_time, TIMES)):
+        if any(map(fits, every)):
+            source.looks[name] = look
     texts = all(map(is_text_type, every))
     if texts and source.exact_ids:
         return source
@@ -167,6 +177,46 @@ def _times(array: Any) -> Any:
         array = array.cast(pa.timestamp(array.type.unit, "UTC"))
     found = pc.replace_substring_regex(array.cast(TEXT), r"(\.\d*?)0+(Z?)$", r"\1\2")
     return pc.replace_substring_regex(found, r"(?: 00:00:00)?\.?(Z?)$", r"\1")
+
+
+def times_of(texts: Any) -> Any:
+    """Texts, in which dates and times are spelled as those of Arrow's types are."""
+    import pyarrow.compute as pc
+
+    for pattern, zone in ((WRITTEN, None), (ZONED, "UTC")):
+        marks = pc.match_substring_regex(texts, pattern)
+        finer = pc.match_substring_regex(texts, r"\.\d{6}\d*[1-9]")  # stands as it is
+        found = pc.if_else(pc.and_not(marks, finer), texts, None)
+        found = pc.replace_substring_regex(found, r"(\.\d{6})\d+", r"\1")
+        times = _cast(found, pa.timestamp("us", zone))
+        texts = pc.coalesce(_times(times), texts)
+    return texts
+
+
+def _cast(texts: Any, kind: Any) -> Any:
+    """Times of texts; null for what is none, such as 30 February."""
+    with suppress(pa.ArrowInvalid):
+        return texts.cast(kind)
+    if len(texts) == 1:
+        return pa.nulls(1, kind)
+    half = len(texts) // 2
+    return pa.concat_arrays([_cast(texts[:half], kind), _cast(texts[half:], kind)])
+
+
+def with_times(source: Source, name: str) -> Source:
+    """The source with one spelling of the dates and times in a column of text, a part of a key.
+
+    It does not depend on the other side, which may have them as types.
+    """
+    every = [one.names.count(name) == 1 for one in source.kinds().values()]
+    if not all(every) or source.exact_ids or source.looks.get(name) == TIMES:
+        return source
+    column = head(source, [name])[name]
+    texts = distinct_texts(column) if is_text_type(column.type) else []
+    if not texts or not all(re.match(f"{WRITTEN}|{ZONED}", one) for one in texts):
+        return source
+    source.findings.used("times in text", name)
+    return with_values(source, name, lambda kind: TEXT, lambda values: times_of(values.texts()))
 
 
 def _whole(values: Values) -> Any:

@@ -214,10 +214,11 @@ def _find_gain(
     booleans = finder.looking(BOOLEAN, wide, taken)
     weak = WEAK_ALIASES["gain"][1:] if wide else WEAK_ALIASES["gain"]
     plainly = [name for name in booleans if finder.look(name) == "boolean"]
-    gain = finder.find("gain", (), *weak, among=[*mixed, *plainly])
     events = [name for name in booleans if words_of(name) & EVENTS]
     events += [name for name in numbers if plain(name) in EVENTS]
-    if gain is not None and not (plain(gain) == "clicked" and events[1:]):
+    weak = weak[:-1] if events[1:] else weak  # clicked is one event of several
+    gain = finder.find("gain", (), *weak, among=[*mixed, *plainly])
+    if gain is not None:
         return gain, ()
     if len(events) == 1 and events[0] in (*plainly, *numbers):
         what = f"{finder.file}: the column {events[0]!r}, named after an event, is read as the gain"

@@ -94,6 +94,11 @@ RULES: dict[str, ReadingRule] = {
     "UUIDs in lower case": ReadingRule(
         "UUIDs on one side, and their text on the other", "text in lower case"
     ),
+    "times in text": ReadingRule(
+        "dates and times on one side, and their text on the other",
+        "instants: 2024-01-01T00:00+00:00 is 2024-01-01Z",
+        "`--exact-ids`",
+    ),
     "blanks around ids": ReadingRule(
         "spaces around text ids", "left out, with a note", "`--exact-ids`"
     ),

@@ -13,7 +13,7 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, is_number_type, validity_of
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import is_list_type, offsets_of, split_lists
+from rankmill.columns.lists import is_list_type, offsets_of, split_lists, value_type
 from rankmill.errors import InputError
 from rankmill.sources.meaning.derived_columns import derived
 from rankmill.sources.meaning.names import (
@@ -24,6 +24,7 @@ from rankmill.sources.meaning.names import (
     is_other,
     plain,
 )
+from rankmill.sources.meaning.values import Values, with_values
 from rankmill.sources.roles.source import Batch, Source
 
 # What a column per rank may be called, before its number.
@@ -33,10 +34,11 @@ OF_RANKS = {plain(one) for one in (*ALIASES["item"], *ITEM_ALIASES["predictions"
 # The names of the item in a struct of an item and its number.
 OF_ITEM = {plain(one) for one in itertools.chain(ALIASES["item"], *WEAK_ALIASES["item"])}
 OF_ITEM |= {"key", "0", "1"}
+# The names of columns whose structs stand for an item, or a query.
+OF_ID = OF_ITEM | {plain(one) for one in ALIASES["query"]}
 WRAPPED, STRUCTS, PAIRS = "struct of one field", "structs of item and number", "pairs in lists"
 MAP, FIELDS = "map of items", "field per item"
-# The extension types whose plain values are numbers, or lists.
-STORED = {"arrow.bool8", "arrow.fixed_shape_tensor"}
+TENSOR = "arrow.fixed_shape_tensor"  # an extension type whose plain values are lists
 
 
 class Nested(NamedTuple):
@@ -58,33 +60,51 @@ def shaped(source: Source) -> Source:
     """
     if source.lists is not None or source.bare:
         return source
+    source = _decoded(source)
     schema = next(iter(source.schemas.values()))
     for field in schema:
-        source = _with_storage(source, field)
-    for field in next(iter(source.schemas.values())):
-        found = nested_of(field.type) if kinds.is_nested(field.type) else None
+        found = nested_of(field.type, field.name) if kinds.is_nested(field.type) else None
         if found is not None and schema.names.count(field.name) == 1:
             source.findings.used(found.rule, field.name)
             source = _with_lists(source, field.name, found)
     return source
 
 
-def _with_storage(source: Source, field: Any) -> Source:
-    """The source with plain numbers or lists in the place of an extension type."""
-    name = field.name
-    if getattr(field.type, "extension_name", "") not in STORED:
-        return source
-    return derived(
-        source,
-        name,
-        (name,),
-        lambda file, schema: getattr(kind := schema.field(name).type, "storage_type", kind),
-        lambda batch: getattr(column := batch.data.column(name), "storage", column),
-    )
+def _decoded(source: Source) -> Source:
+    """The source with plain values in columns of encoded numbers, such as categories of pandas."""
+    schemas = [*source.kinds().values()]
+    encoded = [one.name for schema in schemas for one in schema if _is_encoded(one.type)]
+    for name in dict.fromkeys(encoded):
+        if all(one.names.count(name) == 1 for one in schemas):  # or that is the error
+            source = with_values(source, name, decoded_type, _decoded_values)
+    return source
 
 
-def nested_of(kind: Any) -> Nested | None:
-    """How a nested type is read as lists; None if it needs no change, or cannot be read."""
+def _is_encoded(kind: Any) -> bool:
+    return bool(decoded_type(value_type(kind)) != value_type(kind))
+
+
+def _decoded_values(values: Values) -> Any:
+    import pyarrow.compute as pc
+
+    array = values.array
+    return pc.run_end_decode(array) if kinds.is_run_end_encoded(array.type) else array.slice(0)
+
+
+def decoded_type(kind: Any) -> Any:
+    """The type of plain values: that of encoded texts stays, as all that reads ids decodes them."""
+    inner = kind
+    if kinds.is_run_end_encoded(kind) or kinds.is_dictionary(kind):
+        inner = kind.value_type
+    elif isinstance(kind, pa.BaseExtensionType):
+        inner = kind.storage_type
+    texts = is_text_type(inner) and not kinds.is_run_end_encoded(kind)
+    nested = kinds.is_nested(inner) and getattr(kind, "extension_name", "") != TENSOR
+    return kind if texts or nested else inner
+
+
+def nested_of(kind: Any, name: str) -> Nested | None:
+    """How a nested column is read as lists; None if it needs no change, or cannot be read."""
     wraps: tuple[str, ...] = ()
     while kinds.is_struct(kind) and kind.num_fields == 1:
         wraps = (*wraps, kind.field(0).name)
@@ -95,6 +115,8 @@ def nested_of(kind: Any) -> Nested | None:
     if kinds.is_struct(kind):
         each = [kind.field(i) for i in range(kind.num_fields)]
         named = any(plain(one.name) in OF_ITEM for one in each)
+        if named and plain(name) in OF_ID:  # of a row, such as {"id": 7, "title": "Heat"}
+            return _of_structs(kind, wraps, ())
         numbers = bool(each) and all(_is_number(one.type) for one in each)
         return Nested(FIELDS, wraps, (), by_number=True) if numbers and not named else None
     if not is_list_type(kind):
@@ -171,7 +193,8 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
         element = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
         column = column.cast(pa.list_(element)) if len(column) else pa.nulls(0, pa.list_(element))
     elif not is_list_type(column.type):
-        return column, None
+        numbers = how.number and pc.struct_field(column, how.number)
+        return pc.struct_field(column, how.item) if how.item else column, numbers
     offsets, flat = split_lists(column)
     items, numbers = flat, None
     if how.rule == PAIRS:

@@ -6,7 +6,7 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.input_options import InputOptions, key_of
 from rankmill.sources.meaning.derived_columns import keyed
 from rankmill.sources.meaning.numbers import with_numbers
-from rankmill.sources.meaning.plain_ids import with_plain_ids
+from rankmill.sources.meaning.plain_ids import with_plain_ids, with_times
 from rankmill.sources.meaning.roles import check_types, find_columns, likely_ids
 from rankmill.sources.meaning.shapes import ranked_columns, shaped, with_ranked
 from rankmill.sources.roles.columns import Columns
@@ -22,6 +22,7 @@ def with_key(source: Source, asked: InputOptions) -> Source:
     for part in key.parts:
         source.findings.used("part of the query", part)
         source = with_plain_ids(source, part, "query")
+        source = source if key.texts else with_times(source, part)
     return keyed(source, key)
 
 

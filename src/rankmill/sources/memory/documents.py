@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,7 +15,7 @@ from rankmill.sources.meaning.names import ALIASES, ITEM_ALIASES, WEAK_ALIASES, 
 from rankmill.sources.meaning.shapes import ranked_columns
 from rankmill.sources.memory.cells import is_list_like
 from rankmill.sources.memory.frames import open_columns
-from rankmill.sources.memory.hits import hits_by_place
+from rankmill.sources.memory.hits import hits_by_place, refuse_one_answer
 from rankmill.sources.memory.python_objects import open_mapping, open_positional, open_rows
 from rankmill.sources.roles.source import Source
 from rankmill.sources.roles.streams import produced
@@ -34,8 +35,12 @@ USUAL = {
 
 def open_document(value: Any, asked: InputOptions, name: str | None = None) -> Source:
     """Open a nested object: a table, or lists by query or by place."""
+    body = getattr(value, "body", None)  # of an answer of Elasticsearch, which is no mapping
+    value = body if isinstance(body, Mapping) else value
     role, keyed = asked.role, isinstance(value, Mapping)
     name = name or f"the {'dict' if keyed else type(value).__name__} of {role}"
+    if names := getattr(getattr(value, "dtype", None), "names", None):  # of structs of NumPy
+        return open_columns({one: value[one] for one in names}, role, name)
     if not keyed and not isinstance(value, Sequence | np.ndarray):
         every = iter(value)
         first = next(every, None)
@@ -55,6 +60,8 @@ def open_document(value: Any, asked: InputOptions, name: str | None = None) -> S
             return open_columns(table, role, name)
         if keyed and "ids" in value and ("distances" in value or "documents" in value):
             return open_positional(hits_by_place(value), role, name)
+        if keyed:
+            refuse_one_answer(value, name)
     return open_mapping(value, role, name) if keyed else open_positional(value, role, name)
 
 
@@ -95,7 +102,9 @@ def _of_split(value: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _of_rows(value: Sequence[Any], asked: InputOptions, name: str) -> dict[str, Any] | None:
     """The columns of records, or of triples whose third is a number; None of lists."""
-    first = value[0] if len(value) else None
+    first: Any = value[0] if len(value) else None
+    if type(first).__name__ == "Row" and hasattr(first, "keys"):  # of SQLite
+        first, value = dict(first), [*map(dict, value)]
     if isinstance(first, Mapping) and _roles(first, asked):
         return _of_records(value, name)
     some = value[:SAMPLE]
@@ -160,6 +169,6 @@ def _is_triple(row: Any) -> bool:
     """Whether a list can be a row of a query, an item and a number."""
     if not isinstance(row, tuple | list) or len(row) != 3:
         return False
-    return isinstance(row[2], (Real, np.bool_)) and not any(
+    return isinstance(row[2], (Real, Decimal, np.bool_)) and not any(
         isinstance(one, float) for one in row[:2]
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type
-from rankmill.columns.objects import as_integers, list_of
+from rankmill.columns.objects import as_integers, is_missing, list_of
 from rankmill.columns.place import Place
 from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError, UsageError
@@ -150,7 +150,12 @@ def open_columns(columns: Mapping[Any, Any], role: Role, name: str, **told: Any)
 
 def _array_of(column: Any, name: str) -> Any:
     """An array of one dimension of NumPy or pandas as it is, and anything else as a list."""
-    column = getattr(numpy_of(column), "array", column)  # that of a Series
+    column = numpy_of(column)
+    column = getattr(column, "array", column)  # that of a Series
+    if hasattr(column, "to_dense"):  # a sparse one
+        column = column.to_dense()
+    if str(getattr(column, "dtype", "")).startswith("period"):  # Arrow would take their numbers
+        column = [None if is_missing(one) else str(one) for one in column]
     if getattr(column, "ndim", 0) == 1 and hasattr(column, "dtype"):
         return column
     if isinstance(column, np.ndarray) and column.ndim > 1:

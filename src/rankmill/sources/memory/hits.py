@@ -9,24 +9,27 @@ from numbers import Number
 from typing import Any
 
 from rankmill.columns.objects import Spot, is_missing, is_scalar, shown
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.sources.meaning.names import ALIASES, OF_NUMBER, plain
 from rankmill.sources.memory.cells import first_cells, is_list_like
 
 # What holds the hits of an answer, such as {"hits": {"hits": [...]}} of Elasticsearch.
-ANSWERS = ("ids", "hits", "matches", "points", "source_nodes", "response", "docs", "results")
+ANSWERS = (
+    *("body", "ids", "hits", "matches", "points", "objects", "source_nodes", "response", "docs"),
+    *("results", "result", "root", "children", "documents"),
+)
 # The plain names of the id of a hit, the first of which it has is taken; and what else may hold it.
-IDS = (*dict.fromkeys(map(plain, ALIASES["item"])), "nodeid", "id", "uuid")
+IDS = (*dict.fromkeys(map(plain, ALIASES["item"])), "nodeid", "id", "uuid", "objectid")
 DOCUMENTS = ("node", "document", "metadata", "payload", "entity")
 # The attributes of a hit that is no dict.
-ATTRIBUTES = ("doc_id", "docid", "node_id", "id", "id_", "score", "distance")
+ATTRIBUTES = ("doc_id", "docid", "node_id", "id", "id_", "uuid", "score", "distance")
 
 
 def answered(value: Any) -> Any:
     """The list of hits within the answer of an engine or a store; anything else as it is."""
-    mapped = isinstance(value, Mapping)
-    if value.keys().isdisjoint(ANSWERS) if mapped else is_list_like(value):  # most are
-        return value
+    mapped, plain_list = isinstance(value, Mapping), is_list_like(value)
+    if value.keys().isdisjoint(ANSWERS) if mapped else plain_list and not hasattr(value, "body"):
+        return value  # as most are
     for name in ANSWERS:
         inner = _field(value, name)
         if name == "ids" and is_list_like(inner):  # Chroma's, of one query
@@ -34,6 +37,23 @@ def answered(value: Any) -> Any:
         if is_list_like(inner) or isinstance(inner, Mapping):
             return answered(inner)
     return value
+
+
+def refuse_one_answer(value: Mapping[Any, Any], name: str) -> None:
+    """Raise UsageError for a mapping that is the answer of one search, and not one by query."""
+    if answered(value) is value:
+        return
+    held = [key for key, one in value.items() if path_of(next(iter(_hits_of(one)), None))]
+    if len(held) == 1 and held[0] in ANSWERS:
+        raise UsageError(
+            f"{name} is the answer of one search, with its hits in {held[0]!r}; expected that of "
+            "each query: give {query: answer}"
+        )
+
+
+def _hits_of(value: Any) -> Any:
+    inner = answered(value)
+    return inner if is_list_like(inner) else ()
 
 
 def hits_by_place(answer: Mapping[str, Any]) -> list[Any]:

@@ -180,11 +180,15 @@ def open_hugging_face(dataset: Any, asked: InputOptions) -> Source:
 def _batches_of(frame: Any, name: str) -> Any:
     for column, kind in frame.schema.items():
         if str(kind) == "Object":  # Polars exports where the objects are in memory
-            raise InputError(f"{name}: Arrow has no type for the objects of column {column!r}")
+            raise InputError(
+                f"{name}: Arrow has no type for the objects of column {column!r}: cast them to text"
+            )
     try:
         return frame.to_arrow().to_batches()
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(f"{name}: Arrow has no type for a column that is read: {error}") from None
+        raise InputError(
+            f"{name}: Arrow has no type for a column that is read: {error}; cast it to another"
+        ) from None
 
 
 def _schema_of(empty: Any) -> Any:

@@ -135,10 +135,13 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
     elif role != "features" and first:
         fractions = pa.types.is_floating(schema[listed].value_type)
         if fractions or all(map(_is_of_zeros_and_ones, first)):
+            way = "rankmill.arrays.Matrix(...)" + " or {query: {item: number}}" * (
+                queries is not None
+            )
             held = "fractions" if fractions else "lists of 0 and 1 alone, with repeats"
             raise InputError(
                 f"{name} holds {held}; expected the items of each query, which are integers or "
-                f"strings. If it has the {number} of each item, use rankmill.arrays.Matrix(...)"
+                f"strings. If it has the {number} of each item, use {way}"
             )
     rows = int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, mean_length(lists)))))
 
