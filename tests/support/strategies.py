@@ -44,7 +44,7 @@ STRING_TYPES = [
 # Hard cases: -1 and 2**64 - 1 have the same bits, like 2**63 and -2**63; 255 and 256 end in them.
 INTEGERS = [0, 1, -1, 2**64 - 1, 2**63, -(2**63), 255, 2, 256, 127, -128, 3, 2**31, 2**32]
 INTEGERS += [2**63 - 1, -2]
-PREFIX = "the same first twelve bytes and more/"
+PREFIX = "the-same-first-twelve-bytes-and-more/"
 # Blanks and words for a missing value are told apart by exact_ids alone.
 STRINGS = [
     "n",
