@@ -12,10 +12,9 @@ import pyarrow.types as kinds
 from rankmill.columns.buffers import array_of_values
 from rankmill.columns.ids import id_type, is_text_type, plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
-from rankmill.sources.roles.source import Source, batch_of
+from rankmill.sources.roles.source import FIRST_ROWS, Source, batch_of
 
-# So many rows tell what a column of text holds.
-ROWS = 20_000
+ROWS = FIRST_ROWS
 # So many different texts are looked at for one pattern after the other.
 TEXTS = 2_000
 # Words that stand for a missing value, as pandas, NumPy, SQL and JSON write it.

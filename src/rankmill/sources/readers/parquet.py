@@ -2,8 +2,8 @@
 
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add, le
@@ -33,7 +33,14 @@ from rankmill.sources.files.footers import (
 )
 from rankmill.sources.input_options import FRUGAL, InputOptions
 from rankmill.sources.roles.shares import rows_within
-from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
+from rankmill.sources.roles.source import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    BATCH_VALUES,
+    FIRST_ROWS,
+    Batch,
+    Source,
+)
 from rankmill.threads import Workers
 
 FOOTERS_AT_ONCE = 16
@@ -100,8 +107,20 @@ def _source(name: str, parts: list[ParquetPart], *, apart: bool = False) -> Sour
         ],
         row_groups=partial(_row_groups, parts),
         within=partial(_within, name, parts),
+        peek=partial(_peek, parts),
         format="parquet",
     )
+
+
+def _peek(parts: list[ParquetPart], columns: list[str]) -> Batch | None:
+    """The first rows of some columns of the first file that has any; a whole batch is dear."""
+    part = next((one for one in parts if one.footer.rows), None)
+    if part is None:
+        return None
+    few = replace(part, most=(FIRST_ROWS, *part.most[1:]))
+    groups = _runs_of_groups(few, columns)[0][:1]
+    with closing(_read_groups(few, groups, columns)) as batches:
+        return next(batches)
 
 
 def _row_groups(parts: list[ParquetPart], query: str, item: str) -> list[RowGroup]:
@@ -238,7 +257,9 @@ def _read_files(some: list[tuple[ParquetPart, list[Group]]], columns: list[str])
         row += data.num_rows
 
 
-def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> Iterator[Batch]:
+def _read_groups(
+    part: ParquetPart, groups: list[Group], columns: list[str]
+) -> Generator[Batch, None, None]:
     path, of_file = part.footer.file.name, part.footer.file
     stored = [name for name in columns if name not in part.folders]
     row = groups[0].first_row

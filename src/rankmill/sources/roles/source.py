@@ -25,6 +25,10 @@ BATCH_ROWS = 1 << 16
 BATCH_BYTES = 1 << 23
 
 
+# So many rows tell what a column holds.
+FIRST_ROWS = 20_000
+
+
 class Batch(NamedTuple):
     """Some rows of a source: an Arrow record batch, and where its rows stand."""
 
