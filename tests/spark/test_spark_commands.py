@@ -58,7 +58,7 @@ def told(text: str) -> Any:
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            own = ("seconds", "checksum", "source", "format", "files", "values_checksum")
+            own = ("seconds", "run", "checksum", "source", "format", "files", "values_checksum")
             return {name: plain(one) for name, one in value.items() if name not in own}
         return [plain(one) for one in value] if isinstance(value, list) else value
 
