@@ -31,6 +31,11 @@ def is_list_type(kind: Any) -> bool:
     return kind.id in _LISTS
 
 
+def values_in(column: Any) -> Any:
+    """The values of a column, which stand in its lists if it holds lists."""
+    return split_lists(column)[1] if is_list_type(column.type) else column
+
+
 def value_type(kind: Any) -> Any:
     """The type of the items of lists; any other Arrow type as it is."""
     return kind.value_type if is_list_type(kind) else kind

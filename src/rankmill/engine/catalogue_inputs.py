@@ -123,7 +123,7 @@ def _open_training(train: Any, labels: Input, memory: int) -> Input:
     query, item = labels.source.key or labels.columns.query, labels.columns.item
     asked = InputOptions("train", query=query, item=item)
     (source,) = open_sources([(train, asked)], beside=[labels])
-    chosen = among(next(iter(source.schemas.values())).names, {"query": query, "item": item})
+    chosen = among(source.schema.names, {"query": query, "item": item})
     exact, padding = labels.source.exact_ids, labels.columns.padding
     had = Labels(source, binary=True, padding=padding, exact_ids=exact, **chosen)
     return open_input(had, role="train", memory=memory)

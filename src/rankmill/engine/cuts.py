@@ -273,7 +273,7 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[QueryFacts]) -> Non
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"two kinds of slices are called {twice!r}: rename a column")
-    there = next(iter(labels.source.schemas.values())).names
+    there = labels.source.schema.names
     both = next((name for name in cuts.derived if name in there), None)
     if both is not None:
         raise UsageError(
@@ -286,7 +286,7 @@ def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a table that `by` names, which is only opened."""
     table, names = chosen(table)
     with closing(open_source(table, InputOptions("by"), may_be_empty=True)) as source:
-        return list(names or next(iter(source.schemas.values())).names)
+        return list(names or source.schema.names)
 
 
 def read_table(
@@ -318,12 +318,12 @@ def open_cut(
     if not isinstance(value, str | os.PathLike):
         source = replace(source, name=f"the table of {role}")
     try:
-        schema = next(iter(source.schemas.values()))
+        schema = source.schema
         key = labels.source.key
         query = among(schema.names, {"query": key or labels.columns.query})["query"]
         if isinstance(query, Key):
             source, query = keyed(source, query), query.name
-            schema = next(iter(source.schemas.values()))
+            schema = source.schema
         query = query or (likely_query(source) if key is None else None) or ""
         if not query:
             raise InputError(

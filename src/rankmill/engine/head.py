@@ -112,7 +112,7 @@ def _columns(source: Source, one: Input | None) -> list[dict[str, Any]]:
             "role": ", ".join(roles.get(field.name, [])) or None,
             "rules": source.findings.rules().get(field.name, []),
         }
-        for field in next(iter(source.schemas.values()))
+        for field in source.schema
     ]
 
 

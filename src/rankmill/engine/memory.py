@@ -253,5 +253,5 @@ def _same_ids(one: Input) -> bool:
 
 def is_text(one: Input, role: str) -> bool:
     """Return whether the ids of a column are strings."""
-    kind = next(iter(one.source.schemas.values())).field(getattr(one.columns, role)).type
+    kind = one.source.schema.field(getattr(one.columns, role)).type
     return is_text_type(kind.value_type if is_list_type(kind) else kind)

@@ -63,7 +63,7 @@ def with_values(request: SparkRequest, earlier: Baseline) -> SparkRequest:
     """Return a request with the values by query of an earlier run; ids are in its first column."""
     rows = FrameRows(earlier.predictions, earlier.source)
     source = rows.source()
-    schema = next(iter(source.schemas.values()))
+    schema = source.schema
     query, *others = schema.names
     for kind in request.inputs[0].id_types("query"):
         check_id_types(kind, schema.field(query).type, earlier.source)

@@ -58,7 +58,7 @@ def read_cells(value: Any, role: Any) -> Cells:
             raise InputError(f"{error.object!r} is not Unicode text; expected text") from None
     source = open_source(value, InputOptions(role=role, format=format), may_be_empty=True)
     with closing(source):
-        names = list(next(iter(source.schemas.values())).names)
+        names = list(source.schema.names)
         pieces = [block for piece in source.pieces(names) for block in piece]
         batches = [block if isinstance(block, Batch) else block() for block in pieces]
     columns = {

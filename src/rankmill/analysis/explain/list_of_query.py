@@ -28,7 +28,7 @@ def id_of(query: Any, one: Input) -> Ids:
     Raises UsageError if the input cannot have such an id.
     """
     name = one.columns.query
-    kind = next(iter(one.source.schemas.values())).field(name).type
+    kind = one.source.schema.field(name).type
     if is_text_type(kind):
         if not isinstance(query, str | bytes):
             raise UsageError(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rankmill.columns.groups import Groups
 from rankmill.columns.ids import drop_nulls, join_ids, plain, take_ids, to_ids
-from rankmill.columns.lists import is_list_type, offsets_of, split_lists
+from rankmill.columns.lists import is_list_type, offsets_of, split_lists, values_in
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SEED, Ids, group_rows
 from rankmill.sources.input_options import InputOptions
@@ -34,7 +34,7 @@ def open_items(
     """
     source = _open(value, item)
     try:
-        schema = next(iter(source.schemas.values()))
+        schema = source.schema
         named = item if item in schema.names else None
         others = [name for name in schema.names if name != group]
         if named is None and len(others) == 1:
@@ -97,9 +97,7 @@ def read_items(items: Input, workers: Workers) -> CatalogueItems:
     name, named = items.columns.item, [items.columns.item, *items.columns.facts]
 
     def read(batch: Batch) -> tuple[Ids, Any, int]:
-        values, data = batch.data.column(name), batch.data
-        if is_list_type(values.type):
-            values = split_lists(values)[1]
+        values, data = values_in(batch.data.column(name)), batch.data
         what = f"{batch.source}: column {name!r}"
         values = plain(values, what)
         texts = None
@@ -110,7 +108,7 @@ def read_items(items: Input, workers: Workers) -> CatalogueItems:
         return (distinct(ids) if texts is None else join_ids([ids])), texts, data.num_rows
 
     if items.source.lists is not None:
-        columns = replace(items.columns, query=next(iter(items.source.schemas.values())).names[0])
+        columns = replace(items.columns, query=items.source.schema.names[0])
         found = workers.read(items.source.lists(columns), lambda one: (one.items, None, one.rows))
     else:
         found = read_batches(read, items.source, named, workers)

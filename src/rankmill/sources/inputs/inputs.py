@@ -51,7 +51,7 @@ class Input:
 
         Of several files the first one decides which columns are not read; row numbers are no news.
         """
-        schema = next(iter(self.source.schemas.values()))
+        schema = self.source.schema
         rules = self.source.findings.rules()
         read = {*self.columns.names(), *self.columns.facts}
         read |= {name for name, some in rules.items() if PARTS.intersection(some)}

@@ -59,7 +59,7 @@ def open_features(value: Any, item: str | None, group: str | None = None) -> Inp
 
 def _with_texts_as_numbers(source: Source, apart: Sequence[str | None]) -> Source:
     """The source with numbers in the place of columns of text that hold numbers."""
-    schema = next(iter(source.schemas.values()))
+    schema = source.schema
     for field in schema if not source.bare else ():
         text = is_text_type(field.type) and not is_list_type(field.type)
         if text and field.name not in apart and look_of(source, field.name) in NUMBERS:
@@ -69,7 +69,7 @@ def _with_texts_as_numbers(source: Source, apart: Sequence[str | None]) -> Sourc
 
 def _item_column(source: Source, item: str | None) -> str:
     """Return the column of items."""
-    schema = next(iter(source.schemas.values()))
+    schema = source.schema
     if source.bare:
         return str(schema.names[0])
     if item in schema.names:

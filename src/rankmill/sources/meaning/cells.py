@@ -12,7 +12,7 @@ from typing import Any
 
 from rankmill.columns.buffers import is_number_type
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.columns.lists import is_list_type, value_type, values_in
 from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.meaning.later_rows import known
@@ -23,8 +23,7 @@ from rankmill.sources.meaning.looks import (
     head,
     with_bytes,
 )
-from rankmill.sources.meaning.names import ALIASES
-from rankmill.sources.meaning.names import plain as plain_name
+from rankmill.sources.meaning.names import NUMBERED, plain
 from rankmill.sources.meaning.roles import likely_ids
 from rankmill.sources.meaning.text_lists import (
     APART,
@@ -54,7 +53,7 @@ class CellSide:
 
     def __init__(self, source: Source, asked: InputOptions) -> None:
         self.source, self.asked = source, asked
-        schema = next(iter(source.schemas.values()))
+        schema = source.schema
         self.query: tuple[str, ...] = ()
         self.item: str | None = None
         if source.lists is None and not source.bare:
@@ -78,11 +77,9 @@ class CellSide:
     @cached_property
     def beside(self) -> bool:
         """Whether a number of each row, by its name, says that a row has one item."""
-        names = next(iter(self.source.schemas.values())).names
-        usual = {plain_name(one) for role in ("rank", "score", "gain") for one in ALIASES[role]}
+        schema = self.source.schema
         told = self.asked.rank is not None or isinstance(self.asked.numbers, str)
-        others = [name for name in names if plain_name(name) in usual and name != self.item]
-        schema = next(iter(self.source.schemas.values()))
+        others = [one for one in schema.names if plain(one) in NUMBERED and one != self.item]
         rows = [name for name in others if not is_list_type(schema.field(name).type)]
         return bool(
             (told and not self._has_lists(self.asked.numbers))
@@ -91,7 +88,7 @@ class CellSide:
 
     def _has_lists(self, name: Any) -> bool:
         """Whether a column of numbers holds several in a cell."""
-        schema = next(iter(self.source.schemas.values()))
+        schema = self.source.schema
         if not isinstance(name, str) or name not in schema.names:
             return False
         kind = schema.field(name).type
@@ -111,8 +108,7 @@ class CellSide:
         """The distinct items, or cells, of the first rows as texts."""
         if self.item is None:
             return []
-        column = self.rows[self.item]
-        values = split_lists(column)[1] if is_list_type(column.type) else column
+        values = values_in(self.rows[self.item])
         found = value_type(values.type)
         if not (is_text_type(found) or is_number_type(found)):
             return []

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, spoken
 from rankmill.sources.input_options import Role
-from rankmill.sources.meaning.looks import BOOLEAN, distinct_texts, head, look, look_of
+from rankmill.sources.meaning.looks import BOOLEAN, distinct_texts, first_values, look, look_of
 from rankmill.sources.meaning.names import ALIASES, plain
 from rankmill.sources.roles.source import Source
 
@@ -48,7 +48,7 @@ class Finder:
     @property
     def schema(self) -> Any:
         """The schema of the first file."""
-        return self.source.schemas[self.file]
+        return self.source.schema
 
     @cached_property
     def _schemas(self) -> list[Any]:
@@ -137,9 +137,7 @@ class Finder:
 
     def denies(self, name: str) -> bool:
         """Whether some of the first rows hold a number or a word for no."""
-        column = head(self.source, [name])[name]
-        values = split_lists(column)[1] if is_list_type(column.type) else column
-        return any(NO.fullmatch(one) for one in distinct_texts(values))
+        return any(NO.fullmatch(one) for one in distinct_texts(first_values(self.source, name)))
 
     def _holds_no_ids(self, name: str) -> bool:
         return self.holds_fractions(name) or self.look(name) in BOOLEAN

@@ -11,7 +11,7 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import array_of_values
 from rankmill.columns.ids import id_type, is_text_type, plain
-from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.columns.lists import is_list_type, value_type, values_in
 from rankmill.sources.roles.source import FIRST_ROWS, Source, batch_of
 
 ROWS = FIRST_ROWS
@@ -124,10 +124,15 @@ def head(source: Source, names: Iterable[str], rows: int = ROWS) -> dict[str, An
     """
     wanted = list(dict.fromkeys(names))
     found = _first_batch(source, wanted)
-    schema = next(iter(source.schemas.values()))
+    schema = source.schema
     if found is None:
         return {name: pa.nulls(0, schema.field(name).type) for name in wanted}
     return {name: found.column(name).slice(0, rows) for name in wanted}
+
+
+def first_values(source: Source, name: str) -> Any:
+    """The first values of a column, or of its lists."""
+    return values_in(head(source, [name])[name])
 
 
 def _first_batch(source: Source, names: list[str]) -> Any:
@@ -165,7 +170,7 @@ def look_of(source: Source, name: str) -> str:
     The texts of a source are looked at together, with one reading of its first rows.
     """
     if name not in source.looks:
-        schema = next(iter(source.schemas.values()))
+        schema = source.schema
         kind = schema.field(name).type
         if not is_text_type(value_type(kind)):
             return look(pa.nulls(0, value_type(kind)))
@@ -173,6 +178,5 @@ def look_of(source: Source, name: str) -> str:
         fields = [one for one in schema if seen[one.name] == 1]
         found = head(source, [one.name for one in fields if is_text_type(value_type(one.type))])
         for one, array in found.items():
-            values = split_lists(array)[1] if is_list_type(array.type) else array
-            source.looks[one] = look(values)
+            source.looks[one] = look(values_in(array))
     return source.looks[name]

@@ -87,6 +87,7 @@ def plain(name: str) -> str:
 
 # What has one of these names beside an item is its number, even if it is written as text.
 OF_NUMBER = {plain(one) for one in (*ALIASES["score"], *ALIASES["gain"])}
+NUMBERED = OF_NUMBER | {plain(one) for one in ALIASES["rank"]}
 
 
 def is_other(name: str) -> bool:

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.ids import as_text, id_type, is_text_type, plain
-from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.columns.lists import value_type
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.meaning.comparable_ids import check_keys, id_columns
 from rankmill.sources.meaning.later_rows import LaterRows, known
-from rankmill.sources.meaning.looks import head, without_missing
+from rankmill.sources.meaning.looks import first_values, without_missing
 from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, TIMES, UUID, times_of
 from rankmill.sources.meaning.values import Convert, Values, with_values
 from rankmill.sources.roles.columns import Columns
@@ -55,9 +55,7 @@ class _Side(NamedTuple):
 
     def first(self) -> Any:
         """Some of its first ids, as text, without those that are missing."""
-        column = head(self.source, [self.name])[self.name]
-        values = split_lists(column)[1] if is_list_type(column.type) else column
-        values = plain(values, self.name)
+        values = plain(first_values(self.source, self.name), self.name)
         values = as_text(values) if is_text_type(values.type) else values.cast(TEXT)
         return without_missing(values).drop_null()
 
@@ -125,16 +123,17 @@ def _change_of(
         return _in_lower_case
     firsts = [one.first() for one in texts]
     shares = [_share(first, WHOLE) for first in firsts]
-    none = next((one for one, share in zip(texts, shares, strict=True) if share == 0), None)
     whole = [one for one, share in zip(texts, shares, strict=True) if share == 1]
     exact = any(one.source.exact_ids for one in (*integers, *texts))
-    if none is not None and (integers or whole) and not (exact or opened):
-        raise _not_comparable(role, [*integers, *whole][0], none)
+    # The inputs with nothing but integers, which other text is held against.
+    against = [] if exact or opened else [*integers, *whole]
+    if against and 0 in shares:
+        raise _not_comparable(role, against[0], texts[shares.index(0)])
     if not integers and not exact and any(map(_has_times, texts)):
         return _in_one_spelling
-    for one, share in zip(texts, shares, strict=True):
-        if share not in (0, 1, None) and (integers or whole) and not (exact or opened):
-            last.findings.say(_mixed(role, one, [*integers, *whole][0]))
+    for one, first, share in zip(texts, firsts, shares, strict=True):
+        if against and share not in (1, None):
+            last.findings.say(_mixed(role, one, first, against[0]))
     if not integers:
         of_integers = all(share in (1, None) for share in shares)
         pointed = of_integers and any(_share(first, WITH_POINT) for first in firsts)
@@ -248,11 +247,10 @@ def _shown(texts: Any) -> str:
     return repr(texts[0].as_buffer().to_pybytes().decode(errors="backslashreplace"))
 
 
-def _mixed(role: str, one: _Side, other: _Side) -> str:
-    """What to say of ids that are no integers, where all ids of another input are."""
+def _mixed(role: str, one: _Side, first: Any, other: _Side) -> str:
+    """What to say of first ids that are no integers, where all ids of another input are."""
     import pyarrow.compute as pc
 
-    first = one.first()
     found = _shown(first.filter(pc.invert(pc.match_substring_regex(first, WHOLE))))
     return (
         f"{one.source.name}: {found} in {one.name!r} is no integer, as all {role} ids of "

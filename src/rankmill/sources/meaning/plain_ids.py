@@ -13,10 +13,15 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import arrow_of, floats_of
 from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, plain, text_places
-from rankmill.columns.lists import is_list_type, split_lists, value_type
+from rankmill.columns.lists import is_list_type, value_type
 from rankmill.kernels.odd_texts import first_odd
 from rankmill.sources.meaning.derived_columns import derived
-from rankmill.sources.meaning.looks import are_missing, distinct_texts, head, without_missing
+from rankmill.sources.meaning.looks import (
+    are_missing,
+    distinct_texts,
+    first_values,
+    without_missing,
+)
 from rankmill.sources.meaning.values import Values, with_values
 from rankmill.sources.roles.source import Batch, Source
 
@@ -83,9 +88,7 @@ def _are_uuids(source: Source, name: str) -> bool:
     """Whether the first bytes of a column are UUIDs, which not every library keeps as a type."""
     import pyarrow.compute as pc
 
-    column = head(source, [name])[name]
-    first = split_lists(column)[1] if is_list_type(column.type) else column
-    first = plain(first, name).cast(BYTES).drop_null()
+    first = plain(first_values(source, name), name).cast(BYTES).drop_null()
     sizes = pc.min_max(pc.binary_length(first)).as_py()
     return {*sizes.values()} == {UUID_BYTES} and any(min(one) < BLANK for one in first.to_pylist())
 
@@ -183,9 +186,9 @@ def times_of(texts: Any) -> Any:
     """Texts, in which dates and times are spelled as those of Arrow's types are."""
     import pyarrow.compute as pc
 
+    finer = pc.match_substring_regex(texts, r"\.\d{6}\d*[1-9]")  # stands as it is
     for pattern, zone in ((WRITTEN, None), (ZONED, "UTC")):
         marks = pc.match_substring_regex(texts, pattern)
-        finer = pc.match_substring_regex(texts, r"\.\d{6}\d*[1-9]")  # stands as it is
         found = pc.if_else(pc.and_not(marks, finer), texts, None)
         found = pc.replace_substring_regex(found, r"(\.\d{6})\d+", r"\1")
         times = _cast(found, pa.timestamp("us", zone))
@@ -211,8 +214,8 @@ def with_times(source: Source, name: str) -> Source:
     every = [one.names.count(name) == 1 for one in source.kinds().values()]
     if not all(every) or source.exact_ids or source.looks.get(name) == TIMES:
         return source
-    column = head(source, [name])[name]
-    texts = distinct_texts(column) if is_text_type(column.type) else []
+    first = first_values(source, name)
+    texts = distinct_texts(first) if is_text_type(first.type) else []
     if not texts or not all(re.match(f"{WRITTEN}|{ZONED}", one) for one in texts):
         return source
     source.findings.used("times in text", name)

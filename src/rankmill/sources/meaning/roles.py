@@ -23,6 +23,7 @@ from rankmill.sources.meaning.names import (
     EVENTS,
     GRADED,
     ITEM_ALIASES,
+    NUMBERED,
     WEAK_ALIASES,
     is_other,
     plain,
@@ -96,9 +97,8 @@ def _find_columns(
 
 def _check_no_more(finder: Finder, name: str, schema: Any) -> None:
     """Raise InputError if one of the later files has a number that the first has not."""
-    usual = {plain(one) for role in ("rank", "score", "gain") for one in ALIASES[role]} | GRADED
     for one in schema.names:
-        if one not in finder.schema.names and words_of(one) & usual:
+        if one not in finder.schema.names and words_of(one) & (NUMBERED | GRADED):
             raise InputError(
                 f"{finder.file}: no column {one!r}, which {name} has; expected the same columns in "
                 "all files: write it there, too, or leave it out everywhere"

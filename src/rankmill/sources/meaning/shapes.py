@@ -61,7 +61,7 @@ def shaped(source: Source) -> Source:
     if source.lists is not None or source.bare:
         return source
     source = _decoded(source)
-    schema = next(iter(source.schemas.values()))
+    schema = source.schema
     for field in schema:
         found = nested_of(field.type, field.name) if kinds.is_nested(field.type) else None
         if found is not None and schema.names.count(field.name) == 1:

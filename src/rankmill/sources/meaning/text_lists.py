@@ -83,7 +83,7 @@ def with_lists(source: Source, item: str, query: Sequence[str], cell: str) -> So
 
 def _beside(source: Source, item: str, query: Sequence[str], cell: str) -> list[str]:
     """The other columns of text whose cells hold as many numbers as those of the items."""
-    schema = next(iter(source.schemas.values()))
+    schema = source.schema
     names = [
         one.name
         for one in schema
@@ -122,15 +122,15 @@ def with_guard(source: Source, item: str, how: str) -> Source:
         if not MARKS[text_places(drop_nulls(texts))[2]].any():
             return values.array
         marks = pc.match_substring_regex(texts, APART)
-        if pc.any(marks).as_py() and source.kept is None:
+        if not pc.any(marks).as_py():
+            return values.array
+        if source.kept is None:
             cells = distinct_texts(texts.filter(marks))
             raise LaterRows(*((CELL, source.name, item, one) for one in cells[:MOST_LATER]))
-        if pc.any(marks).as_py():
-            raise values.error(
-                pc.index(marks, True).as_py(),
-                f"it may be one item or a list of several, and no earlier row shows which: {how}",
-            )
-        return values.array
+        raise values.error(
+            pc.index(marks, True).as_py(),
+            f"it may be one item or a list of several, and no earlier row shows which: {how}",
+        )
 
     return with_values(source, item, lambda kind: kind, check)
 

@@ -15,7 +15,7 @@ from rankmill.sources.roles.source import Source
 
 def with_key(source: Source, asked: InputOptions) -> Source:
     """The source with the column of query ids that several columns make, if they do."""
-    names = next(iter(source.schemas.values())).names
+    names = source.schema.names
     key = None if source.key is not None else key_of(asked.query, names)
     if key is None:
         return source
@@ -41,7 +41,7 @@ def understood(
     told = replace(shaped(source), exact_ids=asked.exact_ids, decimal=asked.decimal)
     source = with_key(told, asked)
     if asked.item is None and not source.bare:
-        schema = next(iter(source.schemas.values()))
+        schema = source.schema
         ranked = ranked_columns(schema.names)
         if ranked and likely_ids(schema, asked.role, asked.query, None)[1] is None:
             source, item = with_ranked(source, ranked)

@@ -117,6 +117,11 @@ class Source:
     )  # what columns look like, once that is known
     made: dict[Any, Any] | None = None  # what was made of prepared labels, for all their readers
 
+    @property
+    def schema(self) -> Any:
+        """The schema of the first file."""
+        return next(iter(self.schemas.values()))
+
     def kinds(self) -> dict[str, Any]:
         """The first file of each schema, and the schema: thousands of files share one object."""
         first: dict[int, tuple[str, Any]] = {}

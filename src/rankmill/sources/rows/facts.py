@@ -47,7 +47,7 @@ def _encoded(data: Any) -> pa.Table:
 
 def _joined(source: Source, names: Sequence[str], parts: Sequence[pa.Table]) -> pa.Table:
     if not parts:
-        schema = next(iter(source.schemas.values()))
+        schema = source.schema
         fields = pa.schema([schema.field(name) for name in names])
         parts = [_encoded(pa.RecordBatch.from_pylist([], fields))]
     try:

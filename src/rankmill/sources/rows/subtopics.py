@@ -39,7 +39,7 @@ def with_subtopics(source: Source, columns: Columns, subtopic: str) -> tuple[Sou
         return pa.Table.from_batches([batch.data.select(names)])
 
     with Workers(None) as workers, closing(read_batches(read, source, names, workers)) as batches:
-        parts = list(batches) or [next(iter(source.schemas.values())).empty_table().select(names)]
+        parts = list(batches) or [source.schema.empty_table().select(names)]
     try:
         table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     except pa.ArrowException as error:

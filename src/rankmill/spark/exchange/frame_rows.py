@@ -49,7 +49,7 @@ class FrameRows:
         finally:
             self._given = None
         if not parts:
-            schema = next(iter(source.schemas.values()))
+            schema = source.schema
             return schema.empty_table().select(names)
         return pa.concat_tables(parts, promote_options="permissive")
 
