@@ -7,6 +7,7 @@ import datetime
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -227,3 +228,24 @@ def test_subtopics_of_text(spark: Any) -> None:
         Labels(there(spark, labels), **told), there(spark, run), "alpha_ndcg@2", partitions=2
     )
     assert found.metrics == rankmill.evaluate(Labels(labels, **told), run, "alpha_ndcg@2").metrics
+
+
+@pytest.mark.parametrize("kind", ["typed", "text"])
+def test_times_in_two_spellings_are_in_one_partition(spark: Any, kind: str) -> None:
+    hours = [datetime.timedelta(hours=one) for one in range(40)]
+    utc = [datetime.datetime(2026, 1, 1, 23, 30, tzinfo=datetime.UTC) + one for one in hours]
+    zone = datetime.timezone(datetime.timedelta(hours=-5))
+    rows = {"user": [f"u{one}" for one in range(40)], "item": [f"i{one}" for one in range(40)]}
+    typed = pa.array(utc, pa.timestamp("us", "UTC"))
+    # Of text on both sides, times are read as such where they are a part of a key.
+    query = ["session"] if kind == "typed" else ["user", "session"]
+    session = typed if kind == "typed" else [one.isoformat() for one in utc]
+    labels = pa.table({**rows, "session": session})
+    spelled = [str(one.astimezone(zone)) for one in utc]
+    run = pa.table({**rows, "session": spelled, "score": [0.5] * 40})
+    for one, evaluate in ((lambda data: data, rankmill.evaluate), (partial(there, spark), on_8)):
+        both = Labels(one(labels), query=query), Predictions(one(run), query=query)
+        assert evaluate(*both, "map")["map"] == 1
+
+
+on_8 = partial(rankmill.spark.evaluate, partitions=8)

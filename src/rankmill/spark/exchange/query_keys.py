@@ -9,6 +9,7 @@ from rankmill.sources.input_options import Key
 BLANKS, POINT = " \t\n\r\v\f", r"\.0+$"
 INTEGERS = frozenset(["tinyint", "smallint", "int", "bigint"])
 TIMES = frozenset(["date", "timestamp", "timestamp_ntz"])
+DAY = len("2026-01-31")
 # Up to here every whole number is a double of its own.
 MOST_EXACT = 1 << 53
 
@@ -18,19 +19,32 @@ Parts = Sequence[tuple[Any, Any]]
 
 def shuffle_keys(sides: Sequence[tuple[Parts, Key | None]]) -> list[Any]:
     """Return what the rows of each side are shuffled by; some other queries may have the same."""
-    from pyspark.sql import functions
+    from pyspark.sql import functions, types
 
     kinds = {kind.simpleString() for parts, _ in sides for _, kind in parts}
     if kinds <= INTEGERS and not any(key for _, key in sides):
         # The hash of a number depends on its type.
         return [parts[0][0].cast("bigint") for parts, _ in sides]
+    joined = any(key and key.texts for _, key in sides)
     found = []
     for parts, key in sides:
+        # Times that are equal in other spellings have one day, unless they are within other text.
+        if not joined and (kinds & TIMES or key):
+            parts = [(_day(_text(*one)), types.StringType()) for one in parts]
         text = query_text(parts, key)
         whole = functions.regexp_replace(text, POINT, "")
         text = functions.when(text.endswith("0"), whole).otherwise(text)
-        found.append(text.substr(1, len("2026-01-31")) if kinds & TIMES else text)
+        found.append(text.substr(1, DAY) if joined and kinds & TIMES else text)
     return found
+
+
+def _day(text: Any) -> Any:
+    """Return the day, in the time zone of the session, of a text that begins as times do."""
+    from pyspark.sql import functions
+
+    day = functions.date_format(functions.try_to_timestamp(text), "yyyy-MM-dd")
+    day = functions.coalesce(day, text.substr(1, DAY))
+    return functions.when(text.rlike(r"^\d{4}-\d\d-\d\d"), day).otherwise(text)
 
 
 def query_text(parts: Parts, key: Key | None) -> Any:
