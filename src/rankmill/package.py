@@ -20,7 +20,8 @@ __version__ = "0.9.0"
 FORMAT = 1
 
 
-#: A name that an earlier version had, of a function and a command -> what to use instead.
+#: What an earlier version had -> what to use instead: the name of a function and a command,
+#: an option such as --splits, which is a key of TOML, too, or what an option took.
 GONE = {
     "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
     "fused run",

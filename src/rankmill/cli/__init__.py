@@ -194,6 +194,8 @@ def _message(text: str) -> str:
 
 def _told(error: click.ClickException) -> str:
     """Return the message of an error; of what is missing, what it is, and a command that has it."""
+    if isinstance(error, click.NoSuchOption) and error.option_name in GONE:
+        return GONE[error.option_name]
     if not isinstance(error, click.MissingParameter) or error.ctx is None or error.param is None:
         return error.format_message()
     context, first = error.ctx, error.param

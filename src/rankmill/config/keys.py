@@ -8,6 +8,7 @@ from rankmill.config.document import Document, Place
 from rankmill.config.option import FILE, Option
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
+from rankmill.package import GONE
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import preset
 
@@ -160,6 +161,9 @@ def _unknown(
 ) -> None:
     """Raise UsageError for an unknown key, with the one that may have been meant."""
     name = str(place[-1]).replace("-", "_").lower()
+    gone = GONE.get(f"--{name.replace('_', '-')}")
+    if gone:
+        document.fail(place, gone)
     if name in elsewhere:
         table = elsewhere[name]
         document.fail(place, f"it is in the wrong place; expected it {_in(table)}")
