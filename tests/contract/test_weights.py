@@ -142,15 +142,14 @@ def test_unknown_queries_have_no_weight() -> None:
 
 @pytest.mark.small
 @pytest.mark.parametrize("text", [False, True])
-def test_ranges_of_ids_give_the_same_bits(
+def test_shares_give_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bool
 ) -> None:
     labels, predictions = inputs(text=text)
     expected = numbers(rankmill.evaluate(rankmill.Labels(labels, weight="w"), predictions, SOME))
     read = []
-    restrict = memory.restrict
     monkeypatch.setattr(
-        "rankmill.engine.first_pass.restrict", lambda *of: read.append(of) or restrict(*of)
+        "rankmill.engine.first_pass.only", lambda *of: read.append(of) or memory.only(*of)
     )
     for name, table in (("l", labels), ("p", predictions)):
         pq.write_table(table, tmp_path / name, row_group_size=40)
@@ -363,5 +362,4 @@ def test_the_plan_knows_the_column(tmp_path: Path) -> None:
     files = tmp_path / "l.parquet", tmp_path / "p.parquet"
     plain, weighted = (flat(rankmill.plan, *files, "map", weight=one) for one in (None, "w"))
     assert weighted["labels"]["bytes"] > plain["labels"]["bytes"]
-    assert weighted["memory"] - plain["memory"] == 3 * memory.A_WEIGHT
     assert weighted["scope"]["weight"] == "w"

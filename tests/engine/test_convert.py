@@ -18,13 +18,11 @@ from hypothesis import strategies as st
 
 import rankmill
 import strategies
-from flat import flat, job_of
+from flat import flat
 from portions import in_batches
 from rankmill import InputError, UsageError
 from rankmill.arrays import Ragged
 from rankmill.engine import wide_rows
-from rankmill.engine.job import open_job
-from rankmill.engine.memory import bytes_of_all, id_ranges
 from rankmill.sources.rows import sorted_rows
 from strategies import Case, cases
 
@@ -199,9 +197,6 @@ def test_more_rows_than_memory(
     assert min(merges) > 3
     assert pq.read_metadata(tmp_path / "labels.parquet").num_row_groups >= 10
     pair = tmp_path / "labels.parquet", tmp_path / "predictions.parquet"
-    asked = job_of(pair[0], {"": pair[1]}, ["map"], {"memory": 100_000}, keep_values=False)
-    with open_job(*asked) as (labels, runs):
-        assert len(id_ranges(labels, runs[""], asked[0], bytes_of_all(labels))) > 2
     options = {"per_query": False, "memory": 100_000}
     ranged = flat(rankmill.evaluate, *pair, METRICS[:4], **options)
     assert ranged.metrics == rankmill.evaluate(path, path, METRICS[:4]).metrics

@@ -183,12 +183,6 @@ def test_threads_are_a_positive_integer(wrong: Any) -> None:
             state, rankmill.Predictions(table, query="q"), memory=wrong
         ),
         lambda: state.result(counted, threads=wrong),
-        lambda: rankmill.plan(
-            rankmill.Labels(table, query="q"),
-            rankmill.Predictions(table, query="q"),
-            "gap",
-            threads=wrong,
-        ),
     ):
         with pytest.raises(rankmill.UsageError, match="expected a positive integer"):
             call()

@@ -394,8 +394,8 @@ def test_ranges_of_labels_give_the_same_slices(
     both = tmp_path / "labels", tmp_path / "run"
     whole = rankmill.evaluate(*both, metrics, **how)
     found: list[Any] = []
-    ranges = first_pass.id_ranges
-    monkeypatch.setattr(first_pass, "id_ranges", lambda *of: found.append(ranges(*of)) or found[-1])
+    shares = first_pass.shares_of
+    monkeypatch.setattr(first_pass, "shares_of", lambda *of: found.append(shares(*of)) or found[-1])
     little = rankmill.evaluate(*both, metrics, memory=10_000, per_query=False, **how)
     assert len(found[0]) > 3
     assert (little.by, little.sums) == (whole.by, whole.sums)

@@ -22,7 +22,6 @@ from rankmill.metrics.aggregate import (
     Need,
     Needs,
     ScoredBlock,
-    Sizes,
     Totals,
     Value,
 )
@@ -66,10 +65,6 @@ class Places(Aggregate, Need):
     @classmethod
     def init(cls, asked: AggregateSettings) -> Self:
         return cls(largest=max(one.k or 0 for one in asked.users))
-
-    @classmethod
-    def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
-        return 1_000_000 * sizes.items + 7 * len(asked.users)
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         BLOCKS.append("places")
@@ -201,14 +196,9 @@ def test_a_damaged_row_is_refused(field: str, value: Any, message: str) -> None:
         rankmill.parts.State.from_row(state_rows.sealed(row))
 
 
-def test_a_plan_counts_what_it_holds_and_an_error_what_it_lacks() -> None:
+def test_an_error_says_what_it_lacks() -> None:
     of = table(LABELS), table(PREDICTIONS)
-    bare, planned = (
-        rankmill.plan(*of, metrics, catalogue=CATALOGUE, threads=1)
-        for metrics in ("map", "map,new@2")
-    )
-    assert planned["memory"] - bare["memory"] == 30_000_000 + 7
-    assert planned["counts"] == {"items": 30, "most": None, "bytes": 1_000_000}
+    planned = rankmill.plan(*of, "map,new@2", catalogue=CATALOGUE)
     assert "score" not in planned["predictions"]["columns"]
     for beside, message in (
         ({}, "^new@2 needs to know what queries had in training"),

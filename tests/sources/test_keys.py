@@ -19,7 +19,6 @@ from flat import flat
 from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.input_options import key_of
-from rankmill.sources.inputs.inputs import open_input
 from strategies import examples
 
 METRICS = ["map", "recall@2", "first_hit"]
@@ -318,31 +317,6 @@ def test_training_with_the_same_columns() -> None:
 
 
 @pytest.mark.small
-def test_ranges_of_sorted_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels beyond memory: the ranges are those of the first column."""
-    cut: list[Any] = []
-    restrict = rankmill.engine.first_pass.restrict  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        "rankmill.engine.first_pass.restrict", lambda *one: cut.append(one) or restrict(*one)
-    )
-    lists = {place: [place % 7, place % 5] for place in range(60)}
-    pairs = [(place // 3, "abc"[place % 3]) for place in range(60)]
-    paths = []
-    for name, shift in (("labels", 0), ("run", 1)):
-        one = table(
-            {key: [i + shift for i in some] for key, some in lists.items()}, pairs, BOTH, True
-        )
-        paths.append(str(tmp_path / f"{name}.parquet"))
-        pq.write_table(one, paths[-1], row_group_size=6)
-    options = {"query": BOTH, "metrics": METRICS}
-    whole = flat(rankmill.evaluate, *paths, **options)
-    assert not cut
-    divided = flat(rankmill.evaluate, *paths, **options, per_query=False, memory=200)
-    assert len(cut) > 4
-    assert divided.metrics == whole.metrics
-
-
-@pytest.mark.small
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Any) -> None:
     monkeypatch.chdir(tmp_path)
 
@@ -407,16 +381,3 @@ def test_a_query_in_two_rows_asks_for_more_columns() -> None:
     with pytest.raises(InputError, match="if several columns make a query, name them all"):
         values(one, one)
     assert values(one, one, query=BOTH)["map"] == 1
-
-
-@pytest.mark.small
-def test_bounds_of_items_are_not_those_of_the_first_part(tmp_path: Path) -> None:
-    """How many items there are at most follows from the bounds of their own column."""
-    path = tmp_path / "l.parquet"
-    pq.write_table(pa.table({"session": [1, 2], "type": ["a", "b"], "item": [5, 900]}), path)
-    labels = open_input(rankmill.Labels(str(path), query=BOTH))
-    ((of_queries,), (of_items,)) = (
-        labels.source.row_groups(name, "item") for name in (labels.columns.query, "item")
-    )
-    assert (of_queries.low, of_queries.high) == (1, 2)
-    assert (of_items.low, of_items.high) == (5, 900)

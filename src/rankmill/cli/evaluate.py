@@ -78,10 +78,10 @@ def command(
     options["per_query"] = outputs.files["per_query"] is not None
 
     if only_plan:
-        from rankmill.engine.plan import plan_runs
-        from rankmill.engine.plan_view import plan_view
+        from rankmill.engine.plan import plan_runs, plan_view
 
-        del options["by"], options["sums"]
+        for name in ("by", "sums", "threads", "per_query"):
+            del options[name]
         asked = face_of(plan_runs, label_source, runs, options)
         outputs.deliver(plan_view(plan_runs(**asked)))
         return

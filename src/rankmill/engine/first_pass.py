@@ -1,7 +1,6 @@
 """The first pass: score all predictions of each system and add the blocks up."""
 
-import contextlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -11,26 +10,21 @@ from rankmill.engine.catalogue_inputs import with_catalogue
 from rankmill.engine.cuts import with_ways
 from rankmill.engine.held_labels import HeldLabels, check_labelled, check_width, read_labels
 from rankmill.engine.job import Job
-from rankmill.engine.memory import IdRange, bytes_of_all, check_room, id_ranges, restrict
+from rankmill.engine.memory import WHOLE, check_room, only, shares_of
 from rankmill.engine.progress import Progress
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
 from rankmill.engine.tally import Tally
-from rankmill.errors import InputError, Otherwise
+from rankmill.errors import InputError
 from rankmill.io.overflow import Overflow
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.results import audit
 from rankmill.sources.inputs.inputs import Input, begun, map_lists
-from rankmill.sources.meaning.derived_columns import OutOfOrder
 from rankmill.sources.nouns import Catalogue
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers
 
 Report = Callable[[int], None]
-
-
-class WrongBoundsError(Otherwise):
-    """The footer of a file names bounds of ids that are not those of its rows."""
 
 
 def run(
@@ -69,57 +63,27 @@ def run(
 def _score_all(
     job: Job, labels: HeldLabels, predictions: Input, workers: Workers, report: Report
 ) -> Tally:
-    """Score a system with all labels in memory, or by ranges of ids if the labels do not fit."""
-
-    def score(ranges: Sequence[IdRange]) -> Tally:
-        left = check_room(labels.input, predictions, ranges, whole, job.memory)
-        within = job if left == job.memory else replace(job, memory=left)
-        return _score_ranges(within, labels, predictions, workers, report, [*ranges] or [None])
-
-    whole = bytes_of_all(labels.input)
-    ranges = id_ranges(labels.input, predictions, job, whole)
-    if ranges:
-        with contextlib.suppress(WrongBoundsError, OutOfOrder):
-            return score(ranges)
-    return score([])  # with all labels in memory, no bounds matter
-
-
-def _score_ranges(
-    job: Job,
-    labels: HeldLabels,
-    predictions: Input,
-    workers: Workers,
-    report: Report,
-    ranges: Sequence[IdRange | None],
-) -> Tally:
-    """Score one range of queries after the other; the range None means all queries."""
-    state: State | None = None
-    rows = label_rows = 0
-    for one in ranges:
-        tally = index = cast(Any, None)  # frees the labels of one range before the next is read
-        within, of_labels = predictions, labels.input
+    """Score a system with all labels in memory, or one share of them after the other."""
+    shares = shares_of(labels.input, predictions, job)
+    left = check_room(labels.input, predictions, len(shares), job.memory)
+    job = job if left == job.memory else replace(job, memory=left)
+    state, rows = None, 0
+    for share in shares:
+        tally = index = cast(Any, None)  # frees the labels of one share before the next is read
+        of_labels, within = only(labels.input, share), only(predictions, share)
         with ExitStack() as stack:
-            if one is None:
-                within = stack.enter_context(begun(predictions, job.memory, workers))
+            if share == WHOLE:
+                within = stack.enter_context(begun(within, job.memory, workers))
                 index = labels.index(job, workers)
                 check_width(index, labels.input, predictions)
             else:
-                within = restrict(predictions, one.predictions, one)
-                of_labels = restrict(labels.input, one.labels, one)
                 index = read_labels(of_labels, job, workers)
             if job.cuts is not None:
                 job = with_ways(job, of_labels, index, workers)
             state = state or State.of(job)
             tally = _score_input(within, index, job, state, workers, partial(_add, report, rows))
         rows += tally.rows
-        label_rows += index.rows
         state = tally.close(predictions.source.name)
-    # No row is in two ranges. If a row is in none, the footer of its file named wrong bounds.
-    if one is not None and (rows, label_rows) != (
-        predictions.source.rows,
-        labels.input.source.rows,
-    ):
-        raise WrongBoundsError
     if not rows and not job.part and predictions.source.rows is None:
         once = "" if predictions.source.format else ": a stream can be read only once"
         raise InputError(f"{predictions.source.name} holds no rows; expected predictions{once}")

@@ -4,11 +4,10 @@ import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
 
-# What is kept of a column chunk: 1 if it is encrypted, the fields of its metadata by their numbers
-# in parquet.thrift, and the place and the size of its bounds. What the footer lacks is -1.
-ENCRYPTED, PHYSICAL, VALUES, UNCOMPRESSED, COMPRESSED = 0, 1, 5, 6, 7
-HIGH, HIGH_SIZE, LOW, LOW_SIZE = 8, 9, 10, 11
-CHUNK_FIELDS = 12
+# What is kept of a column chunk: 1 if it is encrypted, and the fields of its metadata by their
+# numbers in parquet.thrift. What the footer lacks is -1.
+ENCRYPTED, VALUES, UNCOMPRESSED, COMPRESSED = 0, 5, 6, 7
+CHUNK_FIELDS = 8
 # The deepest nesting that is read. Real footers have about ten levels of structures and lists.
 DEEPEST = 64
 FAR = 1 << 62  # a place beyond the end of all footers
@@ -57,7 +56,7 @@ def parse_footer(data, out_file, out_groups, out_chunks):
     out_groups : int64[row groups, 2]
         The number of rows of each row group, and its uncompressed bytes.
     out_chunks : int64[row groups, columns, CHUNK_FIELDS]
-        What is kept of each column chunk. Places are those in `data`.
+        What is kept of each column chunk.
     """
     size = len(data)
     # Each level is a structure (kind -1), or a list with `left` elements of a kind to read.
@@ -113,10 +112,6 @@ def parse_footer(data, out_file, out_groups, out_chunks):
             number, at = unsigned_at(data, at)
             if number < 0 or number > size - at:
                 return False
-            if in_column and depth == 6 and field[5] == 12 and 5 <= field[6] <= 6:
-                place = HIGH + 2 * (field[6] - 5)
-                out_chunks[group, chunk, place] = at
-                out_chunks[group, chunk, place + 1] = number
             at += number
         elif kind in (9, 10, 12):  # a list, a set, and a structure
             if in_chunk and depth == 4 and field[4] == 8:

@@ -54,17 +54,6 @@ class AggregateSettings(NamedTuple):
     file: Overflow | None = None
 
 
-class Sizes(NamedTuple):
-    """What a plan knows: counts, the bytes of the texts of items, and those that may be kept."""
-
-    predictions: int
-    labels: int
-    items: int
-    text: int
-    threads: int
-    memory: int
-
-
 class Need:
     """What aggregates look at beside lists and hits; see above. The class itself is it."""
 
@@ -94,11 +83,6 @@ class Need:
     ) -> str:
         """Return the option that needs every prediction with its ids in memory, or ""."""
         return ""
-
-    @classmethod
-    def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
-        """Return how many bytes it holds while predictions are scored."""
-        return 0
 
 
 Needs = tuple[type[Need], ...]

@@ -21,13 +21,12 @@ from rankmill.metrics.aggregate import (
     Need,
     Needs,
     ScoredBlock,
-    Sizes,
     aggregate_of,
 )
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.needs import Repeats
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.records.item_counter import ItemCounter, bytes_of_counter
+from rankmill.metrics.records.item_counter import ItemCounter
 from rankmill.metrics.records.item_counts import PARTITIONS, ItemCounts, Room
 from rankmill.metrics.records.record import Count, Fixed, nested, same
 
@@ -181,21 +180,6 @@ class Exposure(Aggregate, Need):
         size = 0 if counters.catalogue is None else len(counters.catalogue)
         counts = ItemCounts(columns + 1), ItemCounts(columns), ItemCounts(1)
         return cls(counters.cutoffs, 0, size, *counts, frozenset([counters]))
-
-    @classmethod
-    def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
-        """Return the bytes of the counts on all threads, of which more go to a file.
-
-        Each thread has all items, or all have all predictions. To join what they have takes half as
-        much again.
-        """
-        wanted = ExposureCounters.of(asked)
-        tables = 2 if wanted.hits else 1
-        each = bytes_of_counter(sizes.items, len(wanted.cutoffs), sizes.text)
-        every = sizes.threads * each
-        if sizes.predictions and sizes.items:
-            every = min(every, each * max(sizes.items, sizes.predictions) // sizes.items)
-        return min(sizes.memory, tables * every * 3 // 2)
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the same, as its counters have one more block."""

@@ -11,7 +11,7 @@ from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.index import LabelIndex
-from rankmill.metrics.aggregate import AggregateSettings, Need, ScoredBlock, Sizes
+from rankmill.metrics.aggregate import Need, ScoredBlock
 from rankmill.metrics.base import Metric
 from rankmill.metrics.records.item_counter import NO_REPEATS
 from rankmill.semantics.choices import Choices
@@ -49,17 +49,6 @@ class Confidences(Need):
         if scope.drop_seen:
             return "gap with drop_seen"
         return "gap row by row" if keep_rows else ""
-
-    @classmethod
-    def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
-        """Return the bytes of the confidences that each metric keeps, and to sort and count them.
-
-        They are kept while there is room for 10 bytes each, and 32 for each correct one, of which
-        there are no more than labels. To join, sort and count them takes half as much again.
-        Arrays that grow may take a quarter more than the limit.
-        """
-        each = 10 * sizes.predictions + 32 * min(sizes.labels, sizes.predictions)
-        return min(sizes.memory * 5 // 4, each * len(asked.users) * 3 // 2)
 
 
 class Repeats(Need):

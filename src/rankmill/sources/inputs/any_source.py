@@ -206,12 +206,7 @@ def _bounded(source: Source) -> Source:
     def pieces(columns: list[str]) -> list[Iterator[Any]]:
         return [_blocks(piece, source.name) for piece in source.pieces(columns)]
 
-    @outside(source.name)
-    def within(*asked: Any) -> Source:
-        assert source.within is not None
-        return _bounded(source.within(*asked))
-
-    return replace(source, pieces=pieces, within=source.within and within)
+    return replace(source, pieces=pieces)
 
 
 def _blocks(piece: Iterator[Any], name: str) -> Iterator[Any]:

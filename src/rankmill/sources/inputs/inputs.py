@@ -323,24 +323,18 @@ def map_lists(
     return workers.map(work, grouped_lists(source, columns, workers, memory))
 
 
-def bytes_ahead(one: Input, memory: int, threads: int) -> int:
-    """Return how many bytes of an input `begun` reads ahead at most: none if it is of one batch."""
-    source = one.source
-    if not source.format or source.lists is not None or memory < FRUGAL or threads == 1:
-        return 0
-    values = max(count for count, _ in source.sizes(one.columns.names()).values())
-    return AHEAD_BYTES if values > BATCH_VALUES else 0
-
-
 @contextmanager
 def begun(one: Input, memory: int, workers: Workers) -> Iterator[Input]:
     """Give an input of which a thread begins to read the first piece at once, if it is of files."""
-    most = bytes_ahead(one, memory, workers.threads) if one.source.format else 0
-    if not most:
+    source, columns = one.source, one.columns.names()
+    alone = not source.format or source.lists is not None
+    if alone or memory < FRUGAL or workers.threads == 1:
         yield one
         return
-    source, columns = one.source, one.columns.names()
-    with workers.ahead(source.pieces(columns), _bytes_of, most) as ahead:
+    if max(count for count, _ in source.sizes(columns).values()) <= BATCH_VALUES:
+        yield one  # it is one batch
+        return
+    with workers.ahead(source.pieces(columns), _bytes_of, AHEAD_BYTES) as ahead:
         waiting = [ahead]
 
         def pieces(asked: list[str]) -> Sequence[Iterator[Block]]:

@@ -24,17 +24,11 @@ from rankmill.columns.buffers import arrow_of, validity_of
 from rankmill.columns.ids import drop_nulls, id_type, is_id_type, is_text_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.objects import array_of
-from rankmill.errors import InputError, Otherwise, UsageError
+from rankmill.errors import InputError, UsageError
 from rankmill.kernels.hits import count_last
 from rankmill.kernels.identity import SIGNED, STRING, UNSIGNED, Ids
-from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
 from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
-
-
-class OutOfOrder(Otherwise):
-    """Ids were changed in a range of them, so that they may belong to another range."""
-
 
 BYTES, TEXT = pa.large_binary(), pa.large_string()
 # What implicit and FAISS put behind the items of a list that is too short.
@@ -53,8 +47,7 @@ def keyed(source: Source, key: Key) -> Source:
         return BYTES if any(id_type(one) == BYTES for one in found) else TEXT
 
     make = partial(_joined, key=key, held=held)
-    in_order = None if key.texts else make
-    return derived(source, key.name, key.parts, kind_of, make, in_order=in_order, key=key)
+    return derived(source, key.name, key.parts, kind_of, make, key=key)
 
 
 def _part_type(file: str, schema: Any, part: str) -> Any:
@@ -116,27 +109,16 @@ def derived(
     parts: Sequence[str],
     kind_of: Callable[[str, Any], Any],
     make: Callable[[Batch], Any],
-    *,
-    in_order: Callable[[Batch], Any] | None = None,
     key: Key | None = None,
 ) -> Source:
     """The source with a column that `make` gives of each batch, which holds the columns `parts`.
 
-    `kind_of` takes a file and its schema, and returns the type of the column there. If ids of the
-    column are in the order of those of its first part, ranges of them are known by its bounds:
-    `in_order` makes the column then, and raises `OutOfOrder` where they are not.
+    `kind_of` takes a file and its schema, and returns the type of the column there.
     """
     made = {
         id(schema): _with_field(schema, name, kind_of(file, schema))
         for file, schema in source.kinds().items()
     }
-
-    def again(other: Source) -> Source:
-        return derived(other, name, parts, kind_of, make, in_order=in_order, key=key)
-
-    def ranged(other: Source) -> Source:
-        assert in_order is not None
-        return derived(other, name, parts, kind_of, in_order, in_order=in_order, key=key)
 
     def read(columns: Sequence[str]) -> list[str]:
         both = [parts if one == name else (one,) for one in columns]
@@ -157,20 +139,8 @@ def derived(
 
     def kept(memory: int, columns: list[str] | None) -> Source:
         assert source.kept is not None
-        return again(source.kept(memory, columns and read(columns)))
-
-    def bounded(query: str) -> str:
-        """The column whose bounds tell where a query is: a range of its first part has it whole."""
-        return parts[0] if query == name else query
-
-    def row_groups(query: str, item: str) -> list[RowGroup]:
-        known = in_order is not None or query != name
-        return source.row_groups(bounded(query), item) if known else []
-
-    def within(groups: list[RowGroup], query: str, low: Any, high: Any) -> Source:
-        assert source.within is not None
-        made = again if query != name else ranged
-        return made(source.within(groups, bounded(query), low, high))
+        held = source.kept(memory, columns and read(columns))
+        return derived(held, name, parts, kind_of, make, key)
 
     def peek(columns: list[str]) -> Batch | None:
         assert source.peek is not None
@@ -183,10 +153,8 @@ def derived(
         schemas={file: made[id(one)] for file, one in source.schemas.items()},
         sizes=sizes,
         pieces=pieces,
-        row_groups=row_groups,
         kept=source.kept and kept,
         peek=source.peek and peek,
-        within=source.within and within,
     )
 
 

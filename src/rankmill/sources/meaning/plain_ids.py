@@ -79,9 +79,7 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
     texts = all(map(is_text_type, every))
     if texts and source.exact_ids:
         return source
-    return with_values(
-        source, name, _plain_type, partial(_plain, source=source, role=role), rarely=texts
-    )
+    return with_values(source, name, _plain_type, partial(_plain, source=source, role=role))
 
 
 def _are_uuids(source: Source, name: str) -> bool:

@@ -10,7 +10,7 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_type, plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
-from rankmill.sources.meaning.derived_columns import OutOfOrder, derived
+from rankmill.sources.meaning.derived_columns import derived
 from rankmill.sources.roles.findings import OddIds
 from rankmill.sources.roles.source import Batch, Source
 
@@ -70,13 +70,8 @@ def with_values(
     name: str,
     kinds_of: Callable[[Any], Any],
     change: Convert,
-    *,
-    rarely: bool = False,
 ) -> Source:
-    """The source with other values in a column; `kinds_of` takes the type that they have so far.
-
-    If `change` gives most values back as they are, `rarely` keeps ranges of them.
-    """
+    """The source with other values in a column; `kinds_of` takes the type that they have so far."""
 
     def kind_of(file: str, schema: Any) -> Any:
         kind = schema.field(name).type
@@ -92,11 +87,4 @@ def with_values(
             return made
         return pa.LargeListArray.from_arrays(arrow_of(values.offsets), made)
 
-    def unchanged(batch: Batch) -> Any:
-        values = Values.of(batch, name)
-        if change(values) is not values.array:
-            raise OutOfOrder
-        return batch.data.column(name)
-
-    in_order = unchanged if rarely else None
-    return derived(source, name, (name,), kind_of, make, in_order=in_order)
+    return derived(source, name, (name,), kind_of, make)

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,15 +24,12 @@ from rankmill.sources.files.files import File, check_unchanged
 from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.files.footers import (
     Footer,
-    RowGroup,
     broken,
     chunks_of,
     first_line,
     read_footer,
-    row_groups,
 )
 from rankmill.sources.input_options import FRUGAL, InputOptions
-from rankmill.sources.roles.shares import rows_within
 from rankmill.sources.roles.source import (
     BATCH_BYTES,
     BATCH_ROWS,
@@ -62,7 +59,6 @@ class ParquetPart:
     footer: Footer
     schema: Any
     folders: dict[str, Any]
-    groups: Collection[int]  # the numbers of the row groups to read
     most: tuple[int, ...] = MOST_AT_ONCE  # rows, values and bytes of a batch
     in_pieces: bool = False  # whether less is read ahead for them
 
@@ -79,9 +75,19 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
         if kind not in schemas:
             schema = whole_schema(footer.schema.remove_metadata(), of_file)
             schemas[kind] = schemas.setdefault(schema, schema)
-        groups = range(len(footer.groups))
-        parts.append(ParquetPart(footer, schemas[kind], of_file, groups, most, frugal))
-    return _source(name, parts)
+        parts.append(ParquetPart(footer, schemas[kind], of_file, most, frugal))
+    return Source(
+        name=name,
+        schemas={part.footer.file.name: part.schema for part in parts},
+        rows=sum(part.footer.rows for part in parts),
+        sizes=lambda columns: {name: _size(parts, name) for name in columns},
+        pieces=lambda columns: [
+            _read_files(some, columns) if len(some) > 1 else _read_groups(*some[0], columns)
+            for some in _runs_of_files(parts, columns)
+        ],
+        peek=partial(_peek, parts),
+        format="parquet",
+    )
 
 
 def _footers(files: Sequence[File]) -> list[Footer]:
@@ -94,24 +100,6 @@ def _footers(files: Sequence[File]) -> list[Footer]:
         return [footer for block in read for footer in block]
 
 
-def _source(name: str, parts: list[ParquetPart], *, apart: bool = False) -> Source:
-    """The source of files; those that may overlap in their ids are read `apart` in ranges."""
-    return Source(
-        name=name,
-        schemas={part.footer.file.name: part.schema for part in parts},
-        rows=sum(part.footer.rows for part in parts),
-        sizes=lambda columns: {name: _size(parts, name) for name in columns},
-        pieces=lambda columns: [
-            _read_files(some, columns) if len(some) > 1 else _read_groups(*some[0], columns)
-            for some in _runs_of_files(parts, columns, 1 if apart else FILES_AT_ONCE)
-        ],
-        row_groups=partial(_row_groups, parts),
-        within=partial(_within, name, parts),
-        peek=partial(_peek, parts),
-        format="parquet",
-    )
-
-
 def _peek(parts: list[ParquetPart], columns: list[str]) -> Batch | None:
     """The first rows of some columns of the first file that has any; a whole batch is dear."""
     part = next((one for one in parts if one.footer.rows), None)
@@ -121,38 +109,6 @@ def _peek(parts: list[ParquetPart], columns: list[str]) -> Batch | None:
     groups = _runs_of_groups(few, columns)[0][:1]
     with closing(_read_groups(few, groups, columns)) as batches:
         return next(batches)
-
-
-def _row_groups(parts: list[ParquetPart], query: str, item: str) -> list[RowGroup]:
-    """The row groups of all files; an empty list if any row group has unknown bounds."""
-    found = []
-    for number, part in enumerate(parts):
-        groups = row_groups(part.footer, number, query, item)
-        if part.footer.rows and not groups:
-            return []
-        found += groups
-    return found
-
-
-def _within(
-    name: str, parts: list[ParquetPart], groups: list[RowGroup], query: str, low: Any, high: Any
-) -> Source:
-    chosen: dict[int, set[int]] = {}
-    for group in groups:
-        chosen.setdefault(group.file, set()).add(group.number)
-    chosen_parts = [replace(parts[i], groups=chosen[i]) for i in sorted(chosen)]
-    source = _source(name, chosen_parts, apart=True)
-
-    def read(columns: list[str]) -> list[str]:  # the ids tell which rows are within
-        return columns if query in columns else [*columns, query]
-
-    return replace(
-        source,
-        rows=sum(group.rows for group in groups),
-        pieces=lambda columns: [
-            rows_within(piece, query, low, high) for piece in source.pieces(read(columns))
-        ],
-    )
 
 
 def _size(parts: list[ParquetPart], column: str) -> tuple[int, int]:
@@ -188,7 +144,7 @@ class Group(NamedTuple):
 def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
     """The row groups to read; adjacent small row groups are joined."""
     names = [name for name in columns if name not in part.folders]
-    if len(part.footer.groups) == 1 and part.groups and part.footer.rows:  # a small file, mostly
+    if len(part.footer.groups) == 1 and part.footer.rows:  # a small file, mostly
         counts = {name: chunks_of(part.footer, name)[0][VALUES] for name in names}
         return [[Group(0, 0, part.footer.rows, counts)]]
     apart = _are_apart(part.schema.field(name).type for name in names)
@@ -199,7 +155,7 @@ def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
         counts = {name: of_groups[number][VALUES] for name, of_groups in chunks.items()}
         group = Group(number, start, its_rows, counts)
         start += its_rows
-        if number not in part.groups or not its_rows:
+        if not its_rows:
             continue
         rows, size, values = rows + its_rows, size + its_bytes, values + group.most_values
         joins = not apart and runs and runs[-1][-1].number == number - 1
@@ -217,7 +173,7 @@ def _are_apart(kinds: Iterable[Any]) -> bool:
 
 
 def _runs_of_files(
-    parts: list[ParquetPart], columns: list[str], most: int
+    parts: list[ParquetPart], columns: list[str]
 ) -> list[list[tuple[ParquetPart, list[Group]]]]:
     """The row groups to read of each file; those of small files with one schema are joined.
 
@@ -237,7 +193,7 @@ def _runs_of_files(
             ]
             own = sizes[0] if len(sizes) == 1 else tuple(map(sum, zip(*sizes, strict=True)))
             held = tuple(map(add, held, own))
-            if joined and all(map(le, held, part.most)) and len(runs[-1]) < most:
+            if joined and all(map(le, held, part.most)) and len(runs[-1]) < FILES_AT_ONCE:
                 runs[-1].append((part, groups))
             else:
                 runs.append([(part, groups)])

@@ -1,4 +1,4 @@
-"""Some of the queries of a source: a share by a hash of their ids, a sample, or a range of ids.
+"""Some of the queries of a source: a share by a hash of their ids, or a sample.
 
 Parts of one input tell by a checksum of all its rows that it is the same one. It does not depend on
 where the rows are, in what batches, or in what order, unless this order ranks the items.
@@ -19,7 +19,6 @@ from rankmill.columns.buffers import (
     arrow_of,
     floats_of,
     is_number_type,
-    numbers_of,
     validity_of,
 )
 from rankmill.columns.checksum import SEEDS, hash_ids
@@ -31,7 +30,7 @@ from rankmill.errors import UsageError, plural
 from rankmill.kernels.identity import STRING, Ids
 from rankmill.kernels.lists import hash_lists
 from rankmill.sources.roles.findings import InputFindings
-from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
+from rankmill.sources.roles.source import Batch, Block, Source, batch_of
 
 # Two inputs that share one in fifty queries have none in common in such samples once in 170 times.
 SAMPLED = 256
@@ -147,11 +146,8 @@ def divided(source: Source, query: str, share: Share | None, sample: Sample) -> 
     if source.best is not None:
         best = source.best
         changed["best"] = lambda *how: divided(best(*how), query, share, sample)
-    if source.within is not None and share is None:
-        of_groups = source.within
-        changed["within"] = lambda *some: divided(of_groups(*some), query, share, sample)
     if share is not None:
-        changed |= {"rows": None, "row_groups": lambda query, item: [], "made": None}
+        changed |= {"rows": None, "made": None}
         changed["sizes"] = lambda columns: {
             name: (count // share.of, size // share.of)
             for name, (count, size) in source.sizes(columns).items()
@@ -227,37 +223,5 @@ def _without_views(column: Any) -> Any:
     return pa.LargeListArray.from_arrays(arrow_of(offsets), values.cast(id_type(values.type)))
 
 
-# ------------------------------------------------------------------ ranges
-
-
-def rows_within(blocks: Iterator[Block], query: str, low: Any, high: Any) -> Iterator[Batch]:
-    """Yield the rows whose ids are at least `low` and below `high`; None means no bound."""
-    for batch in map(batch_of, blocks):
-        ids = of_batch(partial(_ids, query=query), batch)
-        if ids.null_count:  # the code that reads the ids raises the error
-            yield batch
-            continue
-        inside = np.ones(len(ids), np.bool_)
-        if low is not None:
-            inside &= ~_below(ids, low)
-        if high is not None:
-            inside &= _below(ids, high)
-        rows = np.flatnonzero(inside)
-        if len(rows):
-            yield _rows(batch, rows)
-
-
 def _ids(batch: Batch, query: str) -> Any:
     return plain(batch.data.column(query), f"{batch.source}: column {query!r}")
-
-
-def _below(ids: Any, bound: Any) -> np.ndarray:
-    if kinds.is_integer(ids.type):
-        # This is exact even if the bound does not fit the integer type.
-        below: np.ndarray = numbers_of(ids) < bound
-        return below
-    import pyarrow.compute as pc
-
-    # Strings are compared as bytes, as in the footer, whatever their Arrow type is.
-    less = pc.less(ids.cast(pa.large_binary()), pa.scalar(bound, pa.large_binary()))
-    return numbers_of(less.cast(pa.uint8())).view(np.bool_)

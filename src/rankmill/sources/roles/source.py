@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self, TypeVar
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.files.footers import RowGroup
 from rankmill.sources.input_options import Key
 from rankmill.sources.roles.findings import InputFindings
 from rankmill.threads import Workers
@@ -76,12 +75,6 @@ class Source:
     # Takes the `Columns`; returns an iterator of lists for each piece. Only a source that holds
     # lists instead of rows has it, and such a source has no `pieces`.
     lists: Callable[[Any], list[Iterator[Lists]]] | None = None
-    # Takes the query column and the item column; returns the row groups with the bounds of their
-    # query ids, or an empty list if the bounds are not known.
-    row_groups: Callable[[str, str], list[RowGroup]] = lambda query, item: []
-    # Takes some row groups, the query column, and two ids; returns a source of the rows of these
-    # row groups whose query id is at least the first id and below the second; None is no bound.
-    within: Callable[[list[RowGroup], str, Any, Any], Self] | None = None
     # Takes a number of bytes and column names (None: all); returns the source in a form that can be
     # read several times: held in memory up to that size, and beyond it in a temporary file. Only a
     # source that can be read once has it.
