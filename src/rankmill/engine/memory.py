@@ -32,7 +32,7 @@ SPARED = 64 << 20
 MB = 10**6
 # The bytes of an item in a list that is read, matched and scored.
 A_LISTED = 64
-# Each share reads all rows.
+# Shares take three quarters of the memory at most, and each reads all rows.
 MOST_SHARES = 16
 WHOLE = Share(1, 1)
 
@@ -63,10 +63,9 @@ def shares_of(labels: Input, predictions: Input, job: Job) -> list[Share]:
     )
     # Files can be read again. A part of an array job, whose rows are not known, is a share itself.
     again = all(one.source.format and one.source.rows for one in (labels, predictions))
-    beside = not predictions.columns.wide or any(need.grows for need in job.needs)
-    if whole_is_needed or not again or whole <= (job.memory * 3 // 4 if beside else job.memory):
+    count = min(MOST_SHARES, -(-4 * whole // (3 * job.memory)))
+    if count < 2 or whole_is_needed or not again:
         return [WHOLE]
-    count = min(MOST_SHARES, -(-2 * whole // job.memory))
     return [Share(number, count) for number in range(1, count + 1)]
 
 
