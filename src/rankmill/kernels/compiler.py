@@ -1,11 +1,6 @@
-"""Compiling kernels with numba, which is imported only for this.
+"""Compiling kernels with numba, which is imported only for this."""
 
-Numba takes its own steps, without those that have no effect.
-"""
-
-import gc
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -13,10 +8,8 @@ from typing import Any, NamedTuple
 from llvmlite.binding import Linkage, parse_bitcode
 from numba import njit, typeof
 from numba.core import config, types
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
-from rankmill.kernels import cache, plain
+from rankmill.kernels import plain
 from rankmill.kernels.instructions import COMPILED
 from rankmill.kernels.trust import check_files
 
@@ -24,15 +17,6 @@ from rankmill.kernels.trust import check_files
 # leave them out saves a sixth of the time to compile.
 KERNEL: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
 HELPER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-# The first numba that builds LLVM's passes so.
-OLDEST_NUMBA = 0, 62
-# Passes for what no kernel contains: closures, comprehensions, `with`, lists of constants to
-# unroll, errors with arguments, expressions of whole arrays, and what numba prints about them.
-NEEDLESS = {
-    *("WithLifting", "InlineClosureLikes", "MakeFunctionToJitFunction", "InlineInlinables"),
-    *("RewriteDynamicRaises", "FindLiterallyCalls", "LiteralUnroll", "NopythonRewrites"),
-    *("LiteralPropagationSubPipelinePass", "DumpParforDiagnostics"),
-}
 
 
 class Version(NamedTuple):
@@ -58,14 +42,14 @@ def kept_by_numba(function: Any) -> Any:
 
     Raises RuntimeError if it has no folder for that, or others can write to what it keeps.
     """
-    dispatcher: Any = njit(cache=True, **_options(KERNEL))(_calling_compiled(function))
+    dispatcher: Any = njit(cache=True, **KERNEL)(_calling_compiled(function))
     check_files(dispatcher.stats.cache_path)
     return dispatcher
 
 
 def not_kept(function: Any) -> Any:
     """Return a kernel that numba compiles and does not save."""
-    return njit(**_options(KERNEL))(_calling_compiled(function))
+    return njit(**KERNEL)(_calling_compiled(function))
 
 
 def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") -> Version:
@@ -77,8 +61,7 @@ def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") ->
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return Version(getattr(dispatcher, "py_func", dispatcher), None)
     kinds = tuple(map(typeof, arguments))
-    with _without_garbage_collection():
-        dispatcher.compile(kinds)
+    dispatcher.compile(kinds)
     made = dispatcher.overloads[kinds]
     library, names = made.library, made.fndesc
     # What Python calls reads such constants from its environment, to return an array for example.
@@ -88,25 +71,6 @@ def version_of(dispatcher: Any, arguments: Sequence[Any], *, whose: str = "") ->
     code = alone(library) if whose else library._get_compiled_object()
     parts = code, names.llvm_cpython_wrapper_name, names.env_name, needs_of(library)
     return Version(made.entry_point, parts)
-
-
-def _options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options of a kernel or of a helper, with our passes if we know this numba."""
-    if not cache.numba_is_known(OLDEST_NUMBA):
-        return options
-    return options | {"pipeline_class": KernelCompiler if options is KERNEL else HelperCompiler}
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Leave out garbage collection, which takes a tenth of the time to compile and finds little."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _calling_compiled(function: Any) -> FunctionType:
@@ -128,7 +92,7 @@ def _calling_compiled(function: Any) -> FunctionType:
 def _helper(function: Any) -> Any:
     """Return a helper as numba compiles it; None for another function."""
     if function in plain.helpers and plain.helpers[function] is None:
-        dispatcher = njit(**_options(HELPER))(_calling_compiled(function))
+        dispatcher = njit(**HELPER)(_calling_compiled(function))
         dispatcher.get_call_template = partial(_typed, dispatcher.get_call_template)
         plain.helpers[function] = dispatcher
     return plain.helpers.get(function)
@@ -177,62 +141,3 @@ def alone(library: Any) -> bytes:
             function.linkage = Linkage.internal
     code: bytes = library.codegen._tm.emit_object(module)
     return code
-
-
-class KernelLibrary(JITCodeLibrary):
-    """A kernel, and its wrapper, which turns Python's objects into its arguments."""
-
-    def _optimize_functions(self, module):
-        if module.name == "wrapper":  # it runs once a call, so to optimize it does not pay
-            for function in module.functions:
-                if not function.is_declaration:
-                    function.add_function_attribute("noinline")
-                    function.add_function_attribute("optnone")
-        super()._optimize_functions(module)
-
-
-class HelperLibrary(JITCodeLibrary):
-    """A helper, which is linked into kernels: it is optimized, and has no machine code."""
-
-    def _optimize_final_module(self):
-        # This removes counts of references, which would stay in the loops of kernels.
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
-
-    def _finalize_final_module(self):
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name):
-        """Return 0: Python cannot call it."""
-        self._ensure_finalized()
-        return 0
-
-    @property
-    def codegen(self):
-        """What numba gives a function's constants to, which only machine code reads."""
-        return self
-
-    def set_env(self, name, environment):
-        """Do nothing."""
-
-
-class KernelCompiler(CompilerBase):
-    """Compiles a function that Python calls."""
-
-    library: type[JITCodeLibrary] = KernelLibrary
-
-    def define_pipelines(self):
-        """Return the passes of numba that kernels need."""
-        state = self.state
-        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        manager = DefaultPassBuilder.define_nopython_pipeline(state)
-        manager.passes = [one for one in manager.passes if one[0].__name__ not in NEEDLESS]
-        return [manager]
-
-
-class HelperCompiler(KernelCompiler):
-    """Compiles a function that only kernels call."""
-
-    library = HelperLibrary
