@@ -25,8 +25,7 @@ from hypothesis import strategies as st
 import rankmill
 from flat import flat
 from rankmill import InputError, RankmillError, UsageError
-from rankmill.columns.item_buffers import join_lists
-from rankmill.columns.objects import known_array
+from rankmill.columns.objects import join_cells, known_array
 from rankmill.semantics.choices import CHOICES
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
@@ -511,23 +510,10 @@ integers = st.integers(-(2**64), 2**65) | st.sampled_from(
 @settings(max_examples=examples(100), deadline=None)
 def test_lists_of_integers_are_joined_as_they_are(lists: list[Any]) -> None:
     every = [one for some in lists for one in some]
-    joined = join_lists(lists)
-    if not every or not all(-(2**63) < one < 2**63 for one in every):
-        assert joined is None
-        return
-    assert joined is not None
-    lengths, found = joined
-    assert (lengths.tolist(), found.tolist()) == ([*map(len, lists)], every)
-
-
-@pytest.mark.small
-@pytest.mark.parametrize(
-    "other", [None, "1", b"1", 1.0, True, [1], {1}, {}, np.int64(1), np.arange(2), 2**64, object()]
-)
-def test_lists_of_anything_else_are_not_joined_as_integers(other: Any) -> None:
-    assert join_lists([[1, 2], [3, other]]) is None
-    if not isinstance(other, list):
-        assert join_lists([[1, 2], other]) is None
+    lengths, found = join_cells(lists, str)
+    assert (lengths.tolist(), [int(one) for one in found]) == ([*map(len, lists)], every)
+    fit = bool(every) and all(-(2**63) <= one < 2**63 for one in every)
+    assert isinstance(found, np.ndarray) == fit
 
 
 # ------------------------------------------------------------------ what is wrong

@@ -1,6 +1,5 @@
 """Join the items of many Python lists into one buffer, faster than Arrow converts them."""
 
-import marshal
 import struct
 from collections.abc import Iterable, Iterator
 from functools import reduce
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.kernels.lists import unpack_integers, unpack_strings
+from rankmill.kernels.lists import unpack_strings
 
 LARGE_STRING = pa.large_string()
 # Beyond so many bytes, texts need 64-bit offsets.
@@ -21,32 +20,11 @@ PORTION = 128
 
 
 def join_arrays(cells: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """The lengths of arrays, and all their integers, in half of Arrow's time; None for others."""
+    """The lengths of arrays of integers of one type, and all their integers; None for others."""
     dtype, *others = set(map(attrgetter("dtype"), cells))
     if others or dtype.kind not in "iu" or set(map(attrgetter("ndim"), cells)) != {1}:
         return None
-    try:
-        joined = b"".join(list(cells))
-    except (TypeError, BufferError):  # one is a view that skips some
-        return None
-    return np.fromiter(map(len, cells), np.int64, len(cells)), np.frombuffer(joined, dtype)
-
-
-def join_lists(cells: list[Any]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The lengths of lists or tuples, and all their integers, in half of the time of packing them.
-
-    None for others. What `marshal` writes of integers is the same since Python 2.5.
-    """
-    first = next((cell for cell in cells if not isinstance(cell, list | tuple) or cell), None)
-    if not isinstance(first, list | tuple) or type(first[0]) is not int:
-        return None
-    try:
-        data = np.frombuffer(marshal.dumps(cells, 2), np.uint8)
-    except ValueError:
-        return None
-    lengths, integers = np.empty(len(cells), np.int64), np.empty(len(data) // 5, np.int64)
-    count = unpack_integers(data, lengths, integers)
-    return None if count < 0 else (lengths, integers[:count])
+    return np.fromiter(map(len, cells), np.int64, len(cells)), np.concatenate(cells)
 
 
 def join_items(cells: Any, count: int, limit: int | None = None) -> Any:

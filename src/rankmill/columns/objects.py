@@ -20,7 +20,6 @@ from rankmill.columns.item_buffers import (
     join_arrays,
     join_integers,
     join_items,
-    join_lists,
     join_texts,
     pack_numbers,
 )
@@ -252,8 +251,6 @@ def join_cells(
         return np.full(len(cells), cells.shape[1]), cells.ravel()
     if limit is None:
         cells = cells if isinstance(cells, list) else list(cells)
-        if (integers := join_lists(cells)) is not None:
-            return integers
     types = set(map(type, cells))
     if not (sets or types.isdisjoint(SETS)):
         refuse_sets(cells, spot)

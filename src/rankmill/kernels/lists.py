@@ -9,10 +9,6 @@ from rankmill.kernels.jit import helper, kernel
 RUN = 32
 # How many rows ahead of the current one memory is prefetched.
 AHEAD = 16
-# What stands before a list, a tuple and an integer of 32 bits or more in what `marshal` writes.
-LIST, TUPLE, SHORT, LONG = b"[(il"
-# An integer of more bits is written as digits of 15 bits.
-DIGIT = 15
 
 
 @kernel
@@ -103,50 +99,6 @@ def unpack_strings(data, out_ends, out_data):
     if count < len(out_ends):
         out_ends[count] = written
     return count + 1
-
-
-@helper
-def number_at(data, place):
-    """Return the integer of 32 bits that stands at a place, the lowest byte first."""
-    number = np.int64(0)
-    for i in range(4):
-        number |= np.int64(data[place + i]) << (8 * i)
-    return number - ((number >> 31) << 32)
-
-
-@kernel
-def unpack_integers(data, out_lengths, out_values):
-    """Write the lengths and the integers of lists and tuples, as `marshal` wrote a list of them.
-
-    Returns the number of integers; or -1 if there is anything else, or one beyond 64 bits.
-    """
-    place = 5  # behind what tells that it is a list, and of how many
-    written = 0
-    for q in range(len(out_lengths)):
-        if data[place] != LIST and data[place] != TUPLE:
-            return -1
-        length = number_at(data, place + 1)
-        out_lengths[q] = length
-        place += 5
-        for _ in range(length):
-            kind = data[place]
-            if kind != SHORT and kind != LONG:
-                return -1
-            value = number_at(data, place + 1)
-            place += 5
-            if kind == LONG:
-                negative = value < 0
-                digits = abs(value)
-                if digits > 5 or (digits == 5 and number_at(data, place + 6) >> 16 >= 8):
-                    return -1
-                value = np.int64(0)
-                for i in range(2 * digits):
-                    value += np.int64(data[place + i]) << (DIGIT * (i // 2) + 8 * (i % 2))
-                value = -value if negative else value
-                place += 2 * digits
-            out_values[written] = value
-            written += 1
-    return written
 
 
 @kernel
