@@ -111,7 +111,7 @@ def explain(
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
     asked = parse(metric)
-    check_walk(asked, "given")
+    check_walk(asked)
     given = Labels.of(labels)
     alone = Catalogue.of(catalogue).without_training()
     if catalogue is not None and list_walk_of(asked) is not None:

@@ -1,6 +1,7 @@
 """The walk down one list: what stands at each rank, what it is divided by, and its rows as a table.
 
-Metrics that are means over lists, such as novelty and ild, have a walk of their own.
+The sum at a rank is what the metric counts with its cutoff there, and the term of a rank is what it
+adds to that. Metrics that are means over lists, such as novelty and ild, have a walk of their own.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.analysis.explain.trace_view import Trace
-from rankmill.analysis.explain.walks import Ranked, ranked_of, walk_of
 from rankmill.columns.buffers import array_of_values, arrow_of
 from rankmill.columns.elementary import discounts
 from rankmill.columns.ids import id_value, ids_to_arrow, join_ids, slice_ids, take_ids
@@ -27,10 +27,11 @@ from rankmill.matching.hits import Hits
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import LabelLists
 from rankmill.matching.order import arrange, only_judged, within
+from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import NO_CUTOFF, Columns, Metric
 from rankmill.metrics.needs import Confidences
-from rankmill.metrics.quantities import divided_by
+from rankmill.metrics.quantities import counted, divided_by
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.metrics.spellings import SUMMARISED
 from rankmill.metrics.values import Matched
@@ -44,7 +45,7 @@ LISTED = 20
 NOTHING = np.empty(0)
 
 
-def check_walk(metric: Metric, order: str) -> None:
+def check_walk(metric: Metric) -> None:
     """Raise UsageError if a metric has no walk; nothing else could stand for it."""
     spec = metric.spec
     own = SUMMARISED.get(metric.name, ("",))[0] == metric.name  # gauc is not the mean of lists
@@ -65,16 +66,10 @@ def check_walk(metric: Metric, order: str) -> None:
         raise UsageError(
             f"explain does not support {metric.text}: {where}. explain takes {', '.join(names)}"
         )
-    found = walk_of(metric)
-    if order == "expected" and found is not None and not found.tied:
-        raise UsageError(
-            f"explain does not support {metric.text} under order 'expected': choose another order; "
-            "evaluate has its value for each query"
-        )
 
 
 def _is_explained(metric: Metric) -> bool:
-    if walk_of(metric) is not None or list_walk_of(metric) is not None:
+    if metric.spec.kernel is not None or list_walk_of(metric) is not None:
         return True
     return Confidences in aggregate_of(metric).needs
 
@@ -99,45 +94,38 @@ def last_rank(metric: Metric, hits: Hits) -> int:
 
 def standing(
     hits: Hits, confidences: np.ndarray | None, order: str
-) -> tuple[np.ndarray, np.ndarray | None, Hits, Ranked]:
-    """The places of the only list in the order that counts, and what stands there in this order.
+) -> tuple[np.ndarray, Hits, Columns]:
+    """The places of the only list in the order that counts, its hits, and what stands there.
 
     For "worst" and "best" the places of equal confidence are put in another order, hits last by
-    rising gain or first by falling gain.
+    rising gain or first by falling gain. Under "expected" a place has the chance of a hit there,
+    over all orders of its run.
     """
     count = int(hits.prediction_counts[0])
-    places, starts = np.arange(count), np.ones(count, np.bool_)
-    if confidences is not None and order in ("worst", "best"):
-        given = ranked_of(hits, starts)
-        run = np.cumsum(_starts(confidences))
-        sign = 1 if order == "worst" else -1
-        places = np.lexsort((sign * given.gain, given.hit == (order == "worst"), run))
-        hit = given.hit[places]
-        hits = hits._replace(ranks=np.flatnonzero(hit) + 1, gains=given.gain[places][hit])
-    elif confidences is not None and order == "expected":
-        starts = _starts(confidences)
-    confidences = None if confidences is None else confidences[places]
-    return places, confidences, hits, ranked_of(hits, starts)
+    hit, gain = np.zeros(count, np.bool_), np.zeros(count)
+    hit[hits.ranks - 1], gain[hits.ranks - 1] = True, hits.gains
+    places, columns = np.arange(count), {}
+    if confidences is not None:
+        run = np.append(True, confidences[1:] != confidences[:-1])[:count].cumsum() - 1
+        if order in ("worst", "best"):
+            sign = 1 if order == "worst" else -1
+            places = np.lexsort((sign * gain, hit == (order == "worst"), run))
+            hit, gain = hit[places], gain[places]
+            hits = hits._replace(ranks=np.flatnonzero(hit) + 1, gains=gain[hit])
+        elif order == "expected" and count:
+            columns["chance"] = (np.bincount(run, hit) / np.bincount(run))[run]
+        columns["confidence"] = confidences[places]
+    return places, hits, {**columns, "hit": hit, "gain": gain}
 
 
-def _starts(confidences: np.ndarray) -> np.ndarray:
-    """Whether a run of equal confidence starts at each place."""
-    return np.append(True, confidences[1:] != confidences[:-1])[: len(confidences)]
-
-
-def walk(metric: Metric, ranked: Ranked, hits: Hits, order: str) -> Columns:
-    """The columns of the walk down one list; "term" is what each rank adds to the sum.
-
-    Under order "expected" the terms are expected values over all orders of equal confidences.
-    """
-    check_walk(metric, order)
-    found = walk_of(metric)
-    assert found is not None
-    columns = found.columns(ranked, metric, hits)
-    if order == "expected":
-        columns.pop("precision", None)  # that of one order
-        columns = {"chance": ranked.chance, **columns}
-    return {"judged" if metric.spec.needs_judged else "hit": ranked.hit, **columns}
+def sums_of(metric: Metric, hits: Hits, runs: Runs | None, count: int, semantics: Choices) -> Any:
+    """What the metric counts with its cutoff at each rank, float64[count]; the last is its own."""
+    spec = metric.spec
+    how = *metric.arguments, *(spec.chosen(semantics) if spec.chosen else ())
+    runs = None if spec.expected is None else runs
+    name = spec.kernel if runs is None else spec.expected
+    cutoffs = [*range(1, count), metric.limit][-count:] if count else []
+    return np.array([counted(name or "", hits, k, *how, runs=runs)[0] for k in cutoffs])
 
 
 def choice_text(field: str, choice: str) -> str:
@@ -286,13 +274,22 @@ def walk_list(
 
 
 def _walked_by_hits(metric: Metric, arranged: Lists, hits: Hits, semantics: Choices) -> _Walked:
-    """The walk by the hits, whose terms are those of a kernel."""
+    """The walk by the hits, whose sums are what a kernel counts."""
     order = semantics.order if arranged.numbers is not None else "given"
-    places, confidences, hits, ranked = standing(hits, arranged.numbers, order)
+    runs = None
+    if order == "expected" and arranged.numbers is not None:
+        runs = runs_of(hits, arranged.offsets, arranged.numbers)
+    places, hits, columns = standing(hits, arranged.numbers, order)
     count = last_rank(metric, hits)
-    columns = {name: one[:count] for name, one in walk(metric, ranked, hits, order).items()}
-    if confidences is not None:
-        columns = {"confidence": confidences[:count], **columns}
+    columns = {name: one[:count] for name, one in columns.items()}
+    if metric.spec.gains == "subtopics" or (hits.gains == 1).all():
+        del columns["gain"]
+    if metric.spec.needs_judged:
+        columns = {"judged" if name == "hit" else name: one for name, one in columns.items()}
+    elif metric.spec.kernel == "sum_precisions" and order != "expected":
+        columns["precision"] = columns["hit"].cumsum() / np.arange(1, count + 1)
+    sums = sums_of(metric, hits, runs, count, semantics)
+    columns |= {"term": np.diff(sums, prepend=0.0), "sum": sums}
     ideal = metric.spec.ideal
     best = NOTHING if ideal is None else ideal(hits, metric, semantics)
     items = take_ids(arranged.items, places[:count])
