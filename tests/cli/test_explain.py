@@ -83,8 +83,8 @@ def test_json_csv_and_markdown_hold_the_same_rows(run, dump, tmp_path):
     rows = list(csv.DictReader(written.read_text().splitlines()))
     assert [float(row["sum"]) for row in rows] == [row["sum"] for row in content["rows"]]
     lines = run(*asked, "--format", "markdown", "--rows", "1")[1].splitlines()
-    assert lines[0].startswith("| rank | item | hit | gain | discount |")
-    assert lines[1].startswith("| ---: | --- | --- | ---: |")
+    assert lines[0].startswith("| rank | item | hit | term | sum |")
+    assert lines[1].startswith("| ---: | --- | --- | ---: | ---: |")
     assert len(lines) == 5
     assert lines[4].endswith(f"= {value!r}")
 
