@@ -3,8 +3,8 @@
     python scripts/gallery_pictures.py RATINGS.csv [DIR]
 
 RATINGS.csv is that of MovieLens; `movielens.py` beside this makes labels and predictions of it. DIR
-is the folder of the pages by default. Pictures of HTML pages need Chromium and Pillow, which
-matplotlib brings; without Chromium only the SVG files are made.
+is the folder of the pages by default. Pictures of HTML pages need Chromium and Pillow;
+without Chromium only the SVG files are made.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python scripts/report_pictures.py
 
-Needs Chromium and Pillow, which matplotlib brings.
+Needs Chromium and Pillow.
 """
 
 from __future__ import annotations

@@ -516,7 +516,7 @@ CALLED: list[tuple[int, Callable[[], Any], Any]] = [
         }.items()
     ),
     (12, dripped, ["l.csv", "too slow"]),
-    (13, lambda: install("plot"), ["pip install './rankmill[plot]'|.[plot]", "checkout"]),
+    (13, lambda: install("torch"), ["pip install './rankmill[torch]'|.[torch]", "checkout"]),
     (13, extras_told, []),
     (14, without_pyarrow, ["cannot be loaded"]),
     (14, lambda: by_series(None), ["the Series 'country'", "rename_axis('query')"]),

@@ -28,12 +28,12 @@ OPTIONS = [
     (["evaluate", "l.csv", "p.csv", *METRICS], "-o", RESULT),
     (["evaluate", "l.csv", "p.csv", *METRICS], "--per-query", TABLE),
     (["evaluate", "l.csv", "p.csv", *METRICS], "--curve", CURVE),
-    (["evaluate", "l.csv", "p.csv", *METRICS], "--plot", ".svg .png .pdf"),
+    (["evaluate", "l.csv", "p.csv", *METRICS], "--plot", ".svg"),
     (["evaluate", "l.csv", "p.csv", "o.csv", *METRICS], "--leaderboard", PAGE),
     (["evaluate", "l.csv", "p.csv", "-m", "map@2"], "--report", PAGE),
     (["compare", "l.csv", "p.csv", "o.csv", "-m", "map@2"], "-o", RESULT),
     (["compare", "l.csv", "p.csv", "o.csv", "-m", "map@2"], "--per-query", TABLE),
-    (["compare", "l.csv", "p.csv", "o.csv", "-m", "map@2"], "--plot", ".svg .png .pdf"),
+    (["compare", "l.csv", "p.csv", "o.csv", "-m", "map@2"], "--plot", ".svg"),
     (["compare", "l.csv", "p.csv", "o.csv", "-m", "map@2"], "--report", PAGE),
     (["gate", "l.csv", "p.csv", *RULE], "-o", RESULT),
     (["gate", "l.csv", "p.csv", *RULE], "--per-query", TABLE),
@@ -44,11 +44,11 @@ OPTIONS = [
     (["gate", "l.csv", "p.csv", *RULE], "--report", PAGE),
     (["report", "l.csv", "p.csv", "-m", "map@2"], "-o", PAGE),
     (["stability", "l.csv", "p.csv", "o.csv", "-m", "map"], "-o", RESULT),
-    (["stability", "l.csv", "p.csv", "o.csv", "-m", "map"], "--plot", ".svg .png .pdf"),
+    (["stability", "l.csv", "p.csv", "o.csv", "-m", "map"], "--plot", ".svg"),
     (["explain", "l.csv", "p.csv", "--query-id", "q1", "-m", "map@2"], "-o", f"{RESULT} {TABLE}"),
     (["explain-evaluators", "l.csv", "p.csv", "-m", "map@2"], "-o", RESULT),
     (["history", "runs"], "-o", RESULT),
-    (["history", "runs"], "--plot", ".svg .png .pdf"),
+    (["history", "runs"], "--plot", ".svg"),
     (["convert", "p.csv"], "", ".parquet"),
 ]
 SUFFIXES = (
@@ -56,7 +56,7 @@ SUFFIXES = (
 ).split()
 # What the first bytes of a file tell of it.
 FIRST = {".parquet": b"PAR1", ".parq": b"PAR1", ".pq": b"PAR1", ".arrow": b"ARROW1"}
-FIRST |= {".feather": b"ARROW1", ".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<svg "}
+FIRST |= {".feather": b"ARROW1", ".svg": b"<svg "}
 FIRST |= {".xml": b"<testsuites", ".html": b"<!doctype html", ".htm": b"<!doctype html"}
 
 

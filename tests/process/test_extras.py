@@ -21,7 +21,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 NOT_FOR_USERS = {"test", "test-mlflow", "test-parts", "test-tables", "bench", "peers"}
 # What needs the packages of each extra, below `import rankmill`.
 USES = {
-    "plot": "rankmill.compare(labels, {'a': runs, 'b': runs}, 'map@3').plot('a.png')",
     "torch": "rankmill.torch.ListwiseAPLoss",
     "ir_measures": "rankmill.ir_measures",
     "delta": "rankmill.evaluate('delta', 'p.csv', 'map@3')",
@@ -89,7 +88,7 @@ def test_no_package_of_an_extra_is_there(bare: Path, tmp_path: Path) -> None:
     """Otherwise, the tests below say nothing."""
     code = """
 from importlib.util import find_spec
-names = "matplotlib junitparser torch torchmetrics ir_measures fsspec pyspark pandas mlflow"
+names = "junitparser torch torchmetrics ir_measures fsspec pyspark pandas mlflow"
 print(json.dumps([name for name in names.split() if find_spec(name)]))
 """
     assert run_bare(bare, code, tmp_path) == []

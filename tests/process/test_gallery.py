@@ -17,7 +17,6 @@ from rankmill.config.options import OPTIONS
 from rankmill.engine.curves import check_drawn, cuts_of
 from rankmill.metrics.aggregate import axes_of
 from rankmill.metrics.registry import examples, parse, parse_all
-from rankmill.show.pictures import SUFFIXES
 from repository import ROOT, SOURCE
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -38,7 +37,7 @@ def made() -> dict[str, str]:
     found = {}
     for words in commands():
         for flag, value in pairwise(words):
-            if flag.startswith("-") and value.endswith((*SUFFIXES, ".html")):
+            if flag.startswith("-") and value.endswith((".svg", ".html")):
                 found[value] = f"{words[1]} {'--report' if flag == '-o' else flag}"
     return found
 

@@ -412,8 +412,6 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"pyspark", "py4j"}  # only inside functions, as it is an extra
     if module == "rankmill.nightly.gate.mlflow":
         allowed = allowed | {"mlflow"}  # only for --mlflow
-    if module == "rankmill.show.pictures":
-        allowed = allowed | {"matplotlib"}  # only for who asks for a picture in PNG or PDF
     if module == "rankmill.results.answer":
         allowed = allowed | {"polars"}  # only for who asks for a frame
     if module == "rankmill.nightly.report.pages":

@@ -149,9 +149,8 @@ def _drawn_curves(results: dict[str, Result]) -> Picture:
 def _check_points(path: str) -> None:
     """Raise UsageError if the file for the points of curves is a picture, or a metric."""
     from rankmill.metrics.registry import parse_all
-    from rankmill.show.pictures import SUFFIXES
 
-    if suffix_of(path) in SUFFIXES:
+    if suffix_of(path) == ".svg":
         raise UsageError(f"--plot {path} draws curves: --curve writes points, in .json, {NAMED}")
     with suppress(UsageError):
         parse_all([path])

@@ -190,9 +190,7 @@ class RunOutputs:
         path = self.files["plot"]
         if path is None:
             return []
-        from rankmill.show.pictures import rendered
-
-        return [(path, rendered(plot(), path))]
+        return [(path, f"{plot().svg()}\n".encode())]
 
     def deliver(self, found: Answer | View, more: Sequence[tuple[str, Any]] = ()) -> None:
         """Show what was found, and write all other files with it or none."""

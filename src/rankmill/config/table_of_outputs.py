@@ -3,7 +3,6 @@
 from functools import partial
 
 from rankmill.config.option import FILE, SIDES, Option
-from rankmill.errors import install
 from rankmill.io.table_files import NAMED
 from rankmill.show.writers import FORMATS
 
@@ -88,8 +87,7 @@ OUTPUT = (
     ),
     _top(
         "--plot FILE",
-        "Also draw a plot to FILE, as .svg, .png or .pdf. The last two need matplotlib: "
-        f"{install('plot')}.",
+        "Also draw a plot to FILE, as .svg.",
         on="evaluate compare spark stability history",
         short="stability history",
     ),

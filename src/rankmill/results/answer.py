@@ -112,7 +112,7 @@ class Answer:
         Parameters
         ----------
         path : str or Path, optional
-            A file or URL in .svg, .png or .pdf, which is written completely or not at all.
+            A file or URL in .svg, which is written completely or not at all.
 
         Returns
         -------
@@ -122,8 +122,7 @@ class Answer:
         Raises
         ------
         UsageError
-            If there is nothing to draw, matplotlib is needed for .png or .pdf and not installed, or
-            the file cannot be written.
+            If there is nothing to draw, or the file cannot be written.
         """
         from rankmill.show.pictures import check_picture
 

@@ -164,12 +164,6 @@ def rules(scope: str, colours: Mapping[str, str]) -> str:
     return "\n".join(f"{scope}{key} {{ {row} }}" for key, row in rows.items())
 
 
-def colour_of(role: str, default: str = "s0") -> str:
-    """Return the colour of a role for light."""
-    known = [one for one in COLOURS if one in role.split()]
-    return COLOURS[known[-1] if known else default][0]
-
-
 # ------------------------------------------------------------------ SVG
 
 

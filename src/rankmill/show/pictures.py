@@ -1,18 +1,12 @@
-"""Pictures: panels below and beside each other, shown in notebooks and written to files.
+"""Pictures as SVG: panels below and beside each other, shown in notebooks and written to files."""
 
-SVG needs nothing but this package. PNG and PDF come from matplotlib, which is an extra. pyplot is
-not used, so that no state of the caller changes: neither current figures nor parameters.
-"""
-
-import io
 import unicodedata
-import warnings
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from rankmill.errors import UsageError, install
+from rankmill.errors import UsageError
 from rankmill.io.inert_text import brief
 from rankmill.io.stores.urls import shown
 from rankmill.io.whole_files import write_files
@@ -20,17 +14,11 @@ from rankmill.show import charts
 from rankmill.show.charts import CLASSES, Ends, Series
 from rankmill.show.marks import (
     COLOURS,
-    OPAQUE,
     SIZE,
     SIZES,
-    AreaMark,
     Drawing,
     Mark,
-    Marker,
-    Stroke,
     Text,
-    colour_of,
-    corners,
     element,
     moved,
     rules,
@@ -38,22 +26,12 @@ from rankmill.show.marks import (
 )
 from rankmill.show.scales import distinct_texts
 
-SUFFIXES = (".svg", ".png", ".pdf")
 _ABREAST = 3  # panels beside each other
 _MARGIN, _GAP = 14, 28  # pixels: around a picture, between panels
 _TITLE, _HEAD, _KEY = 30, 20, 16  # of the title, of the title of a panel, of a line of a legend
 _SAMPLE = 18  # of a marker in a legend
 Key: TypeAlias = tuple[Sequence[Mark], str]
 """A line of a legend: a drawing as wide as a word, and what it stands for."""
-
-_INCH = 96  # pixels, which are 3/4 of a point
-_DOTS, _MOST_DOTS = 200.0, 20_000  # an inch; in the height of a PNG
-# What would name the moment or the version. Each format knows some of these.
-_UNNAMED = {
-    "png": {"Software": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-}
-_ENDS = {"start": "left", "middle": "center", "end": "right"}
 
 _LONGEST = 36
 # Below a drawing stand the last label, and one of so many, so that there are 10 at most.
@@ -91,16 +69,15 @@ class Picture(NamedTuple):
     marks: list[Mark]
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file or URL in .svg, .png or .pdf, whole or not at all.
+        """Write the picture to a file or URL in .svg, whole or not at all.
 
         Raises
         ------
         UsageError
-            If the name has another ending, matplotlib is needed and not installed, or the file
-            cannot be written.
+            If the name has another ending, or the file cannot be written.
         """
         check_picture(path)
-        write_files([(path, rendered(self, path))])
+        write_files([(path, f"{self.svg()}\n".encode())])
 
     def svg(self) -> str:
         """Return the picture as SVG, with colours for light and for dark."""
@@ -133,81 +110,13 @@ def check_picture(path: str | Path) -> None:
     """Raise UsageError if no picture can be drawn for a file of this name."""
     name = shown(str(path))
     suffix = Path(name).suffix.lower()
-    if suffix not in SUFFIXES:
+    if suffix in (".png", ".pdf"):
         raise UsageError(
-            f"cannot draw {name!r}: expected a name in .svg, .png or .pdf, which chooses the format"
+            f"cannot draw {name!r}: pictures are .svg; convert one to {suffix} with Inkscape, "
+            "rsvg-convert or CairoSVG"
         )
-    if suffix == ".svg":
-        return
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            f"{suffix} needs matplotlib ({error}): {install('plot')}, or name a file in .svg, "
-            "which needs nothing more"
-        ) from None
-
-
-def rendered(picture: Picture, path: str | Path) -> bytes:
-    """Return a picture in the format that a name asks for; equal ones give the same bytes."""
-    format = Path(shown(str(path))).suffix.lower().removeprefix(".")
-    if format == "svg":
-        return f"{picture.svg()}\n".encode()
-    return _on_canvas(picture, format)
-
-
-def _on_canvas(picture: Picture, format: str) -> bytes:
-    """Return a picture as PNG or PDF."""
-    import matplotlib.style
-    from matplotlib.figure import Figure
-
-    file = io.BytesIO()
-    size = picture.width / _INCH, picture.height / _INCH
-    with warnings.catch_warnings(), matplotlib.style.context("default"):
-        # A viewer of SVG has the characters that a font here lacks; here a box stands for one.
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        figure = Figure(figsize=size)
-        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, picture.width), ylim=(picture.height, 0))
-        axes.set_axis_off()
-        for order, mark in enumerate(picture.marks):
-            axes.add_artist(_artist(mark)).set_zorder(order)
-        dots = min(_DOTS, _MOST_DOTS / size[1])
-        figure.savefig(file, format=format, dpi=dots, metadata=_UNNAMED[format])
-    return file.getvalue()
-
-
-def _artist(mark: Mark) -> Any:
-    """Return a mark as matplotlib draws it."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Ellipse, Polygon, Rectangle
-    from matplotlib.text import Text as Words
-
-    roles = mark.role.split()
-    colour, card = colour_of(mark.role), COLOURS["card"][0]
-    opaque = next((OPAQUE[one] for one in roles if one in OPAQUE), 1.0)
-    if isinstance(mark, Stroke) and "shade" in roles:
-        return Polygon(mark.points, color=colour, alpha=opaque, linewidth=0)
-    if isinstance(mark, Stroke):
-        dashes = (0, [float(one) / mark.width for one in mark.dash.split()]) if mark.dash else "-"
-        line = Line2D(*zip(*mark.points, strict=True), color=colour, linestyle=dashes)
-        line.set_linewidth(0.75 * mark.width)
-        return line
-    if isinstance(mark, AreaMark):
-        corner = mark.left, mark.top
-        return Rectangle(corner, mark.wide, mark.high, color=colour, alpha=opaque, linewidth=0)
-    if isinstance(mark, Marker):
-        inside, edge = (card, colour) if "hollow" in roles else (colour, card)
-        look = {"facecolor": inside, "edgecolor": edge, "linewidth": 1.1}
-        if mark.shape == "circle":
-            return Ellipse((mark.x, mark.y), 2 * mark.size, 2 * mark.size, **look)
-        return Polygon([(mark.x + x, mark.y + y) for x, y in corners(mark)], **look)
-    bold = next((SIZES[one] for one in roles if one in SIZES), None)
-    colour = COLOURS["ink"][0] if bold else colour_of(mark.role, "soft")
-    # Else two dollars would enclose mathematics.
-    text = Words(mark.x, mark.y, mark.text, color=colour, parse_math=False)
-    text.set(ha=_ENDS[mark.anchor], fontsize=0.75 * (bold or SIZE), clip_on=False)
-    text.set_fontweight("bold" if bold else "normal")
-    return text
+    if suffix != ".svg":
+        raise UsageError(f"cannot draw {name!r}: expected a name in .svg")
 
 
 # ------------------------------------------------------------------ layout

@@ -1,7 +1,6 @@
 """Pictures of comparisons: what is drawn where, names that do not act, the same bytes each time."""
 
 import random
-import sys
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -23,15 +22,12 @@ from rankmill.analysis.compare.view.plots import (
     plot_comparison,
     plot_cutoffs,
 )
-from rankmill.errors import UsageError, install
+from rankmill.errors import UsageError
 from rankmill.io.inert_text import brief, visible
 from rankmill.show import charts
 from rankmill.show.marks import COLOURS, AreaMark, Marker, Stroke, Text
-from rankmill.show.pictures import Panel, rendered, text_width
-from repository import run_python
+from rankmill.show.pictures import Panel, Picture, text_width
 from systems import compare, made, table
-
-SIGNATURES = {"svg": b"<svg ", "png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}
 
 
 def words(svg: bytes | str) -> list[str]:
@@ -42,7 +38,7 @@ def words(svg: bytes | str) -> list[str]:
 
 
 def svg_of(found) -> bytes:
-    return rendered(found.plot(), "a.svg")
+    return f"{found.plot().svg()}\n".encode()
 
 
 def panels(found) -> list[list[Panel]]:
@@ -227,40 +223,11 @@ def test_with_weights_the_differences_of_queries_are_left_out(sliced):
     plot_comparison("poor", sliced.whole, [], sliced.settings, sums).svg()
 
 
-@pytest.mark.parametrize("format", SIGNATURES)
-def test_the_same_comparison_gives_the_same_bytes(sliced, format, tmp_path):
-    path = tmp_path / f"a.{format.upper()}"
-    if format == "svg":
-        picture = sliced.plot(path)
-        assert path.read_text("utf-8") == f"{picture.svg()}\n"
-        first = path.read_bytes()
-    else:
-        matplotlib = pytest.importorskip("matplotlib")
-        picture = sliced.plot(path)
-        first = path.read_bytes()
-        with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red"}):
-            before = dict(matplotlib.rcParams)
-            sliced.plot(path)
-            assert dict(matplotlib.rcParams) == before
-        assert b"CreationDate" not in first
-    assert path.read_bytes() == rendered(picture, path) == first
-    assert first.startswith(SIGNATURES[format])
-
-
-@pytest.mark.long
-def test_svg_needs_no_matplotlib_and_pyplot_is_not_used():
-    pytest.importorskip("matplotlib")
-    code = """
-import sys, pyarrow as pa, rankmill
-from rankmill.show.pictures import rendered
-labels = pa.table({"query": [1, 2], "items": [[1], [2]]})
-picture = rankmill.compare(labels, {"a": labels, "b": labels}, ["map@3"]).plot()
-picture.svg()
-before = "matplotlib" in sys.modules
-rendered(picture, "a.png")
-print([before, *(name in sys.modules for name in ("matplotlib", "matplotlib.pyplot"))])
-"""
-    assert run_python(code).splitlines()[-1] == "[False, True, False]"
+def test_the_same_comparison_gives_the_same_bytes(sliced, tmp_path):
+    picture = sliced.plot(tmp_path / "a.SVG")
+    assert (tmp_path / "a.SVG").read_text("utf-8") == f"{picture.svg()}\n"
+    assert sliced.plot().svg() == picture.svg()
+    assert picture.svg().startswith("<svg ")
 
 
 def test_names_are_text_that_does_not_act():
@@ -276,8 +243,6 @@ def test_names_are_text_that_does_not_act():
         assert len(text) <= 36
         assert text.strip() in shown
         assert len(visible(name)) > 36 or text == visible(name)
-    if "matplotlib" in sys.modules:
-        rendered(picture, "a.png")
 
 
 def test_curves_over_cutoffs():
@@ -384,7 +349,7 @@ def test_all_files_are_written_or_none(files, run_cli, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(import_module("rankmill.show.pictures"), "rendered", fail)
+    monkeypatch.setattr(Picture, "svg", fail)
     before = {*Path.cwd().iterdir()}
     more = ["-o", "a.json", "--per-query", "q.parquet", "--plot", "a.svg"]
     assert run_cli("compare", *files, "-m", "map@3", *more).exit_code != 0
@@ -394,8 +359,8 @@ def test_all_files_are_written_or_none(files, run_cli, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--plot", "a.jpg"], "cannot draw 'a.jpg': expected a name in .svg, .png or .pdf"),
-        (["--plot", "a"], "cannot draw 'a': expected a name in .svg, .png or .pdf"),
+        (["--plot", "a.jpg"], "cannot draw 'a.jpg': expected a name in .svg"),
+        (["--plot", "a"], "cannot draw 'a': expected a name in .svg"),
         (["--plot", "none/a.svg"], "there is no folder"),
         (["--plot", "a.svg", "-o", "./a.svg"], "-o and --plot are the same file"),
         (["--plot", "a.svg", "--per-query", "a.svg"], "--per-query and --plot are the same file"),
@@ -412,17 +377,14 @@ def test_what_is_wrong_is_told_before_any_work(options, told, files, run_cli, mo
     assert told in ran.stderr
 
 
-def test_without_matplotlib_there_is_svg_and_an_error_that_says_what_to_install(
-    files, run_cli, monkeypatch, sliced
-):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    for path in ("a.png", "a.pdf"):
-        ran = run_cli("compare", *files, "--plot", path)
-        assert ran.exit_code == 2
-        assert install("plot") in ran.stderr
-        assert "or name a file in .svg" in ran.stderr
-        with pytest.raises(UsageError, match=r"needs matplotlib"):
-            sliced.plot().save(path)
+@pytest.mark.parametrize("path", ["a.png", "a.pdf"])
+def test_other_pictures_are_converted_from_svg(files, run_cli, sliced, path):
+    ran = run_cli("compare", *files, "--plot", path)
+    assert ran.exit_code == 2
+    told = f"pictures are .svg; convert one to {path[1:]} with Inkscape, rsvg-convert or CairoSVG"
+    assert told in ran.stderr
+    with pytest.raises(UsageError, match=told):
+        sliced.plot().save(path)
     assert run_cli("compare", *files, "--plot", "a.svg").exit_code == 0
     with pytest.raises(UsageError, match=r"expected a name in \.svg"):
         sliced.plot("a.gif")
