@@ -152,9 +152,8 @@ OUTPUT = (
     ),
     Option(
         "--plan",
-        "Only show what would be read. The plan includes the memory that it takes; on Spark, "
-        "also what would be shuffled, and in how many tasks.",
-        on="evaluate spark",
+        "Only show what would be read.",
+        on="evaluate",
         short="*",
         name="only_plan",
     ),
