@@ -25,10 +25,18 @@ _PLAN_ON_SPARK = (
     "each 32 MB of files; rankmill docs spark says how much memory a task needs"
 )
 
+_PREFERENCES = (
+    "preferences are gone: use the program trec_eval for -R prefs and qrels_prefs; pair_accuracy "
+    "takes the preferences of judged predictions"
+)
+
 #: What an earlier version had -> what to use instead: the name of a function and a command, that of
 #: a module's such as spark.plan, an option such as --splits, which is a key of TOML, too, or what
 #: an option took.
 GONE = {
+    **dict.fromkeys(["prefs", "qrels_prefs", "all_prefs"], _PREFERENCES),
+    "qrels_jg": "qrels of several judges are gone: use the program trec_eval for -R qrels_jg, or "
+    "evaluate the labels of each judge and take the mean",
     "spark.plan": _PLAN_ON_SPARK,
     "spark.plan_runs": _PLAN_ON_SPARK,
     "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
