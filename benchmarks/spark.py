@@ -1,15 +1,14 @@
 """rankmill on Spark beside the shuffle alone and Spark's own evaluation, warm, in one session.
 
     PYTHONPATH=.venv/spark python benchmarks/spark.py [DATA ...] [--rounds 2] [--whole] [--only X]
-    python benchmarks/spark.py DATA [--batches] [--skew] [--placing]
+    python benchmarks/spark.py DATA [--batches] [--skew]
 
 DATA are folders of generate.py; without any, dumps of 1M and 10M users are generated, which takes
 all in all some 8 minutes on two quiet cores. Beside the shuffle alone there are RankingMetrics, SQL
 functions on arrays, and SQL with joins and windows, which beyond 2M users takes --whole. --batches
-are small Arrow batches; --skew is a query with ten million predictions; --placing has the same rows
-shuffled, with all labels in each task, and in tables of buckets. Times are medians, of the clock
-and of the processors of Spark, its Python and this process, with the bytes that Spark counted as
-shuffled, compressed. Beyond 2M users there is one round.
+are small Arrow batches; --skew is a query with ten million predictions. Times are medians, of the
+clock and of the processors of Spark, its Python and this process, with the bytes that Spark counted
+as shuffled, compressed. Beyond 2M users there is one round.
 """
 
 from __future__ import annotations
@@ -74,36 +73,6 @@ def array_functions(labels: Any, predictions: Any) -> Any:
     named_struct('hits', acc.hits + 1, 'sum', acc.sum + (acc.hits + 1D) / i), acc),
     acc -> acc.sum / nullif(least(size(array_distinct(items)), 12), 0))"""
     return joined.select(functions.avg(functions.expr(sql))).collect()[0][0]
-
-
-def placings(spark: Any, labels: Any, predictions: Any, folder: str) -> dict[str, Any]:
-    """The same evaluation by each way that rows come to their tasks, with all labels and few."""
-    tables = []
-    for name, frame in (("bucketed_labels", labels), ("bucketed_predictions", predictions)):
-        written = frame.write.mode("overwrite").option("path", os.path.join(folder, name))
-        written.bucketBy(8, "user_id").saveAsTable(name)
-        tables.append(spark.table(name))
-    few = labels.where("user_id % 20 = 0").cache()
-    few.count()
-
-    def unsent() -> Any:
-        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", -1)
-        try:
-            return rankmill.spark.evaluate(*tables, METRICS).metrics
-        finally:
-            spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
-
-    def score(labels: Any, partitions: int | None = None) -> Any:
-        found = rankmill.spark.evaluate(labels, predictions, METRICS, partitions=partitions)
-        return found.metrics
-
-    return {
-        "shuffled": lambda: score(labels, partitions=4),
-        "labels in each task": lambda: score(labels),
-        "in buckets": unsent,
-        "few labels, shuffled": lambda: score(few, partitions=4),
-        "few labels in each task": lambda: score(few),
-    }
 
 
 def windows(labels: Any, predictions: Any) -> Any:
@@ -179,8 +148,6 @@ def tasks_of(
         tasks["SQL on arrays: map@12"] = lambda: array_functions(*both)
         if users_in(folder) < LARGE or arguments.whole:
             tasks["SQL with joins and windows: map@12"] = lambda: windows(*both)
-    if arguments.placing:
-        tasks |= placings(spark, *both, os.path.join(folder, "buckets"))
     if arguments.batches:
         for name in ("the shuffle alone", "map@12 and first_hit@5"):
             tasks[f"{name}, batches of 100"] = in_batches(spark, 100, tasks[name])
@@ -223,7 +190,7 @@ def main() -> None:
     parser.add_argument("data", nargs="*")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", metavar="X", default="", help="the tasks with X in their name")
-    for name in ("--whole", "--batches", "--skew", "--placing"):
+    for name in ("--whole", "--batches", "--skew"):
         parser.add_argument(name, action="store_true")
     arguments = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -1,4 +1,4 @@
-"""Hold Spark 4, Spark Connect and Spark 3.5 to the bits of one machine, in 165 cases.
+"""Hold Spark 4, Spark Connect and Spark 3.5 to the bits of one machine, in 153 cases.
 
     python benchmarks/spark_cases.py [--only TEXT] [--step N] [--sessions 4 connect 3.5]
 

@@ -20,9 +20,25 @@ __version__ = "0.9.0"
 FORMAT = 1
 
 
-#: What an earlier version had -> what to use instead: the name of a function and a command,
-#: an option such as --splits, which is a key of TOML, too, or what an option took.
+_PLAN_ON_SPARK = (
+    "planning on Spark is gone: both inputs are always shuffled by query, into one partition for "
+    "each 32 MB of files; rankmill docs spark says how much memory a task needs"
+)
+
+_PREFERENCES = (
+    "preferences are gone: use the program trec_eval for -R prefs and qrels_prefs; pair_accuracy "
+    "takes the preferences of judged predictions"
+)
+
+#: What an earlier version had -> what to use instead: the name of a function and a command, that of
+#: a module's such as spark.plan, an option such as --splits, which is a key of TOML, too, or what
+#: an option took.
 GONE = {
+    **dict.fromkeys(["prefs", "qrels_prefs", "all_prefs"], _PREFERENCES),
+    "qrels_jg": "qrels of several judges are gone: use the program trec_eval for -R qrels_jg, or "
+    "evaluate the labels of each judge and take the mean",
+    "spark.plan": _PLAN_ON_SPARK,
+    "spark.plan_runs": _PLAN_ON_SPARK,
     "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
     "fused run",
 }
@@ -70,10 +86,10 @@ def handed_on(
         from importlib import import_module
 
         if name not in homes and name not in modules:
-            if name in GONE and _imports_a_name(sys._getframe(1)):
-                raise ImportError(GONE[name])
-            told = f"module {module!r} has no attribute {name!r}"
-            raise AttributeError(GONE.get(name, told))
+            gone = GONE.get(f"{module}.{name}".removeprefix("rankmill."))
+            if gone is not None and _imports_a_name(sys._getframe(1)):
+                raise ImportError(gone)
+            raise AttributeError(gone or f"module {module!r} has no attribute {name!r}")
         try:
             if name in modules:
                 return import_module(f"{module}.{name}")

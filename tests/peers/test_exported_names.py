@@ -104,8 +104,8 @@ def test_what_is_told_is_a_metric_here_or_a_reason() -> None:
     [
         ("PAP", "PAP is not a metric here: in rectools, it is the auc of the best"),
         ("RMSE@3", "in recbole, it is the error of predicted ratings"),
-        ("prefs_simp", "in trec_eval, it counts preferences: 'rankmill trec_eval -R prefs"),
-        ("map_avgjg", "'rankmill trec_eval -R qrels_jg"),
+        ("prefs_simp", "in trec_eval, it counts preferences, which only trec_eval reads: pair_acc"),
+        ("map_avgjg", "evaluate the labels of each judge, and take the mean"),
         ("RetrievalFallOut", 'type fallout@10 with Semantics(no_relevant="scored"), where its'),
         ("NCISPrecision", "in replay, it weights each prediction"),
         ("PHR", "type hit@10 for that of cornac"),

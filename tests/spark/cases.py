@@ -101,21 +101,6 @@ def preset(session: Any, number: int, turn: int) -> None:
     evaluated(session, both, metrics, {"semantics": semantics}, partitions=3)
 
 
-def placed(session: Any, labels: str, predictions: str, how: str) -> None:
-    """Rows by query, of which Spark knows that they are: labels go to all tasks, or both stay."""
-    both = tables("integers", labels, predictions)
-    frames = [frame_of(session, one) for one in both]
-    if how == "labels go to all tasks":
-        frames[1] = frames[1].repartition(3, "query")
-    elif how == "both by query":
-        frames = [one.repartition(3, "query") for one in frames]
-    else:
-        frames[1] = frames[1].repartition(7).sortWithinPartitions("query")
-    for metrics in (["map@3", "first_hit"], METRICS):
-        found = rankmill.spark.evaluate(*frames, metrics)
-        same_with(found, rankmill.evaluate(*both, metrics))
-
-
 def several(session: Any, shape: str, partitions: int | None) -> None:
     labels, wide = tables("strings", shape, "wide")
     runs = {"a.b": wide, "": tables("strings", shape, "long", 1)[1], "c": wide.slice(0, 9)}
@@ -362,11 +347,6 @@ def _of_evaluate() -> Iterator[Case]:
         both = tables(kind, "wide", "long", seed=partitions)
         call = partial(evaluated, both=both, metrics=METRICS, partitions=partitions)
         yield Case("partitions", f"{kind}, {partitions}", call)
-    for shapes, how in product(SHAPES, ("labels go to all tasks", "both by query", "sorted")):
-        about = f"{' and '.join(shapes)}, {how}"
-        yield Case(
-            "placing", about, partial(placed, labels=shapes[0], predictions=shapes[1], how=how)
-        )
     for how in (
         {"weight": "weight", "rel": 2},
         {"depth": 2, "gain_function": "exp", "binary": False},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import textwrap
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,6 @@ import pytest
 import rankmill
 import rankmill.spark
 from data import FIELDS, frame_of, same, same_queries, tables
-from fake_frames import FakeFrame
 from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
@@ -213,7 +213,7 @@ def test_frames_without_end_are_refused(spark: Any) -> None:
 
 
 def test_older_versions_of_spark_are_refused() -> None:
-    old = FakeFrame([], pa.schema([]))
-    old.sparkSession.version = "3.4.4"
+    session = SimpleNamespace(version="3.4.4")
+    old = SimpleNamespace(mapInArrow=None, schema=None, sparkSession=session, isStreaming=False)
     with pytest.raises(rankmill.UsageError, match=r"Spark 3\.4\.4 is too old"):
         rankmill.spark.evaluate(old, old, "map")

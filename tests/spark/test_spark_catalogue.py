@@ -191,13 +191,3 @@ def test_a_wrong_catalogue_is_one_clear_error(spark: Any, train: Any, message: s
         rankmill.spark.evaluate(
             *frames, "novelty@3", catalogue=Catalogue(train=train), partitions=2
         )
-
-
-def test_a_plan_tells_that_training_comes_by_query(spark: Any) -> None:
-    labels, predictions = tables("strings", "wide", "wide")
-    frames = [frame_of(spark, one) for one in (labels, predictions)]
-    plain = rankmill.spark.plan(*frames, "map", partitions=3)
-    there = given(spark, train=TRAIN, drop_seen=True)[1]
-    planned = rankmill.spark.plan(*frames, "map", catalogue=there)
-    assert planned["predictions"]["why"].startswith("the training set is shuffled")
-    assert planned["predictions"]["shuffled"] > plain["predictions"]["shuffled"]

@@ -37,14 +37,6 @@ class Frames:
         many = spark.range(1).selectExpr(f"cast({RANDOM} * 20000 as long) as n")
         some = many.selectExpr("explode(sequence(0L, n)) as id")
         self.some = some.selectExpr("id as query", "id % 20 as item")
-        self.wide = self.long.groupBy("query").agg(_sorted_items())
-
-
-def _sorted_items() -> Any:
-    from pyspark.sql import functions
-
-    pairs = functions.sort_array(functions.collect_list(functions.struct("score", "item")), False)
-    return pairs["item"].alias("item")
 
 
 def evaluated(frames: Frames) -> Any:
@@ -71,12 +63,6 @@ def popular(frames: Frames) -> Any:
     return rankmill.spark.compare(frames.some, runs, "map@3", by="label_popularity", **PARTS)
 
 
-def placed(frames: Frames) -> Any:
-    """One system goes where labels are sent, and one is shuffled with the labels."""
-    wide = frames.wide.repartition(2, "query")
-    return rankmill.spark.evaluate_runs(frames.some, {"a": wide, "b": frames.long}, "map@3")
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -88,7 +74,6 @@ def placed(frames: Frames) -> Any:
         pytest.param(lambda frames: known(frames, "popularity_lift@3"), id="training, three times"),
         pytest.param(lambda frames: known(frames, "map@3", drop_seen=True), id="training"),
         pytest.param(popular, id="the popularity of labels"),
-        pytest.param(placed, id="the labels of two systems"),
     ],
 )
 def test_other_rows_in_a_later_pass_are_an_error(spark: Any, call: Callable[..., Any]) -> None:

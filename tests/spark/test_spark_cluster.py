@@ -16,7 +16,7 @@ import rankmill
 import rankmill.spark
 from data import frame_of, same, tables
 from harm import harming
-from rankmill.spark import broadcast, confidence_counts, placement
+from rankmill.spark import confidence_counts
 from rankmill.spark.exchange import tasks
 from repository import SOURCE
 from spark_sessions import HARMED
@@ -89,30 +89,3 @@ def test_a_failure_in_a_pass_changes_no_bit(
     found = rankmill.spark.evaluate(*both, METRICS, partitions=4)
     assert flag.exists()
     same(found, rankmill.evaluate(labels, predictions, METRICS))
-
-
-@needs_proc
-@pytest.mark.parametrize("what", ["executor", "python"])
-def test_a_failure_with_all_labels_in_each_task_changes_no_bit(
-    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
-    labels, predictions = tables("integers", "wide", "wide")
-    flag = harming(monkeypatch, broadcast.score_with_labels, what, tmp_path)
-    both = [frame_of(cluster, one) for one in (labels, predictions)]
-    both[1] = both[1].repartition(4)
-    with pytest.MonkeyPatch.context() as patch:
-        # What was given twice is not taken for a query in two partitions.
-        patch.delattr(placement, "_shuffled")
-        found = rankmill.spark.evaluate(*both, METRICS)
-    assert flag.exists()
-    same(found, rankmill.evaluate(labels, predictions, METRICS))
-
-    # One that is in two partitions is found.
-    flag.unlink()
-    known = set(labels["query"].to_pylist())
-    queries = predictions["query"].to_pylist()
-    row = next(n for n, query in enumerate(queries) if (query in known) == (what == "python"))
-    again = frame_of(cluster, predictions.slice(row, 1)).coalesce(1)
-    with pytest.raises(rankmill.InputError, match=f"query {queries[row]} appears a second time"):
-        rankmill.spark.evaluate(both[0], both[1].union(again), "map")
-    assert flag.exists()

@@ -164,19 +164,6 @@ def test_later_text_is_read_as_text(
     assert found["map"] == rankmill.evaluate(late, both[1], "map")["map"]
 
 
-def test_blanks_around_queries_that_stay_in_place(spark: Any) -> None:
-    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", -1)
-    try:
-        both = queries(LISTS, str), queries(RUN, lambda one: f"{one} " if one == 3 else str(one))
-        frames = [there(spark, one).repartition(2, "query") for one in both]
-        assert rankmill.spark.plan(*frames, "map")["predictions"]["placing"] == "in place"
-        found = rankmill.spark.evaluate(*frames, "map")
-    finally:
-        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
-    assert found["map"] == rankmill.evaluate(*both, "map")["map"]
-    assert any("blanks around, such as" in note for note in found.notes)
-
-
 def test_every_pass_reads_the_same(spark: Any) -> None:
     """Second passes, the values of queries, slices by tables, and what is given beside."""
     labels, run = queries(LISTS, float), structs(RANKED)

@@ -25,8 +25,8 @@ BLOCKS = [
     if kind == "text"
 ]
 PROGRAMS = [body for body in BLOCKS if re.search(r"\bspark\.(?:read|table)\b", body)]
-# What test_spark_processes.py runs: the script, its spark-submit, and an archive. A plan is output.
-ELSEWHERE = ("# run.py", "spark-submit ", "python -m venv packed", "input        to read")
+# What test_spark_processes.py runs: the script, its spark-submit, and an archive.
+ELSEWHERE = ("# run.py", "spark-submit ", "python -m venv packed")
 
 
 @pytest.fixture

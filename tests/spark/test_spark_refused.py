@@ -37,6 +37,13 @@ def test_options_of_one_machine_are_refused_by_name(function: str, option: str) 
         getattr(rankmill.spark, function)(None, None, "map", optoin=1)
 
 
+@pytest.mark.parametrize("name", ["plan", "plan_runs"])
+def test_what_is_gone_says_what_to_do(name: str) -> None:
+    assert name not in dir(rankmill.spark)
+    with pytest.raises(AttributeError, match="both inputs are always shuffled by query"):
+        getattr(rankmill.spark, name)
+
+
 class PythonException(Exception):  # noqa: N818
     """As pyspark calls an error of a task."""
 
@@ -67,8 +74,9 @@ def test_python_without_room_names_the_setting(
     with pytest.raises(error) as caught:
         evaluate()
     if error is rankmill.ResourceError:
-        assert f"spark.executor.pyspark.memory is {limit}, " in str(caught.value)
-        assert "set it to 1.1GB for each core" in str(caught.value)
+        told = str(caught.value)
+        assert f"spark.executor.pyspark.memory is {limit}, " in told
+        assert "or set it to 1.1GB and four times the rows of a task for each core" in told
 
 
 def test_columns_may_have_dots_and_backticks(spark: Any) -> None:
@@ -88,7 +96,7 @@ def test_columns_may_have_dots_and_backticks(spark: Any) -> None:
     here, runs = given(tables_)
     there, frames = given([frame_of(spark, one) for one in tables_])
     metrics = ["map@3", "gap"]
-    for name, run in runs.items():  # all labels in each task, and rows that are shuffled
+    for name, run in runs.items():
         found = rankmill.spark.evaluate(there, frames[name], metrics, per_query=True)
         whole = rankmill.evaluate(here, run, metrics)
         same(found, whole)

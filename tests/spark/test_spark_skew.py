@@ -13,7 +13,6 @@ import pytest
 import rankmill
 import rankmill.spark
 from data import same
-from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -67,20 +66,12 @@ def wide(rows: dict[str, np.ndarray], draw: np.random.Generator) -> pa.Table:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("placing", ["shuffle", "broadcast"])
 @pytest.mark.parametrize("shape", ["long", "wide"])
 def test_giant_queries_have_the_same_bits(
-    spark: Any, skewed: dict[str, list[Path]], shape: str, placing: str
+    spark: Any, skewed: dict[str, list[Path]], shape: str
 ) -> None:
-    labels, predictions = (spark.read.parquet(str(path)) for path in skewed[shape])
-    if placing == "broadcast":  # Spark knows where long rows are, if it has put them there
-        by = ["query"] if shape == "long" else []
-        predictions = predictions.repartition(4, *by)
-    both = {"labels": labels, "predictions": predictions, "metrics": METRICS}
-    partitions = {"shuffle": 4, "broadcast": None}[placing]
-    plan = flat(rankmill.spark.plan, **both, partitions=partitions)
-    assert plan["predictions"]["placing"] == placing
-    found = flat(rankmill.spark.evaluate, **both, partitions=partitions)
+    frames = (spark.read.parquet(str(path)) for path in skewed[shape])
+    found = rankmill.spark.evaluate(*frames, METRICS, partitions=4)
     whole = rankmill.evaluate(*map(pq.read_table, skewed[shape]), METRICS)
     assert whole.audit["predictions"] == SIZES.sum()
     same(found, whole)

@@ -38,33 +38,6 @@ def random_sides(rng: Random) -> Sides:
     return qrels, run
 
 
-def random_judgments(rng: Random, form: str) -> tuple[list[str], dict[str, dict[str, float]]]:
-    """Return the lines of several judges, as -R names their form, and a run.
-
-    What a judge prefers in one group does not contradict what it prefers in another.
-    """
-    qrels, run = random_sides(rng)
-    lines = []
-    for query, found in qrels.items():
-        for judge in range(rng.choice([1, 1, 2, 4])):
-            seen = rng.sample(sorted(found), rng.randint(1, min(60, len(found))))
-            if form == "qrels_jg":
-                lines += [f"{query} j{judge} {one} {found[one]}\n" for one in seen]
-                continue
-            levels = {one: rng.choice([0, 0, 1, 2, 3, 7]) for one in seen}
-            if form == "qrels_prefs":
-                lines += [f"{query} j{judge} {one} {level}\n" for one, level in levels.items()]
-                continue
-            for group in range(rng.choice([1, 1, 2, 6])):
-                times = rng.choice([0.5, 1, 2.5])
-                lines += [
-                    f"{query} j{judge} g{group} {one} {times * levels[one]}\n"
-                    for one in rng.sample(seen, rng.randint(1, len(seen)))
-                ]
-    rng.shuffle(lines)
-    return lines, run
-
-
 def _score(rng: Random, kind: int) -> float:
     # The last are equal as float32.
     some = (rng.random(), round(rng.random(), 1), float(rng.randint(-3, 3)), 1e8 + rng.random())

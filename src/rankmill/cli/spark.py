@@ -70,7 +70,6 @@ def command(
     labels: str,
     systems: dict[str, str],
     metrics: tuple[str, ...],
-    only_plan: bool,
     outputs: RunOutputs,
     **options: Any,
 ) -> None:
@@ -87,19 +86,13 @@ def command(
     from rankmill.spark.systems import values_of_runs
 
     frame, runs = given.frames()
-    whole = {name: one for name, one in options.items() if name not in ("by", "sums")}
-    if only_plan:
-        from rankmill.spark.estimate import cluster_plan_view, plan_runs
-
-        planned = plan_runs(**face_of(plan_runs, frame, runs, whole))
-        outputs.deliver(cluster_plan_view(planned), [])
-        return
     found = evaluate_runs(**face_of(evaluate_runs, frame, runs, options))
     results = {
         name: replace(one, inputs=given.named(one.inputs, systems[name]))
         for name, one in found.items()
     }
     if given.per_query is not None:
+        whole = {name: one for name, one in options.items() if name not in ("by", "sums")}
         write(values_of_runs(**face_of(values_of_runs, frame, runs, whole)), given.per_query)
     first = next(iter(results.values()))
     recorded = files_of(results, outputs) + outputs.page(first, {})

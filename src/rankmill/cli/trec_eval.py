@@ -8,6 +8,7 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.errors import InputError, UsageError
+from rankmill.package import GONE
 
 _SHORT = "qm:cl:nD:JN:M:R:T:oZ:"
 _LONG = {
@@ -44,9 +45,8 @@ def command(arguments: tuple[str, ...], version: str) -> None:
     FLAGS are those of trec_eval. -q also prints each query, and -n omits the summary. -c averages
     over all queries of QRELS. -m names measures, such as official, all_trec, set or P.5,10. -l is
     the lowest relevant level, -M the number of documents that count per query, and -J counts judged
-    documents only. -N is the number of documents in the collection, -R the format of QRELS (qrels,
-    prefs, qrels_prefs or qrels_jg), -Z a file of means for z-scores, and -D 0.QUERY the only query.
-    Version 10 is 10.0-rc3.
+    documents only. -N is the number of documents in the collection, -Z a file of means for
+    z-scores, and -D 0.QUERY the only query. Version 10 is 10.0-rc3.
     """
     try:
         flags, files = getopt.gnu_getopt(list(arguments), _SHORT, [*_LONG])
@@ -60,12 +60,11 @@ def command(arguments: tuple[str, ...], version: str) -> None:
     long = {f"--{name.rstrip('=')}": flag for name, flag in _LONG.items()}
     given = [(long.get(flag, flag), value) for flag, value in flags]
     names, last = {flag for flag, _ in given}, dict(given)
-    from rankmill.adapters.trec.measures import FORMATS
     from rankmill.adapters.trec.trec_eval import Request, printed
 
-    for flag, known in (("-R", [*FORMATS]), ("-T", ["trec_results"])):
-        if last.get(flag, known[0]) not in known:
-            raise UsageError(f"{flag} is {last[flag]!r}; expected {' or '.join(known)}")
+    for flag, known in (("-R", "qrels"), ("-T", "trec_results")):
+        if (found := last.get(flag, known)) != known:
+            raise UsageError(GONE.get(found, f"{flag} is {found!r}; expected {known}"))
     debug, _, query = last.get("-D", "0").partition(".")
     if _integer("-D", debug):
         raise UsageError(f"-D {debug} shows how trec_eval works inside: type -D 0.QUERY")
@@ -82,7 +81,6 @@ def command(arguments: tuple[str, ...], version: str) -> None:
         documents=_integer("-N", last.get("-N", "0")),
         query=query,
         scores=last.get("-Z", ""),
-        form=last.get("-R", "qrels"),
     )
     try:
         text = printed(files[0], files[1], asked)

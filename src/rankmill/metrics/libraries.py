@@ -200,13 +200,13 @@ REFUSED: dict[str, dict[str, str]] = {
                 *("prefs_pair_ret", "prefs_avgjg_ret", "prefs_avgjg_Rnonrel_ret"),
                 *("prefs_num_prefs_poss", "prefs_num_prefs_ful", "prefs_num_prefs_ful_ret"),
             ),
-            "it counts preferences: 'rankmill trec_eval -R prefs -m all_prefs' takes a file of "
-            "them, and -R qrels_prefs qrels; pair_accuracy takes those of judged predictions",
+            "it counts preferences, which only trec_eval reads: pair_accuracy takes those of "
+            "judged predictions",
         ),
         **dict.fromkeys(
             ("map_avgjg", "P_avgjg", "Rprec_mult_avgjg"),
-            "it is the mean over the judges of a query, which 'rankmill trec_eval -R qrels_jg -m "
-            "qrels_jg' prints",
+            "it is the mean over the judges of a query: evaluate the labels of each judge, and "
+            "take the mean",
         ),
     },
 }

@@ -22,9 +22,11 @@ Spark does not know the size of frames such as these: without ``partitions`` the
 200. Frames that are read from files need no number. See ``rankmill docs spark`` for clusters.
 """
 
-from rankmill.spark.estimate import plan, plan_runs
+from rankmill.package import handed_on
 from rankmill.spark.evaluation import evaluate, evaluate_runs
 from rankmill.spark.systems import compare
 from rankmill.spark.verdicts import gate
 
-__all__ = ["compare", "evaluate", "evaluate_runs", "gate", "plan", "plan_runs"]
+__all__ = ["compare", "evaluate", "evaluate_runs", "gate"]
+
+__getattr__, _ = handed_on(__name__, {})  # which says what to use instead of what is gone

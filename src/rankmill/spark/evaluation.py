@@ -27,14 +27,20 @@ from rankmill.sources.input_options import MEMORY
 from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.spark.confidence_counts import counted
-from rankmill.spark.exchange.collection import mapped
+from rankmill.spark.exchange.collection import collected, mapped
 from rankmill.spark.exchange.frame_rows import column, spark_type
 from rankmill.spark.exchange.layout import Form
 from rankmill.spark.exchange.returned_rows import Returned
 from rankmill.spark.exchange.spark_request import SparkRequest, request_of
-from rankmill.spark.exchange.tasks import check_seen, inputs_of, seals_of, tell, with_training
+from rankmill.spark.exchange.tasks import (
+    check_seen,
+    inputs_of,
+    score,
+    seals_of,
+    tell,
+    with_training,
+)
 from rankmill.spark.known_items import with_known_items
-from rankmill.spark.placement import first_pass
 from rankmill.spark.slice_sides import with_columns
 from rankmill.spark.workers import on_spark
 from rankmill.threads import Workers
@@ -73,10 +79,9 @@ def evaluate(
         those of the labels. `items` and `features` are DataFrames or what the driver can read: the
         driver holds them, and each task.
     partitions : int, optional
-        How many partitions the rows are shuffled into, by query. By default they are shuffled only
-        if they must be: into one for each 32 MB of both inputs; if Spark does not know their size,
-        as of `createDataFrame`, into at least spark.sql.shuffle.partitions (200), slow for small
-        frames.
+        How many partitions the rows are shuffled into, by query. By default one for each 32 MB of
+        both inputs; if Spark does not know their size, as of `createDataFrame`, at least
+        spark.sql.shuffle.partitions (200), slow for small frames.
     per_query : bool
         Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
         computed when it is used, and never collected. If the rows of an input are others by then,
@@ -172,7 +177,11 @@ def _request(
 def _evaluate(request: SparkRequest) -> dict[str, Result]:
     began = time.perf_counter()
     request = with_known_items(request)
-    found = first_pass(request)
+    rows, form = request.rows(*range(len(request.sides)))
+    task = partial(score, job=request.job, form=form)
+    # A state without confidences is so small that the driver merges those of all partitions.
+    returned = collected(rows, task, request.partitions if request.job.pooled else 0)
+    found = {one.system: one for one in returned}
     results = {}
     for number, name in enumerate(request.names, 1):
         one = found.get(request.sides[number].system, Returned(0, value=State.of(request.job)))

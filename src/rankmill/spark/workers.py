@@ -8,7 +8,6 @@ from typing import ParamSpec, TypeVar
 
 from rankmill.errors import InputError, ResourceError, UsageError, install
 from rankmill.package import public
-from rankmill.show.tables import size_text
 
 _LACKING = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
 _OTHER = re.compile(r"^ImportError: rankmill (\S+) instead of (\S+)", re.MULTILINE)
@@ -20,8 +19,6 @@ _FULL = re.compile(
     re.IGNORECASE,
 )
 PYTHON_MEMORY = "spark.executor.pyspark.memory"
-# Its addresses are limited, of which libraries reserve more than they use.
-ADDRESSES = 1 << 30
 
 
 Given = ParamSpec("Given")
@@ -73,8 +70,9 @@ def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
                 raise
             raise ResourceError(
                 f"{PYTHON_MEMORY} is {limit}, which is too little for the Python of the executors: "
-                f"set it to {size_text(ADDRESSES)} for each core of an executor and four times the "
-                "rows of a task, which rankmill.spark.plan shows, or leave it out"
+                # It limits addresses, of which libraries reserve more than they use.
+                "leave it out, or set it to 1.1GB and four times the rows of a task for each core "
+                "of an executor"
             ) from None
 
     return run

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rankmill.errors import UsageError
+from rankmill.package import GONE
 
 
 @dataclass(frozen=True)
@@ -85,24 +86,12 @@ _MORE_PREFS = (
     *("avgjg_Rnonrel", "simp_ret", "pair_ret", "avgjg_ret", "avgjg_Rnonrel_ret"),
     *("simp_imp", "pair_imp", "avgjg_imp"),
 )
-# Those of qrels of other formats.
+# Those of preferences and of several judges, which are not computed here.
 OF_OTHER_FILES = {
     "all_prefs": ("runid", "num_q", *(f"prefs_{one}" for one in _PREFS + _MORE_PREFS)),
     "prefs": ("runid", "num_q", *(f"prefs_{one}" for one in _PREFS)),
     "qrels_jg": ("runid", "num_q", "map_avgjg", "P_avgjg", "Rprec_mult_avgjg"),
 }
-_PREFERENCES = {
-    name: Measure(over="sum" if "num_" in name else "mean") for name in OF_OTHER_FILES["all_prefs"]
-} | {"runid": MEASURES["runid"]}
-_JUDGES = {name: MEASURES[name.removesuffix("_avgjg")] for name in OF_OTHER_FILES["qrels_jg"]}
-# What -R names -> the measures of qrels of that format.
-FORMATS = {
-    "qrels": MEASURES,
-    "prefs": _PREFERENCES,
-    "qrels_prefs": _PREFERENCES,
-    "qrels_jg": _JUDGES,
-}
-_ROWS = MEASURES | _PREFERENCES | _JUDGES
 
 
 @dataclass(frozen=True)
@@ -117,36 +106,28 @@ class MeasureColumn:
     @property
     def row(self) -> Measure:
         """The row of its measure."""
-        return _ROWS[self.measure]
+        return MEASURES[self.measure]
 
 
-def columns_of(asked: Iterable[str], version: int, form: str = "qrels") -> list[MeasureColumn]:
+def columns_of(asked: Iterable[str], version: int) -> list[MeasureColumn]:
     """The columns of measures such as ``P.5,10``, in the order in which trec_eval has them.
 
-    `form` is the format of the qrels, as -R names it. Of several parameters for one measure, those
-    given first count, as in trec_eval.
+    Of several parameters for one measure, those given first count, as in trec_eval.
     """
-    there = {name: row for name, row in FORMATS[form].items() if row.since <= version}
-    sets = {
-        name: of for name, of in (NICKNAMES | OF_OTHER_FILES).items() if of[-1] in FORMATS[form]
-    }
+    there = {name: row for name, row in MEASURES.items() if row.since <= version}
     wanted: set[str] = set()
     given: dict[str, str] = {}
     for text in asked:
         name, dot, params = text.partition(".")
-        if (name not in there and name not in sets) or (dot and not params):
-            last = (NICKNAMES | OF_OTHER_FILES).get(name, (name,))[-1]
-            others = [one for one, of in FORMATS.items() if last in of and one != form]
-            if others:
-                raise UsageError(
-                    f"{name} needs qrels of another format, {' or '.join(others)}: add -R "
-                    f"{others[0]} if QRELS have it, or choose a measure of {form}"
-                )
+        if (name not in there and name not in NICKNAMES) or (dot and not params):
+            gone = [one for one, of in OF_OTHER_FILES.items() if name in {one, *of} - {*there}]
+            if gone:
+                raise UsageError(GONE[gone[0]])
             raise UsageError(
-                f"trec_eval has no measure {text!r}: it has {', '.join((*sets, *there))}, "
+                f"trec_eval has no measure {text!r}: it has {', '.join((*NICKNAMES, *there))}, "
                 "with parameters as in P.5,10"
             )
-        wanted.update(sets.get(name, (name,)))
+        wanted.update(NICKNAMES.get(name, (name,)))
         if dot:
             given.setdefault(name, params)
     return [

@@ -6,19 +6,13 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from rankmill.adapters.trec.measures import MeasureColumn, columns_of
-from rankmill.adapters.trec.preferences import (
-    Judgments,
-    by_judge,
-    preference_values,
-    read_judgments,
-)
 from rankmill.adapters.trec.values import LEAST, Levels, in_order, judged_hits, relevance_string
 from rankmill.columns.ids import ids_to_arrow, take_ids
 from rankmill.columns.place import Place
@@ -46,7 +40,7 @@ _NO_ZSCORE = -1000000.0
 
 @dataclass(frozen=True)
 class Request:
-    """What trec_eval is asked for, a field a flag; `scores` is the file of -Z, `form` is of -R."""
+    """What trec_eval is asked for, a field a flag; `scores` is the file of -Z."""
 
     version: int = 9
     measures: tuple[str, ...] = ("official",)
@@ -59,16 +53,12 @@ class Request:
     documents: int = 0
     query: str = ""
     scores: str = ""
-    form: str = "qrels"
 
     @property
     def job(self) -> Job:
         """How its files are read."""
-        semantics = preset(PRESETS[self.version]).semantics
-        if "prefs" in self.form:
-            semantics = replace(semantics, order="item_ascending")
-        scope = Scope(depth=self.depth, judged_only=self.judged_only and self.form == "qrels")
-        return Job((parse("judged@1"),), semantics, scope=scope)
+        scope = Scope(depth=self.depth, judged_only=self.judged_only)
+        return Job((parse("judged@1"),), preset(PRESETS[self.version]).semantics, scope=scope)
 
 
 class Topics(NamedTuple):
@@ -86,19 +76,19 @@ class Topics(NamedTuple):
 
 def printed(qrels: str, run: str, asked: Request) -> str:
     """Return what trec_eval prints about a run; bytes that are no UTF-8 are surrogates."""
-    columns, job = columns_of(asked.measures, asked.version, asked.form), asked.job
-    labelled, of = Labels(qrels, format="trec", exact_ids=True), dict[str, Judgments]()
-    if asked.form != "qrels":
-        table, of = read_judgments(qrels, 5 if asked.form == "prefs" else 4)
-        labelled = Labels(table, exact_ids=True)
-    sides = labelled, {"run": Predictions(run, format="trec", exact_ids=True)}
+    columns, job = columns_of(asked.measures, asked.version), asked.job
+    sides = (
+        Labels(qrels, format="trec", exact_ids=True),
+        {"run": Predictions(run, format="trec", exact_ids=True)},
+    )
     with Workers() as workers, open_job(job, *sides) as (labels, inputs):
         index = read_labels(labels, job, workers)
         hits, rows = _read(inputs["run"], index, asked, workers)
         wants_name = asked.summary and any(one.measure == "runid" for one in columns)
         run_name = _run_name(inputs["run"].source) if wants_name else ""
     topics = _topics(hits, rows, index, asked, (qrels, run))
-    values = _values(columns, topics, [of[one] for one in topics.names if of], asked)
+    levels = Levels(topics.judged, asked.level, job.semantics, asked.documents)
+    values = {column.name: levels.values(column) for column in columns}
     for name, found in values.items():
         # By these names: with parameters, utility has another.
         if name in ("num_ret", "utility", "rbp_resid") or name.startswith("unj"):
@@ -110,24 +100,6 @@ def printed(qrels: str, run: str, asked: Request) -> str:
     return "".join((*lines, *last))
 
 
-def _values(
-    columns: Sequence[MeasureColumn], topics: Topics, of: Sequence[Judgments], asked: Request
-) -> dict[str, np.ndarray]:
-    """The values of each column, a topic each; `of` is what judges said, in other formats."""
-    if "prefs" in asked.form:
-        zero = {name: np.zeros(len(of)) for name in ("runid", "num_q")}
-        found = zero | preference_values(topics.judged, of)
-        return {column.name: found[column.measure] for column in columns}
-    judged = by_judge(topics.judged, of, asked.judged_only) if of else topics.judged
-    levels = Levels(judged, asked.level, asked.job.semantics, asked.documents)
-    values = {column.name: levels.values(column) for column in columns}
-    if not of:
-        return values
-    judges = np.array([len(one.judges) for one in of])
-    rows = np.repeat(np.arange(len(of)), judges)
-    return {name: np.bincount(rows, every, len(of)) / judges for name, every in values.items()}
-
-
 def _read(
     predictions: Input, index: LabelIndex, asked: Request, workers: Workers
 ) -> tuple[list[Hits], np.ndarray]:
@@ -137,9 +109,6 @@ def _read(
     def work(lists: Lists) -> tuple[Hits, np.ndarray]:
         rows = index.find(lists.queries)
         known = lists.keep(np.repeat(rows >= 0, np.diff(lists.offsets)))
-        if "prefs" in asked.form and asked.version == 9:
-            with np.errstate(over="ignore"):
-                known = replace(known, numbers=known.confidences.astype(np.float32))
         arranged = arrange(known, job.semantics)
         return judged_hits(index.labels, arranged, rows, job.scope), rows
 

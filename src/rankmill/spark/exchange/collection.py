@@ -31,9 +31,21 @@ FAN = 16
 def collected(rows: Any, task: Answering, partitions: int) -> list[Returned]:
     """Run a task on each partition of a DataFrame and return what they return, merged by system.
 
-    It raises what `gathered` does.
+    With more than `FAN` partitions, executors merge it in rounds, so that the driver never holds
+    the confidences of all partitions at once. Raises the error of the first partition that has one.
     """
-    return gathered(mapped(rows, RETURNED, _answered, task), partitions)
+    from pyspark.sql import functions
+
+    found = mapped(rows, RETURNED, _answered, task)
+    while partitions > FAN:
+        partitions = -(-partitions // FAN)
+        group = (functions.col("partition") / FAN).cast("long")
+        found = mapped(found.repartition(partitions, group), RETURNED, _merged)
+    merged = merged_rows(read_returned(to_arrow(found)), 0)
+    for one in merged:
+        if one.error is not None:
+            raise one.error
+    return merged
 
 
 def _answered(batches: Iterator[Any], task: Answering) -> Iterator[Any]:
@@ -47,25 +59,6 @@ def _answered(batches: Iterator[Any], task: Answering) -> Iterator[Any]:
     except (RankmillError, Otherwise) as error:
         returned = [Returned(partition(), error=told(error, partition()))]
     yield batch_of(returned)
-
-
-def gathered(found: Any, partitions: int) -> list[Returned]:
-    """Return what is in a DataFrame of what tasks return, merged by system.
-
-    With more than `FAN` partitions, executors merge it in rounds, so that the driver never holds
-    the confidences of all partitions at once. Raises the error of the first partition that has one.
-    """
-    from pyspark.sql import functions
-
-    while partitions > FAN:
-        partitions = -(-partitions // FAN)
-        group = (functions.col("partition") / FAN).cast("long")
-        found = mapped(found.repartition(partitions, group), RETURNED, _merged)
-    merged = merged_rows(read_returned(to_arrow(found)), 0)
-    for one in merged:
-        if one.error is not None:
-            raise one.error
-    return merged
 
 
 def mapped(rows: Any, schema: Any, task: Callable[..., Iterator[Any]], *known: Any) -> Any:

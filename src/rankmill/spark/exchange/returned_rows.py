@@ -95,12 +95,9 @@ def unpacked(data: Any) -> Any:
     return pickle.loads(data)
 
 
-def batch_of(returned: Iterable[Returned], group: int | None = None) -> Any:
-    """Return a record batch of what tasks return, by its partition, or by a group of these."""
-    rows = [
-        {"partition": one.partition if group is None else group, "returned": packed(one)}
-        for one in returned
-    ]
+def batch_of(returned: Iterable[Returned]) -> Any:
+    """Return a record batch of what tasks return, by its partition."""
+    rows = [{"partition": one.partition, "returned": packed(one)} for one in returned]
     return pa.RecordBatch.from_pylist(rows, RETURNED)
 
 

@@ -41,9 +41,7 @@ class SparkRequest:
     frames: Sequence[Any]
     inputs: Sequence[Input]  # the same, of which the driver reads the first rows at most
     sides: Sequence[Side]
-    sizes: Sequence[int | None]  # the bytes of each DataFrame, as far as Spark knows them
     partitions: int
-    told: bool  # whether the caller chose the number of partitions
     catalogue: Catalogue  # what is given beside labels and predictions
 
     @property
@@ -112,13 +110,10 @@ def request_of(
         empty = replace(label_input.source, pieces=lambda names: [])
         named[""] = Input(*with_subtopics(empty, label_input.columns, labels.subtopic))
     frames = [one.frame for one in rows]
-    sizes = sizes_of(frames, sides)
-    told = partitions is not None
     if partitions is None:
-        partitions = partition_count(labels.data.sparkSession, sizes)
+        partitions = partition_count(labels.data.sparkSession, sizes_of(frames, sides))
     count = positive(partitions, "partitions")
-    every = frames, list(named.values()), sides, sizes
-    return SparkRequest(job, tuple(runs), *every, count, told, given)
+    return SparkRequest(job, tuple(runs), frames, list(named.values()), sides, count, given)
 
 
 def _training(rows: FrameRows, labels: Input, job: Job) -> Input:

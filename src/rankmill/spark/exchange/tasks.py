@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from functools import reduce
 from pathlib import PurePath
@@ -36,26 +36,16 @@ from rankmill.threads import Workers
 _ARCHIVES = ("pyspark", "py4j", "spark-core")
 
 
-def score(
-    batches: Iterator[Any], job: Job, form: Form, inputs: Callable[..., dict[str, Input]]
-) -> Iterator[Returned]:
-    """Yield the states of all systems over the queries of a partition.
-
-    `inputs` returns what is among its rows, as `inputs_of` does.
-    """
-    runs = inputs(batches, form)
+def score(batches: Iterator[Any], job: Job, form: Form) -> Iterator[Returned]:
+    """Yield the states of all systems over the queries of a partition."""
+    runs = inputs_of(batches, form)
     labels, job = runs.pop(""), with_training(job, runs)
-    states = scored(job, labels, runs)
+    systems = {name: Predictions(one) for name, one in runs.items()}
+    states = part_states(job, Labels(labels), systems, threads=1)
     for name, one in runs.items():
         rows = labels.source.rows or 0, one.source.rows or 0
         seals = seals_of(job, [states[name]] if job.keep_values else [])
         yield Returned(partition(), name, states[name], None, *rows, seals, odd_ids(form.sides))
-
-
-def scored(job: Job, labels: Input, runs: Mapping[str, Input]) -> dict[str, State]:
-    """Return the states of systems over the rows that a task has."""
-    systems = {name: Predictions(one) for name, one in runs.items()}
-    return part_states(job, Labels(labels), systems, threads=1)
 
 
 def with_training(job: Job, inputs: dict[str, Input]) -> Job:
@@ -168,12 +158,7 @@ def inputs_of(batches: Iterable[Any], form: Form) -> dict[str, Input]:
 
 def input_of(table: Any, side: Side) -> Input:
     """Return the rows of a side as an input."""
-    return held_input(ordered(table, side), side)
-
-
-def held_input(table: Any, side: Side) -> Input:
-    """Return the same of rows that are `ordered`."""
-    source = open_table(table, side.name)
+    source = open_table(_ordered(table, side), side.name)
     if side.subtopic is not None:
         return Input(*with_subtopics(source, side.columns, side.subtopic))
     return Input(source, side.columns)
@@ -200,7 +185,7 @@ def _columns(batch: Any, side: Side) -> Any:
     return pa.RecordBatch.from_arrays(arrays, names=list(side.slots))
 
 
-def ordered(table: Any, side: Side) -> Any:
+def _ordered(table: Any, side: Side) -> Any:
     """Return what rows mean, those of long predictions by query and item, as they have no order.
 
     So items of equal rank or confidence always rank the same: by their id.
