@@ -33,7 +33,7 @@ class Config:
     systems : dict of str to str or list of str
         Name -> predictions.
     baseline : str or None
-        The name of a system, a path, or "last", "best" or "median:7" of a history.
+        The name of a system, a path, or "last" or "median:7" of a history.
     options : dict
         All else, as the functions of rankmill take it: "metrics", "semantics", "query", "by" and
         so on.

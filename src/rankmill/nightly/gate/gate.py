@@ -85,7 +85,7 @@ def gate(
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
         a `Result`, its JSON file, or the .parquet or .arrow file of its values by query; or with a
-        history "last", "best", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
+        history "last", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
         Predictions that are given bare are read as `predictions` says of its own.
     history : str or path, optional
         The folder or URL of the history that such a baseline is looked up in, and in which the

@@ -272,6 +272,7 @@ def from_history(
             f"the baseline {how!r} is a run of a history: give --history, or ./{how} for "
             "a file of this name"
         )
+    choice = read_choice(how)
     name, runs = os.fspath(history), history_of(history)
     scope = vars(job.scope) | beside_text(job.beside, job.group)
     rules = rules_text(job.semantics, scope, job.gain_function)
@@ -303,7 +304,6 @@ def from_history(
     folder = open_folder(name)
     slices = slices_before(folder, chosen, cut, _cuts(by, drops)) if cut else {}
     source = f"{how} of {history}: {'; '.join(ids)}"
-    choice = read_choice(how)
     # Where every night has the tag, it pins none of them: all count since the first one.
     pinned = [one for one in runs.runs if choice.pinned and is_pinned(one, choice)]
     since = min(pinned, key=lambda one: one.time, default=None)

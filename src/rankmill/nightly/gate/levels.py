@@ -40,8 +40,8 @@ def levelled(
     """Return rules with the confidence that each has tonight, the look of this number.
 
     Rules with a confidence hold together with that of the `family`, if there is one (Bonferroni).
-    `choices` says of how many runs the baseline was chosen. `best` takes a lucky one, and so does
-    `last` where only lucky nights are held: the intervals hold whichever it is.
+    `choices` says of how many runs the baseline was chosen. `last` takes a lucky one where only
+    lucky nights are held: the intervals hold whichever it is.
 
     Examples
     --------

@@ -268,7 +268,7 @@ def undecided_note(outcomes: list[RuleOutcome]) -> str:
     sliced = any(one.slice for one in waiting)
     instead = ", or write rules for larger slices only, such as [COLUMN=VALUE]" * sliced
     return (
-        f"too little data for {told}: such a run is never the baseline last, best or median: allow "
+        f"too little data for {told}: such a run is never the baseline last or median: allow "
         f"more (--power shows how much each rule needs){instead}"
     )
 
