@@ -21,8 +21,8 @@ RULES = (
     Option(
         "--baseline INPUT",
         "Predictions or an earlier run to compare with. For an earlier run, give the .parquet "
-        "or .arrow file of its --per-query, the JSON file of its result, or last, median:7 "
-        "or ago:28d to take it from --history.",
+        "or .arrow file of its --per-query, or last, median:7 or ago:28d to take it from "
+        "--history.",
         "baseline",
         on="gate spark",
         short="*",

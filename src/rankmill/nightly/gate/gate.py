@@ -84,9 +84,9 @@ def gate(
         such as what to do if the data cannot decide one.
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
-        a `Result`, its JSON file, or the .parquet or .arrow file of its values by query; or with a
-        history "last", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
-        Predictions that are given bare are read as `predictions` says of its own.
+        a `Result`, or the .parquet or .arrow file of its values by query; or with a history "last",
+        "median:7", "ago:28d", "tag:release=v7" or the id of a run. Predictions that are given bare
+        are read as `predictions` says of its own.
     history : str or path, optional
         The folder or URL of the history that such a baseline is looked up in, and in which the
         nights of sequential rules are counted. `gate` only reads it: record the verdict with

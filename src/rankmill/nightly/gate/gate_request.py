@@ -173,7 +173,7 @@ def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
     if found.told is None:
         raise UsageError(
             f"the baseline {found.source} does not have the numbers of an earlier run; expected a "
-            "Result, its JSON, or a run of a history"
+            "Result, or a run of a history"
         )
     return replace(found, kind="result", table=None)
 

@@ -12,11 +12,10 @@ import pyarrow as pa
 
 from rankmill.columns.seal import seal_of_json, seal_of_table
 from rankmill.engine.job import Job
-from rankmill.errors import InputError, UsageError, outside
+from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.read_paths import opened
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.limits import range_of, range_text
-from rankmill.nightly.runs.earlier_runs import NO_VERDICT
 from rankmill.nightly.runs.runs import (
     RecordedMetric,
     Run,
@@ -65,9 +64,9 @@ class Baseline:
 def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     """Find out what a baseline is.
 
-    A Result, its JSON, and the file of its values by query are an earlier run. Anything
-    else is predictions. `metrics` are the columns by which the values of queries are known if the
-    file does not say what it is.
+    A Result and the file of its values by query are an earlier run. Anything else is predictions.
+    `metrics` are the columns by which the values of queries are known if the file does not say what
+    it is.
     """
     if isinstance(value, Result):
         if isinstance(value.per_query, pa.Table):  # no DataFrame of Spark
@@ -78,9 +77,7 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         path = os.fspath(value)
         opened(path)
-        told = _read_json(path, metrics)
-        if told is not None:
-            return Baseline("result", path, told=told)
+        _check_no_result(path)
         table = _read_table(path, metrics)
         if table is not None:
             return _of_table(table, path)
@@ -89,37 +86,16 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     return Baseline("predictions", name, predictions=value)
 
 
-def _read_json(path: str, metrics: Iterable[str]) -> Mapping[str, Any] | None:
-    """Return the result in a file, None if it holds something else."""
-    if not path.endswith(".json"):
-        return None
-    with outside(path, "evaluate it again"):
-        try:
-            with open(path, encoding="utf-8") as file:
-                told = json.load(file)
-        except (ValueError, OSError):
-            return None  # perhaps predictions as JSON: their reader tells what is wrong
-    if isinstance(told, dict) and told.get("word") == NO_VERDICT:
-        raise InputError(
-            f"the baseline {path} has no verdict ({told.get('reason')}), and so no numbers: give "
-            "an earlier run"
-        )
-    if isinstance(told, dict) and {"rankmill", "word", "result"} <= told.keys():
-        told = told["result"]  # a verdict
-    if isinstance(told, dict) and {"rankmill", "systems"} <= told.keys():
+def _check_no_result(path: str) -> None:
+    """Raise UsageError if a file begins as the JSON of a result, or of a verdict."""
+    with open(path, "rb") as file:
+        begins = re.match(rb'\s*\{\s*"(rankmill|word)":', file.read(LONGEST_LINE))
+    if begins and path.endswith(".json"):
         raise UsageError(
-            f"the baseline {path} is of several systems: give the result of one, as rankmill "
-            "evaluate writes it for one"
+            f"the baseline {path} is the JSON of a result, which is none any more: give a file of "
+            "its values by query (--per-query on the command line, Result.per_query in Python), or "
+            "record runs in a history and compare with last"
         )
-    if isinstance(told, dict) and {"rankmill", "metrics", "standard_errors"} <= told.keys():
-        return _checked(told, path)
-    values = told.get("metrics") if isinstance(told, dict) else None
-    if isinstance(values, dict) and (named := [one for one in metrics if one in values]):
-        raise InputError(  # and no list of a query called "metrics"
-            f"the baseline {path} has {named[0]} among its metrics, but is not a result: give the "
-            "whole file that rankmill evaluate -o wrote"
-        )
-    return None
 
 
 def _checked(told: Any, source: str) -> Mapping[str, Any]:

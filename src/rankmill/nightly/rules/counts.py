@@ -23,8 +23,8 @@ def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None
     if rule.measure == "change":
         if told is None:
             raise UsageError(
-                f"rule {rule.text!r}: the baseline does not have its counts; give predictions, "
-                "the JSON of a result, or per-query values that rankmill wrote"
+                f"rule {rule.text!r}: the baseline does not have its counts; give predictions, or "
+                "per-query values that rankmill wrote"
             )
         _check_counted(rule, told, "evaluate the baseline with it")
         base = count_of(rule.subject, told)
