@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from rankmill.analysis.compare.differences.sums import column_of
-from rankmill.nightly.gate.judge import Case
 from rankmill.nightly.gate.levels import levelled
-from rankmill.nightly.gate.power import _chances, _seen
+from rankmill.nightly.gate.power import _chances
+from rankmill.nightly.rules.detection import test_of
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, interval_of, word_of
 from rankmill.nightly.rules.rules import REGRESSED, Rule, parse_rule
-from rankmill.nightly.rules.sides import Sides
 from rankmill.nightly.runs.earlier_runs import HELD, choose
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
 from rankmill.nightly.runs.runs import Run, new_name, rules_text
@@ -164,11 +163,11 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
 
 
 def _of_one(rule: Rule, one: Measurement) -> tuple[float, float]:
-    cases = [Case("", "", "", Sides(one, one.value))]
     given = SimpleNamespace(parsed=[rule], family_confidence=None)
     asked: Any = SimpleNamespace(given=given, look=(1, 1))
-    (seen,), (chances,) = _seen(rule, cases), _chances(asked, [cases])
-    return seen or 0.0, (chances or [0.0])[0]
+    test = test_of(rule, one)
+    assert test is not None
+    return test.smallest(rule.confidence), _chances(asked, 0, [test], 1)[0]
 
 
 # --------------------------------------------------------------------- slow leaks

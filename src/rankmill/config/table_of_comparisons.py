@@ -54,8 +54,8 @@ RULES = (
     _gate(
         "--power",
         "Show what the rules can detect, without a verdict. For each rule, this is the "
-        "smallest drop that makes it fail in 80% of nights on this data, its false alarms per "
-        "year, and the nights in --history that would have failed. Only -o is written.",
+        "smallest drop that makes it fail in 80% of nights on this data, and its false alarms "
+        "per year. Only -o is written.",
         on="gate",
     ),
 )

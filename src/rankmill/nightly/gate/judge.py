@@ -14,6 +14,7 @@ from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.counts import of_age, of_count
+from rankmill.nightly.rules.detection import detected
 from rankmill.nightly.rules.earlier_values import Value, either_order, is_gone, named, slices_lost
 from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.measurements import (
@@ -302,6 +303,7 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
         finite(found.high),
         rule.limit,
         reason,
+        detects=finite(detected(rule, one, confidence)),
     )
 
 
