@@ -487,16 +487,6 @@ def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> Non
     assert [point.value for point in found.trend("map@12").points] == [0.2, 0.9, 0.8, 0.3, None]
 
 
-def test_what_a_run_tells_is_what_json_has(tmp_path: Path) -> None:
-    labels, predictions = map(str, write_dump(tmp_path))
-    result = rankmill.evaluate(labels, predictions, ["map@3", "gap"])
-    History(tmp_path / "h").record(result)
-    told = History(tmp_path / "h").runs[0].told()
-    wanted = result.to_dict()
-    assert told.pop("gain_function") == "linear"
-    assert told == {name: wanted[name] for name in told}
-
-
 def test_pinned_runs_and_runs_some_days_back(tmp_path: Path) -> None:
     for number, (word, release) in enumerate(
         [("held", "v6"), ("regressed", "v7"), ("held", "v7"), ("regressed", "v7"), ("held", "v8")]

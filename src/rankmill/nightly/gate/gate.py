@@ -302,8 +302,8 @@ def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
     asked, state = evidence.asked, evidence.state
     earlier, least = asked.earlier, asked.given.min_overlap
     lack = None
-    if earlier is not None and earlier.kind == "predictions" and evidence.told is not None:
-        lack = lack_of(evidence.result, evidence.told, least)
+    if earlier is not None and earlier.kind == "predictions":
+        lack = lack_of(evidence.result, evidence.results[BASELINE], least)
     outcomes, notes = [], [] if earlier is None else [*earlier.notes]
     for rule in asked.rules:
         judged = judged_slices(rule, judge(rule, evidence), asked.given.undecided)

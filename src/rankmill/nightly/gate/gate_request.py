@@ -32,6 +32,7 @@ from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder
 from rankmill.nightly.runs.runs import beside_text, rules_text, time_of_name, time_of_run
+from rankmill.results.result import Result
 from rankmill.sources.nouns import Predictions
 
 
@@ -170,7 +171,7 @@ def asked_of(
 def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
     """Return an earlier run as a baseline by its numbers."""
     found = open_baseline(value, metrics)
-    if found.told is None:
+    if found.result is None:
         raise UsageError(
             f"the baseline {found.source} does not have the numbers of an earlier run; expected a "
             "Result, or a run of a history"
@@ -291,12 +292,8 @@ def from_history(
         names = [*(one for one in mine if one in known), *known, *mine][:1]
     now = time_of_run(time)
     found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
-    told = next(iter(found.values())).run.told()
-    told["metrics"] = {metric: one.value for metric, one in found.items()}
-    told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
-    told["lists"] = {metric: one.queries for metric, one in found.items()}
+    first = next(iter(found.values())).run
     measured = {metric: one.run.get(metric) for metric, one in found.items()}
-    told["effective"] = {name: one.effective_queries for name, one in measured.items() if one}
     ids = dict.fromkeys(f"{one.run.id}, {_age(one.run.time, now)}" for one in found.values())
     notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
     chosen = {metric: one.run for metric, one in found.items()}
@@ -310,7 +307,8 @@ def from_history(
     return Baseline(
         "history",
         source,
-        told=told,
+        result=Result({}, {}, {}, 0, dict(first.audits.get(None, {}))),
+        recorded={metric: one for metric, one in measured.items() if one is not None},
         notes=notes,
         slices=slices,
         # The chosen run has all of its slices.

@@ -104,21 +104,6 @@ class Run:
         found = _NAME.match(self.id)
         return int(found[2], 16) if found else 0
 
-    def told(self, system: str | None = None) -> dict[str, Any]:
-        """Return what the JSON of a result has of a system."""
-        of = {metric: one for (name, metric), one in self.metrics.items() if name == system}
-        rules = json.loads(self.rules)
-        return {
-            "rankmill": self.version,
-            "queries": next((one.queries for one in of.values()), None),
-            "metrics": {metric: one.value for metric, one in of.items()},
-            "standard_errors": {metric: one.standard_error for metric, one in of.items()},
-            "semantics": {name: rules[name] for name in DEFAULT.to_dict()},
-            "scope": Scope(**{name: rules[name] for name in vars(WHOLE)}).to_dict(),
-            "gain_function": rules["gain_function"],
-            "audit": self.audits.get(system, {}),
-        }
-
     def get(self, metric: str, system: str | None = None) -> RecordedMetric | None:
         """Return a metric of a system, in any spelling; None if the run does not have it."""
         found = self.metrics.get((system, metric))
