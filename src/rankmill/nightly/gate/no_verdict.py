@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from rankmill.io.inert_text import markdown_text, visible_message
 from rankmill.nightly.history.record import sealed_table, utf8
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.earlier_runs import NO_VERDICT
-from rankmill.nightly.runs.runs import CountingRules, Run, new_name, run_text
+from rankmill.nightly.runs.runs import CountingRules, new_name, run_text
 from rankmill.package import __version__
 from rankmill.show.tables import Cell, Column, Facts, Table, View
 
@@ -79,12 +79,7 @@ def markdown(found: NoVerdict) -> str:
 
 def run_table(found: NoVerdict, tags: Mapping[str, str]) -> pa.Table:
     """Return the run as a history has it: one row, without a metric."""
-    rules = CountingRules()
-    run = Run(
-        *(new_name(found.time), found.time.astimezone(UTC), __version__, rules.text, {}),
-        verdict=NO_VERDICT,
-        tags=dict(tags),
-        reason=utf8(found.reason),
-    )
-    row = {f"{side}_source": source for side, source in found.inputs.items()}
-    return sealed_table(run, rules, [row])
+    row: dict[str, Any] = {"run": new_name(found.time), "time": found.time, "version": __version__}
+    row |= {"verdict": NO_VERDICT, "reason": utf8(found.reason), "tags": [*tags.items()]}
+    row |= {**CountingRules()._asdict(), "metric": None, "audit": []}
+    return sealed_table([row | {f"{side}_source": one for side, one in found.inputs.items()}])
