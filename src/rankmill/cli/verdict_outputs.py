@@ -170,14 +170,14 @@ class VerdictOutputs(RunOutputs):
         time = self.time or datetime.now(UTC)
         found = no_verdict.NoVerdict(reason, code, self.rules, self.inputs, time)
         texts: dict[str, Callable[[], str]] = {
-            "json": lambda: found.to_json() + "\n",
+            "json": lambda: found.to_json(indent=2) + "\n",
             "junit": lambda: junit_of_errors(found.rules, reason, NO_VERDICT, self.name),
             "markdown": lambda: no_verdict.markdown(found),
             "report": lambda: _page(found),
             "summary": lambda: no_verdict.summary(found),
         }
         printed, written = self._made(texts)
-        result = write(no_verdict.view_of(found), self.chosen)
+        result = write(found._view(), self.chosen)
         if self.output is not None:
             written.insert(0, (self.output, result))
         elif self.format is not None:
@@ -187,17 +187,13 @@ class VerdictOutputs(RunOutputs):
         if self.history is not None and self.run is not None:
             written += contents_of(self.run, self.history)
         contents = [one for one in written if one[1] is not None]
+        folders = [one for one in written if one[1] is None]
         stale = []
-        try:
-            write_files(written)
-        except Exception:
-            # Better some that tell of it than none.
-            folders = [one for one in written if one[1] is None]
-            for path, content in contents:
-                try:
-                    write_files([*folders, (path, content)])
-                except Exception as error:
-                    stale.append(str(error))
+        for one in contents:  # better some that tell of it than none
+            try:
+                write_files([*folders, one])
+            except Exception as error:
+                stale.append(str(error))
         if self.step is not None:
             append(self.step, no_verdict.markdown(found))
         with suppress(OSError):

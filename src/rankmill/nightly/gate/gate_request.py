@@ -14,7 +14,7 @@ from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.config.baseline_choice import is_choice, read_choice
 from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
-from rankmill.errors import InputError, UsageError, outside
+from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.nightly.gate.levels import history_of, levelled, look_of
 from rankmill.nightly.rules.baseline import (
@@ -158,8 +158,7 @@ def asked_of(
         _check_no_history(baseline, history)
         earlier = opened(baseline, dropped)
     if earlier is not None:
-        with outside(earlier.source, "evaluate it again"):
-            check_alike(earlier, job, dropped)
+        check_alike(earlier, job, dropped)
         _check_decidable(asked, earlier)
     cuts = with_dependence(_cuts(by, asked), settings, adjust, job.scope.weight)
     _check_dependence(asked, earlier, settings)

@@ -1,9 +1,9 @@
 """A night without a verdict: why, in every form that a verdict has."""
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,10 +13,12 @@ from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.earlier_runs import NO_VERDICT
 from rankmill.nightly.runs.runs import CountingRules, new_name, run_text
 from rankmill.package import __version__
+from rankmill.results.answer import Answer
 from rankmill.show.tables import Cell, Column, Facts, Table, View
 
 
-class NoVerdict(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class NoVerdict(Answer):
     """Why there is no verdict."""
 
     reason: str  # the message of the error
@@ -45,24 +47,17 @@ class NoVerdict(NamedTuple):
             "run": run_text(self.time),
         }
 
-    def to_json(self) -> str:
-        """Return all as one JSON object."""
-        return json.dumps(self.to_dict(), indent=2)
+    def _view(self) -> View:
+        def exact() -> Table:
+            names = [*RuleOutcome.__dataclass_fields__]
+            known: dict[str, Cell] = {"word": NO_VERDICT, "reason": self.reason}
+            rules = self.rules or [""]
+            rows = [[(known | {"rule": rule}).get(name) for name in names] for rule in rules]
+            return Table([Column(name) for name in names], rows)
 
-
-def view_of(found: NoVerdict) -> View:
-    """Return what is shown in the place of a verdict; CSV has its columns."""
-
-    def exact() -> Table:
-        names = [*RuleOutcome.__dataclass_fields__]
-        known: dict[str, Cell] = {"word": NO_VERDICT, "reason": found.reason}
-        rules = found.rules or [""]
-        rows = [[(known | {"rule": rule}).get(name) for name in names] for rule in rules]
-        return Table([Column(name) for name in names], rows)
-
-    told = [("verdict", found.headline), ("run", run_text(found.time))]
-    facts = Facts([*told, *found.inputs.items()], aligned=False)
-    return View(lambda: [facts], lambda: [found.headline], exact, found.to_dict)
+        told = [("verdict", self.headline), ("run", run_text(self.time))]
+        facts = Facts([*told, *self.inputs.items()], aligned=False)
+        return View(lambda: [facts], lambda: [self.headline], exact, self.to_dict)
 
 
 def summary(found: NoVerdict) -> str:
