@@ -17,9 +17,12 @@ from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import is_url, join, local_path, shown
 from rankmill.io.whole_files import check_target
 from rankmill.nightly.rules.earlier_values import SliceValue, named
+from rankmill.nightly.rules.reports import NoVerdict
 from rankmill.nightly.rules.verdict import Verdict
+from rankmill.nightly.runs.earlier_runs import NO_VERDICT
 from rankmill.nightly.runs.runs import (
     SUMMARY,
+    CountingRules,
     beside_of,
     definition_of,
     new_name,
@@ -35,7 +38,7 @@ from rankmill.sources.files.files import File, find_files, is_pipe
 from rankmill.sources.files.footers import read_footer
 from rankmill.threads import Workers
 
-Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
+Found: TypeAlias = Result | Verdict | NoVerdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
 _Row: TypeAlias = tuple[str | None, SliceValue]
 REQUESTS = 16
@@ -137,9 +140,14 @@ def run_table(
 ) -> pa.Table:
     """Return the rows of a run; the parameters are those of `History.record`."""
     time, tags = time_of_run(time), _checked(tags or {})
-    facts = _facts(found)
     shared: dict[str, Any] = {"run": new_name(time), "time": time, "version": __version__}
-    shared |= {"tags": [*tags.items()], "gain_function": facts.gain_function}
+    shared["tags"] = [*tags.items()]
+    if isinstance(found, NoVerdict):  # one row, without a metric
+        shared |= {"verdict": NO_VERDICT, "reason": utf8(found.reason), "metric": None}
+        shared |= {f"{side}_source": one for side, one in found.inputs.items()}
+        return sealed_table([shared | CountingRules()._asdict()])
+    facts = _facts(found)
+    shared["gain_function"] = facts.gain_function
     shared["semantics"] = json.dumps(facts.of.semantics.to_dict())
     shared["scope"] = json.dumps(facts.of.scope.to_dict() | beside_of(facts.of.inputs))
     if isinstance(found, Verdict):
@@ -175,7 +183,7 @@ def utf8(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _facts(found: Found) -> _Facts:
+def _facts(found: Result | Verdict | Comparison | Mapping[str, Result]) -> _Facts:
     slices: list[_Row] = []
     if isinstance(found, Verdict):
         slices, found = [(None, one) for one in found.slices], found.result
