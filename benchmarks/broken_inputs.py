@@ -417,7 +417,7 @@ def history(draw: np.random.Generator, kind: str) -> Input:
     command = ["history", "runs", "--format", "json"]
     codes: tuple[int, ...] = (0, 3)
     if draw.random() < 0.4:
-        how = ("last", "best", "median:3")[draw.integers(3)]
+        how = ("last", "ago:1d", "median:3")[draw.integers(3)]
         command = [
             "gate",
             LABELS,

@@ -176,27 +176,6 @@ def losses(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     yield wrong(f"9: better without predictions, {len(right)} metrics and ways", *right)
 
 
-def looks_back(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
-    """--power says how many of the last 90 nights of a history a rule would have failed."""
-    hits = random.integers(40, 60, 95)
-    with tempfile.TemporaryDirectory() as folder:
-        for number, count in enumerate(hits):
-            result = rankmill.evaluate(labels_of(100), run_of(np.arange(100) < count), "hit@1")
-            History(folder).record(result, time=BEGIN + timedelta(days=number))
-        found = rankmill.gate_power(
-            labels_of(100),
-            run_of(np.ones(100)),
-            "hit@1 >= 0.5",
-            history=folder,
-            time=BEGIN + timedelta(days=95),
-        )
-    (one,) = found.rules
-    counted = int((hits[-90:] < 50).sum()), 90
-    yield wrong(
-        "10: nights of a history that a rule would fail", (one.failed, one.nights) == counted
-    )
-
-
 def slices(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     """The difference of a slice among the worst is drawn towards that of all queries."""
     parts = pa.array([f"c{i % 20}" for i in range(600)])
@@ -344,7 +323,6 @@ CASES = (
     resampling,
     slices,
     losses,
-    looks_back,
     clocks,
     by_hand,
     mornings,

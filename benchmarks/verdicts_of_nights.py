@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from rankmill.analysis.compare.differences.sums import column_of
-from rankmill.nightly.gate.judge import Case
 from rankmill.nightly.gate.levels import levelled
-from rankmill.nightly.gate.power import _chances, _seen
+from rankmill.nightly.gate.power import _chances
+from rankmill.nightly.rules.detection import test_of
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, interval_of, word_of
 from rankmill.nightly.rules.rules import REGRESSED, Rule, parse_rule
-from rankmill.nightly.rules.sides import Sides
 from rankmill.nightly.runs.earlier_runs import HELD, choose
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
 from rankmill.nightly.runs.runs import Run, new_name, rules_text
@@ -70,7 +69,6 @@ def sequential(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     """Nothing changed for 200 nights: a sequential rule at 0.95 stops 5 % of series at most."""
     nights, plain = range(1, 201), parse_rule(f"{PLAIN} sequential")
     rules = [levelled([plain], None, look)[0] for look in nights]
-    chosen = [levelled([plain], None, look, look)[0] for look in nights]
     relative = "hit@1 drop <= 3% confidence 0.95 sequential"
     shares = [levelled([parse_rule(relative)], None, look)[0] for look in nights]
     for what, of_night, queries, rate, moving, shared in (
@@ -92,16 +90,6 @@ def sequential(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
                     break
                 base = night if moving else base
         yield f"10: sequential, 200 quiet nights, {what}", stopped, repetitions, 0.05, 0.0
-    stopped = 0
-    for _ in range(repetitions):
-        best = fresh(random, 1000, 0.3)
-        for rule in chosen:
-            night = fresh(random, 1000, 0.3)
-            if stops(rule, night, best, 1000):
-                stopped += 1
-                break
-            best = max(best, night)
-    yield "10: sequential, 200 quiet nights, against `best`", stopped, repetitions, 0.05, 0.0
     seen = 0
     for _ in range(repetitions):
         base = fresh(random, 10_000, 0.3)
@@ -116,18 +104,16 @@ def sequential(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
 def told(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     """The rates that the pages tell of rules that are not sequential."""
     rule, n = parse_rule(PLAIN), 1000
-    month = best = family = alone = 0
+    month = family = alone = 0
     shared = levelled([rule] * 10, 0.95, 1)[0]
     for _ in range(repetitions):
         nights = [fresh(random, n, 0.3) for _ in range(31)]
         pairs = zip(nights[1:], nights[:-1], strict=True)
         month += any(stops(rule, one, before, n) for one, before in pairs)
-        best += stops(rule, nights[-1], max(nights[:-1]), n)
         pairs = [(fresh(random, n, 0.3), fresh(random, n, 0.3)) for _ in range(10)]
         alone += any(stops(rule, *pair, n) for pair in pairs)
         family += any(stops(shared, *pair, n) for pair in pairs)
     yield "10: told: a rule at 0.95 alarms in a month", month, repetitions, 0.57, 0.50
-    yield "10: told: `best` alarms at night 30", best, repetitions, 0.32, 0.22
     yield "10: told: ten rules alarm in a night", alone, repetitions, 0.25, 0.19
     yield "10: ten rules with a family confidence of 0.95", family, repetitions, 0.05, 0.0
 
@@ -177,11 +163,11 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
 
 
 def _of_one(rule: Rule, one: Measurement) -> tuple[float, float]:
-    cases = [Case("", "", "", Sides(one, one.value))]
     given = SimpleNamespace(parsed=[rule], family_confidence=None)
     asked: Any = SimpleNamespace(given=given, look=(1, 1))
-    (seen,), (chances,) = _seen(rule, cases), _chances(asked, [cases])
-    return seen or 0.0, (chances or [0.0])[0]
+    test = test_of(rule, one)
+    assert test is not None
+    return test.smallest(rule.confidence), _chances(asked, 0, [test], 1)[0]
 
 
 # --------------------------------------------------------------------- slow leaks

@@ -41,6 +41,8 @@ GONE = {
     "spark.plan_runs": _PLAN_ON_SPARK,
     "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
     "fused run",
+    "best": "the baseline best is gone, as the best of many nights is a lucky one: name last, "
+    "median:7, or the run of a release by its tag, as tag:release=v7",
 }
 
 

@@ -138,13 +138,17 @@ def test_numbers_are_those_of_today(samples: Path) -> None:
     assert comparison.values == rankmill.compare(LABELS, RUNS, "map", moved=2).values
 
 
-@pytest.mark.parametrize("name", ["result.json", "verdict.json", "per_query.parquet"])
-def test_results_verdicts_and_values_serve_as_a_baseline(samples: Path, name: str) -> None:
-    verdict = rankmill.gate(LABELS, OLD, ["map drop <= 0.0001%"], baseline=str(samples / name))
-    (outcome,) = verdict.outcomes
-    assert verdict.baseline is not None
-    # The verdict was on the newer run, which is worse.
-    assert (outcome.measured == 0) is (name != "verdict.json")
+def test_results_verdicts_and_values_serve_as_a_baseline(samples: Path) -> None:
+    result = rankmill.Result.from_json((samples / "result.json").read_text())
+    verdict = rankmill.Verdict.from_json((samples / "verdict.json").read_text())
+    for baseline in (result, verdict.result, str(samples / "per_query.parquet")):
+        found = rankmill.gate(LABELS, OLD, ["map drop <= 0.0001%"], baseline=baseline)
+        (outcome,) = found.outcomes
+        # The verdict was on the newer run, which is worse.
+        assert (outcome.measured == 0) is (baseline is not verdict.result)
+    for name in ("result.json", "verdict.json"):
+        with pytest.raises(UsageError, match="give a file of its values by query"):
+            rankmill.gate(LABELS, OLD, "map drop <= 1%", baseline=str(samples / name))
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
@@ -213,15 +217,13 @@ def test_json_of_a_later_format_is_refused(name: str) -> None:
         kind.from_json(text)
 
 
-@pytest.mark.parametrize("form", ["json", "other keys", "values of queries"])
-def test_a_baseline_of_a_later_format_is_refused(tmp_path: Path, form: str) -> None:
-    path = tmp_path / ("old.parquet" if form == "values of queries" else "old.json")
+@pytest.mark.parametrize("other", [{}, {"metrics": []}])
+def test_a_baseline_of_a_later_format_is_refused(tmp_path: Path, other: dict[str, Any]) -> None:
+    path = tmp_path / "old.parquet"
     told = later((SAMPLES / "1" / "result.json").read_text())
-    if form == "values of queries":
-        table = pq.read_table(SAMPLES / "1" / "per_query.parquet")
-        pq.write_table(table.replace_schema_metadata({"rankmill result": told}), path)
-    else:
-        path.write_text(told if form == "json" else json.dumps(json.loads(told) | {"metrics": []}))
+    told = json.dumps(json.loads(told) | other)
+    table = pq.read_table(SAMPLES / "1" / "per_query.parquet")
+    pq.write_table(table.replace_schema_metadata({"rankmill result": told}), path)
     with pytest.raises(InputError, match=rf"old\.\w+ {LATER}$"):
         rankmill.gate(LABELS, OLD, ["map drop <= 1%"], baseline=str(path))
 

@@ -7,8 +7,6 @@ import html
 import json
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,12 +22,10 @@ from rankmill.analysis.statistics.paired_differences import paired_of
 from rankmill.analysis.statistics.significance import equivalence, noninferiority
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
 from rankmill.nightly.gate.judge import _of_metric
-from rankmill.nightly.history.history import History
 from rankmill.nightly.report import page
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
 from rankmill.nightly.rules.rules import parse_rule
 from rankmill.nightly.rules.sides import Sides
-from rankmill.results.result import Result
 from rankmill.semantics.choices import Choices
 from rankmill.show import writers
 from rankmill.show.tables import Best, Table
@@ -373,21 +369,6 @@ def test_what_has_no_better_side_has_no_drop(rule: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_rule(rule)
     tells(error.value, [rule, f"neither side of {name} is better", f"{name} <= 0.9"])
-
-
-@pytest.mark.small
-def test_the_best_run_of_a_history_is_on_the_better_side(tmp_path: Path) -> None:
-    for number, value in enumerate([0.5, 0.1, 0.3]):
-        values = {"ece": value, "map@3": value, "gini": value}
-        one = Result(values, dict.fromkeys(values, None), {}, 10)
-        History(tmp_path).record(one, time=datetime(2026, 1, 1 + number, tzinfo=UTC))
-    found = rankmill.History(tmp_path)
-    best = {metric: found.baseline("best", metric).value for metric in ("ece", "map@3")}
-    assert best == {"ece": 0.1, "map@3": 0.5}
-    with pytest.raises(UsageError) as error:
-        found.baseline("best", "gini")
-    tells(error.value, ["neither side of gini", "last or median:7"])
-    assert found.baseline("last", "gini").value == 0.3
 
 
 # ------------------------------------------------------------------ stability

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -55,13 +54,11 @@ def test_predictions_are_a_baseline(spark: Any, data: Any) -> None:
     same_verdict(found, rankmill.gate(labels, new, rules, baseline=old, by=by, moved=2))
 
 
-def test_an_earlier_run_is_a_baseline(spark: Any, data: Any, tmp_path: Path) -> None:
+def test_an_earlier_run_is_a_baseline(spark: Any, data: Any) -> None:
     labels, old, new = data
     frames = [frame_of(spark, one) for one in (labels, new, old)]
     whole = rankmill.evaluate(labels, old, ["map@3"])
     numbers = replace(whole, per_query=None)
-    path = tmp_path / "old.json"
-    path.write_text(numbers.to_json())
     before = rankmill.spark.gate(frames[0], frames[2], ["map@3 > 0"], per_query=True, partitions=2)
     run = before.result
     assert type(run.per_query).__name__ == "DataFrame"
@@ -70,7 +67,7 @@ def test_an_earlier_run_is_a_baseline(spark: Any, data: Any, tmp_path: Path) -> 
     for rules, on_spark, here in [
         (RULES, run, whole),  # paired by query
         ([RULES[0], RULES[3]], run.per_query, values),
-        (unsliced, str(path), str(path)),
+        (unsliced, numbers, numbers),
     ]:
         found = rankmill.spark.gate(*frames[:2], rules, baseline=on_spark, moved=1, partitions=3)
         same_verdict(found, rankmill.gate(labels, new, rules, baseline=here, moved=1))

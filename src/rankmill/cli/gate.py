@@ -22,7 +22,7 @@ rankmill gate labels new --baseline old --rule 'map@12 drop <= 1% confidence 0.9
 rankmill gate rankmill.toml
 rankmill gate labels new --baseline old --rule 'map@12[country=*] drop <= 3%' --by users.csv
 rankmill gate labels new --baseline q.parquet --rule 'queries change <= 10%' --junit gate.xml
-rankmill gate rankmill.toml --history history --power
+rankmill gate rankmill.toml --power
 """
 EXITS = {
     0: "every rule was kept, or --undecided allows those that the data cannot decide",

@@ -162,44 +162,34 @@ class VerdictOutputs(RunOutputs):
 
     def write_failure(self, code: int | None, reason: str) -> list[str]:
         """Write all outputs, or those that can be written; return why others cannot."""
-        from rankmill.nightly.gate import no_verdict
-        from rankmill.nightly.history.record import contents_of
-        from rankmill.nightly.rules.reports import junit_of_errors
-        from rankmill.nightly.runs.earlier_runs import NO_VERDICT
+        from rankmill.nightly.rules import reports
 
         time = self.time or datetime.now(UTC)
-        found = no_verdict.NoVerdict(reason, code, self.rules, self.inputs, time)
+        found = reports.NoVerdict(reason, code, self.rules, self.inputs, time)
         texts: dict[str, Callable[[], str]] = {
-            "json": lambda: found.to_json() + "\n",
-            "junit": lambda: junit_of_errors(found.rules, reason, NO_VERDICT, self.name),
-            "markdown": lambda: no_verdict.markdown(found),
+            "json": lambda: found.to_json(indent=2) + "\n",
+            "junit": lambda: reports.junit_without(found),
+            "markdown": lambda: reports.markdown_without(found),
             "report": lambda: _page(found),
-            "summary": lambda: no_verdict.summary(found),
+            "summary": lambda: reports.summary_without(found),
         }
         printed, written = self._made(texts)
-        result = write(no_verdict.view_of(found), self.chosen)
+        result = write(found._view(), self.chosen)
         if self.output is not None:
             written.insert(0, (self.output, result))
         elif self.format is not None:
             printed = printed or result
-        if self.history is not None or self.mlflow is not None:
-            self.run = no_verdict.run_table(found, self.tags)
-        if self.history is not None and self.run is not None:
-            written += contents_of(self.run, self.history)
+        written += self.record_run(found)
         contents = [one for one in written if one[1] is not None]
+        folders = [one for one in written if one[1] is None]
         stale = []
-        try:
-            write_files(written)
-        except Exception:
-            # Better some that tell of it than none.
-            folders = [one for one in written if one[1] is None]
-            for path, content in contents:
-                try:
-                    write_files([*folders, (path, content)])
-                except Exception as error:
-                    stale.append(str(error))
+        for one in contents:  # better some that tell of it than none
+            try:
+                write_files([*folders, one])
+            except Exception as error:
+                stale.append(str(error))
         if self.step is not None:
-            append(self.step, no_verdict.markdown(found))
+            append(self.step, reports.markdown_without(found))
         with suppress(OSError):
             emit(printed)
         self.log([path for path, _ in contents])

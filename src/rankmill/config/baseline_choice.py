@@ -4,16 +4,17 @@ import re
 from typing import NamedTuple
 
 from rankmill.errors import UsageError
+from rankmill.package import GONE
 
 __all__ = ["Choice", "is_choice", "read_choice"]
 
 _CHOICES = re.compile(
-    r"(?P<last>last) | (?P<best>best) | median:(?P<median>[1-9]\d{0,6})"
+    r"(?P<last>last) | median:(?P<median>[1-9]\d{0,6})"
     r"| ago:(?P<ago>[1-9]\d{0,5}d) | tag:(?P<tag>[^=]+=.*) | (?P<run>\d{8}T\d{12}Z-[0-9a-f]{16})",
     re.VERBOSE | re.DOTALL,
 )
 EXPECTED = (
-    "last, best, the median of the last runs as median:7, a run some days back as ago:28d, the "
+    "last, the median of the last runs as median:7, a run some days back as ago:28d, the "
     "newest run of a tag as tag:release=v7, or the id of a run"
 )
 
@@ -32,7 +33,7 @@ class Choice(NamedTuple):
 
 def is_choice(text: str) -> bool:
     """Return whether a text says how to choose a run of a history."""
-    return bool(_CHOICES.fullmatch(text) or re.match("(median|ago|tag):", text))
+    return bool(_CHOICES.fullmatch(text) or re.match("best$|(median|ago|tag):", text))
 
 
 def read_choice(text: str) -> Choice:
@@ -45,5 +46,6 @@ def read_choice(text: str) -> Choice:
     """
     found = _CHOICES.fullmatch(text)
     if found is None or found.lastgroup is None:
-        raise UsageError(f"a history has no baseline {text!r}; expected {EXPECTED}")
+        told = f"a history has no baseline {text!r}; expected {EXPECTED}"
+        raise UsageError(GONE.get(text, told))
     return Choice(found.lastgroup, found[found.lastgroup])

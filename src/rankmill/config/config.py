@@ -33,7 +33,7 @@ class Config:
     systems : dict of str to str or list of str
         Name -> predictions.
     baseline : str or None
-        The name of a system, a path, or "last", "best" or "median:7" of a history.
+        The name of a system, a path, or "last" or "median:7" of a history.
     options : dict
         All else, as the functions of rankmill take it: "metrics", "semantics", "query", "by" and
         so on.
@@ -123,7 +123,7 @@ class Config:
         texts = [joined(one) for one in self.systems.values()]
         if self.baseline in texts:
             return {"runs": self.systems, "baseline": [*self.systems][texts.index(self.baseline)]}
-        if is_choice(self.baseline) or self.baseline.endswith(".json"):
+        if is_choice(self.baseline):
             reason = f"{taker} needs predictions as a baseline, not {self.baseline!r}"
             self.document.fail(("baseline",), f"{reason}; expected the name of a system")
         name = system_names([self.baseline, *texts])[0]

@@ -21,8 +21,8 @@ RULES = (
     Option(
         "--baseline INPUT",
         "Predictions or an earlier run to compare with. For an earlier run, give the .parquet "
-        "or .arrow file of its --per-query, the JSON file of its result, or last, best, "
-        "median:7 or ago:28d to take it from --history.",
+        "or .arrow file of its --per-query, or last, median:7 or ago:28d to take it from "
+        "--history.",
         "baseline",
         on="gate spark",
         short="*",
@@ -54,8 +54,8 @@ RULES = (
     _gate(
         "--power",
         "Show what the rules can detect, without a verdict. For each rule, this is the "
-        "smallest drop that makes it fail in 80% of nights on this data, its false alarms per "
-        "year, and the nights in --history that would have failed. Only -o is written.",
+        "smallest drop that makes it fail in 80% of nights on this data, and its false alarms "
+        "per year. Only -o is written.",
         on="gate",
     ),
 )

@@ -74,8 +74,8 @@ def gate(
         the baseline of a later run.
     baseline : object, optional
         What rules with "drop" and "change" compare with: a DataFrame of predictions, or one with
-        the values by query of an earlier run, which are paired; a `Result`, its JSON file, or the
-        local Parquet file of its values by query; or a run of a history.
+        the values by query of an earlier run, which are paired; a `Result`, or the local Parquet
+        file of its values by query; or a run of a history.
     by : str, table or sequence of these
         As for `rankmill.spark.compare`.
     history, metrics, moved, worst_slices, time
@@ -148,7 +148,7 @@ def _opened(session: Any, value: Any, metrics: Sequence[str]) -> Baseline:
     if known is None or known.kind == "predictions":
         raise UsageError(
             f"baseline is a {type(value).__name__}; expected a DataFrame of predictions or of "
-            "per-query values, a Result, its JSON file, or a run of a history"
+            "per-query values, a Result, or a run of a history"
         )
     return known
 

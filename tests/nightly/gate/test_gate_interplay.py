@@ -78,15 +78,6 @@ def test_a_slice_that_only_the_run_of_the_history_has_is_bad_volume(tmp_path):
     assert spain.reason == "new slice land = es, 100 queries, map@2 1: no baseline yet"
 
 
-def test_power_looks_back_at_nights_that_lost_a_slice(tmp_path):
-    for night, labels in enumerate((LABELS, LABELS.slice(100), LABELS)):
-        found = gate(labels, lists(ALL), "map@2 >= 0.1", by="land")
-        History(tmp_path).record(found, time=FIRST + timedelta(night))
-    options = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(9)}
-    found = flat(gate_power, LABELS, lists(ALL), SLICED, **options).rules[0]
-    assert (found.failed, found.nights) == (1, 2)
-
-
 def test_a_slice_of_two_columns_is_found_again_in_either_order(tmp_path):
     cut = ["map@2 >= 0.1", "map@2[land=*, label_count=*] >= 0.1"]
     History(tmp_path).record(gate(LABELS, lists(ALL), cut, by=["land", "label_count"]), time=FIRST)
@@ -115,8 +106,6 @@ def test_a_run_of_the_history_tells_how_many_queries_its_weights_leave(tmp_path)
     found = flat(gate, even, lists(ALL), rules, baseline="last", **later)
     assert [one.word for one in found.outcomes] == ["not enough data"] * 3
     assert f"the weights leave {left:.3g} effective queries" in found.outcomes[0].reason
-    (rule,) = flat(gate_power, even, lists(ALL), "map@2 >= 0.9 confidence 0.95", **later).rules
-    assert (rule.failed, rule.nights) == (0, 1)  # the errors of four queries decide nothing
 
 
 def test_a_rule_about_the_value_does_not_heed_the_weights_of_the_baseline():
@@ -186,19 +175,6 @@ def test_an_adjusted_value_is_called_so_and_only_where_there_is_one():
     assert few.outcomes[0].paired == 0
     assert few.notes[-1].endswith("compare the values as a whole, and adjust nothing by number")
     assert not any("are adjusted" in note for note in few.notes)
-
-
-def test_nights_of_the_history_have_no_errors_of_clusters(tmp_path):
-    labels = LABELS.append_column("who", pa.array([f"u{query // 5}" for query in range(N)]))
-    for night in range(3):
-        when = FIRST + timedelta(night)
-        History(tmp_path).record(gate(labels, lists(some(night)), "map@2 >= 0.01"), time=when)
-    rules = ["map@2 >= 0.9", "map@2 >= 0.7 confidence 0.95"]
-    options = {"history": tmp_path, "time": FIRST + timedelta(3)}
-    plain = flat(gate_power, labels, lists(some(9)), rules, **options)
-    assert [(one.failed, one.nights) for one in plain.rules] == [(3, 3)] * 2
-    found = flat(gate_power, labels, lists(some(9)), rules, cluster="who", **options)
-    assert [(one.failed, one.nights) for one in found.rules] == [(3, 3), (0, 0)]
 
 
 def test_clusters_that_are_not_paired_add_up_their_errors():

@@ -1,6 +1,7 @@
 """A baseline that shares few queries with a run is not paired with it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -277,21 +278,18 @@ def test_a_file_that_was_cut_says_how_many_queries_it_should_hold(tmp_path):
     assert "the baseline holds 295 of the 300 queries of its run" in found.notes
 
 
-def told(**changed):
-    result = json.loads(rankmill.evaluate(LABELS, lists(ALL), ["map@2"]).to_json())
-    del result["checksum"]
-    result["metrics"]["map@2"] = changed["value"]
-    return json.dumps(result)
+def result_of(value):
+    found = rankmill.evaluate(LABELS, lists(ALL), ["map@2"], per_query=False)
+    return replace(found, metrics={"map@2": value})
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
     [(None, "no value of map@2 .null."), (1.7, "map@2 is 1.7, which no run has: it is from 0 to")],
 )
-def test_a_value_that_is_none_or_cannot_be_is_an_error(tmp_path, value, message):
-    (tmp_path / "old.json").write_text(told(value=value))
+def test_a_value_that_is_none_or_cannot_be_is_an_error(value, message):
     with pytest.raises(rankmill.InputError, match=message):
-        gate(LABELS, lists(ALL), RULE, baseline=tmp_path / "old.json")
+        gate(LABELS, lists(ALL), RULE, baseline=result_of(value))
 
 
 def test_values_of_queries_out_of_range_are_an_error():
@@ -311,13 +309,12 @@ def test_a_baseline_without_predictions_is_an_error():
         gate(LABELS, lists(ALL), rule, baseline=strangers, semantics=semantics)
 
 
-def test_a_baseline_of_nothing_holds_nothing(tmp_path):
-    (tmp_path / "old.json").write_text(told(value=0.0))
-    broken = gate(LABELS, lists(set()), RULE, baseline=tmp_path / "old.json")
+def test_a_baseline_of_nothing_holds_nothing():
+    broken = gate(LABELS, lists(set()), RULE, baseline=result_of(0.0))
     assert broken.outcomes[0].word == "not enough data"
     why = "map@2 is 0, and so is the baseline: nothing is worse (limit <= 5%)"
     assert broken.outcomes[0].reason == why
-    better = gate(LABELS, lists({1, 2, 3}), RULE, baseline=tmp_path / "old.json").outcomes[0]
+    better = gate(LABELS, lists({1, 2, 3}), RULE, baseline=result_of(0.0)).outcomes[0]
     assert (better.word, better.reason) == (
         "held",
         "map@2 is 0.01, above the baseline of 0 (limit <= 5%)",

@@ -223,12 +223,12 @@ def test_no_verdict_is_no_baseline(night, tmp_path, run_cli):
     outcome = night(*drop, "last", date="2026-01-03")
     assert outcome.exit_code == 0
     assert "2 days old" in (tmp_path / "gate.md").read_text()
-    for how in ("best", "median:7", "ago:1d"):
+    for how in ("median:7", "ago:1d"):
         assert night(*drop, how, date="2026-01-04").exit_code == 0
     assert night(*drop, unjudged.id, date="2026-01-05").exit_code == 3
     outcome = run_cli("gate", "l.csv", "p.csv", *drop[:2], "--baseline", "gate.json")
-    assert outcome.exit_code == 3
-    assert "has no verdict" in outcome.stderr
+    assert outcome.exit_code == 2
+    assert "is the JSON of a result" in outcome.stderr
 
 
 def test_the_history_shows_nights_without_a_verdict(night, tmp_path, run_cli):

@@ -37,6 +37,7 @@ from rankmill.nightly.runs.folder import END, open_folder
 from rankmill.nightly.runs.history_view import sparkline
 from rankmill.nightly.runs.runs import SUMMARY, read_summary, rules_text, seal_of_row
 from rankmill.nightly.runs.trends import RATE, drift
+from rankmill.package import GONE
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import Scope
@@ -401,10 +402,10 @@ def test_runs_that_count_otherwise_are_named_and_left_out(tmp_path: Path) -> Non
     assert [point.value for point in trend.points] == [0.2]
     told = ["these 3 runs count otherwise", "gain_function is exp, not linear", *ids[:3]]
     tells(trend.note, told)
-    best = found.baseline("best", "map@12")
-    assert (best.value, best.run.id) == (0.2, ids[3])
-    tells(best.note, told)
-    other = found.baseline("best", "map@12", rules=rules_text(Choices(unpredicted="skip")))
+    last = found.baseline("last", "map@12")
+    assert (last.value, last.run.id) == (0.2, ids[3])
+    tells(last.note, told)
+    other = found.baseline("last", "map@12", rules=rules_text(Choices(unpredicted="skip")))
     assert other.value == 0.9
     with pytest.raises(InputError) as error:
         found.baseline("last", "map@12", rules=rules_text(Choices(unlabelled="zero")))
@@ -437,7 +438,6 @@ def test_baselines(tmp_path: Path) -> None:
         return one.value, one.run.id
 
     assert served("last") == (0.4, ids[5])
-    assert served("best") == (0.9, ids[1])
     assert served("median:1") == (0.4, ids[5])
     for last in range(1, 9):
         assert served(f"median:{last}")[0] == statistics.median_low(values[-last:])
@@ -461,8 +461,16 @@ WRONG = [
 
 @pytest.mark.parametrize("how", WRONG)
 def test_no_baseline(how: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="expected last, best, the median"):
+    with pytest.raises(UsageError, match="expected last, the median"):
         History(nights(tmp_path, [0.1])).baseline(how, "map@12")
+
+
+def test_the_best_night_is_no_baseline_any_more(tmp_path: Path, run: Any) -> None:
+    with pytest.raises(UsageError, match=GONE["best"]):
+        History(nights(tmp_path, [0.1])).baseline("best", "map@12")
+    asked = ["--rule", "map@12 drop <= 1%", "--baseline", "best", "--history", "none"]
+    labels, predictions = map(str, write_dump(tmp_path))
+    assert run("gate", labels, predictions, *asked)[::2] == (2, f"error: {GONE['best']}\n")
 
 
 def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> None:
@@ -473,20 +481,9 @@ def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> Non
         recorded = result if word is None else Verdict(word, [], result)
         History(tmp_path).record(recorded, time=BEGIN + timedelta(days=number))
     found = History(tmp_path)
-    assert found.baseline("best", "map@12").value == 0.3
     assert found.baseline("last", "map@12").value == 0.3
     assert found.baseline("median:9", "map@12").value == 0.2
     assert [point.value for point in found.trend("map@12").points] == [0.2, 0.9, 0.8, 0.3, None]
-
-
-def test_what_a_run_tells_is_what_json_has(tmp_path: Path) -> None:
-    labels, predictions = map(str, write_dump(tmp_path))
-    result = rankmill.evaluate(labels, predictions, ["map@3", "gap"])
-    History(tmp_path / "h").record(result)
-    told = History(tmp_path / "h").runs[0].told()
-    wanted = result.to_dict()
-    assert told.pop("gain_function") == "linear"
-    assert told == {name: wanted[name] for name in told}
 
 
 def test_pinned_runs_and_runs_some_days_back(tmp_path: Path) -> None:
@@ -530,7 +527,7 @@ def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None
         History(tmp_path).record(Verdict(word, [], made(value)), tags={"model": model}, time=when)
     found = History(tmp_path)
     assert len(found) == 6
-    assert found.baseline("best", "map@12").value == 0.4
+    assert found.baseline("last", "map@12").value == 0.4
     assert found.baseline("median:7", "map@12").value == 0.3
     # Tonight's own first try is what tonight is compared with only if there is no other night.
     now = BEGIN + timedelta(days=1, hours=9)
@@ -538,7 +535,7 @@ def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None
     assert found.baseline("last", "map@12", now=BEGIN + timedelta(hours=9)).value == 0.3
 
 
-@pytest.mark.parametrize("how", ["last", "median:7", "best", "ago:1d", "tag:a=b"])
+@pytest.mark.parametrize("how", ["last", "median:7", "ago:1d", "tag:a=b"])
 @pytest.mark.parametrize("word", ["held", "regressed"])
 def test_a_try_that_decides_nothing_replaces_none_that_did(
     word: str, how: str, tmp_path: Path
@@ -592,7 +589,7 @@ def test_a_baseline_that_does_not_move_is_noted(tmp_path: Path) -> None:
     found, now = History(tmp_path), BEGIN + timedelta(days=9)
     note = found.baseline("last", "map@12", now=now).note
     tells(note, ["the 3 nights since 2026-01-01", "not enough data", "pin a baseline"])
-    assert found.baseline("best", "map@12", now=now).note == ""
+    assert found.baseline("median:7", "map@12", now=now).note == ""
     assert found.baseline("last", "map@12", now=BEGIN + timedelta(days=4)).note == ""
 
 

@@ -84,9 +84,9 @@ def gate(
         such as what to do if the data cannot decide one.
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
-        a `Result`, its JSON file, or the .parquet or .arrow file of its values by query; or with a
-        history "last", "best", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
-        Predictions that are given bare are read as `predictions` says of its own.
+        a `Result`, or the .parquet or .arrow file of its values by query; or with a history "last",
+        "median:7", "ago:28d", "tag:release=v7" or the id of a run. Predictions that are given bare
+        are read as `predictions` says of its own.
     history : str or path, optional
         The folder or URL of the history that such a baseline is looked up in, and in which the
         nights of sequential rules are counted. `gate` only reads it: record the verdict with
@@ -302,8 +302,8 @@ def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
     asked, state = evidence.asked, evidence.state
     earlier, least = asked.earlier, asked.given.min_overlap
     lack = None
-    if earlier is not None and earlier.kind == "predictions" and evidence.told is not None:
-        lack = lack_of(evidence.result, evidence.told, least)
+    if earlier is not None and earlier.kind == "predictions":
+        lack = lack_of(evidence.result, evidence.results[BASELINE], least)
     outcomes, notes = [], [] if earlier is None else [*earlier.notes]
     for rule in asked.rules:
         judged = judged_slices(rule, judge(rule, evidence), asked.given.undecided)

@@ -14,7 +14,7 @@ from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.config.baseline_choice import is_choice, read_choice
 from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
-from rankmill.errors import InputError, UsageError, outside
+from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.nightly.gate.levels import history_of, levelled, look_of
 from rankmill.nightly.rules.baseline import (
@@ -32,6 +32,7 @@ from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder
 from rankmill.nightly.runs.runs import beside_text, rules_text, time_of_name, time_of_run
+from rankmill.results.result import Result
 from rankmill.sources.nouns import Predictions
 
 
@@ -157,8 +158,7 @@ def asked_of(
         _check_no_history(baseline, history)
         earlier = opened(baseline, dropped)
     if earlier is not None:
-        with outside(earlier.source, "evaluate it again"):
-            check_alike(earlier, job, dropped)
+        check_alike(earlier, job, dropped)
         _check_decidable(asked, earlier)
     cuts = with_dependence(_cuts(by, asked), settings, adjust, job.scope.weight)
     _check_dependence(asked, earlier, settings)
@@ -170,10 +170,10 @@ def asked_of(
 def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
     """Return an earlier run as a baseline by its numbers."""
     found = open_baseline(value, metrics)
-    if found.told is None:
+    if found.result is None:
         raise UsageError(
             f"the baseline {found.source} does not have the numbers of an earlier run; expected a "
-            "Result, its JSON, or a run of a history"
+            "Result, or a run of a history"
         )
     return replace(found, kind="result", table=None)
 
@@ -272,6 +272,7 @@ def from_history(
             f"the baseline {how!r} is a run of a history: give --history, or ./{how} for "
             "a file of this name"
         )
+    choice = read_choice(how)
     name, runs = os.fspath(history), history_of(history)
     scope = vars(job.scope) | beside_text(job.beside, job.group)
     rules = rules_text(job.semantics, scope, job.gain_function)
@@ -290,12 +291,8 @@ def from_history(
         names = [*(one for one in mine if one in known), *known, *mine][:1]
     now = time_of_run(time)
     found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
-    told = next(iter(found.values())).run.told()
-    told["metrics"] = {metric: one.value for metric, one in found.items()}
-    told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
-    told["lists"] = {metric: one.queries for metric, one in found.items()}
+    first = next(iter(found.values())).run
     measured = {metric: one.run.get(metric) for metric, one in found.items()}
-    told["effective"] = {name: one.effective_queries for name, one in measured.items() if one}
     ids = dict.fromkeys(f"{one.run.id}, {_age(one.run.time, now)}" for one in found.values())
     notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
     chosen = {metric: one.run for metric, one in found.items()}
@@ -303,14 +300,14 @@ def from_history(
     folder = open_folder(name)
     slices = slices_before(folder, chosen, cut, _cuts(by, drops)) if cut else {}
     source = f"{how} of {history}: {'; '.join(ids)}"
-    choice = read_choice(how)
     # Where every night has the tag, it pins none of them: all count since the first one.
     pinned = [one for one in runs.runs if choice.pinned and is_pinned(one, choice)]
     since = min(pinned, key=lambda one: one.time, default=None)
     return Baseline(
         "history",
         source,
-        told=told,
+        result=Result({}, {}, {}, 0, dict(first.audits.get(None, {}))),
+        recorded={metric: one for metric, one in measured.items() if one is not None},
         notes=notes,
         slices=slices,
         # The chosen run has all of its slices.

@@ -4,8 +4,7 @@ import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.gap_differences import Without
@@ -14,6 +13,7 @@ from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.counts import of_age, of_count
+from rankmill.nightly.rules.detection import detected
 from rankmill.nightly.rules.earlier_values import Value, either_order, is_gone, named, slices_lost
 from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.measurements import (
@@ -61,13 +61,23 @@ class Evidence:
         """That of the system."""
         return self.results[CANDIDATE]
 
-    @cached_property
-    def told(self) -> Mapping[str, Any] | None:
-        """The result of the baseline as JSON has it, if it is known."""
+    @property
+    def before(self) -> Result | None:
+        """The result of the baseline, if it is known."""
         earlier = self.asked.earlier
         if earlier is not None and earlier.kind == "predictions":
-            return self.results[BASELINE].to_dict()
-        return None if earlier is None else earlier.told
+            return self.results[BASELINE]
+        return None if earlier is None else earlier.result
+
+    def recorded(self, metric: str) -> Recorded:
+        """Return a metric of the baseline over all its queries, without a value if not known."""
+        earlier, one = self.asked.earlier, self.before
+        if earlier is not None and metric in earlier.recorded:
+            return earlier.recorded[metric]
+        if one is None:
+            return Recorded(None, None, None, None)
+        known = one.metrics.get(metric), one.standard_errors.get(metric), one.averaged(metric)
+        return Recorded(*known, None, one.effective_queries)
 
     def side_of(self, one: Recorded) -> MeasuredSide:
         """Return a value of the history; it has no error if it does not tell what weights leave."""
@@ -81,7 +91,7 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     if rule.kind == "age":
         return [of_age(rule, evidence.ages[rule.subject])]
     if rule.kind == "count":
-        return [of_count(rule, evidence.result.to_dict(), evidence.told)]
+        return [of_count(rule, evidence.result, evidence.before)]
     found = cases_of(rule, evidence)
     if not found:
         return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]
@@ -239,18 +249,12 @@ def _unpaired(metric: str, evidence: Evidence) -> Measurement:
         of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
         side = MeasuredSide(*of_mine, result.effective_queries)
         mine = Measurement(side, bounds=bounds_of(metric))
-    told = evidence.told or {}
-    base = told.get("metrics", {}).get(metric)
+    theirs = evidence.side_of(evidence.recorded(metric))
     if CANDIDATE in known:
-        mine = Measurement.of_groups(mine.value, base, known)
+        mine = Measurement.of_groups(mine.value, theirs.value, known)
         if BASELINE in known:
             return mine
-    error = told.get("standard_errors", {}).get(metric)
-    queries = told.get("lists", {}).get(metric, told.get("queries", 0))
-    effective = told.get("effective", {}).get(metric, told.get("effective_queries"))
-    if effective is None and result.scope.weight is not None:
-        error = None  # of a run that does not tell what its weights leave
-    return mine._replace(theirs=MeasuredSide(base, error, int(queries or 0), effective))
+    return mine._replace(theirs=theirs)
 
 
 def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> RuleOutcome:
@@ -302,6 +306,7 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
         finite(found.high),
         rule.limit,
         reason,
+        detects=finite(detected(rule, one, confidence)),
     )
 
 

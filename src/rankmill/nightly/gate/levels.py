@@ -17,7 +17,6 @@ from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import MissingHistoryError
-from rankmill.nightly.runs.runs import Run
 
 # The first so many nights get half of the error rate, and every later night less.
 HALF = 30
@@ -40,8 +39,8 @@ def levelled(
     """Return rules with the confidence that each has tonight, the look of this number.
 
     Rules with a confidence hold together with that of the `family`, if there is one (Bonferroni).
-    `choices` says of how many runs the baseline was chosen. `best` takes a lucky one, and so does
-    `last` where only lucky nights are held: the intervals hold whichever it is.
+    `choices` says of how many runs the baseline was chosen. `last` takes a lucky one where only
+    lucky nights are held: the intervals hold whichever it is.
 
     Examples
     --------
@@ -89,7 +88,16 @@ def look_of(
         return 1, 1
     if history is None:
         raise UsageError(f"rule {one.text!r} counts the nights of a history: give --history")
-    return look_after(history_of(history).runs, earlier)
+    runs = history_of(history).runs
+    since = None if earlier is None else earlier.since
+    chosen = earlier is not None and earlier.kind == "history" and since is None
+    # After the pinned one are those of its date that were recorded later, too.
+    later = (
+        since is None or run.time > since.time or run.recorded > since.recorded
+        for run in runs
+        if run.verdict is not None
+    )
+    return 1 + sum(later), max(1, len(runs)) if chosen else 1
 
 
 def history_of(place: str | os.PathLike[str]) -> History:
@@ -100,16 +108,3 @@ def history_of(place: str | os.PathLike[str]) -> History:
     except MissingHistoryError:
         return History.held(os.fspath(place), [])
     return found
-
-
-def look_after(runs: Sequence[Run], earlier: Baseline | None) -> tuple[int, int]:
-    """Return the same of the night after these runs."""
-    since = None if earlier is None else earlier.since
-    chosen = earlier is not None and earlier.kind == "history" and since is None
-    # After the pinned one are those of its date that were recorded later, too.
-    later = (
-        since is None or run.time > since.time or run.recorded > since.recorded
-        for run in runs
-        if run.verdict is not None
-    )
-    return 1 + sum(later), max(1, len(runs)) if chosen else 1

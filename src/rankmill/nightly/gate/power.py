@@ -1,8 +1,7 @@
 """gate_power() says what the rules of a gate would see on these data, and how often they err."""
 
 import math
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,19 +9,15 @@ from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.queries.join import Reading
-from rankmill.analysis.statistics.distributions import t_quantile, t_tail
-from rankmill.analysis.statistics.ratios import Pair
+from rankmill.analysis.statistics.distributions import t_tail
 from rankmill.engine.job import parse_job
 from rankmill.engine.progress import Progress
 from rankmill.nightly.gate.gate import measured
 from rankmill.nightly.gate.gate_request import CheckedGate, Rules, asked_of, metrics_asked
-from rankmill.nightly.gate.judge import Case, cases_of, confidence_of_each, finite
+from rankmill.nightly.gate.judge import cases_of, confidence_of_each, finite
 from rankmill.nightly.gate.levels import levelled
-from rankmill.nightly.gate.replay import Replay
-from rankmill.nightly.history.history import History
-from rankmill.nightly.rules.measurements import Measurement, freedom_and_error
-from rankmill.nightly.rules.rules import Rule
-from rankmill.nightly.runs.folder import open_folder
+from rankmill.nightly.rules.detection import RuleTest, test_of
+from rankmill.nightly.rules.rules import percent
 from rankmill.results.answer import Answer
 from rankmill.semantics.semantics import Counting
 from rankmill.show.tables import Cell, Column, Part, Table, View
@@ -30,8 +25,6 @@ from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 
 YEAR = 365
-POWER = 0.8
-"""How often a drop is to be seen."""
 _NOTES = (
     "smallest drop: one that the rule fails in 80% of nights; of slices, from the easiest to the "
     "hardest. For a limit of the value it is counted from tonight's value.",
@@ -54,8 +47,6 @@ class RulePower(NamedTuple):
         Whether these are shares of the baseline.
     alarms : float or None
         Expected nights with a false alarm in a year; None if the data do not tell.
-    failed, nights : int
-        Of so many nights of the history, that many would have failed.
     """
 
     rule: str
@@ -63,8 +54,6 @@ class RulePower(NamedTuple):
     largest: float | None
     relative: bool
     alarms: float | None
-    failed: int
-    nights: int
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -76,27 +65,19 @@ class GatePower(Answer):
     rules : list of RulePower
     alarms : float or None
         Expected nights of a year in which any rule fails though nothing changed.
-    failed, nights : int
-        Of so many nights of the history, that many would have failed by any rule.
     """
 
     rules: list[RulePower]
     alarms: float | None
-    failed: int
-    nights: int
 
     def _view(self) -> View:
         def table() -> Table:
-            rows = [
-                [one.rule, _drop(one), _alarms(one.alarms), _nights(one.failed, one.nights)]
-                for one in self.rules
+            rows: list[list[Cell]] = [
+                [one.rule, _drop(one), _alarms(one.alarms)] for one in self.rules
             ]
-            if len(rows) > 1:
-                of_all = _alarms(self.alarms), _nights(self.failed, self.nights)
-                rows.append(["any of these", "", *of_all])
-            titles = ["rule", "smallest drop", "false alarms per year", "would have failed"]
-            shown = len(titles) if self.nights else len(titles) - 1
-            return Table([Column(one) for one in titles[:shown]], [row[:shown] for row in rows])
+            rows += [["any of these", "", _alarms(self.alarms)]] if rows[1:] else []
+            titles = "rule", "smallest drop", "false alarms per year"
+            return Table([Column(one) for one in titles], rows)
 
         def parts() -> list[Part]:
             blind = any(one.alarms is not None and one.largest is None for one in self.rules)
@@ -113,7 +94,7 @@ def _drop(one: RulePower) -> str:
     if one.alarms is None:
         return ""
     least, most = (
-        "none" if end is None else f"{100 * end:.3g}%" if one.relative else f"{end:.3g}"
+        "none" if end is None else percent(end) if one.relative else f"{end:.3g}"
         for end in (one.smallest, one.largest)
     )
     return least if least == most else f"{least} to {most}"
@@ -121,10 +102,6 @@ def _drop(one: RulePower) -> str:
 
 def _alarms(alarms: float | None) -> str:
     return "" if alarms is None else f"{alarms:.2g}" if alarms < 10 else f"{alarms:.0f}"
-
-
-def _nights(failed: int, nights: int) -> str:
-    return f"{failed} of the last {nights} nights" if nights else ""
 
 
 def gate_power(
@@ -149,18 +126,16 @@ def gate_power(
 
     Parameters
     ----------
-    labels, predictions, rules, baseline, metrics, by, cluster, adjust, time
+    labels, predictions, rules, baseline, history, metrics, by, cluster, adjust, time
         As for `gate`.
-    history : str or path, optional
-        The nights that the rules are held against, too. A fixed baseline is not paired with them.
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
 
     Returns
     -------
     GatePower
-        For each rule, the smallest drop that it fails in 80% of nights, its false alarms per year
-        of nights, and how many of the last 90 nights of the history would have failed.
+        For each rule, the smallest drop that it fails in 80% of nights, and its false alarms per
+        year of nights.
 
     Examples
     --------
@@ -180,140 +155,41 @@ def gate_power(
     asked = asked_of(given, job, settings, baseline, history, time, by, adjust)
     reading, candidate = Reading(threads, progress), Predictions.of(predictions)
     _, evidence = measured(asked, of_labels, candidate, catalogue, reading, {})
-    cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in given.parsed]
-    chances = _chances(asked, cases)
-    past: list[dict[Any, bool]] = [{} for _ in cases]
-    if history is not None:
-        place, how = os.fspath(history), None
-        if asked.earlier is not None and asked.earlier.kind == "history":
-            how = baseline
-        of_all = evidence, History(place), open_folder(place), how
-        past = [
-            Replay(*of_all, number, cases[number]).failed()
-            if one.kind != "age" and (cluster is None or one.least_confidence is None)
-            else {}  # nights have no ages, and no errors of clusters
-            for number, one in enumerate(given.parsed)
-        ]
-    found = []
-    for tonight, of_rule, chance, nights in zip(asked.rules, cases, chances, past, strict=True):
-        seen = [one for one in _seen(tonight, of_rule) if one is not None]
+    found, chances = [], []
+    for place, rule in enumerate(asked.rules):
+        cases = cases_of(rule, evidence) if rule.kind == "metric" else []
+        known = [test_of(rule, one.sides.measured) for one in cases]
+        tests = [one for one in known if one is not None]
+        seen = [one.smallest(confidence_of_each(rule, len(cases))) for one in tests]
+        chances += [_chances(asked, place, tests, len(cases))] if tests else []
         found.append(
             RulePower(
-                tonight.text,
+                rule.text,
                 finite(min(seen, default=None)),
                 finite(max(seen, default=None)),
-                tonight.relative,
-                None if chance is None else math.fsum(chance),
-                sum(nights.values()),
-                len(nights),
+                rule.relative,
+                math.fsum(chances[-1]) if tests else None,
             )
         )
-    return GatePower(found, _together(chances), *_any(past))
+    return GatePower(found, _together(chances))
 
 
-def _any(past: Sequence[Mapping[Any, bool]]) -> tuple[int, int]:
-    """Return in how many nights a rule would have failed, and of how many."""
-    days = {day for one in past for day in one}
-    return sum(any(one.get(day, False) for one in past) for day in days), len(days)
-
-
-def _together(chances: Sequence[list[float] | None]) -> float | None:
-    """Return the nights of a year with a false alarm, as if rules did not depend on each other."""
-    known = [one for one in chances if one is not None]
-    nights = zip(*known, strict=True)
-    return math.fsum(1 - math.prod(1 - p for p in night) for night in nights) if known else None
-
-
-# ------------------------------------------------------------------ one rule
-
-
-class _Test(NamedTuple):
-    """The t test of a rule."""
-
-    margin: float  # how far the limit is from no change
-    error: float  # the standard error of what is tested
-    freedom: float
-    room: float  # the largest drop that there can be
-    # By how much the square of the error grows with a drop of paired values: as if some queries
-    # lost all that they had.
-    more: float = 0.0
-
-    def critical(self, confidence: float | None) -> float:
-        """Return by how many errors a number has to be beyond the limit."""
-        return 0.0 if confidence is None else t_quantile((1 + confidence) / 2, self.freedom)
-
-    def smallest(self, confidence: float | None) -> float:
-        """Return the drop that is beyond the limit by enough errors, those at this drop."""
-        square = (self.critical(confidence) + t_quantile(POWER, self.freedom)) ** 2
-        linear = square * self.more
-        constant = square * (self.error**2 + self.more * max(0.0, self.margin))
-        return self.margin + (linear + math.sqrt(linear**2 + 4 * constant)) / 2
-
-
-def _test_of(rule: Rule, one: Measurement) -> _Test | None:
-    """Return the test of a rule in a slice, None if the data tell no error."""
-    v, b, lowest, highest = one.value, one.base, *one.bounds
-    if v is None or one.too_few:
-        return None
-    if rule.measure == "value":
-        if rule.operator == "==" or not one.mine.error or one.mine.freedom < 1:
-            return None
-        up = rule.operator in (">=", ">")
-        margin = v - rule.limit if up else rule.limit - v
-        return _Test(margin, one.mine.error, one.mine.freedom, v - lowest if up else highest - v)
-    error_of_v, error_of_b = one.mine.error, one.theirs.error
-    if b is None or error_of_v is None or error_of_b is None or one.difference_error == 0:
-        return None  # of a system and itself nobody knows how a worse one would differ
-    freedom, error = freedom_and_error(one)
-    down = rule.better == "lower"
-    room = highest - b if down else b - lowest
-    more = 0.0
-    if one.difference_error is not None and one.groups is None and not down and b > 0:
-        more = error_of_b**2 / b + b / one.theirs.size
-    if rule.relative:
-        if b <= 0:
-            return None
-        # The test is that of v - r b, where r is the ratio at the limit.
-        pair = Pair.of_errors(v, b, error_of_v, error_of_b, error)
-        r = 1 + rule.limit if down else 1 - rule.limit
-        square = pair.of_value + r * r * pair.of_base - 2 * r * pair.covariance
-        error, room, more = math.sqrt(max(0.0, square)) / b, room / b, more / b
-    return _Test(rule.limit, error, freedom, room, more) if error and freedom >= 1 else None
-
-
-def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
-    """Return the drop that a rule fails in 80% of nights, by slice; infinite if none is."""
-    found: list[float | None] = []
-    for one in cases:
-        test = _test_of(rule, one.sides.measured)
-        if test is None:
-            found.append(None)
-            continue
-        drop = test.smallest(confidence_of_each(rule, len(cases)))
-        found.append(drop if drop <= test.room else math.inf)
-    return found
-
-
-def _chances(asked: CheckedGate, cases: Sequence[Sequence[Case]]) -> list[list[float] | None]:
-    """Return the chance of a false alarm of each rule, in each night of a year from tonight on."""
-    found: list[list[float] | None] = []
+def _chances(asked: CheckedGate, place: int, tests: Sequence[RuleTest], slices: int) -> list[float]:
+    """Return the chance of a false alarm of a rule, in each night of a year from tonight on."""
     rules, (look, choices) = asked.given.parsed, asked.look
-    for place, one in enumerate(rules):
-        tests = [_test_of(one, case.sides.measured) for case in cases[place]]
-        known = [test for test in tests if test is not None]
-        if not known:
-            found.append(None)
-            continue
-        nights = YEAR if one.sequential else 1
-        chances = []
-        for night in range(nights):
-            chosen = choices + night if choices > 1 else 1
-            tonight = levelled(rules, asked.given.family_confidence, look + night, chosen)[place]
-            confidence = confidence_of_each(tonight, len(tests))
-            held = 1.0
-            for test in known:
-                far = test.critical(confidence) + test.margin / test.error
-                held *= 1 - t_tail(far, test.freedom)
-            chances.append(1 - held)
-        found.append(chances * (YEAR // nights))
-    return found
+    nights = YEAR if rules[place].sequential else 1
+    chances = []
+    for night in range(nights):
+        chosen = choices + night if choices > 1 else 1
+        tonight = levelled(rules, asked.given.family_confidence, look + night, chosen)[place]
+        confidence = confidence_of_each(tonight, slices)
+        far = [test.critical(confidence) + test.margin / test.error for test in tests]
+        held = math.prod(1 - t_tail(t, test.freedom) for t, test in zip(far, tests, strict=True))
+        chances.append(1 - held)
+    return chances * (YEAR // nights)
+
+
+def _together(chances: Sequence[list[float]]) -> float | None:
+    """Return the nights of a year with a false alarm, as if rules did not depend on each other."""
+    nights = zip(*chances, strict=True)
+    return math.fsum(1 - math.prod(1 - p for p in night) for night in nights) if chances else None

@@ -249,9 +249,9 @@ class History(Answer):
         Parameters
         ----------
         how : str
-            "last", "best", or "median:7" for the median of the last 7; of an even number the lower
-            of the two in the middle, so that it is a run. "ago:28d" is the last run of 28 days ago
-            or earlier. "tag:release=v7", the newest run with this tag, and the id of a run serve
+            "last", or "median:7" for the median of the last 7; of an even number the lower of the
+            two in the middle, so that it is a run. "ago:28d" is the last run of 28 days ago or
+            earlier. "tag:release=v7", the newest run with this tag, and the id of a run serve
             whatever their verdict.
         metric, system, rules
             As for `trend`. A job gives its own rules.
@@ -262,7 +262,7 @@ class History(Answer):
         Raises
         ------
         UsageError
-            If `how` is none of these, or "best" where neither side of the metric is better.
+            If `how` is none of these.
         InputError
             If no run serves; the message says why.
         """

@@ -17,27 +17,28 @@ from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import is_url, join, local_path, shown
 from rankmill.io.whole_files import check_target
 from rankmill.nightly.rules.earlier_values import SliceValue, named
+from rankmill.nightly.rules.reports import NoVerdict
 from rankmill.nightly.rules.verdict import Verdict
+from rankmill.nightly.runs.earlier_runs import NO_VERDICT
 from rankmill.nightly.runs.runs import (
     SUMMARY,
     CountingRules,
-    RecordedMetric,
-    Run,
     beside_of,
     definition_of,
     new_name,
+    rules_of_row,
+    runs_of_rows,
     seal_of_row,
     summary_text,
     time_of_run,
 )
 from rankmill.package import __version__
 from rankmill.results.result import Result
-from rankmill.semantics.choices import Choices
 from rankmill.sources.files.files import File, find_files, is_pipe
 from rankmill.sources.files.footers import read_footer
 from rankmill.threads import Workers
 
-Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
+Found: TypeAlias = Result | Verdict | NoVerdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
 _Row: TypeAlias = tuple[str | None, SliceValue]
 REQUESTS = 16
@@ -77,14 +78,13 @@ SCHEMA = pa.schema(
 
 
 class _Facts(NamedTuple):
-    """What the rows of a run share, and what those of a system do."""
+    """What is recorded of a run."""
 
-    semantics: Choices
-    scope: Mapping[str, Any]
+    of: Result | Comparison  # how it was counted, and its labels
     gain_function: str
-    labels: Mapping[str, Any]
-    predictions: Mapping[str | None, Mapping[str, Any]]
+    predictions: Mapping[str | None, Mapping[str, Any]]  # what is known of the input of each system
     audits: Mapping[str | None, Mapping[str, int]]
+    rows: list[_Row]
 
 
 def check_history(history: str | Path) -> None:
@@ -139,46 +139,43 @@ def run_table(
     time: datetime | None = None,
 ) -> pa.Table:
     """Return the rows of a run; the parameters are those of `History.record`."""
-    time = time_of_run(time)
-    name, tags = new_name(time), _checked(tags or {})
-    facts, rows = _facts(found), list(_rows(found))
+    time, tags = time_of_run(time), _checked(tags or {})
+    shared: dict[str, Any] = {"run": new_name(time), "time": time, "version": __version__}
+    shared["tags"] = [*tags.items()]
+    if isinstance(found, NoVerdict):  # one row, without a metric
+        shared |= {"verdict": NO_VERDICT, "reason": utf8(found.reason), "metric": None}
+        shared |= {f"{side}_source": one for side, one in found.inputs.items()}
+        return sealed_table([shared | CountingRules()._asdict()])
+    facts = _facts(found)
+    shared["gain_function"] = facts.gain_function
+    shared["semantics"] = json.dumps(facts.of.semantics.to_dict())
+    shared["scope"] = json.dumps(facts.of.scope.to_dict() | beside_of(facts.of.inputs))
+    if isinstance(found, Verdict):
+        shared["verdict"] = found.word
+        shared["outcomes"] = json.dumps([one.to_dict() for one in found.outcomes])
+    shared |= _columns("labels", facts.of.inputs.get("labels", {}), labels)
     if not isinstance(predictions, Mapping):
         predictions = dict.fromkeys(facts.predictions, predictions)
-    of_labels = _columns("labels", facts.labels, labels)
-    audits = {system: dict(facts.audits.get(system, {})) for system in facts.predictions}
     of_system = {
         system: _columns("predictions", details, predictions.get(system))
-        | {"system": system, "audit": [*audits[system].items()]}
+        | {"system": system, "audit": [*facts.audits.get(system, {}).items()]}
         for system, details in facts.predictions.items()
     }
-    counted = json.dumps(facts.semantics.to_dict()), json.dumps(facts.scope)
-    definitions = {row.metric: definition_of(row.metric) for _, row in rows}
-    # What the data do not decide is no success, even where it may pass.
-    verdict, outcomes = None, None
-    if isinstance(found, Verdict):
-        verdict, outcomes = found.word, json.dumps([one.to_dict() for one in found.outcomes])
-    run = Run(name, time, __version__, "", {}, verdict, tags, audits)
-    cells = []
-    for system, row in rows:
-        known = {"definition": definitions[row.metric], "outcomes": outcomes}
-        cells.append(known | of_labels | of_system[system] | row._asdict())
-        if row.by is None:
-            numbers = row.value, row.standard_error, row.queries
-            more = definitions[row.metric], row.effective_queries
-            run.metrics[system, row.metric] = RecordedMetric(*numbers, *more)
-    return sealed_table(run, CountingRules(*counted, facts.gain_function), cells)
+    definitions = {row.metric: definition_of(row.metric) for _, row in facts.rows}
+    return sealed_table(
+        [
+            shared | of_system[system] | row._asdict() | {"definition": definitions[row.metric]}
+            for system, row in facts.rows
+        ]
+    )
 
 
-def sealed_table(run: Run, rules: CountingRules, rows: list[dict[str, Any]]) -> pa.Table:
-    """Return the file of a run: what is known of it in each row, checksums, and a summary."""
-    shared = {
-        **{"run": run.id, "time": run.time, "version": run.version, "tags": [*run.tags.items()]},
-        **{"verdict": run.verdict, "reason": run.reason or None, **rules._asdict()},
-    }
-    rows = [shared | row for row in rows]
+def sealed_table(rows: list[dict[str, Any]]) -> pa.Table:
+    """Return the file of a run of these rows, with their checksums and a summary."""
+    (run,) = runs_of_rows(rows)
     for row in rows:
         row["checksum"] = seal_of_row(row)
-    return table_of(rows, SCHEMA.with_metadata({SUMMARY: summary_text(run, rules)}))
+    return table_of(rows, SCHEMA.with_metadata({SUMMARY: summary_text(run, rules_of_row(rows[0]))}))
 
 
 def utf8(text: str) -> str:
@@ -186,26 +183,26 @@ def utf8(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _facts(found: Found) -> _Facts:
+def _facts(found: Result | Verdict | Comparison | Mapping[str, Result]) -> _Facts:
+    slices: list[_Row] = []
     if isinstance(found, Verdict):
-        found = found.result
+        slices, found = [(None, one) for one in found.slices], found.result
     if isinstance(found, Comparison):
         if found.state is None:
             raise UsageError(
                 "a Comparison that was read from JSON cannot be recorded: compare again"
             )
-        scope = found.scope.to_dict() | beside_of(found.inputs)
-        how = found.semantics, scope, found.state.gain_function
         inputs = found.inputs.get("systems", {})
         systems: dict[str | None, Any] = {name: inputs.get(name, {}) for name in found.systems}
-        return _Facts(*how, found.inputs.get("labels", {}), systems, {})
+        return _Facts(found, found.state.gain_function, systems, {}, [*_of_comparison(found)])
     results = _by_system(found)
     one = next(iter(results.values()))
-    scope = one.scope.to_dict() | beside_of(one.inputs)
     return _Facts(
-        *(one.semantics, scope, one.gain_function, one.inputs.get("labels", {})),
+        one,
+        one.gain_function,
         {name: each.inputs.get("predictions", {}) for name, each in results.items()},
         {name: each.audit for name, each in results.items()},
+        [*(row for name, each in results.items() for row in _of_result(name, each)), *slices],
     )
 
 
@@ -224,23 +221,18 @@ def _by_system(found: Result | Mapping[str, Result]) -> Mapping[str | None, Resu
     return by_name
 
 
-def _rows(found: Found) -> Iterator[_Row]:
-    """Yield each value with its system."""
-    if isinstance(found, Verdict):
-        yield from _rows(found.result)
-        yield from ((None, one) for one in found.slices)
-    elif isinstance(found, Comparison):
-        for metric, values in found.values.items():
-            yield from _estimates(None, None, metric, values, found.queries)
-        for each in found.slices:
-            for metric, values in each.values.items():
-                yield from _estimates(*named(each.by, each.value), metric, values, each.queries)
-    else:
-        for name, one in _by_system(found).items():
-            for metric, value in one.metrics.items():
-                error = one.standard_errors.get(metric)
-                of = one.averaged(metric), one.effective_queries
-                yield name, SliceValue(None, None, metric, value, error, *of)
+def _of_result(system: str | None, one: Result) -> Iterator[_Row]:
+    for metric, value in one.metrics.items():
+        of = one.averaged(metric), one.effective_queries
+        yield system, SliceValue(None, None, metric, value, one.standard_errors.get(metric), *of)
+
+
+def _of_comparison(found: Comparison) -> Iterator[_Row]:
+    for metric, values in found.values.items():
+        yield from _estimates(None, None, metric, values, found.queries)
+    for each in found.slices:
+        for metric, values in each.values.items():
+            yield from _estimates(*named(each.by, each.value), metric, values, each.queries)
 
 
 def _estimates(

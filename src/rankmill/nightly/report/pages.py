@@ -43,6 +43,7 @@ from rankmill.nightly.report.section import (
 )
 from rankmill.nightly.report.subject import Subject, subject_of
 from rankmill.nightly.rules.breaches import Trends, broken_words
+from rankmill.nightly.rules.reports import NoVerdict
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
 from rankmill.nightly.runs.runs import run_text
 from rankmill.package import __version__
@@ -110,8 +111,8 @@ def page(
     return _rendered(_headline(found), _tone(found), _eyebrow(found), [*_points(found)], sections)
 
 
-def page_without_verdict(found: Any, command: str | None = None) -> str:
-    """Return the page of a gate that ended without a verdict, which is a `NoVerdict`."""
+def page_without_verdict(found: NoVerdict, command: str | None = None) -> str:
+    """Return the page of a gate that ended without a verdict."""
     rules = [Finding("not judged", "bad", name(one, 60)) for one in found.rules]
     title = "The rule was not judged" if len(rules) == 1 else "No rule was judged"
     facts = [(side, _long(source)) for side, source in found.inputs.items()]

@@ -4,19 +4,18 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from rankmill.columns.seal import seal_of_json, seal_of_table
+from rankmill.columns.seal import seal_of_table
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.read_paths import opened
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.limits import range_of, range_text
-from rankmill.nightly.runs.earlier_runs import NO_VERDICT
 from rankmill.nightly.runs.runs import (
     RecordedMetric,
     Run,
@@ -29,16 +28,9 @@ from rankmill.package import check_stamp
 from rankmill.results.result import PER_QUERY, Result
 from rankmill.sources.nouns import Predictions
 
-# The square of a number of a run is a number.
-LARGEST = 1e150
 LONGEST_LINE = 1 << 16
 BASELINE, CANDIDATE = "baseline", "candidate"
 IN_MEMORY = "a table"
-# The parts of a result in JSON that are objects.
-_NUMBERS = "metrics", "standard_errors", "lists", "audit"
-_PARTS = (*_NUMBERS, "semantics", "scope", "inputs")
-# What the checksum of a result does not cover.
-_UNSEALED = ("seconds", "checksum", "values_checksum")
 
 
 @dataclass(frozen=True)
@@ -49,7 +41,8 @@ class Baseline:
     source: str  # where it comes from
     predictions: Any = None  # what `evaluate` takes, if that is its kind
     table: pa.Table | None = None  # the values of each query of an earlier run
-    told: Mapping[str, Any] | None = None  # the result of an earlier run, as JSON has it
+    result: Result | None = None  # that of an earlier run, as far as it is known
+    recorded: Mapping[str, RecordedMetric] = field(default_factory=dict)  # metrics of a history
     notes: tuple[str, ...] = ()  # what to know of the choice of a run of a history
     # The slices of the runs of a history that rules compare with.
     slices: Mapping[SliceKey, RecordedMetric] = field(default_factory=dict)
@@ -65,22 +58,22 @@ class Baseline:
 def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     """Find out what a baseline is.
 
-    A Result, its JSON, and the file of its values by query are an earlier run. Anything
-    else is predictions. `metrics` are the columns by which the values of queries are known if the
-    file does not say what it is.
+    A Result and the file of its values by query are an earlier run. Anything else is predictions.
+    `metrics` are the columns by which the values of queries are known if the file does not say what
+    it is.
     """
     if isinstance(value, Result):
+        # Its numbers alone go to the tasks of Spark.
+        numbers = replace(value, per_query=None, curves={}, counted=None)
         if isinstance(value.per_query, pa.Table):  # no DataFrame of Spark
-            return Baseline("per-query", "a Result", table=value.per_query, told=value.to_dict())
-        return Baseline("result", "a Result", told=value.to_dict())
+            return Baseline("per-query", "a Result", table=value.per_query, result=numbers)
+        return Baseline("result", "a Result", result=numbers)
     if isinstance(value, pa.Table) and holds_values(value.schema, metrics, IN_MEMORY):
         return _of_table(value, IN_MEMORY)
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         path = os.fspath(value)
         opened(path)
-        told = _read_json(path, metrics)
-        if told is not None:
-            return Baseline("result", path, told=told)
+        _check_no_result(path)
         table = _read_table(path, metrics)
         if table is not None:
             return _of_table(table, path)
@@ -89,79 +82,16 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     return Baseline("predictions", name, predictions=value)
 
 
-def _read_json(path: str, metrics: Iterable[str]) -> Mapping[str, Any] | None:
-    """Return the result in a file, None if it holds something else."""
-    if not path.endswith(".json"):
-        return None
-    with outside(path, "evaluate it again"):
-        try:
-            with open(path, encoding="utf-8") as file:
-                told = json.load(file)
-        except (ValueError, OSError):
-            return None  # perhaps predictions as JSON: their reader tells what is wrong
-    if isinstance(told, dict) and told.get("word") == NO_VERDICT:
-        raise InputError(
-            f"the baseline {path} has no verdict ({told.get('reason')}), and so no numbers: give "
-            "an earlier run"
-        )
-    if isinstance(told, dict) and {"rankmill", "word", "result"} <= told.keys():
-        told = told["result"]  # a verdict
-    if isinstance(told, dict) and {"rankmill", "systems"} <= told.keys():
+def _check_no_result(path: str) -> None:
+    """Raise UsageError if a file begins as the JSON of a result, or of a verdict."""
+    with open(path, "rb") as file:
+        begins = re.match(rb'\s*\{\s*"(rankmill|word)":', file.read(LONGEST_LINE))
+    if begins and path.endswith(".json"):
         raise UsageError(
-            f"the baseline {path} is of several systems: give the result of one, as rankmill "
-            "evaluate writes it for one"
+            f"the baseline {path} is the JSON of a result, which is none any more: give a file of "
+            "its values by query (--per-query on the command line, Result.per_query in Python), or "
+            "record runs in a history and compare with last"
         )
-    if isinstance(told, dict) and {"rankmill", "metrics", "standard_errors"} <= told.keys():
-        return _checked(told, path)
-    values = told.get("metrics") if isinstance(told, dict) else None
-    if isinstance(values, dict) and (named := [one for one in metrics if one in values]):
-        raise InputError(  # and no list of a query called "metrics"
-            f"the baseline {path} has {named[0]} among its metrics, but is not a result: give the "
-            "whole file that rankmill evaluate -o wrote"
-        )
-    return None
-
-
-def _checked(told: Any, source: str) -> Mapping[str, Any]:
-    """Return a result as JSON has it; raise InputError if it is not as rankmill writes it."""
-    if isinstance(told, dict):
-        check_stamp(told, source)  # first, as a later format may look different
-    wrong = next(_wrong_parts(told), None)
-    if wrong is not None:
-        raise InputError(
-            f"{source} cannot be read as a result: {wrong!r} is not as rankmill writes it; "
-            "evaluate it again"
-        )
-    own = {name: one for name, one in told.items() if name not in _UNSEALED}
-    if "checksum" in told and told["checksum"] != seal_of_json(own):
-        raise InputError(
-            f"{source} does not match its checksum: it is damaged or was changed; evaluate again"
-        )
-    return {"metrics": {}, **told}
-
-
-def _wrong_parts(told: Any) -> Iterator[str]:
-    """Yield what is not as rankmill writes it; what follows is of the right kind."""
-    if not isinstance(told, dict):
-        yield "result"
-    yield from (one for one in _PARTS if not isinstance(told.get(one, {}), dict))
-    for part in _NUMBERS:
-        numbers = told.get(part, {}).items()
-        yield from (f"{part}: {name}" for name, one in numbers if not _is_number(one))
-    if not isinstance(told.get("queries", 0), int):
-        yield "queries"
-    inputs = told.get("inputs", {}).items()
-    yield from (f"inputs: {name}" for name, one in inputs if not _is_input(one))
-
-
-def _is_input(one: Any) -> bool:
-    if not isinstance(one, dict):
-        return False
-    return isinstance(one.get("columns", {}), dict) and isinstance(one.get("rows", 0), int | None)
-
-
-def _is_number(one: Any) -> bool:
-    return one is None or (isinstance(one, int | float) and abs(one) <= LARGEST)
 
 
 def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
@@ -208,59 +138,55 @@ def holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool
 
 
 def _of_table(table: pa.Table, source: str) -> Baseline:
-    told = (table.schema.metadata or {}).get(PER_QUERY)
-    try:
-        read = None if told is None else json.loads(told)
-    except ValueError:
-        raise InputError(
-            f"{source}: what it says about its run cannot be read; evaluate it again"
-        ) from None
     twice = next((one for one in table.column_names if table.column_names.count(one) > 1), None)
     if twice is not None:
         raise InputError(f"{source} has two columns {twice!r}; expected one of each name")
-    checked = None if told is None else _checked(read, source)
-    # A table in memory may be a part of what was written.
-    sealed = None if checked is None or source == IN_MEMORY else checked.get("values_checksum")
-    rows = len(table)
-    written = (checked or {}).get("queries", rows)
+    rows = written = len(table)
+    result, sealed = None, None
+    metadata = (table.schema.metadata or {}).get(PER_QUERY)
+    if metadata is not None:
+        with outside(source, "evaluate it again"):
+            told = json.loads(metadata)
+            check_stamp(told, source)  # first, as a later format may look different
+            sealed = told.pop("values_checksum", None)
+            result = _result_of(told, source)
+            written = result.queries
     cut = f"holds {rows:,} of the {written:,} queries of its run" if rows != written else ""
-    found = cut or "does not hold the values that rankmill wrote"
-    if sealed is not None and sealed != seal_of_table(table):
+    # A table in memory may be a part of what was written.
+    if sealed is not None and source != IN_MEMORY and sealed != seal_of_table(table):
         raise InputError(
-            f"{source} {found}, and does not match its checksum: the file is damaged or was "
-            "changed; evaluate again"
+            f"{source} {cut or 'does not hold the values that rankmill wrote'}, and does not match "
+            "its checksum: the file is damaged or was changed; evaluate again"
         )
     notes = (f"the baseline {cut}",) if cut else ()
-    return Baseline("per-query", source, table=table, told=checked, notes=notes)
+    return Baseline("per-query", source, table=table, result=result, notes=notes)
+
+
+def _result_of(told: dict[str, Any], source: str) -> Result:
+    try:
+        return Result.from_dict(told)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
 
 
 def check_alike(baseline: Baseline, job: Job, metrics: Sequence[str]) -> None:
     """Raise UsageError if an earlier run counted otherwise, or lacks a metric.
 
-    An InputError is raised if its value of a metric is none, or cannot be.
+    An InputError is raised if its value of a metric is none, or cannot be. The runs of a history
+    are chosen by how they counted.
     """
-    if baseline.kind == "predictions":
+    if baseline.kind in ("predictions", "history"):
         return
-    source, told = f"the baseline {baseline.source}", baseline.told or {}
-    scope, inputs = told.get("scope"), told.get("inputs")
-    if scope is not None:
-        scope = scope | {"gain_function": told.get("gain_function", "linear")}
-    known = isinstance(inputs, dict) and any(map(looks_at, metrics))
-    counted = {
-        "semantics": (job.semantics.to_dict(), told.get("semantics")),
-        "scope": (job.scope.to_dict() | {"gain_function": job.gain_function}, scope),
-        "catalogue": (
-            beside_text(job.beside, job.group),
-            beside_of(inputs or {}) if known else None,
-        ),
-    }
-    for name, (mine, theirs) in counted.items():
-        if theirs is not None and theirs != mine:
-            differing = _differing(mine, theirs)
-            raise UsageError(
-                f"{source} was counted with another {name}: {differing}; evaluate it again"
-            )
-    values = told.get("metrics", {})
+    source, one = f"the baseline {baseline.source}", baseline.result
+    if one is not None:
+        mine: dict[str, Any] = {**job.scope.to_dict(), "gain_function": job.gain_function}
+        theirs: dict[str, Any] = {**one.scope.to_dict(), "gain_function": one.gain_function}
+        _check_same("semantics", job.semantics.to_dict(), one.semantics.to_dict(), source)
+        _check_same("scope", mine, theirs, source)
+        if any(map(looks_at, metrics)):
+            beside = beside_text(job.beside, job.group)
+            _check_same("catalogue", beside, beside_of(one.inputs), source)
+    values = {} if one is None else one.metrics
     there = [*values, *([] if baseline.table is None else baseline.table.column_names[1:])]
     lacking = [metric for metric in metrics if metric not in there]
     if lacking:
@@ -277,6 +203,15 @@ def check_alike(baseline: Baseline, job: Job, metrics: Sequence[str]) -> None:
                 f"{source} has no value of {metric} (null), which a rule needs, as none of its "
                 "queries counted: evaluate it again"
             )
+
+
+def _check_same(name: str, mine: Mapping[str, Any], theirs: Mapping[str, Any], source: str) -> None:
+    """Raise UsageError if a run and the baseline counted otherwise."""
+    names = [one for one in {**mine, **theirs} if mine.get(one) != theirs.get(one)]
+    pairs = ((one, theirs.get(one), mine.get(one)) for one in names)
+    told = ", ".join(f"{one} is {there!r} there, {here!r} here" for one, there, here in pairs)
+    if told:
+        raise UsageError(f"{source} was counted with another {name}: {told}; evaluate it again")
 
 
 def check_range(metric: str, least: float, most: float, source: str) -> None:
@@ -296,8 +231,8 @@ def check_range(metric: str, least: float, most: float, source: str) -> None:
 
 def check_gains(baseline: Baseline, result: Result) -> None:
     """Raise UsageError if labels had gains in one of an earlier run and this one."""
-    labels = ((baseline.told or {}).get("inputs") or {}).get("labels") or {}
-    theirs: Any = labels.get("columns")
+    earlier = {} if baseline.result is None else baseline.result.inputs
+    theirs: Any = earlier.get("labels", {}).get("columns")
     mine: Any = result.inputs["labels"]["columns"]
     if theirs is None or ("gain" in theirs) == ("gain" in mine):
         return
@@ -307,9 +242,3 @@ def check_gains(baseline: Baseline, result: Result) -> None:
         f"{words['gain' in mine]} here: evaluate it again, or use the --gain or --binary that it "
         "used"
     )
-
-
-def _differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
-    pairs = ((name, theirs.get(name), mine.get(name)) for name in names)
-    return ", ".join(f"{name} is {there!r} there, {here!r} here" for name, there, here in pairs)

@@ -1,7 +1,6 @@
 """Holding rules about counts and ages against what was read."""
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from rankmill.engine.job import BESIDE
@@ -11,23 +10,24 @@ from rankmill.metrics.registry import parse_all
 from rankmill.nightly.rules.limits import whole_of
 from rankmill.nightly.rules.rules import HELD, Rule, age_text, percent
 from rankmill.nightly.rules.verdict import RuleOutcome
+from rankmill.results.result import Result
 from rankmill.sources.files.files import find_files
 
 
-def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None) -> RuleOutcome:
-    """Return what comes of a rule about a count; both results are as their JSON has them."""
+def of_count(rule: Rule, mine: Result, before: Result | None) -> RuleOutcome:
+    """Return what comes of a rule about a count of a result, and of that before."""
     _check_counted(rule, mine, "give it, or leave out the rule")
     value = count_of(rule.subject, mine)
     base: float | None = None
     measured = float(value)
     if rule.measure == "change":
-        if told is None:
+        if before is None:
             raise UsageError(
-                f"rule {rule.text!r}: the baseline does not have its counts; give predictions, "
-                "the JSON of a result, or per-query values that rankmill wrote"
+                f"rule {rule.text!r}: the baseline does not have its counts; give predictions, or "
+                "per-query values that rankmill wrote"
             )
-        _check_counted(rule, told, "evaluate the baseline with it")
-        base = count_of(rule.subject, told)
+        _check_counted(rule, before, "evaluate the baseline with it")
+        base = count_of(rule.subject, before)
         change = (value - base) / base if base else float(value != base)
         measured = abs(change)
         far = f"{percent(measured)} {'fewer' if change < 0 else 'more'} than"
@@ -46,18 +46,18 @@ def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None
     return RuleOutcome(rule.text, word, "", value, base, measured, None, None, rule.limit, reason)
 
 
-def _check_counted(rule: Rule, told: Mapping[str, Any], todo: str) -> None:
+def _check_counted(rule: Rule, one: Result, todo: str) -> None:
     """Raise UsageError if a count is 0 only because nothing was there to count it by.
 
-    `told` is a result as its JSON has it. What it does not tell is not asked for.
+    What a result does not tell is not asked for.
     """
-    inputs, scope, names = (told.get(key, {}) for key in ("inputs", "scope", "metrics"))
+    inputs, scope, names = one.inputs, one.scope, one.metrics
     asked = parse_all(names) if names else []
     needs = {
         "seen_items": ("train", "train" in inputs),
         "unknown_items": ("items, train or features", bool({*BESIDE} & {*inputs})),
-        "items_beyond_depth": ("depth", scope.get("depth") is not None),
-        "unjudged_items": ("judged_only", bool(scope.get("judged_only"))),
+        "items_beyond_depth": ("depth", scope.depth is not None),
+        "unjudged_items": ("judged_only", scope.judged_only),
         "tied_confidences": (
             "a metric such as gap",
             any(aggregate_of(one).passes > 1 for one in asked),
@@ -71,13 +71,14 @@ def _check_counted(rule: Rule, told: Mapping[str, Any], todo: str) -> None:
         )
 
 
-def count_of(subject: str, told: Mapping[str, Any]) -> int:
-    """Return a count of a result, as its JSON has it."""
+def count_of(subject: str, one: Result) -> int:
+    """Return a count of a result."""
+    found: Any
     if subject in ("label_rows", "prediction_rows"):
         side = "labels" if subject == "label_rows" else "predictions"
-        found = told.get("inputs", {}).get(side, {}).get("rows")
+        found = one.inputs.get(side, {}).get("rows")
     else:
-        found = told.get("audit", {}).get("queries_in_both" if subject == "queries" else subject)
+        found = one.audit.get("queries_in_both" if subject == "queries" else subject)
     if found is None:
         raise UsageError(f"the baseline does not have {subject}: evaluate it again")
     return int(found)

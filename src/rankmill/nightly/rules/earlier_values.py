@@ -77,13 +77,13 @@ def _alone(joined: Joined, earlier: Result, values: pa.Table) -> Joined:
 
 def earlier_result(baseline: Baseline, result: Result, queries: int) -> Result:
     """Return the result of an earlier run with as many queries, as far as it is known."""
-    told = baseline.told or {}
+    known = {} if baseline.result is None else baseline.result.metrics
     return Result(
-        metrics={name: told.get("metrics", {}).get(name) for name in result.metrics},
+        metrics={name: known.get(name) for name in result.metrics},
         standard_errors={},
         bounds={},
         queries=queries,
-        audit=told.get("audit", result.audit),
+        audit=(baseline.result or result).audit,
         inputs={"labels": {}, "predictions": {"source": baseline.source}},
         semantics=result.semantics,
         scope=result.scope,

@@ -276,7 +276,7 @@ def _gain(one: Measurement, confidence: float, sign: int) -> _Ends | None:
 def _of_t(one: Measurement, confidence: float) -> tuple[float, float]:
     """Return the quantile of t for a difference, and its standard error."""
     freedom, error = freedom_and_error(one)
-    return _quantile(confidence, freedom), error
+    return quantile(confidence, freedom), error
 
 
 def freedom_and_error(one: Measurement) -> tuple[float, float]:
@@ -297,7 +297,7 @@ def _ends(
         if low is None or high is None:
             return None
         return _Ends(low, high, one.mean - low, high - one.mean)
-    half = _quantile(confidence, freedom) * one.error
+    half = quantile(confidence, freedom) * one.error
     low = one.mean - half
     least = low if math.isinf(bounds[0]) else least_mean(one, bounds[0], (1 - confidence) / 2)
     return _Ends(min(low, least), one.mean + half, max(0.0, low - least))
@@ -324,7 +324,8 @@ def _turned(ends: tuple[float, float], sign: int) -> tuple[float, float]:
     return ends if sign > 0 else (-ends[1], -ends[0])
 
 
-def _quantile(confidence: float, freedom: float) -> float:
+def quantile(confidence: float, freedom: float) -> float:
+    """Return how many errors the half of an interval is wide."""
     # Of very many slices, the confidence of each one is 1 as a double.
     return t_quantile(min((1 + confidence) / 2, math.nextafter(1, 0)), freedom)
 

@@ -1,7 +1,10 @@
-"""A verdict for others: as a line a rule, as Markdown for a pull request, and as JUnit."""
+"""A verdict, or why there is none, for others: as lines, Markdown for a pull request, and JUnit."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 from xml.etree import ElementTree
 
 from rankmill.errors import plural
@@ -9,6 +12,7 @@ from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
 from rankmill.nightly.rules.verdict import (
+    RuleOutcome,
     Verdict,
     by_rule,
     fails,
@@ -16,6 +20,10 @@ from rankmill.nightly.rules.verdict import (
     shown_outcomes,
     slices_held,
 )
+from rankmill.nightly.runs.earlier_runs import NO_VERDICT
+from rankmill.nightly.runs.runs import run_text
+from rankmill.results.answer import Answer
+from rankmill.show.tables import Cell, Column, Facts, Table, View
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
 
@@ -91,12 +99,6 @@ def junit(found: Verdict) -> str:
     return _xml(cases, found.run, found.seconds)
 
 
-def junit_of_errors(names: Sequence[str], reason: str, kind: str, run: str) -> str:
-    """Return JUnit XML in which each case is an error of one reason; without a name, one is."""
-    told = visible_message(reason)
-    return _xml([(name, "error", kind, told) for name in names or ["rankmill gate"]], run, 0.0)
-
-
 def _xml(cases: Sequence[tuple[str, str, str, str]], run: str, seconds: float) -> str:
     """Return cases as XML: of each its name, the element for what went wrong, its type and text."""
     counts = Counter(kind for _, kind, _, _ in cases)
@@ -115,3 +117,68 @@ def _xml(cases: Sequence[tuple[str, str, str, str]], run: str, seconds: float) -
             ElementTree.SubElement(case, kind, {"message": reason, "type": word})
         ElementTree.SubElement(case, "system-out").text = reason
     return ElementTree.tostring(root, "unicode", xml_declaration=True)
+
+
+# ------------------------------------------------------------------ without a verdict
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class NoVerdict(Answer):
+    """Why there is no verdict."""
+
+    reason: str  # the message of the error
+    exit_code: int | None  # 3 for wrong data, 4 for a lack of memory, and so on; None if not known
+    rules: Sequence[str]  # those that were not judged
+    inputs: Mapping[str, str]  # what was to be read: "labels" and "predictions"
+    time: datetime
+
+    @property
+    def headline(self) -> str:
+        """Say that there is no verdict, and why."""
+        return f"{NO_VERDICT}: {self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys that a verdict has, and the reason."""
+        return {
+            "word": NO_VERDICT,
+            "reason": self.reason,
+            "exit_code": self.exit_code,
+            "rules": [*self.rules],
+            "outcomes": [],
+            "baseline": None,
+            "result": None,
+            "comparison": None,
+            "notes": [],
+            "run": run_text(self.time),
+        }
+
+    def _view(self) -> View:
+        def exact() -> Table:
+            names = [*RuleOutcome.__dataclass_fields__]
+            known: dict[str, Cell] = {"word": NO_VERDICT, "reason": self.reason}
+            rules = self.rules or [""]
+            rows = [[(known | {"rule": rule}).get(name) for name in names] for rule in rules]
+            return Table([Column(name) for name in names], rows)
+
+        told = [("verdict", self.headline), ("run", run_text(self.time))]
+        facts = Facts([*told, *self.inputs.items()], aligned=False)
+        return View(lambda: [facts], lambda: [self.headline], exact, self.to_dict)
+
+
+def summary_without(found: NoVerdict) -> str:
+    """Return a line for a chat."""
+    return f"❌ {visible_message(found.headline)} ({run_text(found.time)})\n"
+
+
+def markdown_without(found: NoVerdict) -> str:
+    """Return a summary for a pull request."""
+    rules = "".join(f"- not judged: {markdown_text(rule)}\n" for rule in found.rules)
+    run = f"Run of {run_text(found.time)}.\n\n"
+    return f"## ❌ rankmill: {NO_VERDICT}\n\n{run}{markdown_text(found.reason)}\n\n{rules}"
+
+
+def junit_without(found: NoVerdict) -> str:
+    """Return JUnit XML in which each rule is an error; without a rule, one case is."""
+    told, rules = visible_message(found.reason), found.rules or ["rankmill gate"]
+    cases = [(rule, "error", NO_VERDICT, told) for rule in rules]
+    return _xml(cases, run_text(found.time), 0.0)

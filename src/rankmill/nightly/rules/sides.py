@@ -94,13 +94,10 @@ class Lack(NamedTuple):
         )
 
 
-def lack_of(result: Result, told: Mapping[str, Any], least: float) -> Lack | None:
-    """Return what baseline predictions lack that the system has; None if nothing scores 0 for it.
-
-    `told` is the result of the baseline.
-    """
+def lack_of(result: Result, baseline: Result, least: float) -> Lack | None:
+    """Return what predictions of a baseline lack; None if no query scores 0 for the lack of it."""
     labelled, mine = (result.audit[name] for name in ("queries_labelled", "queries_in_both"))
-    theirs: int = told["audit"]["queries_in_both"]
+    theirs = baseline.audit["queries_in_both"]
     if result.semantics.unpredicted != "zero" or theirs >= mine:
         return None
     return Lack(labelled, mine, theirs, theirs >= least * mine)

@@ -21,6 +21,8 @@ from rankmill.nightly.rules.rules import (
     STALE,
     UNDECIDED,
     Rule,
+    amount,
+    parse_rule,
 )
 from rankmill.package import stamp
 from rankmill.results.answer import Answer, plain_fields
@@ -70,6 +72,9 @@ class RuleOutcome:
     counts : bool
         Whether the verdict depends on it. It does not on a slice without a baseline yet, on one
         that was gone the night before already, and on one too small for its rule.
+    detects : float or None
+        The smallest drop that the rule fails in 80% of nights on such data, in the unit of the
+        limit; None if no drop is large enough, or the data do not tell.
     """
 
     rule: str
@@ -86,6 +91,7 @@ class RuleOutcome:
     queries: int | None = None
     paired_value: float | None = None
     counts: bool = True
+    detects: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as strings and numbers."""
@@ -179,11 +185,14 @@ class Verdict(Answer):
 
     def _view(self) -> View:
         def table() -> Table:
-            columns = [Column("rule"), Column("verdict"), Column("reason")]
+            shown = shown_outcomes(self)
+            columns = [Column("rule"), Column("verdict"), Column("detects"), Column("reason")]
             rows: list[list[Cell]] = [
-                [one.rule, Bad(one.word) if fails(self, one) else one.word, one.reason]
-                for one in shown_outcomes(self)
+                [one.rule, Bad(one.word) if fails(self, one) else one.word, detects, one.reason]
+                for one, detects in zip(shown, map(_detects, shown), strict=True)
             ]
+            if all(one.detects is None for one in shown):
+                columns, rows = columns[:2] + columns[3:], [row[:2] + row[3:] for row in rows]
             return Table(columns, rows)
 
         def facts() -> Facts:
@@ -268,7 +277,7 @@ def undecided_note(outcomes: list[RuleOutcome]) -> str:
     sliced = any(one.slice for one in waiting)
     instead = ", or write rules for larger slices only, such as [COLUMN=VALUE]" * sliced
     return (
-        f"too little data for {told}: such a run is never the baseline last, best or median: allow "
+        f"too little data for {told}: such a run is never the baseline last or median: allow "
         f"more (--power shows how much each rule needs){instead}"
     )
 
@@ -312,6 +321,10 @@ def slices_held(found: Verdict) -> list[str]:
         for rule, of_rule in by_rule(found.outcomes).items()
         if len(of_rule) > MOST_SLICES
     ]
+
+
+def _detects(one: RuleOutcome) -> str:
+    return "" if one.detects is None else amount(one.detects, parse_rule(one.rule))
 
 
 def _distance(one: RuleOutcome) -> float:

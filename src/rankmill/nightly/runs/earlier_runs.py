@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from rankmill.config.baseline_choice import Choice, read_choice
-from rankmill.errors import InputError, UsageError
-from rankmill.metrics.registry import parse
+from rankmill.errors import InputError
 from rankmill.nightly.runs.runs import RecordedMetric, Run
 
 HELD, UNDECIDED = "held", "not enough data"
@@ -69,13 +68,10 @@ def choose(
         serving = before or serving
     if not serving:
         raise InputError(_none(how, choice, metric, history, counting, future))
-    if choice.kind == "best":
-        sign = _sign_of(metric)
-        run, one = max(serving, key=lambda each: sign * (each[1].value or 0.0))
-    else:  # every other choice is the last run, which is the median of the last one
-        number = int(choice.value) if choice.kind == "median" else 1
-        ordered = sorted(serving[-number:], key=lambda each: each[1].value or 0.0)
-        run, one = ordered[(len(ordered) - 1) // 2]
+    # Every other choice is the last run, which is the median of the last one.
+    number = int(choice.value) if choice.kind == "median" else 1
+    ordered = sorted(serving[-number:], key=lambda each: each[1].value or 0.0)
+    run, one = ordered[(len(ordered) - 1) // 2]
     assert one.value is not None
     notes = [_note(future, now), _stuck(tries_of_a_night(past), run, now) if how == "last" else ""]
     note = "; ".join(filter(None, notes))
@@ -155,19 +151,3 @@ def _none(
     if future:
         why += f" ({len(future):,} dated later than this run)"
     return f"{start}: {why}; name one by tag:KEY=VALUE or its id"
-
-
-def _sign_of(metric: str) -> int:
-    """Return 1 if the higher value of a metric is better, and -1 if the lower one is."""
-    try:
-        better = parse(metric).better
-    except UsageError:
-        raise UsageError(
-            f"the history has {metric}, which this version does not know, so no run is the best: "
-            "name last or median:7"
-        ) from None
-    if better == "neither":
-        raise UsageError(
-            f"neither side of {metric} is better, so no run is the best: name last or median:7"
-        )
-    return -1 if better == "lower" else 1

@@ -29,10 +29,8 @@ END = 1 << 15
 _MOVE = "it is not a run of a history, or is broken: move it elsewhere"
 # How many requests a store answers at a time.
 REQUESTS = 32
-# The columns of a run that has no summary.
-_COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "slice", "metric", "value")
-_COLUMNS += ("standard_error", "queries", "effective_queries", "verdict", "tags", "version")
-_COLUMNS += ("definition", "semantics", "scope", "gain_function", "audit", "checksum", "reason")
+# Columns that no trend needs: what was read, and what came of each rule.
+_LEFT = "labels_", "predictions_", "outcomes"
 
 
 class MissingHistoryError(InputError):
@@ -148,7 +146,7 @@ class Folder(NamedTuple):
 
         path = os.path.join(self.path, name) if self.filesystem is None else f"{self.path}/{name}"
         with pq.ParquetFile(path, filesystem=self.filesystem) as file:
-            there = [one for one in _COLUMNS if one in file.schema_arrow.names]
+            there = [one for one in file.schema_arrow.names if not one.startswith(_LEFT)]
             rows = file.read(there, use_threads=False).to_pylist()
         return runs_of_rows(rows)
 

@@ -104,21 +104,6 @@ class Run:
         found = _NAME.match(self.id)
         return int(found[2], 16) if found else 0
 
-    def told(self, system: str | None = None) -> dict[str, Any]:
-        """Return what the JSON of a result has of a system."""
-        of = {metric: one for (name, metric), one in self.metrics.items() if name == system}
-        rules = json.loads(self.rules)
-        return {
-            "rankmill": self.version,
-            "queries": next((one.queries for one in of.values()), None),
-            "metrics": {metric: one.value for metric, one in of.items()},
-            "standard_errors": {metric: one.standard_error for metric, one in of.items()},
-            "semantics": {name: rules[name] for name in DEFAULT.to_dict()},
-            "scope": Scope(**{name: rules[name] for name in vars(WHOLE)}).to_dict(),
-            "gain_function": rules["gain_function"],
-            "audit": self.audits.get(system, {}),
-        }
-
     def get(self, metric: str, system: str | None = None) -> RecordedMetric | None:
         """Return a metric of a system, in any spelling; None if the run does not have it."""
         found = self.metrics.get((system, metric))
@@ -282,6 +267,11 @@ def seal_of_row(row: Mapping[str, Any]) -> str:
     return seal_of(values | {"queries": None if queries is None else int(queries)})
 
 
+def rules_of_row(row: Mapping[str, Any]) -> CountingRules:
+    """Return how the run of a row was counted; what is not told is as by default."""
+    return CountingRules(**{name: row[name] for name in CountingRules._fields if row.get(name)})
+
+
 def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
     """Return the runs of rows, which may be of several and lack what is not needed."""
     found: dict[str, Run] = {}
@@ -290,13 +280,11 @@ def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
             raise ValueError("its checksum is not that of its values")
         run = found.get(row["run"])
         if run is None:
-            how = {name: row[name] for name in CountingRules._fields if row.get(name)}
-            rules = CountingRules(**how)
             run = Run(
                 row["run"],
                 row["time"].astimezone(UTC),
                 row.get("version") or "",
-                rules.text,
+                rules_of_row(row).text,
                 {},
                 row.get("verdict"),
                 dict(row.get("tags") or ()),
@@ -305,9 +293,9 @@ def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
             )
             found[run.id] = run
         run.audits[row.get("system")] = dict(row.get("audit") or ())
-        one = RecordedMetric(row["value"], *(row.get(name) for name in RecordedMetric._fields[1:]))
         if row["metric"] is None:  # of a run without a verdict
             continue
+        one = RecordedMetric(row["value"], *(row.get(name) for name in RecordedMetric._fields[1:]))
         if row.get("by") is None:
             run.metrics[row.get("system"), row["metric"]] = one
         elif row.get("system") is None and run.slices is not None:
