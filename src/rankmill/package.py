@@ -25,6 +25,11 @@ FORMAT = 1
 GONE = {
     "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
     "fused run",
+    "bootstrap": "the bootstrap is gone: take the test t or randomization",
+    "bca": "the bootstrap is gone: take the test t or randomization",
+    "sign": "the sign test is gone: take the test wilcoxon, or randomization for the mean",
+    "tukey": "Tukey's test is gone: take the test randomization with all_pairs, corrected by holm",
+    "bonferroni": "the correction bonferroni is gone: take holm, which finds all that it finds",
 }
 
 

@@ -188,7 +188,7 @@ def test_public_names_are_listed() -> None:
         rankmill.no_such_name  # noqa: B018
 
 
-@pytest.mark.parametrize("name", GONE)
+@pytest.mark.parametrize("name", [name for name in GONE if name.isidentifier()])
 def test_a_name_that_is_gone_says_what_to_use(name: str) -> None:
     assert name not in dir(rankmill)
     with pytest.raises(AttributeError, match=f"^{GONE[name]}$"):
