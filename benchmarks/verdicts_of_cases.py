@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 import rankmill
-from rankmill.analysis.compare.conclusion import LEAST_RESAMPLED
 from rankmill.analysis.statistics.clusters import ClusteredPaired
 from rankmill.analysis.statistics.covariate import fit_of
 from rankmill.analysis.statistics.significance import run_test
@@ -118,37 +117,12 @@ def notes(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
         found = rankmill.compare(labels or labels_of(queries), runs, "hit@1", **options)
         return any(word in note for note in found.notes)
 
-    for test, least in LEAST_RESAMPLED.items():
-        few, enough = (noted(n, f"fewer than {least}", tests=[test]) for n in (least - 1, least))
-        yield wrong(f"6: a note on {test} below {least} queries", few, not enough)
     told = []
     for queries, word in ((9, "there is no t test"), (29, "are rough"), (30, "")):
         table = labels_of(queries, weight=[1.0] * queries)
         found = noted(queries, word or "effective", rankmill.Labels(table, weight="weight"))
         told.append(found if word else not found)
     yield wrong("5: notes below 10 and below 30 effective queries", *told)
-
-
-def resampling(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
-    """The p of bca is that of its interval, and two systems that are swapped mirror it."""
-    from rankmill.analysis.statistics.paired_differences import paired_of
-
-    agree, mirrored = [], []
-    for seed in range(max(20, repetitions // 10)):
-        queries = (10, 20, 40)[seed % 3]
-        drawn = random.choice([-1.0, -0.5, 0.0, 0.0, 0.25, 1.0], queries)
-        for name in ("bootstrap", "bca"):
-            one, other = (
-                run_test(name, paired_of(sign * drawn), replicates=999, seed=seed, threads=1)
-                for sign in (1, -1)
-            )
-            if None in (one.p, one.low, one.high, other.low, other.high):
-                continue
-            mirrored.append((one.low, one.high) == (-other.high, -other.low))
-            if name == "bca":
-                agree.append((one.p <= 0.05) != (one.low <= 0 <= one.high))
-    yield wrong("6: p of bca and its interval, 10 to 40 queries with ties", *agree)
-    yield wrong("6: intervals of swapped systems are mirrored", *mirrored)
 
 
 def losses(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
@@ -320,7 +294,6 @@ CASES = (
     overlap,
     unknown,
     notes,
-    resampling,
     slices,
     losses,
     clocks,

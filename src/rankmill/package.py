@@ -43,6 +43,11 @@ GONE = {
     "fused run",
     "best": "the baseline best is gone, as the best of many nights is a lucky one: name last, "
     "median:7, or the run of a release by its tag, as tag:release=v7",
+    "bootstrap": "the bootstrap is gone: take the test t or randomization",
+    "bca": "the bootstrap is gone: take the test t or randomization",
+    "sign": "the sign test is gone: take the test wilcoxon, or randomization for the mean",
+    "tukey": "Tukey's test is gone: take the test randomization with all_pairs, corrected by holm",
+    "bonferroni": "the correction bonferroni is gone: take holm, which finds all that it finds",
 }
 
 

@@ -203,7 +203,7 @@ labels = ["labels/a.parquet", "labels/b.parquet"]
 baseline = "old"
 metrics = "map@12"
 by = ["country", "users.csv", "sub/users", "users.csv:age"]
-tests = ["t", "bootstrap"]
+tests = ["t", "wilcoxon"]
 confidence = 0.9
 margin = 1
 worst_slices = 5
@@ -242,7 +242,7 @@ def test_a_full_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.options == {
         "metrics": ("map@12",),
         "by": ("country", "conf/users.csv", "conf/sub/users", "conf/users.csv:age"),
-        "tests": ("t", "bootstrap"),
+        "tests": ("t", "wilcoxon"),
         "confidence": 0.9,
         "margin": 1.0,
         "worst_slices": 5,

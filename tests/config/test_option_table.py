@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import rankmill
-from rankmill.analysis.statistics.significance import TESTS, TUKEY
+from rankmill.analysis.statistics.significance import TESTS
 from rankmill.cli import COMMANDS
 from rankmill.config.option import FILE, Option
 from rankmill.config.options import OPTIONS, keys, options_of
@@ -249,7 +249,7 @@ def test_help_has_every_choice() -> None:
         section = re.search(rf"^{field} : (.*?)(?=^\w)", told, re.M | re.S)
         assert section is not None, field
         assert [one for one in choices if f'"{one}"' not in section[1]] == [], field
-    for name in (*TESTS, TUKEY):
+    for name in TESTS:
         assert f'"{name}"' in (inspect.getdoc(rankmill.Tests) or ""), name
     for function in (rankmill.evaluate, rankmill.compare, rankmill.gate):
         text = " ".join((inspect.getdoc(function) or "").split())

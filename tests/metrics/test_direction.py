@@ -186,7 +186,7 @@ def _compared(baseline: str, **options: Any) -> rankmill.Comparison:
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("test", ["t", "randomization", "bca", "wilcoxon", "sign", "tukey"])
+@pytest.mark.parametrize("test", ["t", "randomization", "wilcoxon"])
 def test_a_lower_rank_is_better_and_a_number_is_only_higher(test: str) -> None:
     for baseline, other in (("bad", "good"), ("good", "bad")):
         found = _compared(baseline, tests=test, replicates=999)

@@ -100,11 +100,10 @@ for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):
     listwise_ap(scores, [[0, 1]], 5, tied=True)
     listwise_ap_loss(scores, [[True, False]], 5, -1, 1, weights=[2])
 from rankmill.analysis.statistics.paired_differences import paired_of
-from rankmill.analysis.statistics.significance import TESTS, run_test, tukey
+from rankmill.analysis.statistics.significance import TESTS, run_test
 for differences in ([0.1, 0.2, 0.4] * 7, np.float32([1, 2, 3] * 60), range(2000)):
     for name in TESTS:
         run_test(name, paired_of(differences), replicates=50, seed=-1)
-tukey([[1, 2, 3], [2, 3, 1]], replicates=50)
 rankmill.stability("p.parquet", {"a": "p.parquet", "b": "p.parquet"}, "map")
 from rankmill.kernels.jit import compiled_so_far
 print(compiled_so_far().compiled)

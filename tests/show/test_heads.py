@@ -43,7 +43,7 @@ def test_html_has_the_meanings_as_titles(compared: Any) -> None:
     half = 'left" title="half the width of the confidence interval of the value">± 95%</th>'
     assert half in html_text([table])
     assert '<th style="text-align: left">system</th>' in html_text([table])
-    assert f'title="{meaning("d")}">d</th>' in compared.to_html().replace("&#x27;", "'")
+    assert f'title="{meaning("relative")}">relative</th>' in compared.to_html()
 
 
 def test_every_head_of_a_comparison_has_a_meaning(compared: Any) -> None:
@@ -80,7 +80,7 @@ def test_a_terminal_has_a_legend_and_a_pipe_has_none(paths: list[str], run: Any)
         " ".join(on_a_terminal(f"from rankmill.cli import main\nmain({given})", 100)).split()
     )
     assert "± 95% half the width" in shown
-    assert f" d {meaning('d')}" in shown
+    assert f" relative {meaning('relative')}" in shown
     assert meaning("won") not in shown  # says it itself
     assert "half the width" not in run(*given)[1]
 

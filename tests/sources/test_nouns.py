@@ -23,7 +23,7 @@ NOUNS = [
     Catalogue(train=TABLE, drop_seen=True),
     Semantics("trec_eval", rel=2, order="given"),
     Rules(["map >= 0.1"], undecided="fail"),
-    Tests("bca", seed=3),
+    Tests("randomization", seed=3),
 ]
 
 

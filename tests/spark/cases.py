@@ -280,7 +280,6 @@ COMPARED: list[tuple[list[str], dict[str, Any]]] = [
     (["map"], {"by": ["unpredicted"], "semantics": {"unpredicted": "skip"}, "weight": "weight"}),
     (["first_rank", "num_ret"], {"by": ["table"], "semantics": {"unpredicted": "skip"}}),
     (["map", "p@2"], {"tests": ("randomization", "wilcoxon"), "replicates": 200}),
-    (["map", "p@2"], {"tests": ("tukey",), "replicates": 200, "baseline": "new"}),
     (["ndcg@3", "map"], {"gain_function": "exp", "rel": 2, "per_query": True, "partitions": 5}),
     (["map@3", "novelty@3", "gap"], {"catalogue": "train", "by": ["weight"], "moved": 3}),
     (["map@3", "ild@3"], {"catalogue": "items groups", "partitions": 3}),

@@ -65,7 +65,7 @@ def classes(labels: pa.Table, name: str, step: int) -> pa.Table:
         (
             5,
             ["map", "p@2"],
-            {"tests": ("randomization", "wilcoxon", "tukey"), "replicates": 200, "baseline": "new"},
+            {"tests": ("randomization", "wilcoxon"), "replicates": 200, "baseline": "new"},
         ),
     ],
     ids=str,
@@ -107,6 +107,7 @@ def test_a_comparison_has_the_same_bits(
     ("options", "message"),
     [
         ({"tests": "u"}, "there is no test 'u'"),
+        ({"tests": "tukey"}, "Tukey's test is gone: take the test randomization"),
         ({"by": "no/such.parquet"}, "no/such.parquet"),
         ({"by": pa.table({"query": ["a"], "x": [1]})}, "query ids cannot be compared"),
         ({"by": [pa.table({"query": [1], "weight": [1]}), "weight"]}, "two kinds of slices"),

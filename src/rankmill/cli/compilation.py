@@ -15,7 +15,7 @@ import pyarrow as pa
 from rankmill.adapters.torch.listwise import listwise_ap_loss
 from rankmill.analysis.compare.compare import compare
 from rankmill.analysis.statistics.paired_differences import paired_of
-from rankmill.analysis.statistics.significance import TESTS, run_test, tukey
+from rankmill.analysis.statistics.significance import TESTS, run_test
 from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.ragged_lists import Ragged
@@ -219,7 +219,6 @@ def _compare() -> None:
     for differences in (np.arange(100.0), np.repeat([0.0, 1.0], 100)):
         for name in TESTS:
             run_test(name, paired_of(differences), replicates=1, threads=1)
-    tukey(np.eye(3), replicates=1, threads=1)
 
 
 def _evaluate_arrays() -> None:

@@ -80,8 +80,7 @@ COMPARISON = (
     ),
     _compare(
         "--test TEST",
-        "A test: t, randomization, bootstrap, bca, wilcoxon, sign or tukey. Repeat for more; "
-        "the first one decides.",
+        "A test: t, randomization or wilcoxon. Repeat for more; the first one decides.",
         "Tests.tests",
         short="*",
         name="tests",
@@ -91,7 +90,7 @@ COMPARISON = (
     _compare(
         "--correction NAME",
         "How to correct p-values for several metrics and systems, or pairs of systems: holm, "
-        "bonferroni, bh or none.",
+        "bh or none.",
         "Tests.correction",
         default="holm",
     ),
@@ -172,7 +171,7 @@ COMPARISON = (
     ),
     _compare(
         "--replicates N",
-        "The number of random replicates of randomization, bootstrap, bca and tukey.",
+        "The number of random replicates of randomization.",
         "Tests.replicates",
         kind="integer",
         least=1,

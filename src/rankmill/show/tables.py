@@ -61,7 +61,6 @@ HEADS = {
     "correction for multiple comparisons is in parentheses",
     r"relative": "the difference divided by the value of the baseline",
     r"change": "the difference from the baseline, or from the run before",
-    r"d": "Cohen's d: the mean difference divided by its standard deviation over queries",
     r"shrunk": "the difference without the part that is likely due to chance in small slices",
     r"trend": "the last 30 values",
     r"drift": "t of the last value, if it is far from those before it",

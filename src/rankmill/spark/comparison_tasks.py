@@ -93,12 +93,11 @@ class Findings:
         count: int,
         *,
         crossed: bool,
-        values: bool,
         alone: bool,
     ) -> Self:
         """Return what the queries of a join add up to; the options are those of `systems.join`."""
         with Workers(1) as workers:
-            state = joined.state(workers, crossed=crossed, rows=values)
+            state = joined.state(workers, crossed=crossed)
             moved = joined.moved_rows(count, workers)
             each = joined.states_alone(workers, crossed=crossed) if alone else {}
             return cls(state, joined.states, moved, count, rows, each)

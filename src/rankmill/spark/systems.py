@@ -97,7 +97,7 @@ def compare(
     how: Any = {"memory": memory, "part": True, "keep_values": False}
     job = parse_job(metrics, given, semantics, catalogue, **how)
     request = request_of(given, systems, job, partitions, cuts.facts, catalogue)
-    how = {"moved": moved, "crossed": settings.crossed, "values": settings.rows}
+    how = {"moved": moved, "crossed": settings.crossed}
     joined = join(request, base, cuts, **how)
     values = None
     if per_query:
@@ -163,7 +163,6 @@ def join(
     *,
     moved: int,
     crossed: bool,
-    values: bool = False,
     alone: bool = False,
     earlier: Baseline | None = None,
 ) -> JoinedOnSpark:
@@ -176,9 +175,8 @@ def join(
         As for the `join_runs` of one machine.
     moved : int
         How many of the queries that moved most are wanted, up and down.
-    crossed, values, alone : bool
-        Whether slices of two ways to cut are needed, the values that Tukey's test takes, and what
-        each system has over all its queries.
+    crossed, alone : bool
+        Whether slices of two ways to cut are needed, and what each system has over all its queries.
     earlier : Baseline, optional
         An earlier run with a DataFrame of its values by query, to pair with the only system.
     """
@@ -187,7 +185,7 @@ def join(
         request = with_values(request, earlier)
         earlier = replace(earlier, predictions=None)
     rows, joining = _joining(request, baseline, cuts, earlier)
-    how: Any = {"crossed": crossed, "values": values, "alone": alone}
+    how: Any = {"crossed": crossed, "alone": alone}
     task = partial(find, joining=joining, count=moved, how=how)
     # What is wrong with the request is found before Spark reads a row.
     nothing = [*task(iter(()))]

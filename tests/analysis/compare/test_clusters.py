@@ -11,7 +11,7 @@ import rankmill
 from flat import flat
 from rankmill.analysis.statistics.clusters import ClusteredPaired, of_clusters
 from rankmill.analysis.statistics.paired_differences import paired_of
-from rankmill.analysis.statistics.significance import run_test
+from rankmill.analysis.statistics.significance import DEPENDENT, run_test
 from systems import made, table
 
 
@@ -114,8 +114,8 @@ def test_the_clusters_may_be_in_a_table_of_by_which_has_no_limit_of_values():
 def test_a_query_without_a_cluster_is_one_of_its_own():
     labels, runs, _ = clustered()
     nobody = labels.set_column(2, "user", pa.nulls(len(labels), pa.string()))
-    found = rankmill.compare(nobody, runs, ["map@3"], cluster="user", tests=["t", "bca"])
-    plain = rankmill.compare(labels.select([0, 1]), runs, ["map@3"], tests=["t", "bca"])
+    found = rankmill.compare(nobody, runs, ["map@3"], cluster="user", tests=["t", "randomization"])
+    plain = rankmill.compare(labels.select([0, 1]), runs, ["map@3"], tests=["t", "randomization"])
     assert found.clusters == len(labels)
     one, other = (each.differences["map@3"]["good"] for each in (found, plain))
     assert one.tests["t"] == other.tests["t"]
@@ -134,40 +134,6 @@ def test_randomization_flips_whole_clusters():
 
 
 @pytest.mark.small
-@pytest.mark.lengthy
-def test_the_bootstrap_draws_whole_clusters():
-    random = np.random.default_rng(2)
-    sizes = random.integers(1, 30, 60)
-    codes = np.repeat(np.arange(60), sizes)
-    differences = random.normal(0.1, 1, 60)[codes] + random.normal(0, 0.2, len(codes))
-    sums = np.bincount(codes, differences)
-    drawn = random.integers(0, 60, (20_000, 60))
-    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    paired = ClusteredPaired.of(differences, codes)
-    found = run_test("bootstrap", paired)
-    spread = means.std()
-    assert (found.low, found.high) == pytest.approx(
-        np.quantile(means, [0.025, 0.975]), abs=0.08 * spread
-    )
-    bca = run_test("bca", paired, replicates=40_000)
-    peer = stats.bootstrap(
-        (sums, sizes),
-        lambda s, n, axis: s.sum(axis=axis) / n.sum(axis=axis),
-        paired=True,
-        vectorized=True,
-        n_resamples=40_000,
-        method="BCa",
-        random_state=3,
-    ).confidence_interval
-    assert (bca.low, bca.high) == pytest.approx((peer.low, peer.high), abs=0.08 * spread)
-    for test in ("bootstrap", "bca", "randomization", "t"):
-        one, other = run_test(test, paired), run_test(test, ClusteredPaired.of(-differences, codes))
-        assert one.p == other.p
-        if one.low is not None:
-            assert (one.low, one.high) == pytest.approx((-other.high, -other.low), rel=1e-14)
-
-
-@pytest.mark.small
 def test_sums_of_clusters_are_exact_whatever_the_order():
     random = np.random.default_rng(3)
     values = random.normal(size=400) * 10.0 ** random.integers(-12, 12, 400)
@@ -175,12 +141,12 @@ def test_sums_of_clusters_are_exact_whatever_the_order():
     order = random.permutation(400)
     one, other = of_clusters(values, codes), of_clusters(values[order], 40 - codes[order])
     assert one.mean == other.mean
-    assert (one.sums == other.sums).all()
+    assert sorted(one.sums) == sorted(other.sums)
     assert one.mean.mean == paired_of(values).mean
     alike = of_clusters(np.full(30, 0.1), np.repeat(np.arange(12), [1, 2, 3, 4] * 3))
     assert alike.mean.standard_error == 0.0
     tests = [
-        [run_test(test, ClusteredPaired.of(*given), threads=threads) for test in ("t", "bca")]
+        [run_test(test, ClusteredPaired.of(*given), threads=threads) for test in DEPENDENT]
         for given, threads in (((values, codes), 1), ((values[order], codes[order]), 2))
     ]
     assert tests[0] == tests[1]
@@ -191,7 +157,7 @@ def test_sums_of_clusters_are_exact_whatever_the_order():
 def test_few_clusters_are_told(clusters):
     labels, runs, _ = clustered(clusters=clusters)
     found = rankmill.compare(
-        labels, runs, ["map@3"], cluster="user", tests=["t", "randomization", "bca"], by="half"
+        labels, runs, ["map@3"], cluster="user", tests=["t", "randomization"], by="half"
     )
     one = found.differences["map@3"]["good"]
     notes = " ".join(found.notes)
@@ -209,7 +175,7 @@ def test_few_clusters_are_told(clusters):
 def test_clusters_of_very_unequal_size_have_randomization_alone():
     codes = np.repeat(np.arange(14), [400, *[5] * 13])
     paired = ClusteredPaired.of(np.random.default_rng(0).normal(size=len(codes)), codes)
-    assert [run_test(test, paired).p is None for test in ("t", "bootstrap", "bca")] == [True] * 3
+    assert run_test("t", paired).p is None
     assert run_test("randomization", paired).p is not None
 
 
@@ -218,8 +184,7 @@ def test_clusters_of_very_unequal_size_have_randomization_alone():
     ("options", "words"),
     [
         ({"tests": "wilcoxon"}, "wilcoxon"),
-        ({"tests": ["t", "sign"]}, "sign"),
-        ({"tests": "tukey"}, "tukey"),
+        ({"tests": ["t", "wilcoxon"]}, "wilcoxon"),
         ({"weight": "half"}, "weight"),
         ({"cluster": "label_count"}, "label_count"),
         ({"cluster": ""}, "cluster is ''"),

@@ -101,9 +101,7 @@ def test_parts_merge_to_the_comparison_of_the_whole(
             Reading(threads=1),
         )
         rows = {name: one.num_rows for name, one in own.items()}
-        found.append(
-            Findings.of(joined, rows, settings.moved, crossed=True, values=False, alone=True)
-        )
+        found.append(Findings.of(joined, rows, settings.moved, crossed=True, alone=True))
     draw.shuffle(found)
     while len(found) > 1:  # in any order, and after a journey
         one, other = found.pop(), unpacked(packed(found.pop(0)))

@@ -55,11 +55,11 @@ def same(found: Any, expected: Any) -> None:
     "options",
     [
         {},
-        {"baseline": "best", "tests": ["t", "wilcoxon", "tukey"], "margin": 0.1, "moved": 3},
+        {"baseline": "best", "tests": ["t", "wilcoxon"], "margin": 0.1, "moved": 3},
         {"by": FACTS, "worst_slices": 2, "correction": "bh"},
         {"by": FACTS, "cluster": "session"},
         {"adjust": BEFORE},
-        {"tests": "bootstrap", "replicates": 200, "seed": 3, "confidence": 0.9},
+        {"tests": "randomization", "replicates": 200, "seed": 3, "confidence": 0.9},
     ],
     ids=["plain", "tests", "slices", "clusters", "adjusted", "resampled"],
 )

@@ -82,8 +82,7 @@ def test_equal_weights_change_nothing():
             for metric, of in mine.items():
                 for name, each in of.items():
                     expected = theirs[metric][name]
-                    if hasattr(each, "cohen_d"):
-                        assert each.cohen_d == pytest.approx(expected.cohen_d, rel=1e-12)
+                    if hasattr(each, "tests"):
                         each, expected = each.tests["t"], expected.tests["t"]
                     assert tuple(each) == tuple(expected)
 
@@ -107,11 +106,10 @@ def test_weighted_parts_merge():
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("test", ["wilcoxon", "sign", "bootstrap", "bca", "tukey"])
-def test_tests_that_take_no_weights_say_so(test):
+def test_a_test_that_takes_no_weights_says_so():
     labels, runs, _ = weighted()
-    with pytest.raises(rankmill.UsageError, match=f"test '{test}' does not take weights"):
-        rankmill.compare(rankmill.Labels(labels, weight="w"), runs, ["map@3"], tests=test)
+    with pytest.raises(rankmill.UsageError, match="test 'wilcoxon' does not take weights"):
+        rankmill.compare(rankmill.Labels(labels, weight="w"), runs, ["map@3"], tests="wilcoxon")
 
 
 @pytest.mark.small

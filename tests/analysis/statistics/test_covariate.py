@@ -137,7 +137,7 @@ def test_a_drop_is_adjusted_and_a_value_is_not(limit):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"tests": "bootstrap"}, "bootstrap"),
+        ({"tests": "wilcoxon"}, "wilcoxon"),
         ({"cluster": "query"}, "cluster"),
         ({"weight": "before"}, "weight"),
         ({"adjust": ""}, "adjust is empty"),

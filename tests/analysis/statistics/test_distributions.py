@@ -8,7 +8,6 @@ from scipy import stats
 from rankmill.analysis.statistics.distributions import (
     normal_quantile,
     normal_tail,
-    sign_tail,
     t_quantile,
     t_tail,
 )
@@ -42,19 +41,3 @@ def test_the_tail_and_the_quantile_of_the_normal_distribution():
         assert normal_tail(z) == pytest.approx(stats.norm.sf(z), **EXACT)
     for p in (1e-300, 1e-20, 1e-4, 0.025, 0.5, 0.6, 0.999):
         assert normal_quantile(p) == pytest.approx(stats.norm.ppf(p), rel=1e-12)
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 5, 20, 999, 1000, 1001, 12_345, 10**6])
-def test_the_tail_of_signs(n):
-    near = (int(n / 2 - share * n**0.5) for share in (0, 0.5, 1, 3, 10))
-    for k in {0, 1, 5, 15, 16, 17, n // 10, n // 3, int(0.45 * n), *near}:
-        if 0 <= k <= n / 2:
-            expected = stats.binom.cdf(k, n, 0.5)
-            assert sign_tail(k, n) == pytest.approx(expected, rel=1e-11, abs=1e-290)
-
-
-def test_the_tail_of_few_signs_is_exact():
-    for n in range(60):
-        for k in range(n // 2 + 1):
-            ways = sum(math.comb(n, j) for j in range(k + 1))
-            assert sign_tail(k, n) == pytest.approx(ways / 2**n, rel=1e-15)

@@ -19,7 +19,6 @@ from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.queries.kept_values import check_alone, chosen, join_results
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
-from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import cuts_of
 from rankmill.engine.job import parse_job, runs_of
@@ -184,7 +183,7 @@ def compare_in_detail(
         reading, systems = Reading(threads, progress), runs_of(runs)
         joined = join_runs(job, given, systems, base, cuts, reading, catalogue, **more)
     with Workers(threads) as workers:
-        state = joined.state(workers, crossed=settings.crossed, rows=settings.rows)
+        state = joined.state(workers, crossed=settings.crossed)
         found = comparison_of(joined, state, settings, workers)
     return replace(found, seconds=time.perf_counter() - began)
 
@@ -198,7 +197,7 @@ def comparison_of(
     return finish(
         state,
         settings,
-        workers.threads,  # tests that resample use all threads themselves
+        workers.threads,  # the randomization test uses all threads itself
         joined.results,
         joined.without,
         moved=joined.moved(settings.moved, workers),
@@ -230,7 +229,6 @@ def compare_part(
     baseline: str | None = None,
     by: Any = (),
     crossed: bool = False,
-    tukey: bool = False,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
     threads: int | None = None,
@@ -244,8 +242,8 @@ def compare_part(
     labels, runs, metrics, baseline, by
         As for `compare`. Metrics are means over queries, and `by` is not "label_popularity", which
         needs all labels.
-    crossed, tukey : bool
-        Whether to add what `worst_slices` and Tukey's test need.
+    crossed : bool
+        Whether to add what `worst_slices` needs.
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
 
@@ -285,7 +283,7 @@ def compare_part(
             )
     joined = join_runs(job, given, systems, base, cuts, Reading(threads, progress), catalogue)
     with Workers(threads) as workers:
-        state = joined.state(workers, crossed=crossed, rows=tukey)
+        state = joined.state(workers, crossed=crossed)
     return replace(state, origin=recorder.origin)
 
 
@@ -327,6 +325,4 @@ def compare_state(
         raise UsageError(
             "the state lacks slices for worst_slices: make it with by and crossed=True"
         )
-    if TUKEY in settings.tests and state.metrics and not state.whole.rows:
-        raise UsageError("the state has no rows for Tukey's test: make it with tukey=True")
     return finish(state, settings, thread_count(threads))

@@ -10,11 +10,12 @@ from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.compare.queries.alignment import check_names
 from rankmill.analysis.statistics.outcome import CORRECTIONS
 from rankmill.analysis.statistics.paired_differences import LARGEST
-from rankmill.analysis.statistics.significance import TESTS, TUKEY, check_clustered, check_weighted
+from rankmill.analysis.statistics.significance import TESTS, check_clustered, check_weighted
 from rankmill.engine.cuts import Cuts, checked, cuts_of
 from rankmill.engine.segments import DERIVED
 from rankmill.errors import UsageError, positive, share
 from rankmill.io.stores.urls import redacted
+from rankmill.package import GONE
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,14 @@ class Tests:
 
         - "t": the paired t-test of the mean difference.
         - "randomization": the same question, by random signs of the differences; it assumes less.
-        - "bootstrap", "bca": queries drawn with replacement; "bca" corrects its interval for bias
-          and skewness.
-        - "wilcoxon", "sign": signed ranks, and queries won and lost; neither asks about the mean.
-        - "tukey": all pairs of three systems or more at once, by random permutations.
+        - "wilcoxon": signed ranks, which do not ask about the mean.
 
         ``rankmill docs comparing`` says which to take.
     correction : str
-        How p-values are corrected over all metrics and systems: "holm", "bonferroni", "bh"
-        (Benjamini and Hochberg) or "none".
+        How p-values are corrected over all metrics and systems: "holm", "bh" (Benjamini and
+        Hochberg) or "none".
     replicates, seed : int
-        The number of random replicates of the tests that use them, and their seed.
+        The number of random replicates of "randomization", and their seed.
 
     Examples
     --------
@@ -120,7 +118,7 @@ def _names(tests: Any) -> tuple[str, ...]:
         raise UsageError(f"tests is {tests!r}; expected names of tests: {', '.join(TESTS)}")
     several = [tests] if isinstance(tests, str) else list(tests)
     for test in several:
-        _check_name("test", test, {**TESTS, TUKEY: None})
+        _check_name("test", test, TESTS)
     return tuple(dict.fromkeys(several))
 
 
@@ -145,9 +143,10 @@ def _check(settings: Settings) -> None:
         positive(settings.seed, "seed")
 
 
-def _check_name(what: str, chosen: object, known: Mapping[str, object]) -> None:
+def _check_name(what: str, chosen: object, known: Iterable[str]) -> None:
     if not isinstance(chosen, str) or chosen not in known:
-        raise UsageError(f"there is no {what} {chosen!r}; expected one of {', '.join(known)}")
+        told = f"there is no {what} {chosen!r}; expected one of {', '.join(known)}"
+        raise UsageError(GONE.get(str(chosen), told))
 
 
 def covariate_name(adjust: Any) -> str | None:

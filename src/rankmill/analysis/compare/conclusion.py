@@ -18,11 +18,8 @@ from rankmill.analysis.compare.differences.differences import (
 from rankmill.analysis.compare.differences.gap_differences import PooledMetrics, Without, pooled
 from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.judgement import (
-    Joint,
     Judged,
     differences,
-    first_test,
-    jointly,
     judged,
 )
 from rankmill.analysis.compare.differences.slices import (
@@ -30,7 +27,6 @@ from rankmill.analysis.compare.differences.slices import (
     losses_of,
     shown_slices,
 )
-from rankmill.analysis.compare.differences.sums import Sums
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, check_weighted
 from rankmill.engine.results_view import joint_notes, side_notes
@@ -38,9 +34,6 @@ from rankmill.metrics.registry import sides_of
 from rankmill.results.provenance import beside
 from rankmill.results.result import Result
 
-# With fewer queries, equal systems have p <= 0.05 in more than 7 % of comparisons
-# (benchmarks/verdicts.py): with 10, bootstrap in up to 11 %, and bca in up to 17 %.
-LEAST_RESAMPLED = {"bootstrap": 40, "bca": 150}
 NONE: Mapping[str, Any] = MappingProxyType({})
 ROUGH_EFFECTIVE = 30
 """With weights or clusters that leave fewer effective ones, a t test is told to be rough."""
@@ -57,7 +50,7 @@ def finish(
     without: Mapping[str, Without] = NONE,
     *,
     told: Iterable[str] = (),
-    pairs: Callable[[Joint], Judged] | None = None,
+    pairs: Callable[[], Judged] | None = None,
     lacking: Mapping[str, list[int | str]] = NONE,
     **facts: Any,
 ) -> Comparison:
@@ -87,9 +80,8 @@ def finish(
             **beside([*results.values()][-1].inputs),
         }
     values = estimates(state.whole, settings.confidence) | more.values
-    joint = jointly(state.whole, settings, threads)
-    found = differences(state.whole, state.baseline, settings, threads, joint=joint)
-    found |= ({} if pairs is None else pairs(joint)) | more.differences
+    found = differences(state.whole, state.baseline, settings, threads)
+    found |= ({} if pairs is None else pairs()) | more.differences
     whole = sum(bool(one.tests) for one in found.values())
     cut = differences_of_slices(state, settings, threads, whole)
     family = judged(found | cut.alone, settings)  # all queries, and the slices of them
@@ -139,21 +131,7 @@ def _without_queries(no_means: list[str], state: ComparisonState, settings: Sett
 
 def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
     """Return a line for each promise that the number of queries does not let a test keep."""
-    every = _slices(state)
-    notes = []
-    for name in settings.tests:
-        least = LEAST_RESAMPLED.get(name, 0)
-        count, what = _independent(state.whole)
-        few = [f"{count:,} {what}"] if 0 < count < least else []
-        slices = sum(_independent(one)[0] < least for one in every)
-        if slices and name == first_test(settings).tests[0]:
-            few.append(f"{slices:,} slices of fewer")
-        if few:
-            notes.append(
-                f"with fewer than {least} {what} {name} finds differences that are none too "
-                f"often, and here are {' and '.join(few)}: take t or randomization"
-            )
-    notes += _effective_notes(state, settings)
+    notes = [*_effective_notes(state, settings)]
     for by, way in state.slices.items():
         if len(by) == 1 and len(way) > MANY_SLICES:
             middle = median(one.queries for one in way.values())
@@ -163,17 +141,6 @@ def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
                 "corrected; cut by classes of its values, such as the most frequent and the rest"
             )
     return notes
-
-
-def _slices(state: ComparisonState) -> list[Sums]:
-    return [one for by, way in state.slices.items() if len(by) == 1 for one in way.values()]
-
-
-def _independent(sums: Sums) -> tuple[int, str]:
-    """Return how many independent draws there are, and what they are called."""
-    if sums.clusters is None:
-        return sums.queries, "queries"
-    return sums.clusters.positive, "clusters"
 
 
 def _effective_notes(state: ComparisonState, settings: Settings) -> Iterator[str]:
@@ -196,7 +163,8 @@ def _effective_notes(state: ComparisonState, settings: Settings) -> Iterator[str
         yield f"{told}: with fewer than {LEAST_EFFECTIVE} there is {alone}"
     elif effective < ROUGH_EFFECTIVE:
         yield f"{told}: with fewer than {ROUGH_EFFECTIVE} {rough}"
-    sizes = [(one.clusters or one).effective or 0.0 for one in _slices(state)]
+    cut = (way.values() for by, way in state.slices.items() if len(by) == 1)
+    sizes = [(one.clusters or one).effective or 0.0 for way in cut for one in way]
     few = sum(size < LEAST_EFFECTIVE for size in sizes)
     if few:
         yield f"{few:,} slices have fewer than {LEAST_EFFECTIVE} effective {what}, and so {none}"

@@ -7,9 +7,7 @@ Liang & Zeger, Biometrika 1986; Cameron & Miller, A practitioner's guide to clus
 inference, J. Human Resources 2015.
 """
 
-import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,62 +35,29 @@ class ClusteredMean(WeightedMean):
 
 
 class Clusters(NamedTuple):
-    """The mean of values, and the size and the sum of each cluster in an order of their own."""
+    """The mean of values, and the sum of each cluster."""
 
     mean: ClusteredMean
-    sizes: np.ndarray
     sums: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class ClusteredPaired(WeightedPaired):
-    """The differences of queries that come in clusters; `products` are the sums of clusters.
+    """The differences of queries that come in clusters; `products` are the sums of clusters."""
 
-    The bootstrap draws clusters by their `sizes` and the `sums` of their differences, which are in
-    an order that is that of neither queries nor clusters.
-    """
-
-    sizes: np.ndarray
-    sums: np.ndarray
     queries: Paired
 
     @classmethod
     def of(cls, differences: np.ndarray, codes: np.ndarray) -> "ClusteredPaired":
         """Return the differences of queries, each in the cluster of its code."""
         queries = paired_of(differences)
-        mean, sizes, sums = of_clusters(differences, codes)
-        return cls(mean, paired_of(sums), sizes, sums, queries)
-
-    @property
-    def negative(self) -> "ClusteredPaired":
-        """The same with the baseline and the system exchanged."""
-        mean = replace(self.weighted, wv=-self.weighted.wv, wwv=-self.weighted.wwv)
-        order = np.lexsort((0.0 - self.sums, self.sizes))
-        sums = (0.0 - self.sums)[order]
-        both = self.products.negative, self.queries.negative
-        return ClusteredPaired(mean, both[0], self.sizes[order], sums, both[1])
-
-    @property
-    def key(self) -> tuple[list[float], list[int]]:
-        """What tells differences from others."""
-        return self.sums.tolist(), self.sizes.tolist()
-
-    @property
-    def cohen_d(self) -> float | None:
-        """Cohen's d of the queries."""
-        return self.queries.cohen_d
+        mean, sums = of_clusters(differences, codes)
+        return cls(mean, paired_of(sums), queries)
 
     @property
     def alone(self) -> Paired:
         """The differences of queries, and not those of clusters."""
         return self.queries
-
-    @cached_property
-    def jackknife(self) -> np.ndarray:
-        """The mean of the means without a cluster, less the mean without each of them."""
-        left = (math.fsum(self.sums.tolist()) - self.sums) / (self.sizes.sum() - self.sizes)
-        found: np.ndarray = math.fsum(left.tolist()) / len(left) - left
-        return found
 
 
 def of_clusters(values: np.ndarray, codes: np.ndarray) -> Clusters:
@@ -110,9 +75,7 @@ def of_clusters(values: np.ndarray, codes: np.ndarray) -> Clusters:
         wwv=sum(n * one for n, one in pairs) << (3 * UNIT + unit),
         wwvv=sum(one * one for one in sums) << (4 * UNIT + 2 * unit),
     )
-    rounded = np.array([_rounded(one, unit) for one in sums], np.float64)
-    order = np.lexsort((rounded, sizes))
-    return Clusters(mean, sizes[order], rounded[order])
+    return Clusters(mean, np.array([_rounded(one, unit) for one in sums], np.float64))
 
 
 def _exact_sums(values: np.ndarray, places: np.ndarray, count: int) -> tuple[list[int], int]:

@@ -1,4 +1,4 @@
-"""Tails and quantiles of the normal, Student's t, beta and binomial distribution, without SciPy.
+"""Tails and quantiles of the normal, Student's t and beta distribution, without SciPy.
 
 The relative error is below 1e-12, in the far tails too, as long as these are above 1e-300; that of
 the beta distribution, which bounds shares, is below 1e-7.
@@ -112,25 +112,6 @@ def _integral_beyond(t: float, freedom: float) -> float:
     return math.fsum(terms) / 16
 
 
-def sign_tail(k: int, n: int) -> float:
-    """Return P(X <= k) for a binomial X of n trials with probability 1/2, for k up to n / 2.
-
-    The terms fall from k downward: C(n, j - 1) / C(n, j) = j / (n - j + 1).
-
-    Examples
-    --------
-    >>> sign_tail(1, 4)
-    0.3125
-    """
-    total, term = 0.0, 1.0
-    for j in range(k, -1, -1):
-        total += term
-        term *= j / (n - j + 1)
-        if term < 1e-18 * total:
-            break
-    return total * _half_binomial(k, n)
-
-
 def beta_tail(x: float, a: float, b: float) -> float:
     """Return P(X > x) for a beta distributed X, by the fraction that `t_tail` has too.
 
@@ -178,19 +159,6 @@ def largest_share(k: float, n: float, tail: float) -> float:
         if abs(x - last) <= 1e-12 * x:
             break
     return x
-
-
-def _half_binomial(k: int, n: int) -> float:
-    """Return C(n, k) / 2**n, for large n by Loader's saddle-point expansion (2000)."""
-    if n < 1000 or k < _SERIES_FROM:
-        return math.comb(n, k) / (1 << n)
-    slope = (n - 2 * k) / n
-    if slope < 0.1:
-        deviance = math.fsum(slope ** (2 * j) / (j * (2 * j - 1)) for j in range(1, 12))
-    else:
-        deviance = (1 + slope) * math.log1p(slope) + (1 - slope) * math.log1p(-slope)
-    error = _stirling(n) - _stirling(k) - _stirling(n - k)
-    return math.exp(error - n / 2 * deviance) * math.sqrt(n / (2 * math.pi * k * (n - k)))
 
 
 def _log_gamma_step(a: float) -> float:

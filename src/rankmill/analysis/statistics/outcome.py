@@ -19,8 +19,7 @@ class Tested(NamedTuple):
         The ends of the interval of the difference, which is not corrected.
     direction : int
         1, 0 or -1: the sign of what the test looks at, which is the mean, or for "wilcoxon" the
-        sum of ranks, and for "sign" the queries above the baseline less those below. 0 for tests of
-        a margin.
+        sum of ranks. 0 for tests of a margin.
     """
 
     p: float | None
@@ -39,11 +38,6 @@ def _holm(ps: Ordered) -> Ordered:
     return corrected
 
 
-def _bonferroni(ps: Ordered) -> Ordered:
-    """Bonferroni: p times m."""
-    return [min(1.0, p * len(ps)) for p in ps]
-
-
 def _bh(ps: Ordered) -> Ordered:
     """Benjamini and Hochberg (1995): the i-th smallest p times m / i, at most any later one."""
     corrected, smallest = [], 1.0
@@ -60,7 +54,6 @@ def _none(ps: Ordered) -> Ordered:
 
 CORRECTIONS: dict[str, Callable[[Ordered], Ordered]] = {
     "holm": _holm,
-    "bonferroni": _bonferroni,
     "bh": _bh,
     "none": _none,
 }
@@ -69,9 +62,9 @@ CORRECTIONS: dict[str, Callable[[Ordered], Ordered]] = {
 def correct(ps: Sequence[float | None], method: str = "holm") -> list[float | None]:
     """Return the p corrected for their number; a None stays None and is not counted.
 
-    "holm" and "bonferroni" bound the chance of any false finding (Holm, A simple sequentially
-    rejective multiple test procedure, Scand. J. Statist. 1979); "bh" bounds the expected share of
-    false ones among the findings (Benjamini & Hochberg, J. R. Statist. Soc. B 1995).
+    "holm" bounds the chance of any false finding (Holm, A simple sequentially rejective multiple
+    test procedure, Scand. J. Statist. 1979); "bh" bounds the expected share of false ones among the
+    findings (Benjamini & Hochberg, J. R. Statist. Soc. B 1995).
 
     Examples
     --------

@@ -1,6 +1,5 @@
 """The differences between two systems, as a histogram or weighted: all that a paired test needs."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from rankmill.errors import InputError
-from rankmill.metrics.aggregates.mean import UNIT, Mean
+from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 
 # Squares of larger values, times a number of queries, may not be float64 values.
@@ -88,8 +87,8 @@ class Paired(Differences):
     >>> paired = paired_of(np.array([0.5, 0.0, 0.25])).merge(paired_of(np.array([0.5, -0.25])))
     >>> paired.values, paired.counts
     (array([-0.25,  0.  ,  0.25,  0.5 ]), array([1, 1, 1, 2]))
-    >>> paired.mean, paired.variance, (paired.won, paired.tied, paired.lost)
-    (0.2, 0.10625, (3, 1, 1))
+    >>> paired.mean, (paired.won, paired.tied, paired.lost)
+    (0.2, (3, 1, 1))
     """
 
     values: np.ndarray
@@ -119,38 +118,10 @@ class Paired(Differences):
         """These differences."""
         return self
 
-    @cached_property
-    def variance(self) -> float | None:
-        """The unbiased variance, exact and rounded once; None below two queries."""
-        sums = self._sums
-        if sums.count < 2:
-            return None
-        scatter = sums.count * sums.squares - sums.total * sums.total
-        return scatter / ((sums.count * (sums.count - 1)) << (2 * UNIT))
-
-    @property
-    def cohen_d(self) -> float | None:
-        """Cohen's d for pairs, the mean over the standard deviation; None without deviation.
-
-        Cohen, Statistical Power Analysis for the Behavioral Sciences, 2nd ed. 1988, 2.3.5 (d_z).
-        """
-        deviation = math.sqrt(self.variance or 0.0)
-        return self.mean / deviation if self.mean is not None and deviation else None
-
     @property
     def all_zero(self) -> bool:
         """Whether there are queries, and none of them has a difference."""
         return len(self.values) == 1 and not self.values[0]
-
-    @property
-    def negative(self) -> "Paired":
-        """The same with the baseline and the system exchanged."""
-        return Paired(0.0 - self.values[::-1], self.counts[::-1])
-
-    @property
-    def key(self) -> tuple[list[float], list[int]]:
-        """What tells differences from others."""
-        return self.values.tolist(), self.counts.tolist()
 
     @cached_property
     def magnitudes(self) -> Magnitudes:
@@ -230,14 +201,6 @@ class WeightedPaired(Differences):
     def alone(self) -> Paired:
         """The products, which have the signs of the differences."""
         return self.products
-
-    @property
-    def cohen_d(self) -> float | None:
-        """The mean over the standard error, over the root of the effective number of queries."""
-        error = self.standard_error
-        if self.mean is None or not error or not self.effective:
-            return None
-        return self.mean / error / math.sqrt(self.effective)
 
     @property
     def all_zero(self) -> bool:

@@ -222,7 +222,7 @@ def measured(
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
     with reading.workers() as workers:
-        state = joined.state(workers, crossed=asked.crossed, rows=False)
+        state = joined.state(workers, crossed=asked.crossed)
         alone = {}
         if any(state.left_out.values()):  # then each side has queries of its own
             alone = joined.states_alone(workers, crossed=asked.crossed)
@@ -273,7 +273,7 @@ def _of_result(
         raise UsageError("rules for slices need per-query values: give predictions")
     if asked.earlier is not None:
         check_gains(asked.earlier, result)
-    sums = Sums(result.queries, {}, {})
+    sums = Sums(result.queries, {})
     nothing: dict[str, Any] = {"slices": {}, "left_out": {}, "differing": 0, "unpredicted": {}}
     state = ComparisonState((CANDIDATE,), CANDIDATE, (), *how, result.scope, sums, **nothing)
     ages = ages_of(asked, result, result, None)

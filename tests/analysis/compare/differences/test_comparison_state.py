@@ -17,7 +17,7 @@ KEY = b"rankmill comparison"
 
 
 def table(weighted: bool = False) -> pa.Table:
-    """Return the table of a state of two systems, with slices and the rows of Tukey's test."""
+    """Return the table of a state of two systems, with slices."""
     rows = [(query, 1, 1.0 + query % 3) for query in range(QUERIES)]
     labels = pa.table(
         dict(zip(("query", "item", "w"), map(list, zip(*rows, strict=True)), strict=True))
@@ -33,7 +33,6 @@ def table(weighted: bool = False) -> pa.Table:
         runs,
         ["map@3"],
         by="label_count",
-        tukey=not weighted,
         **options,
     )
     return state.to_table()
@@ -93,6 +92,16 @@ def test_what_a_table_tells_of_its_job_is_checked():
     text = told(given)
     text["counts"]["more"] = 1
     refused(written(given, text=text))
+
+
+@pytest.mark.small
+def test_a_state_with_the_rows_of_a_test_that_is_gone_says_what_to_use():
+    text = told(table())
+    text["job"]["tests"] = []  # as 0.9 wrote without them
+    assert rankmill.parts.ComparisonState.from_table(written(table(), text=text)).metrics
+    text["job"]["tests"] = ["map@3"]
+    with pytest.raises(rankmill.UsageError, match=r"Tukey's test is gone: take .*; make it again"):
+        rankmill.parts.ComparisonState.from_table(written(table(), text=text))
 
 
 @pytest.mark.small

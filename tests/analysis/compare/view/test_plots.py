@@ -217,7 +217,7 @@ def test_with_weights_the_differences_of_queries_are_left_out(sliced):
     bare = {
         m: {n: SystemColumn(one.mean, None) for n, one in of.items()} for m, of in columns.items()
     }
-    sums = Sums(sliced.queries, bare, {})
+    sums = Sums(sliced.queries, bare)
     found = columns_of(sliced.whole, [], sliced.settings, sums)
     assert [[one.title for one in column] for column in found] == [["map@3"], ["recall@2"]]
     plot_comparison("poor", sliced.whole, [], sliced.settings, sums).svg()

@@ -18,6 +18,7 @@ from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.fingerprints import FORMAT
+from rankmill.package import GONE
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 
@@ -31,7 +32,7 @@ _SCHEMA = pa.schema(
         "slice": pa.list_(pa.string()),
         "queries": pa.int64(),
         "metric": pa.string(),
-        "system": pa.string(),  # null: `differences` are the values of all, for Tukey's test
+        "system": pa.string(),
         "mean": pa.string(),
         "weighted": pa.string(),
         "differences": pa.list_(pa.float64()),
@@ -124,7 +125,6 @@ class ComparisonState:
             "scope": self.scope.to_dict(),
             "catalogue": self.catalogue,
             "slices": [list(by) for by in self.slices],
-            "tests": sorted(self.whole.rows),
         }
 
     def _counts(self) -> dict[str, Any]:
@@ -170,6 +170,10 @@ class ComparisonState:
             if read.pop(state_rows.SEAL) != _seal(read, found):
                 raise state_rows.damaged("its checksum is not that of its rows")
             job = {"catalogue": "", **read["job"]}  # which states of format 6 lack
+            if job.pop("tests", []):  # the rows of Tukey's test, which 0.9 wrote
+                raise UsageError(
+                    f"the state was made with tukey=True: {GONE['tukey']}; make it again"
+                )
             origin = Origin.from_row(read.get("origin", {}))
             state = replace(cls._read(job, read["counts"], found), origin=origin)
         except UsageError:
@@ -252,28 +256,21 @@ def _rows_of(by: tuple[str, ...], value: Any, sums: Sums) -> list[dict[str, Any]
             if paired is not None:
                 row |= {"differences": paired.values, "counts": paired.counts}
             found.append(row)
-    found += [same | {"metric": m, "differences": one.ravel()} for m, one in sums.rows.items()]
     return found
 
 
 def _sums_of(found: list[dict[str, Any]], job: Mapping[str, Any]) -> Sums:
     columns: dict[str, dict[str, SystemColumn]] = {metric: {} for metric in job["metrics"]}
-    of_rows: dict[str, np.ndarray] = {}
     queries = state_rows.count(found[0], "queries") if found else 0
     for row in found:
         metric, system = row["metric"], row["system"]
-        of_metric: dict[str, Any] = of_rows if system is None else columns[metric]
-        if row["queries"] != queries or (metric if system is None else system) in of_metric:
+        if row["queries"] != queries or system in columns[metric]:
             raise state_rows.damaged(f"two rows of {metric} and {system} do not belong together")
-        if system is None:
-            values = state_rows.numbers(row, "differences")
-            of_rows[metric] = values.reshape(queries, len(job["systems"]))
-        else:
-            columns[metric][system] = _column_of(row, system == job["baseline"])
+        columns[metric][system] = _column_of(row, system == job["baseline"])
     expected = set(job["systems"])
-    if not all(set(of) == expected for of in columns.values()) or set(of_rows) - set(columns):
+    if not all(set(of) == expected for of in columns.values()):
         raise state_rows.damaged("a slice does not have a row for each metric and system")
-    return Sums(queries, columns, of_rows)
+    return Sums(queries, columns)
 
 
 def _column_of(row: Mapping[str, Any], is_baseline: bool) -> SystemColumn:

@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 from rankmill.analysis.statistics.outcome import Tested
-from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.errors import plural
 from rankmill.metrics.base import Better
 from rankmill.results.answer import plain, read_fields
@@ -54,10 +53,8 @@ class Difference:
         The interval of `relative` by Fieller's theorem; None where it has no end, as the value of
         the baseline may be 0.
     low, high : float or None
-        The interval of the first test that has one. Where no query differs from the others in its
-        difference, it is what the range of the metric leaves open, and None without such a range.
-    cohen_d : float or None
-        The mean of the differences of queries over their standard deviation; None where it is 0.
+        The interval of the t-test. Where no query differs from the others in its difference, it is
+        what the range of the metric leaves open, and None without such a range.
     won, tied, lost : int or None
         The number of queries where the system is better than, the same as and worse than the
         baseline; None for a metric that is not a mean over queries. `won` and `lost` are None where
@@ -84,7 +81,6 @@ class Difference:
     relative_high: float | None = None
     low: float | None = None
     high: float | None = None
-    cohen_d: float | None = None
     won: int | None = None
     tied: int | None = None
     lost: int | None = None
@@ -357,8 +353,3 @@ class Settings:
     def crossed(self) -> bool:
         """Whether slices of two ways to cut are needed."""
         return self.worst_slices > 0
-
-    @property
-    def rows(self) -> bool:
-        """Whether the values of all systems are needed, query by query."""
-        return TUKEY in self.tests

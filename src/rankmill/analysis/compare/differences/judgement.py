@@ -25,30 +25,19 @@ from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.outcome import Tested, correct
 from rankmill.analysis.statistics.paired_differences import AnyPaired, WeightedPaired
 from rankmill.analysis.statistics.significance import (
-    RESAMPLED,
-    TESTS,
-    TUKEY,
     equivalence,
     noninferiority,
     run_test,
     too_few,
-    tukey,
 )
 from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
-
-OF_SPREAD = ("t", *RESAMPLED)
-"""The tests that have an interval, and say nothing where all differences are the same."""
-LEAST_BEYOND = 5
-"""How many resampled means there have to be beyond an end of an interval."""
 
 Judged: TypeAlias = dict[tuple[Any, ...], Difference]
 """A metric and a system, perhaps behind a slice -> their difference from the baseline.
 
 In the place of the system may be a pair of two that are not the baseline.
 """
-Joint: TypeAlias = dict[tuple[str, frozenset[str]], float | None]
-"""A metric and two systems -> p of the test that takes all systems at once."""
 
 
 def differences(
@@ -57,33 +46,19 @@ def differences(
     settings: Settings,
     threads: int,
     confidence: float | None = None,
-    joint: Joint | None = None,
 ) -> Judged:
     """Return the tested differences of each metric and system; p is not corrected yet.
 
-    `confidence` is that of the intervals, if it is not that of the settings. `joint` is what
-    `jointly` found, if it is not to be found here.
+    `confidence` is that of the intervals, if it is not that of the settings.
     """
     found: Judged = {}
     asked = replace(settings, confidence=confidence or settings.confidence)
-    joint = jointly(sums, settings, threads) if joint is None else joint
     for metric, of in sums.columns.items():
         for name, one in of.items():
             if one.paired is not None:
                 base, spec = of[baseline].mean, parse(metric).spec
-                together = joint.get((metric, frozenset((baseline, name))))
-                told = tested(one, base, asked, threads, together, spec)
+                told = tested(one, base, asked, threads, spec)
                 found[metric, name] = _with_margins(told, one.paired, settings, spec)
-    return found
-
-
-def jointly(sums: Sums, settings: Settings, threads: int) -> Joint:
-    """Return the p of Tukey's test for each metric and pair of systems; none without rows."""
-    found: Joint = {}
-    for metric, rows in sums.rows.items():
-        systems = list(sums.columns[metric])
-        for pair, p in tukey(rows, settings.replicates, settings.seed, threads).items():
-            found[metric, frozenset(systems[i] for i in pair)] = p
     return found
 
 
@@ -92,13 +67,9 @@ def tested(
     base: AnyMean,
     settings: Settings,
     threads: int,
-    joint: float | None,
     spec: MetricSpec,
 ) -> Difference:
-    """Return a difference with its tests, which are not corrected yet, and not yet of a margin.
-
-    `joint` is the p of Tukey's test, which takes all systems at once.
-    """
+    """Return a difference with its tests, which are not corrected yet, and not yet of a margin."""
     paired, better = column.paired, spec.better
     assert paired is not None  # as it is no column of the baseline
     won, lost = _won_and_lost(paired, better)
@@ -119,19 +90,11 @@ def tested(
         alike = of_alike(paired, spec, settings.confidence)
     tests = {}
     for name in settings.tests:
-        found = Tested(joint) if name == TUKEY else run(name)
-        if alike is not None and name in OF_SPREAD:
-            found = alike
+        # The t test says nothing where all differences are the same.
+        found = alike if alike is not None and name == "t" else run(name)
         tests[name] = found._replace(direction=_direction(name, paired))
-    # Too few means lie beyond the ends of an interval of very high confidence, as of many slices.
-    rare = (1 - settings.confidence) / 2 * settings.replicates < LEAST_BEYOND
-    intervals = [
-        one
-        for name, one in tests.items()
-        if one.low is not None and not (rare and name in RESAMPLED)
-    ]
-    # A test without an interval is shown with the one of the t-test.
-    interval = intervals[0] if intervals else alike or run("t")
+    # No other test has an interval.
+    interval = alike or tests.get("t") or run("t")
     low, high = relative_ends_of(column, base, spec, settings.confidence, alike)
     # What may be unseen of a system widens them; the sign is that of the difference all the same.
     if low is not None and interval.low is not None and interval.low >= 0:
@@ -145,7 +108,6 @@ def tested(
         relative_high=high,
         low=interval.low,
         high=interval.high,
-        cohen_d=paired.cohen_d,
         won=won,
         tied=paired.tied,
         lost=lost,
@@ -201,11 +163,9 @@ def _within_margin(
 
 
 def _direction(test: str, paired: AnyPaired) -> int:
-    """Return the sign of what a test looks at: of the mean, the ranks, or the number above 0."""
+    """Return the sign of what a test looks at: of the mean, or of the ranks."""
     looked_at: float = paired.mean or 0.0
-    if test == "sign":
-        looked_at = paired.won - paired.lost
-    elif test == "wilcoxon" and not isinstance(paired, WeightedPaired):
+    if test == "wilcoxon" and not isinstance(paired, WeightedPaired):
         _, positive, negative = paired.magnitudes
         counts = positive + negative
         ranks = paired.tied + np.cumsum(counts) - (counts - 1) / 2
@@ -218,13 +178,12 @@ def judged(found: Mapping[tuple[Any, ...], Difference], settings: Settings) -> J
     every = dict(found)
     places = [place for place, one in every.items() if one.tests]
     # The one test of a metric such as gap decides there, and is corrected with those that decide.
-    first = first_test(settings).tests[0]
-    for test in dict.fromkeys([*settings.tests, first]):
+    first = settings.tests[0]
+    for test in settings.tests:
         names = {place: _standing_for(every[place], test, first) for place in places}
         corrected = _corrected(
             {place: every[place].tests[name] for place, name in names.items() if name},
             settings.correction,
-            jointly=test == TUKEY,
         )
         for place, one in corrected.items():
             tests = every[place].tests | {names[place] or test: one}
@@ -246,20 +205,11 @@ def _standing_for(one: Difference, test: str, first: str) -> str | None:
 
 
 def _corrected(
-    tests: Mapping[tuple[Any, ...], Tested], correction: str, *, jointly: bool = False
+    tests: Mapping[tuple[Any, ...], Tested], correction: str
 ) -> dict[tuple[Any, ...], Tested]:
-    """Return the tests with corrected p.
-
-    Tukey's p is corrected for all systems of a metric already (`jointly`). Bonferroni's factor,
-    the number of metrics, corrects it for these, whatever the correction of other tests.
-    """
+    """Return the tests with corrected p."""
     ps = [one.p if one.corrected_p is None else one.corrected_p for one in tests.values()]
-    if not jointly:
-        corrected = correct(ps, correction)
-    else:
-        factor = 1 if correction == "none" else len({place[:-1] for place in tests})
-        corrected = [None if p is None else min(1.0, factor * p) for p in ps]
-    pairs = zip(tests.items(), corrected, strict=True)
+    pairs = zip(tests.items(), correct(ps, correction), strict=True)
     return {place: one._replace(corrected_p=p) for (place, one), p in pairs}
 
 
@@ -285,6 +235,5 @@ def _verdict(one: Difference, settings: Settings) -> str | None:
 
 
 def first_test(settings: Settings) -> Settings:
-    """Return the settings with one test, the first that takes one system at a time."""
-    alone = [name for name in settings.tests if name in TESTS]
-    return replace(settings, tests=tuple(alone[:1]) or ("t",))
+    """Return the settings with the first test alone."""
+    return replace(settings, tests=settings.tests[:1])

@@ -30,7 +30,7 @@ def differences_of_slices(
 ) -> OfSlices:
     """Return the differences in all slices that are looked at.
 
-    The first test that takes one system at a time is run in every slice. `others` is the number of
+    The first test is run in every slice. `others` is the number of
     differences of all queries, which are of the same family.
     """
     settings = first_test(settings)

@@ -52,9 +52,6 @@ class Sums:
 
     queries: int
     columns: Mapping[str, Mapping[str, SystemColumn]]  # by metric and system
-    # Metric -> the values of each query (row) in all systems (columns), if Tukey's test needs them;
-    # the order of rows says nothing.
-    rows: Mapping[str, np.ndarray]
 
     def merge(self, other: Self) -> "Sums":
         """Return what the queries of both add up to; they have no query in common."""
@@ -66,7 +63,6 @@ class Sums:
                 }
                 for metric, of in self.columns.items()
             },
-            {name: np.concatenate([one, other.rows[name]]) for name, one in self.rows.items()},
         )
 
     @property

@@ -19,7 +19,7 @@ from rankmill.analysis.compare.differences.differences import (
     pairs_of,
 )
 from rankmill.analysis.compare.differences.gap_differences import Without, leave_out
-from rankmill.analysis.compare.differences.judgement import Joint, Judged, differences
+from rankmill.analysis.compare.differences.judgement import Judged, differences
 from rankmill.analysis.compare.differences.moved_queries import MovedRows, lists_moved, rows_moved
 from rankmill.analysis.compare.differences.sums import (
     Sums,
@@ -125,11 +125,8 @@ class Joined(NamedTuple):
         with closing(workers.map(most, tasks)) as found:
             return dict(zip(tasks, found, strict=True))
 
-    def state(self, workers: Workers, *, crossed: bool, rows: bool) -> ComparisonState:
-        """Return what the queries add up to.
-
-        `crossed` adds the slices of two ways to cut at once, and `rows` what Tukey's test needs.
-        """
+    def state(self, workers: Workers, *, crossed: bool) -> ComparisonState:
+        """Return what the queries add up to; `crossed` adds slices of two ways to cut at once."""
         results = list(self.results.items())
         one = self.results[self.baseline]
         ways = list(self.traits.segments)
@@ -141,7 +138,6 @@ class Joined(NamedTuple):
             counts = np.bincount(way.codes, minlength=len(way.values)).tolist()
             of_way = (self._sums(parts, i, j, count) for j, count in enumerate(counts))
             slices[way.names] = dict(zip(way.values, of_way, strict=True))
-        whole = self._sums(parts, 0, 0, self.queries)
         return ComparisonState(
             systems=tuple(self.results),
             baseline=self.baseline,
@@ -149,7 +145,7 @@ class Joined(NamedTuple):
             semantics=one.semantics,
             gain_function=self.gain_function,
             scope=one.scope,
-            whole=replace(whole, rows=self._rows()) if rows else whole,
+            whole=self._sums(parts, 0, 0, self.queries),
             slices=slices,
             left_out={name: result.queries - self.queries for name, result in results},
             differing=len(self.aligned.queries) - self.queries,
@@ -162,7 +158,7 @@ class Joined(NamedTuple):
         """Return what the queries of each system add up to, also those that only it has."""
         assert self.alone is not None  # as it is a join of several systems
         alone = map(self.alone, self.results)
-        states = [one.state(workers, crossed=crossed, rows=False) for one in alone]
+        states = [one.state(workers, crossed=crossed) for one in alone]
         return dict(zip(self.results, states, strict=True))
 
     def _parts(
@@ -196,9 +192,7 @@ class Joined(NamedTuple):
             return whole
         return whole._replace(paired=AdjustedPaired.of(values, base, covariate.filled))
 
-    def pairs(
-        self, state: ComparisonState, settings: Settings, joint: Joint, workers: Workers
-    ) -> Judged:
+    def pairs(self, state: ComparisonState, settings: Settings, workers: Workers) -> Judged:
         """Return the differences of each pair of systems without the baseline, as `differences`.
 
         What a pair adds up to is freed once it is tested: it is as large as its queries.
@@ -209,8 +203,8 @@ class Joined(NamedTuple):
             arrays = self._arrays(metric, system, base)
             column = self._adjusted(column_of(*arrays), *arrays[:2])
             columns = {base: state.whole.columns[metric][base]._replace(paired=None)}
-            sums = Sums(self.queries, {metric: columns | {system: column}}, {})
-            return differences(sums, base, settings, 1, joint=joint)[metric, system]
+            sums = Sums(self.queries, {metric: columns | {system: column}})
+            return differences(sums, base, settings, 1)[metric, system]
 
         others = (
             pair for pair in pairs_of(self.results, self.baseline) if self.baseline not in pair
@@ -224,14 +218,7 @@ class Joined(NamedTuple):
     ) -> Sums:
         """Return what slice j of way i adds up to; way 0 has one slice of all queries."""
         columns = {m: {name: parts[m, name][i][j] for name in self.results} for m in self.metrics}
-        return Sums(queries, columns, {})
-
-    def _rows(self) -> dict[str, np.ndarray]:
-        """Return the values of all systems in columns, for each metric."""
-        return {
-            metric: np.column_stack([self.values(metric, name) for name in self.results])
-            for metric in self.metrics
-        }
+        return Sums(queries, columns)
 
 
 def _sorted(way: Segments) -> tuple[np.ndarray, list[int]]:

@@ -34,7 +34,6 @@ from rankmill.analysis.compare.view.tables import (
     slice_tables,
     tests_of,
 )
-from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.engine.results_view import audit_table
 from rankmill.package import stamp
 from rankmill.results.answer import Answer, plain_fields, read_fields
@@ -252,25 +251,17 @@ def _table(found: Comparison, metric: str) -> Table:
     """A row for each system; what compares it with the baseline is empty in the baseline's."""
     settings, level = found.settings, f"{100 * found.settings.confidence:.6g}%"
     corrected = "" if settings.correction == "none" else f" ({settings.correction})"
-    several = len(settings.tests) > 1
-
-    def title(test: str) -> str:
-        """Tukey's p has a correction of its own; a metric such as gap does not have this p."""
-        if test == TUKEY and (several or metric not in found.pooled):
-            return "p tukey"
-        return f"p{f' {test}' if several else ''}{corrected}"
-
+    titles = [f"p {one}" for one in settings.tests] if len(settings.tests) > 1 else ["p"]
     columns = [
         Column(metric),
         Column("value", "value"),
         Column(f"± {level}", "error"),
         Column(f"from {found.baseline}", "difference"),
         Column(f"{level} interval", "interval"),
-        *(Column(title(one), "p") for one in settings.tests),
+        *(Column(f"{one}{corrected}", "p") for one in titles),
         Column("result"),
         Column("relative", "change"),
         Column(f"{level} interval", "changes"),
-        Column("d", "error"),
         *(Column(name, "share") for name in ("won", "tied", "lost")),
     ]
     winner = found.winner(metric)
@@ -284,7 +275,7 @@ def _table(found: Comparison, metric: str) -> Table:
 
 def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     if one is None:
-        return [None, None, *[None] * len(settings.tests), "", *[None] * 6]
+        return [None, None, *[None] * len(settings.tests), "", *[None] * 5]
     interval = None if one.low is None or one.high is None else (one.low, one.high)
     tests = [one.tests.get(test) for test in settings.tests]
     if len(tests) == 1:  # a metric such as gap has one test, whatever is asked for
@@ -292,7 +283,7 @@ def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     return [
         *(one.value, interval),
         *(None if test is None else test.corrected_p for test in tests),
-        *(one.verdict or "not tested", one.relative, one.relative_interval, one.cohen_d),
+        *(one.verdict or "not tested", one.relative, one.relative_interval),
         *map(one.share, (one.won, one.tied, one.lost)),
     ]
 
@@ -333,9 +324,6 @@ def _facts(found: Comparison) -> Facts:
         test += (
             f", which share the error rate: without slices, all queries are tested over {alone:,}"
         )
-    if TUKEY in settings.tests and settings.correction != "none":
-        means = len(found.values) - len(found.pooled)
-        test += f"; that of tukey is over all systems, by bonferroni over {means:,} (metrics)"
     count = f"{found.queries:,} count for every system"
     if found.effective_queries is not None:
         count += f"; the weights make them worth {found.effective_queries:,.1f} of equal weight"

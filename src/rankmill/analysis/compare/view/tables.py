@@ -18,7 +18,6 @@ from rankmill.analysis.compare.differences.differences import (
     beaten_of,
     winner_of,
 )
-from rankmill.analysis.statistics.significance import TUKEY
 from rankmill.errors import plural
 from rankmill.metrics.registry import sides_of
 from rankmill.results.slices import UNKNOWN
@@ -33,14 +32,10 @@ Explain: TypeAlias = Callable[[str, str, int | str], str]
 TITLES = {
     "t": "a paired t-test",
     "randomization": "a paired randomization test",
-    "bootstrap": "a paired bootstrap test",
-    "bca": "a paired bootstrap test (BCa)",
     "wilcoxon": "a Wilcoxon signed-rank test",
-    "sign": "a sign test",
-    TUKEY: "a randomized Tukey HSD test",
 }
 """What tests are called in prose."""
-CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
+CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 """Whose correction it is."""
 MARKS = {BETTER: "↑", WORSE: "↓", EQUAL: "≈", HIGHER: "+", LOWER: "-"}
 """Verdict -> its mark beside a value."""
@@ -215,16 +210,15 @@ def _note(
     means, count = f"Means over {plural(whole.queries, 'query')}.", tests_of(whole, slices, pairs)
     if not count:
         return f"{means} Nothing is tested."
-    test = settings.tests[0]
-    words = f"{means} {what} by {TITLES[test]}"
+    test = settings.tests[0]  # JSON of 0.9 may have a test or a correction that is gone
+    words = f"{means} {what} by {TITLES.get(test, test)}"
     words += "" if settings.cluster is None else f" of clusters by {settings.cluster}"
     words += "" if settings.adjust is None else f" adjusted by {settings.adjust}"
     if settings.correction == "none":
         words += ", p not corrected"
-    elif test == TUKEY:
-        words += ", p corrected over systems by the test and over metrics by Bonferroni"
     else:
-        words += f", p corrected by {CORRECTIONS[settings.correction]} over {count:,} tests"
+        whose = CORRECTIONS.get(settings.correction, settings.correction)
+        words += f", p corrected by {whose} over {count:,} tests"
     words += f", level {1 - settings.confidence:.6g}."
     if settings.margin is not None:
         words += f" The margin is {settings.margin:.6g}, by two one-sided t-tests."
