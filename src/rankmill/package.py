@@ -39,6 +39,11 @@ GONE = {
     "evaluate the labels of each judge and take the mean",
     "spark.plan": _PLAN_ON_SPARK,
     "spark.plan_runs": _PLAN_ON_SPARK,
+    "selftest": "selftest is gone: use rankmill warmup, which checks the installation, too",
+    **dict.fromkeys(
+        ["--html", "--man"],
+        "it is gone: use rankmill docs PAGE, or read the pages in the folder docs of the package",
+    ),
     "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
     "fused run",
     "best": "the baseline best is gone, as the best of many nights is a lucky one: name last, "

@@ -174,7 +174,7 @@ def test_what_is_missing_is_named_and_said_with_a_command_to_type(
 
 
 def test_every_command_that_needs_something_says_so(run):
-    quiet = {"metrics", "presets", "docs", "selftest", "warmup", "trec_eval"}
+    quiet = {"metrics", "presets", "docs", "warmup", "trec_eval"}
     assert {one.split()[0] for one in NEEDED} | quiet == {*COMMANDS}
 
 

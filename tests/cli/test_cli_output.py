@@ -234,16 +234,14 @@ def test_drawn_systems_fit_and_say_everything(columns):
 def test_a_plan_shows_sizes_and_columns():
     one = {"source": "l", "files": 1, "rows": 1000, "shape": "wide", "values": 3600}
     one |= {"columns": {"query": "u", "item": "i"}, "bytes": 12_345}
-    plan = {"labels": one, "predictions": {"x": one}, "threads": 2, "memory": 512_000_000}
-    plan["least"] = 10_000
+    plan = {"labels": one, "predictions": {"x": one}, "scope": {}}
     assert render_plan(plan, "table").splitlines() == [
         "input        files   rows  values  to read  shape  columns",
         "-----------  -----  -----  ------  -------  -----  ---------------",
         "labels           1  1,000   3,600     12KB  wide   query=u, item=i",
         "predictions      1  1,000   3,600     12KB  wide   query=u, item=i",
         "",
-        "to read          25KB",
-        "memory expected  512MB with 2 threads",
+        "to read  25KB",
     ]
     assert json.loads(render_plan(plan, "json"))["predictions"] == {"x": one}
     assert render_plan(plan | {"predictions": {"x": one, "y": one}}, "csv").splitlines() == [

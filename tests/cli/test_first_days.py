@@ -333,7 +333,6 @@ TYPED = [
     # 16: beside the numbers.
     *(Typed(16, f"{name} --help", 0, ["--quiet"]) for name in COMMANDS),
     Typed(16, f"{BOTH} map --quiet", 0, ["map,0.5,"]),
-    Typed(16, "docs --man", 0, [".TH", "--metric|metric"]),
     Typed(16, f"{TREC} map,num_q,runid --preset trec_eval", 0, ["map,0.25,"]),
     Typed(
         16,

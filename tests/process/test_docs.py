@@ -19,9 +19,8 @@ import pytest
 
 from cli_runs import on_a_terminal
 from pages import FENCE, shell
-from rankmill.cli import COMMANDS, manual
-from rankmill.cli.manual import KINDS, PEERS, TASKS
-from rankmill.cli.site import anchors
+from rankmill.cli import COMMANDS
+from rankmill.cli.docs import KINDS, PEERS, TASKS
 from rankmill.errors import install
 from rankmill.package import GONE
 from repository import HOUSE, ROOT, SOURCE
@@ -208,7 +207,7 @@ def test_names_in_the_prose_exist(path: Path) -> None:
         if words[0] == "rankmill" and len(words) > 1:
             assert words[1] in COMMANDS, code
             assert words[1] != "docs" or words[2:] in (
-                *([], ["PAGE"], ["WORDS"], ["--man"], ["--html", "DIR"]),
+                *([], ["PAGE"]),
                 *([n] for n in NAMES),
             )
         if re.fullmatch(r"rankmill(?:\.\w+)+", code) and code != "rankmill.toml":
@@ -234,11 +233,20 @@ def test_links_and_files_in_the_prose_exist(path: Path) -> None:
         other = path.parent / name if name else path
         assert other.is_file(), link
         if anchor:
-            there = [*manual.passages("", other.read_text("utf-8"))]
-            assert anchor in anchors(there), link
+            assert anchor in anchors(other.read_text("utf-8")), link
     for code in prose(path):
         if re.fullmatch(r"[\w./]+/[\w.]*|(?:tests|scripts|benchmarks)/[\w./]+", code):
             assert any((base / code).exists() for base in (ROOT, SOURCE)), code
+
+
+def anchors(text: str) -> list[str]:
+    """The name of each heading of a page in links, as GitHub makes it."""
+    found: list[str] = []
+    for heading in re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.M):
+        slug = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        count = sum(re.fullmatch(rf"{re.escape(slug)}(-\d+)?", each) is not None for each in found)
+        found.append(f"{slug}-{count}" if count else slug)
+    return found
 
 
 def extras_told(text: str) -> Iterator[tuple[str, str]]:
@@ -253,7 +261,7 @@ def test_what_is_told_to_install_works_from_a_checkout(run_cli: Any) -> None:
     helps = [run_cli(name, "--help-all").stdout for name in COMMANDS]
     texts = [*helps, *(path.read_text("utf-8") for path in (*ALL, *SOURCE.rglob("*.py")))]
     told = [one for text in texts for one in extras_told(text)]
-    assert len(told) > 10
+    assert len(told) > 4
     for command, names in told:
         # A checkout beside other files, as in a workflow, goes by its folder.
         as_is = command.replace("./rankmill[", ".[")
@@ -318,18 +326,6 @@ def test_docs_shows_a_page(path: Path, run: Any) -> None:
     assert " ".join(about.split()) in " ".join(run("docs")[1].split())
 
 
-def test_the_page_for_man_has_all_helps(run: Any, tmp_path: Path) -> None:
-    code, told, error = run("docs", "--man")
-    assert (code, error) == (0, "")
-    plain = told.replace("\\&", "").replace("\\-", "-").replace("\\e", "\\")
-    for name in COMMANDS:
-        assert f'.SH "RANKMILL {name.upper()}"' in told
-        assert f"Usage: rankmill {name} " in plain
-    assert "--label-encoding NAME" in plain
-    requests = {line.split()[0] for line in told.splitlines() if line[:1] in (".", "'")}
-    assert requests == {".TH", ".SH", ".nf", ".fi"}
-
-
 @pytest.mark.parametrize(
     ("asked", "hint"), [("wich-map", "which-map"), ("MEMORI.md", "memory"), ("xyzzy", None)]
 )
@@ -342,112 +338,11 @@ def test_words_that_no_page_has_are_wrong_usage(asked: str, hint: str | None, ru
     assert f"did you mean {hint}? " in error or hint is None
 
 
-def test_words_are_found_in_all_pages_the_best_first(run: Any) -> None:
-    code, shown, error = run("docs", "holm", "correction")
-    assert (code, error) == (0, "")
-    places = re.findall(r"^(\S+): (.+)$", shown, re.M)
-    assert ("comparing", "Which test to use") in places
-    assert run("docs", "holm correction") == (code, shown, error)
-    assert max(map(len, shown.splitlines())) <= 106
-    lines = run("docs", "the")[1].splitlines()
-    assert len(lines) == 21
-    assert re.fullmatch(r"and \d+ more; more words find fewer", lines[-1])
-
-
-def test_a_word_that_may_be_a_page_is_searched_and_the_page_named(run: Any) -> None:
+def test_a_word_that_is_no_page_names_the_nearest(run: Any) -> None:
     code, shown, error = run("docs", "part")
-    assert (code, error) == (0, "there is no page 'part': did you mean parts? \n")
-    assert shown.startswith("parts: ")
-    assert run("docs", "part", "--quiet") == (0, shown, "")
-
-
-def test_search_looks_at_words_and_headings_but_not_at_comments_in_code() -> None:
-    text = "# One\n\nAbout gates.\n\n```sh\n# no heading\ngate\n```\n## The gate\n\nexpected\n"
-    first, second = manual.passages("p", text)
-    assert first == ("p", "One", ["About gates.", "# no heading", "gate"])
-    assert second == ("p", "The gate", ["expected"])
-    assert manual.search({"p": text}, ["gate"]) == [second, first]
-    assert manual.search({"p": text}, ["heading"]) == [first]
-    assert manual.search({"p": text}, ["GATE", "exp"]) == [second]
-    assert manual.search({"p": text}, ["ate"]) == []
-    assert manual.search({"p": text}, ["[("]) == []
-    assert manual.search({"p": text}, ["expecteds"]) == [second]
-    assert manual.search({"p": text}, ["heading", "gates", "x"]) == []
-    assert manual.search({"p": text}, ["heading", "gates", "x"], some=True) == [first]
-    assert manual.search({"p": text}, ["xs", "y"], some=True) == []
-
-
-# What a new user would type -> the pages of which one must be among the first three.
-SEARCHES = {
-    "statistical significance": "comparing",
-    "is the difference significant": "comparing",
-    "confidence interval of the mean": "comparing",
-    "which queries got worse": "comparing",
-    "latex table": "comparing",
-    "leaderboard": "comparing gallery",
-    "plot a figure": "comparing gallery",
-    "segment by country": "comparing metrics",
-    "how many queries do I need": "stability",
-    "duplicate predictions": "counting",
-    "ties in scores": "counting",
-    "users without predictions": "counting metrics",
-    "topics without relevant documents": "counting metrics",
-    "qrels file": "formats",
-    "leading zeros": "kaggle formats",
-    "score a submission": "kaggle",
-    "duplicate rows in my submission": "kaggle",
-    "pandas dataframe": "python",
-    "out of memory": "memory",
-    "slack alert": "nightly",
-    "cron job": "nightly",
-    "anomaly detection": "nightly",
-    "regression threshold": "gate",
-    "fail the build": "gate",
-    "dashboard": "report",
-    "s3 bucket": "stores",
-    "custom metric": "metrics",
-    "nearest neighbors of embeddings": "arrays",
-    "pytorch loss": "torch",
-    "databricks": "spark",
-    "slurm array job": "parts",
-    "exit status": "files gate",
-    "speed compared to duckdb": "benchmarks",
-    "fairness of groups": "catalogue",
-    "calibration": "confidence",
-    "different value than trec_eval": "which-map drop-ins",
-    "environment variables in the config": "config",
-}
-
-
-@pytest.mark.parametrize("typed", SEARCHES)
-def test_what_a_new_user_types_finds_the_page(typed: str) -> None:
-    words = typed.split()
-    found = manual.search(manual.pages(), words) or manual.search(manual.pages(), words, some=True)
-    assert {one.page for one in found[:3]} & {*SEARCHES[typed].split()}
-
-
-def test_words_find_those_that_are_alike_and_small_ones_nothing() -> None:
-    pages = {"p": "# Topics\n\nA line.\n", "q": "# Queries\n\nA topical line.\n"}
-    found = [one.page for one in manual.search(pages, ["topics"])]
-    assert found == ["p", "q"]  # the word itself is worth more
-    assert [one.page for one in manual.search(pages, ["queries"])] == ["q", "p"]
-    assert manual.search(pages, ["the", "topics"]) == manual.search(pages, ["topics"])
-    assert [one.page for one in manual.search(pages, ["a"])] == ["p", "q"]
-    assert manual.shown(manual.search(pages, ["user"]), ["user"]).count("A topical line.") == 1
-
-
-def test_sections_with_some_of_the_words_are_shown_as_such(run: Any) -> None:
-    code, shown, error = run("docs", "holm", "xyzzy")
-    assert (code, error) == (0, "no section has all of the words 'holm xyzzy': these have some\n")
-    assert "comparing: " in shown
-    assert run("docs", "paper")[2] == ""
-
-
-@pytest.mark.parametrize("option", [("--man",), ("--html", "site")])
-def test_all_pages_are_not_one_page(option: tuple[str, ...], run: Any) -> None:
-    code, shown, error = run("docs", "gate", *option)
     assert (code, shown) == (2, "")
-    assert f"{option[0]} is about all pages: leave out 'gate'" in error
+    assert "there is no page 'part': did you mean parts?" in error
+    assert "there are start, comparing, " in run("docs", "xyzzy")[2]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")

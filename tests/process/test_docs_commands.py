@@ -19,7 +19,7 @@ import pytest
 
 from pages import FENCE, shell
 from rankmill.cli import COMMANDS
-from rankmill.cli.manual import PEERS
+from rankmill.cli.docs import PEERS
 from repository import ROOT, SOURCE
 
 PAGES = [ROOT / "README.md", ROOT / "JOURNEY.md", *sorted((SOURCE / "docs").glob("*.md"))]

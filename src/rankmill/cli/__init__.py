@@ -42,12 +42,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
-    "docs": ("rankmill.cli.docs", "Show or search the documentation."),
+    "docs": ("rankmill.cli.docs", "Show the documentation."),
     "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of inputs and options."),
     "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
     "trec_eval": ("rankmill.cli.trec_eval", "Print what trec_eval prints, with the same flags."),
-    "selftest": ("rankmill.cli.selftest", "Check that this installation works."),
-    "warmup": ("rankmill.cli.warmup", "Compile all kernels, so later runs start right away."),
+    "warmup": ("rankmill.cli.warmup", "Compile all kernels, and check the installation."),
 }
 """Name -> (module with the click command as `command`, line of help). One row adds a command."""
 _GROUPS = {

@@ -1,103 +1,136 @@
 """`rankmill docs`: the pages about rankmill, which are Markdown files of the package."""
 
-import os
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib.resources import files
 
 import click
 
-from rankmill.cli import manual, process
-from rankmill.cli.command import WHOLE, table_command
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.process import is_terminal
 
+KINDS: dict[str, tuple[str, ...]] = {
+    "Start here": ("start",),
+    "How to": (
+        *("comparing", "stability", "gate", "nightly", "report", "gallery"),
+        *("kaggle", "drop-ins", "python", "arrays", "torch", "stores", "spark", "parts"),
+    ),
+    "Reference": (
+        *("metrics", "catalogue", "confidence", "diversity"),
+        *("files", "formats", "config", "changelog"),
+    ),
+    "Background": ("which-map", "counting", "memory", "scale", "benchmarks"),
+}
+"""Kind -> its pages, in the order in which they are listed."""
+TASKS = {
+    "Score predictions, and see why a query scores as it does": "start",
+    "Find out which of two systems is better": "comparing",
+    "Find out whether a ranking of systems holds": "stability",
+    "Find out how many queries a test set needs": "stability",
+    "Put a table into a paper": "comparing",
+    "Stop a bad model before it ships": "gate",
+    "Evaluate every night, keep a history, and send a line to a chat": "nightly",
+    "Keep the options of a job in a file": "config",
+    "Show a run to others as a page": "report",
+    "Choose a picture, a table or a page": "gallery",
+    "Score and check a Kaggle submission": "kaggle",
+    "Evaluate a TREC run": "drop-ins",
+    "Find out why two evaluators disagree": "which-map",
+    "Know what exactly is counted": "counting",
+    "Choose a metric, or add one of your own": "metrics",
+    "Measure coverage, novelty or fairness of all lists": "catalogue",
+    "Measure how many aspects a list covers": "diversity",
+    "Check confidences and thresholds": "confidence",
+    "Evaluate during training": "torch",
+    "Find out how a file is read, and what an exit code means": "files",
+    "Read CSV, TREC or JSON Lines": "formats",
+    "Evaluate data frames and dicts": "python",
+    "Evaluate matrices of scores": "arrays",
+    "Evaluate files in a bucket": "stores",
+    "Evaluate on a cluster": "spark",
+    "Evaluate in parts, by a shell loop, SLURM, Ray or Dask": "parts",
+    "Evaluate more data than fits into memory": "memory",
+    "Plan for a billion users": "scale",
+    "See how fast rankmill is": "benchmarks",
+    "See what is new": "changelog",
+}
+"""What a reader wants to do -> the page about it."""
+PEERS = {
+    "trec_eval": ("rankmill trec_eval -q -m map qrels run", "drop-ins"),
+    "pytrec_eval": ("from rankmill import pytrec_eval", "drop-ins"),
+    "ir_measures": ("from rankmill.ir_measures import provider", "drop-ins"),
+    "Kaggle": ("rankmill check solution.csv submission.csv -m map@12", "kaggle"),
+    "TorchMetrics": ("from rankmill.torch import RankingMetric", "torch"),
+    "ranx": ("rankmill evaluate labels run -m map --preset ranx", "which-map"),
+    "scikit-learn": ("rankmill evaluate labels run -m ndcg@10 --preset sklearn", "which-map"),
+    "Spark MLlib": ("rankmill evaluate labels run -m map --preset spark", "which-map"),
+    "recommenders": ("rankmill evaluate labels run -m map@10 --preset recommenders", "which-map"),
+    "RecTools, RecBole": ("rankmill metrics --elsewhere", "metrics"),
+    "RePlay, LensKit": ("rankmill metrics --elsewhere", "metrics"),
+    "Elliot, Cornac": ("rankmill metrics --elsewhere", "metrics"),
+}
+"""A tool that a reader comes from -> what to type instead, and the page about it."""
+
 _EXAMPLES = """
+rankmill docs
 rankmill docs start
-rankmill docs holm correction
-rankmill docs --html pages
 """
 
 
+def pages() -> dict[str, str]:
+    """Return the name of each page and its Markdown, in the order of their kinds."""
+    folder = files("rankmill") / "docs"
+    names = [name for of in KINDS.values() for name in of]
+    return {name: (folder / f"{name}.md").read_text("utf-8") for name in names}
+
+
+def about(text: str) -> str:
+    """Return the sentence that a page begins with, below its title."""
+    return " ".join(text.split("\n\n")[1].split())
+
+
+def listed(found: Mapping[str, str]) -> str:
+    """Return the pages by kind, by task and by the tool that a reader comes from."""
+    formatter = click.HelpFormatter(max_width=100)
+    widest = max(map(len, found))
+    for kind, names in KINDS.items():
+        with formatter.section(kind):
+            formatter.write_dl([(name.ljust(widest), about(found[name])) for name in names])
+    with formatter.section("To do this, read"):
+        formatter.write_dl([(page.ljust(widest), task) for task, page in TASKS.items()])
+    with formatter.section("Coming from another tool, type"):
+        peers = [(peer, f"{typed}  ({page})") for peer, (typed, page) in PEERS.items()]
+        formatter.write_dl(peers)
+    formatter.write_paragraph()
+    formatter.write_text("'rankmill docs PAGE' shows a page.")
+    return formatter.getvalue()
+
+
 def _complete(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    return [name for name in sorted(manual.pages()) if name.startswith(begun)]
+    return [name for name in sorted(pages()) if name.startswith(begun)]
 
 
 @table_command(
     "docs",
-    [click.Argument(["words"], nargs=-1, metavar="[PAGE | WORDS]", shell_complete=_complete)],
+    [click.Argument(["page"], required=False, shell_complete=_complete)],
     examples=_EXAMPLES,
 )
-def command(words: tuple[str, ...], html: str | None, man: bool) -> None:
-    """Show a PAGE about rankmill, search all pages for WORDS, or list the pages by kind.
-
-    A page is shown by its name. All other words are searched for in all pages: the sections that
-    have all of them are shown, best match first. --html writes all pages as a small site, whose
-    search works without a server.
-    """
-    if words and (html is not None or man):
-        option = "--man" if html is None else "--html"
-        raise click.UsageError(f"{option} is about all pages: leave out {' '.join(words)!r}")
-    pages = manual.pages()
-    if man:
-        emit(_man())
-    elif html is not None:
-        from rankmill.cli.site import write_site
-
-        write_site(html, pages)
-        emit(f"wrote {len(pages) + 1} pages: open {os.path.join(html, 'index.html')}\n")
-    elif not words:
-        emit(manual.listed(pages))
-    elif words[0] not in pages or len(words) > 1:
-        emit(_found(words, pages))
-    elif is_terminal(sys.stdout) and sys.stdout.encoding.lower().startswith("utf"):
+def command(page: str | None) -> None:
+    """Show a PAGE about rankmill, or list the pages by kind, by task, and by other tools."""
+    found = pages()
+    if page is None:
+        emit(listed(found))
+        return
+    if page not in found:
+        near = get_close_matches(page.lower().removesuffix(".md"), found, 1)
+        meant = f" did you mean {near[0]}?" if near else ""
+        raise click.UsageError(f"there is no page {page!r}:{meant} there are {', '.join(found)}")
+    if is_terminal(sys.stdout) and sys.stdout.encoding.lower().startswith("utf"):
         from rich.console import Console
         from rich.markdown import Markdown
 
-        Console().print(Markdown(pages[words[0]]))
+        Console().print(Markdown(found[page]))
     else:
-        emit(pages[words[0]])
-
-
-def _found(words: tuple[str, ...], pages: Mapping[str, str]) -> str:
-    """Return what is found of words; a page that may be meant is named in any case."""
-    from difflib import get_close_matches
-
-    text = " ".join(words)
-    found = manual.search(pages, text.split())
-    # Words that are found are seldom the misspelled name of a page.
-    near = get_close_matches(text.lower().removesuffix(".md"), pages, 1, 0.8 if found else 0.6)
-    hint = f"did you mean {near[0]}? " if near else ""
-    said = f"there is no page {text!r}: {hint}" if hint else ""
-    if not found and len(text.split()) > 1:
-        found = manual.search(pages, text.split(), some=True)
-        said = f"no section has all of the words {text!r}: these have some"
-    if not found:
-        raise click.UsageError(
-            f"there is no page {text!r}, and no section has these words: {hint}"
-            f"there are {', '.join(pages)}"
-        )
-    if said and not process.quiet:
-        click.echo(said, err=True)
-    return manual.shown(found, text.split())
-
-
-def _man() -> str:
-    """The help of all commands in roff, where it stands as it is printed."""
-    from rankmill.cli import COMMANDS, main
-    from rankmill.package import __version__
-
-    parts = [f'.TH RANKMILL 1 "" "rankmill {__version__}"', ".SH NAME"]
-    parts.append("rankmill \\- score ranked predictions against labels")
-    with click.Context(main, info_name="rankmill", max_content_width=78) as context:
-        context.meta[WHOLE] = True
-        helps = {"rankmill": main.get_help(context)}
-        for name in COMMANDS:
-            one = main.get_command(context, name)
-            if one is not None:
-                with click.Context(one, context, name, max_content_width=78) as inner:
-                    helps[f"rankmill {name}"] = one.get_help(inner)
-    for name, text in helps.items():
-        # No line may begin a request of roff.
-        lines = text.replace("\\", "\\e").replace("-", "\\-").replace("\n", "\n\\&")
-        parts += [f'.SH "{name.upper()}"', ".nf", f"\\&{lines}", ".fi"]
-    return "\n".join(parts) + "\n"
+        emit(found[page])

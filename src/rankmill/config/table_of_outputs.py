@@ -14,7 +14,6 @@ _gate = partial(Option, on="gate spark", table="")
 _recorded = partial(Option, on=_RECORDING, table="")
 _report = partial(Option, on="report", short="*", table="")
 _init = partial(Option, on="init", short="*")
-_docs = partial(Option, on="docs", short="*")
 _part = partial(Option, on="evaluate")
 _prune = partial(Option, on="prune", short="*")
 
@@ -189,11 +188,6 @@ OUTPUT = (
     _prune("--dry-run", "Only show which runs would be removed."),
     _init("--force", "Replace an existing file."),
     _init("--no-evaluate", "Do not compute today's values."),
-    _docs(
-        "--html DIR",
-        "Write all pages to DIR as a small site with a search box. It works offline.",
-    ),
-    _docs("--man", "Print the help of all commands as a man page, such as man1/rankmill.1."),
 )
 
 RESOURCES = (
@@ -233,7 +227,7 @@ RESOURCES = (
     _top(
         "--quiet",
         "Show errors only: no progress, no warnings.",
-        on=f"{SIDES} merge init convert head history prune metrics presets docs selftest "
+        on=f"{SIDES} merge init convert head history prune metrics presets docs "
         "warmup check trec_eval",
         short="*",
     ),

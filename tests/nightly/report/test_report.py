@@ -41,7 +41,7 @@ from rankmill.io.inert_text import brief
 from rankmill.metrics.gap.gap_groups import GapGroups, Tagged
 from rankmill.nightly.gate.gate import gate
 from rankmill.nightly.report import lists_of, page, words
-from rankmill.nightly.report.pages import sheet
+from rankmill.nightly.report.pages import _sheet
 from rankmill.nightly.report.rule_sections import audit_title, findings
 from rankmill.nightly.report.section import name, say
 from rankmill.results import audit
@@ -747,7 +747,7 @@ def test_a_page_of_a_million_queries_is_small() -> None:
 
 def colours() -> dict[str, dict[str, str]]:
     """Return the palettes of light, dark and paper."""
-    blocks = re.findall(r":root \{(.*?)\}", sheet(), re.S)
+    blocks = re.findall(r":root \{(.*?)\}", _sheet(), re.S)
     found = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in blocks]
     return dict(zip(("light", "dark", "print"), found, strict=True))
 

@@ -55,7 +55,7 @@ from rankmill.show.marks import COLOURS, rules
 from rankmill.show.tables import Best, Table
 
 if TYPE_CHECKING:
-    import jinja2
+    pass
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Besides the headline, the header names so many of what was broken.
@@ -175,20 +175,6 @@ def _results_page(found: Results, command: str | None) -> str:
     return _rendered(headline, "even", counted, [], [*sections, _how_section(facts, command)])
 
 
-def templates_in(folder: Path, **more: Any) -> jinja2.Environment:
-    """Return the templates of a folder, which escape what they are given."""
-    import jinja2
-
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        **more,
-    )
-
-
 def _rendered(
     headline: Html,
     tone: str,
@@ -196,12 +182,22 @@ def _rendered(
     points: Sequence[tuple[str, Html | str]],
     sections: Sequence[Section],
 ) -> str:
-    environment = templates_in(TEMPLATES, finalize=_inert)
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_inert,
+    )
     environment.tests["part"] = lambda part, kind: kind_of(part) == kind
-    style = sheet()
+    style = _sheet()
+    hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return environment.get_template("page.html").render(
         style=Html(style),
-        policy=f"default-src 'none'; style-src {hashed(style)}; base-uri 'none'; "
+        policy=f"default-src 'none'; style-src 'sha256-{hashed}'; base-uri 'none'; "
         "form-action 'none'",
         headline=headline,
         tone=tone,
@@ -211,14 +207,9 @@ def _rendered(
     )
 
 
-def hashed(text: str) -> str:
-    """Return a style or a script as the policy of a page names it."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def sheet(path: Path = TEMPLATES / "page.css") -> str:
+def _sheet() -> str:
     """Return the sheet of a page, with the colours and the rules of drawings."""
-    style = path.read_text("utf-8")
+    style = (TEMPLATES / "page.css").read_text("utf-8")
     for place, scheme in enumerate(("light", "dark")):
         colours = "; ".join(f"--{role}: {both[place]}" for role, both in COLOURS.items())
         style = style.replace(f"/* {scheme} */", f"{colours};")

@@ -1,4 +1,4 @@
-"""`rankmill selftest`: what it expects is right, and it sees what is wrong."""
+"""The checks of `rankmill warmup`: what they expect is right, and they see what is wrong."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 import oracle
-from rankmill.cli import selftest
+from rankmill.cli import warmup
 from rankmill.package import __version__
 from repository import ROOT
 
 
 def lists(name: str) -> dict[str, list[str]]:
-    with open(selftest.DUMP / f"{name}.csv", newline="") as file:
+    with open(warmup.DUMP / f"{name}.csv", newline="") as file:
         return {row["user"]: row["items"].split() for row in csv.DictReader(file)}
 
 
@@ -30,41 +30,47 @@ def test_the_expected_values_are_those_of_the_oracle() -> None:
         user: [*zip(cells[::2], map(float, cells[1::2]), strict=True)]
         for user, cells in lists("predictions").items()
     }
-    found = oracle.evaluate(labels, predictions, [*selftest.GOLDEN])
-    for metric, wanted in selftest.GOLDEN.items():
+    found = oracle.evaluate(labels, predictions, [*warmup.GOLDEN])
+    for metric, wanted in warmup.GOLDEN.items():
         assert found.metrics[metric] == pytest.approx(float.fromhex(wanted), rel=1e-14)
-    assert {name: found.audit[name] for name in selftest.COUNTS} == selftest.COUNTS
+    assert {name: found.audit[name] for name in warmup.COUNTS} == warmup.COUNTS
 
 
-def test_all_is_well_here(run: Any) -> None:
-    code, shown, error = run("selftest")
+def checks(capsys: Any) -> tuple[int, str, str]:
+    """What the checks print, and the exit code that they lead to."""
+    failed = not warmup.is_sound()
+    return int(failed), *capsys.readouterr()
+
+
+def test_all_is_well_here(capsys: Any) -> None:
+    code, shown, error = checks(capsys)
     lines = shown.splitlines()
     assert (code, error) == (0, "")
-    assert [line.split()[:2] for line in lines] == [["ok", name] for name in selftest.CHECKS]
+    assert [line.split()[:2] for line in lines] == [["ok", name] for name in warmup.CHECKS]
 
 
-def test_another_value_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(selftest.GOLDEN, "map@12", "0x1p-1")
-    code, shown, _ = run("selftest")
+def test_another_value_fails(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(warmup.GOLDEN, "map@12", "0x1p-1")
+    code, shown, _ = checks(capsys)
     words = [line.split()[0] for line in shown.splitlines()]
-    assert (code, words) == (1, ["ok", "FAILED", "FAILED", "FAILED", "ok"])
+    assert (code, words) == (1, ["ok", "FAILED", "FAILED", "ok"])
     assert "map@12 is 0.19" in shown
     assert "expected 0.5: reinstall rankmill" in shown
 
 
 def test_what_nobody_expects_is_a_line_and_others_follow(
-    run: Any, monkeypatch: pytest.MonkeyPatch
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(selftest.CHECKS, "parquet", lambda: {}["lost"])
-    code, shown, error = run("selftest")
+    monkeypatch.setitem(warmup.CHECKS, "parquet", lambda: {}["lost"])
+    code, shown, error = checks(capsys)
     words = [line.split()[0] for line in shown.splitlines()]
-    assert (code, words, error) == (1, ["ok", "ok", "FAILED", "ok", "ok"], "")
+    assert (code, words, error) == (1, ["ok", "ok", "FAILED", "ok"], "")
     assert "KeyError('lost')" in shown
 
 
-def test_another_count_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(selftest.COUNTS, "queries_in_both", 29)
-    code, shown, _ = run("selftest")
+def test_another_count_fails(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(warmup.COUNTS, "queries_in_both", 29)
+    code, shown, _ = checks(capsys)
     assert code == 1
     assert "'queries_in_both': 28}, expected" in shown
 
@@ -72,16 +78,16 @@ def test_another_count_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(os.geteuid() == 0 or os.name == "nt", reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    told = selftest_of(sys.executable, NUMBA_CACHE_DIR=str(tmp_path))
+    told = warmup_of(sys.executable, NUMBA_CACHE_DIR=str(tmp_path))
     assert told.returncode == 1
     assert "set NUMBA_CACHE_DIR" in told.stdout
 
 
-def test_no_cache_folder_fails(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cache_folder_fails(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from rankmill.kernels import jit
 
     monkeypatch.setattr(jit, "compiled_so_far", lambda: jit.Compiled(0, 0, []))
-    code, shown, _ = run("selftest")
+    code, shown, _ = checks(capsys)
     assert code == 1
     assert "FAILED  cache     no folder can be written to" in shown
     assert "set NUMBA_CACHE_DIR to a folder" in shown
@@ -110,13 +116,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_built_installs_and_passes(name: str, built: Path, tmp_path: Path) -> None:
     installed = environment(tmp_path / "empty", str(built / name.format(f"rankmill-{__version__}")))
     began = cpu_seconds()
-    told = selftest_of(installed, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    told = warmup_of(installed, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
     assert (told.returncode, told.stderr) == (0, "")
-    assert len(re.findall("^ok ", told.stdout, re.M)) == len(selftest.CHECKS)
-    assert cpu_seconds() - began < 60
-    command = [installed, "-m", "rankmill", "docs", "--html", tmp_path / "pages"]
-    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, env=AWAY)
-    assert (tmp_path / "pages" / "start.html").is_file()
+    assert len(re.findall("^ok ", told.stdout, re.M)) == len(warmup.CHECKS)
+    assert cpu_seconds() - began < 200
 
 
 def cpu_seconds() -> float:
@@ -136,10 +139,10 @@ def environment(folder: Path, package: str) -> Path:
     return python
 
 
-def selftest_of(python: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the self-test of an installation, away from the checkout."""
+def warmup_of(python: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Warm an installation up, away from the checkout."""
     return subprocess.run(
-        [python, "-m", "rankmill", "selftest"],
+        [python, "-m", "rankmill", "warmup"],
         capture_output=True,
         text=True,
         cwd=Path(python).parent,
