@@ -100,18 +100,16 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
 
 
 class Case(NamedTuple):
-    """What a rule measures over all queries, or in a slice: its names, and what it is called."""
+    """What a rule measures over all queries, or in a slice."""
 
-    by: str
-    slice: str
-    shown: str
+    shown: str  # what the slice is called; "" for all queries
     sides: Sides
 
 
 def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return what a rule for a metric measures, in each of its slices."""
     if not rule.slices:
-        return [Case("", "", "", _whole(rule, evidence))]
+        return [Case("", _whole(rule, evidence))]
     return _slices_of(rule, evidence)
 
 
@@ -146,7 +144,7 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
             found.append((by, value, Sides(Measurement(MeasuredSide(), MeasuredSide(base)), None)))
         found.sort(key=lambda one: tuple(map(natural, one[1])))
     return [
-        Case(*named(by, value), _shown(by, value), sides)
+        Case(_shown(by, value), sides)
         for by, value, sides in found
         if all(_fits(wanted[name], one) for name, one in zip(by, value, strict=True))
     ]

@@ -186,14 +186,17 @@ class Verdict(Answer):
     def _view(self) -> View:
         def table() -> Table:
             shown = shown_outcomes(self)
-            columns = [Column("rule"), Column("verdict"), Column("detects"), Column("reason")]
+            known = any(one.detects is not None for one in shown)
+            names = ["rule", "verdict", *(["detects"] if known else []), "reason"]
             rows: list[list[Cell]] = [
-                [one.rule, Bad(one.word) if fails(self, one) else one.word, detects, one.reason]
-                for one, detects in zip(shown, map(_detects, shown), strict=True)
+                [
+                    *(one.rule, Bad(one.word) if fails(self, one) else one.word),
+                    *([_detects(one)] if known else []),
+                    one.reason,
+                ]
+                for one in shown
             ]
-            if all(one.detects is None for one in shown):
-                columns, rows = columns[:2] + columns[3:], [row[:2] + row[3:] for row in rows]
-            return Table(columns, rows)
+            return Table([Column(name) for name in names], rows)
 
         def facts() -> Facts:
             headline = Bad(self.headline) if self.failed else self.headline
