@@ -37,6 +37,8 @@ GONE = {
     **dict.fromkeys(["prefs", "qrels_prefs", "all_prefs"], _PREFERENCES),
     "qrels_jg": "qrels of several judges are gone: use the program trec_eval for -R qrels_jg, or "
     "evaluate the labels of each judge and take the mean",
+    "items of top_k": "top_k no longer multiplies vectors: give it the scores, queries @ items.T, "
+    "or search with a package such as faiss, and evaluate the ids that it finds",
     "spark.plan": _PLAN_ON_SPARK,
     "spark.plan_runs": _PLAN_ON_SPARK,
     "selftest": "selftest is gone: use rankmill warmup, which checks the installation, too",

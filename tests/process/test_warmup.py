@@ -95,7 +95,7 @@ rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse)
 rankmill.arrays.global_average_precision(np.float16([1, 2]), [True, False], 2)
 from rankmill.adapters.torch.listwise import listwise_ap, listwise_ap_loss
 for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):
-    rankmill.arrays.top_k(scores, 1, items=scores, seen=[[0]])
+    rankmill.arrays.top_k(scores, 1, seen=[[0]])
     rankmill.evaluate([[1]], rankmill.arrays.Matrix(scores), "map@1,gap")
     listwise_ap(scores, [[0, 1]], 5, tied=True)
     listwise_ap_loss(scores, [[True, False]], 5, -1, 1, weights=[2])

@@ -1,4 +1,4 @@
-"""The best items of each query, by a matrix of scores or by vectors, without the whole matrix."""
+"""The best items of each query, by a matrix of scores."""
 
 from typing import Any
 
@@ -9,39 +9,34 @@ from rankmill.columns.matrix import Matrix
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.tensors import is_sparse
 from rankmill.errors import InputError, UsageError, plural, positive
+from rankmill.package import GONE
 from rankmill.sources.memory.matrices import (
     NO_SEEN,
     best_of,
     cells_of,
     floats_of_rows,
+    rows_of,
     sparse_cells,
 )
 from rankmill.sources.nouns import Predictions
 from rankmill.threads import Workers
 
-# The scores of so many pairs of a query and an item are held at a time by each thread. It decides
-# which rows are multiplied at once, and so perhaps the last bits: it depends on nothing.
-BLOCK = 1 << 22
-
 
 def top_k(
-    scores: Any, k: int, *, items: Any = None, seen: Any = None, threads: int | None = None
+    scores: Any, k: int, *, items: None = None, seen: Any = None, threads: int | None = None
 ) -> Predictions:
     """Rank the k items with the highest scores for each query, as predictions for `evaluate`.
 
-    Equal scores keep the order of the items, lowest number first. With vectors, NumPy's matrix
-    product gives the scores of a block of queries at a time. Blocks are the same for any number of
-    threads, so that the same CPU, NumPy and number of BLAS threads (OPENBLAS_NUM_THREADS) give the
-    same bits; others may round the last bit of a score differently.
+    Equal scores keep the order of the items, lowest number first.
 
     Parameters
     ----------
-    scores : array_like or torch.Tensor, shape (n, items), or with `items` (n, dimensions)
-        The score of each item, or the vector of each query, as `rankmill.arrays.Matrix` takes it.
+    scores : array_like or torch.Tensor, shape (n, items)
+        The score of each item, as `rankmill.arrays.Matrix` takes it.
     k : int
         How many items a list has at most: 1 to the number of items.
-    items : array_like or torch.Tensor, shape (items, dimensions), optional
-        The vector of each item; then the score is its inner product with that of the query.
+    items : None
+        Vectors of items are no longer taken: `scores` are their products with those of the queries.
     seen : sparse array, Matrix, Ragged or list of lists, n rows, optional
         The items that each query had before, which are left out; a list may become shorter than k.
     threads : int, optional
@@ -51,8 +46,7 @@ def top_k(
     -------
     Predictions
         Its `data` are a `Ragged` of int64 item numbers, best first, and its `score` a `Ragged` of
-        their scores: float64 if the scores or one of the vectors are float64 or integers, else
-        float32.
+        their scores: float64 if the scores are float64 or integers, else float32.
 
     Raises
     ------
@@ -63,47 +57,29 @@ def top_k(
 
     Examples
     --------
-    >>> users, items = [[1.0, 0.0], [0.5, 0.5]], [[0.25, 1.0], [1.0, 0.0], [0.5, 0.5]]
-    >>> best = top_k(users, 2, items=items, seen=[[], [0]])
+    >>> best = top_k([[0.25, 1.0, 0.5], [0.6, 0.5, 0.5]], 2, seen=[[], [0]])
     >>> best.data.to_lists(), best.score.to_lists()
     ([[1, 2], [1, 2]], [[1.0, 0.5], [0.5, 0.5]])
     >>> import rankmill
     >>> rankmill.evaluate([[2], [1]], best, "map@2")["map@2"]
     0.75
     """
-    return best_lists(scores, k, items, seen, threads)
-
-
-def best_lists(
-    scores: Any, k: int, items: Any, seen: Any, threads: int | None, block: int = BLOCK
-) -> Predictions:
-    """Do as `top_k`, with the scores of so many pairs at a time."""
-    given, right = Matrix.of(scores), None
-    rows, width = given.shape
     if items is not None:
-        vectors = Matrix.of(items)
-        if vectors.shape[1] != width:
-            raise InputError(
-                f"the vectors of queries have {plural(width, 'number')}, and those of items "
-                f"{vectors.shape[1]}; expected the same number"
-            )
-        width = vectors.shape[0]
-        right = floats_of_rows(vectors, 0, width).T
+        raise UsageError(GONE["items of top_k"])
+    given = Matrix.of(scores)
+    rows, width = given.shape
     if positive(k, "k") > width:
         raise UsageError(f"k is {k}, but there are {plural(width, 'item')}: choose a smaller k")
     hidden = None if seen is None else _seen_of(seen, rows, width)
-    step = max(1, block // width)
+    step = rows_of(width)
 
     def best(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         end = min(start + step, rows)
-        some_rows = floats_of_rows(given, start, end)
         some = NO_SEEN
         if hidden is not None:
             first = hidden.offsets[start]
             some = hidden.offsets[start : end + 1] - first, hidden.values[first:]
-        return best_of(some_rows if right is None else some_rows @ right, k, "top_k", start, some)[
-            :3
-        ]
+        return best_of(floats_of_rows(given, start, end), k, "top_k", start, some)[:3]
 
     with Workers(threads) as workers:
         blocks = list(workers.map(best, range(0, rows, step))) or [best(0)]
