@@ -438,12 +438,12 @@ BUDGETS = {
     "kernels": 3_128,
     "matching": 744,
     "metrics": 4_154,
-    "nightly": 3_999,
+    "nightly": 3_996,
     "results": 481,
     "root": 449,
     "semantics": 184,
     "show": 809,
-    "sources": 6_426,
+    "sources": 6_419,
     "spark": 1_413,
 }
 
