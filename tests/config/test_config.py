@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankmill
+from rankmill.cli.init import toml_value
 from rankmill.config.document import fill
-from rankmill.config.first_file import toml_value
 from rankmill.errors import UsageError
 
 DAY = datetime.date(2024, 5, 1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,12 +19,11 @@ from rankmill.cli.progress_bar import run
 from rankmill.config.document import dates_in, is_filled, with_holes
 from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import source_of, system_names
+from rankmill.config.keys import VERSION
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.io import whole_files as writing
+from rankmill.io.inert_text import visible
 from rankmill.io.stores.urls import is_url, shown
-
-if TYPE_CHECKING:
-    from rankmill.config.first_file import FoundInput
 
 _EXAMPLES = """
 rankmill init labels.parquet predictions.parquet
@@ -33,6 +34,42 @@ rankmill init qrels.txt bm25.run -o -
 # The longest lists for which the cutoff of the metrics is their length.
 _LONGEST = 20
 _HOLE = re.compile(r"\{date[^}]*\}")
+_TEXT = """\
+# The file of 'rankmill evaluate', 'compare', 'gate' and 'report', as in
+#   rankmill evaluate rankmill.toml
+# A key is an option of these commands; 'rankmill docs config' lists them. Paths are relative to
+# the folder of this file. In texts, {{date}} is today in UTC, {{date:%Y%m%d}} the same as 20240501,
+# and ${{NAME}} a variable of the environment.
+version = {version}
+
+{labels}
+{predictions}
+# 'rankmill metrics' lists all.
+metrics = {metrics}
+
+# What 'rankmill gate' checks; 'rankmill docs gate' has the grammar.
+rules = [
+{rules}
+]
+
+# What slices the queries: columns of the labels, or a file with query ids.
+{by}
+
+# Where each run is kept, and the page that shows one.
+# history = "history"
+# report = "report-{{date}}.html"
+# tags = {{ job = "nightly" }}
+
+# What the run may take of the machine.
+# threads = 4
+# memory = "1GiB"
+
+{systems}# Which column is what, where it is not found by its name.
+[columns]
+{columns}
+[semantics]
+# preset = "trec_eval"  # 'rankmill presets' lists all
+"""
 
 
 @table_command(
@@ -61,49 +98,62 @@ def command(
     values, and more in comments. A date in a name, such as 2024-05-01 or 20240501, becomes {date}.
     An existing file is not replaced. See 'rankmill docs config' for all keys.
     """
-    _check_output(output, force)
+    if output != "-":
+        _check_output(output, force)
+    folder = "" if output == "-" else os.path.dirname(output)
     texts = [predictions] if baseline is None else [predictions, baseline]
-    sources = {"LABELS": source_of(labels, "LABELS")}
     names = system_names(texts)
-    for name, text in zip(names, texts, strict=True):
-        sources[name] = source_of(text, "PREDICTIONS")
+    sources = [source_of(labels, "LABELS"), *(source_of(one, "PREDICTIONS") for one in texts)]
+    # The date of the predictions, else that of the labels.
+    day = [None, *dates_in(f"{labels} {predictions}")][-1]
+    paths = [toml_value(_path(one, folder, day)) for one in sources]
     given = {name: value for name, value in options.items() if value not in (None, False)}
     if given.get("gain_function") == "linear":  # the default
         del given["gain_function"]
 
-    from rankmill.config.first_file import FoundInput, written
+    from rankmill.engine.cuts import column_names
+    from rankmill.engine.evaluate import evaluate
+    from rankmill.sources.files.formats import is_path
 
-    folder = "" if output == "-" else os.path.dirname(output)
-    paths = {name: _paths(source, folder) for name, source in sources.items()}
-    date = _date_of([paths[names[0]], paths["LABELS"]])
-    found = {
-        name: FoundInput(_dated(paths[name], date), _told(source, name == "LABELS", given))
-        for name, source in sources.items()
-    }
-    first = found.pop("LABELS")
-    found = dict(zip(_undated(names, date), found.values(), strict=True))
-    metrics = _metrics([one.told for one in found.values()])
-    today: list[dict[str, Any]] = []
+    told = [_told(one, one is sources[0], given) for one in sources]
+    metrics = _metrics(told[1:])
+    today: dict[str, Any] = {}
     if not no_evaluate:
-        from rankmill.engine.evaluate import evaluate
-
         asked = given | {"metrics": metrics, "by": by, "per_query": False}
-        today = [vars(run(evaluate, sources["LABELS"], sources[name], asked)) for name in names]
-    hint = _hint([*found], [paths[name] for name in names], today)
-    slices = _slices(by, folder, date, first)
-    text = written(first, found, metrics, given, today[0] if today else {}, *slices, hint)
+        today = vars(run(evaluate, sources[0], sources[1], asked))
+    slices = [_path(one, folder, day) if is_path(one) else one for one in by]
+    named = [name for one in by for name in (column_names(one) if is_path(one) else [one])]
+    columns = {one["name"]: one for one in told[0]["columns"]}
+    free = [name for name, one in columns.items() if not one["role"] and "<" not in one["type"]]
+    cuts = [name for name in named if name not in columns or name in free] or free
+    abouts = [_about(one) for one in told]
+    if baseline is None:
+        predictions, systems = f"{abouts[1]}predictions = {paths[1]}\n", ""
+    else:
+        names = _undated(names, day)
+        predictions = f"baseline = {toml_value(names[1])}  # a system below\n"
+        rows = zip(abouts[1:], names, paths[1:], strict=True)
+        lines = [f"{about}{_key(name)} = {path}\n" for about, name, path in rows]
+        systems = f"[systems]\n{''.join(lines)}\n"
+    text = _TEXT.format(
+        version=VERSION,
+        labels=f"{abouts[0]}labels = {paths[0]}\n",
+        predictions=predictions,
+        metrics=toml_value(metrics),
+        rules=_rules(metrics, today, cuts, paired=baseline is not None, sliced=bool(by)),
+        by=f"{'' if by else '# '}by = {toml_value(slices or cuts or ['label_count'])}",
+        systems=systems,
+        columns="".join(f"{name} = {toml_value(value)}\n" for name, value in given.items()),
+    )
     if output == "-":
         emit(text)
     else:
         writing.write_files([(output, text)])
-        day = "" if date is None else f" --date {date}"
-        note = f"note: {hint}\n" if hint else ""
-        emit(f"{note}wrote {output}; now: rankmill gate {shlex.quote(output)}{day}\n")
+        dated = "" if day is None else f" --date {day}"
+        emit(f"wrote {output}; now: rankmill gate {shlex.quote(output)}{dated}\n")
 
 
 def _check_output(output: str, force: bool) -> None:
-    if output == "-":
-        return
     if is_url(output) or not output.lower().endswith(".toml"):
         raise UsageError(
             f"cannot write {shown(output)}: expected the name of a local file in .toml"
@@ -113,10 +163,10 @@ def _check_output(output: str, force: bool) -> None:
         raise UsageError(f"{output} exists; choose another name with -o, or replace it by --force")
 
 
-def _paths(source: str | list[str], folder: str) -> str | list[str]:
-    """Return the path or paths of an input as a file in a folder names them."""
+def _path(source: str | list[str], folder: str, day: date | None) -> str | list[str]:
+    """Return the path or paths of an input for a file in a folder, with {date} for the day."""
     if isinstance(source, list):
-        return [str(_paths(one, folder)) for one in source]
+        return [str(_path(one, folder, day)) for one in source]
     if source == "-":
         raise UsageError("standard input cannot be read again by a FILE.toml; expected a file")
     if shown(source) != source:
@@ -126,13 +176,9 @@ def _paths(source: str | list[str], folder: str) -> str | list[str]:
         )
     if is_filled(source):
         raise UsageError(f"{source} holds {{date}} or ${{, which a FILE.toml fills in; rename it")
-    try:
-        source.encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"{source} is a name without UTF-8, which TOML needs; rename it") from None
-    if not folder or os.path.isabs(source) or is_url(source) or source.startswith("file://"):
-        return source
-    return os.path.relpath(source, folder)
+    if folder and not (os.path.isabs(source) or is_url(source) or source.startswith("file://")):
+        source = os.path.relpath(source, folder)
+    return source if day is None else with_holes(source, day)
 
 
 def _told(source: Any, is_labels: bool, given: dict[str, Any]) -> dict[str, Any]:
@@ -143,11 +189,18 @@ def _told(source: Any, is_labels: bool, given: dict[str, Any]) -> dict[str, Any]
 
     known = {name: one for name, one in given.items() if name in options_taken(plan)}
     both = face_of(plan, source, source, known)
-    one = Labels.of(both["labels"]) if is_labels else Predictions.of(both["predictions"])
-    told = head(one)
+    told = head(Labels.of(both["labels"]) if is_labels else Predictions.of(both["predictions"]))
     if told["problem"] is not None:
         raise InputError(told["problem"])
     return told
+
+
+def _about(told: Mapping[str, Any]) -> str:
+    """Return what an input was understood as, in a line that is a comment."""
+    rows = "" if told["rows"] is None else f", {plural(told['rows'], 'row')}"
+    roles = ", ".join(f"{one['role']} = {one['name']}" for one in told["columns"] if one["role"])
+    text = f"{told['format'] or 'Arrow'}, {told['shape']}{rows}: {roles}"
+    return f"# {visible(text)}\n"
 
 
 def _metrics(told: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -159,69 +212,59 @@ def _metrics(told: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*names, "gap"] if all("score" in its.split(", ") for its in roles) else names
 
 
-def _date_of(paths: Sequence[str | list[str]]) -> date | None:
-    """Return the last date in the names of the predictions, else of the labels."""
-    for path in paths:
-        dates = [
-            one for text in ([path] if isinstance(path, str) else path) for one in dates_in(text)
-        ]
-        if dates:
-            return dates[-1]
-    return None
-
-
-def _dated(path: str | list[str], date: date | None) -> str | list[str]:
-    """Return paths with {date} in the place of a date; other dates stay."""
-    if date is None:
-        return path
-    return with_holes(path, date) if isinstance(path, str) else [with_holes(p, date) for p in path]
-
-
-def _undated(names: Sequence[str], date: date | None) -> list[str]:
+def _undated(names: Sequence[str], day: date | None) -> list[str]:
     """Return names of systems without the date, which is another one tomorrow."""
-    if date is None:
+    if day is None:
         return [*names]
-    shorter = [_HOLE.sub("", with_holes(name, date)).strip("-_. /") for name in names]
+    shorter = [_HOLE.sub("", with_holes(name, day)).strip("-_. /") for name in names]
     return shorter if all(shorter) and len({*shorter}) == len(shorter) else [*names]
 
 
-def _slices(
-    by: Sequence[str], folder: str, date: date | None, labels: FoundInput
-) -> tuple[list[str], list[str]]:
-    """Return what slices the queries as the file has it, and the columns that this names."""
-    from rankmill.engine.cuts import column_names
-    from rankmill.sources.files.formats import is_path
-
-    read = {one["name"] for one in labels.read()}
-    columns = [name for one in by for name in (column_names(one) if is_path(one) else [one])]
-    texts = [str(_dated(_paths(one, folder), date)) if is_path(one) else one for one in by]
-    return texts, [name for name in columns if name not in read]
-
-
-def _hint(
-    names: Sequence[str], paths: Sequence[str | list[str]], today: Sequence[Mapping[str, Any]]
+def _rules(
+    metrics: Sequence[str],
+    today: Mapping[str, Any],
+    cuts: Sequence[str],
+    *,
+    paired: bool,
+    sliced: bool,
 ) -> str:
-    """Return what to know of a baseline that is the same system on another night, or may be."""
-    if len(names) < 2:
-        return ""
-    instead = (
-        'use baseline = "last" with history = "history", and predictions = ... instead of [systems]'
-    )
-    dates = [_date_of([one]) for one in paths]
-    files = [
-        str(_dated(one, day)).rpartition("/")[2] for one, day in zip(paths, dates, strict=True)
-    ]
-    if files[0] == files[1] and None not in dates and dates[0] != dates[1]:
-        return (
-            f"{names[1]} is {names[0]} of {dates[1]}; to compare each night with the last one that "
-            f"held, {instead}"
-        )
-    from rankmill.nightly.rules.sides import MIN_OVERLAP
+    """Return two rules, and more as comments, with limits that the values of today keep."""
+    audit = today.get("audit", {})
+    lost = audit.get("queries_only_labelled", 0) / (audit.get("queries_labelled", 0) or 1)
+    most = min(99, max(1, math.ceil(110 * lost)))
+    told = f"  # it is {100 * lost:.3g}% today" if today else ""
+    first, *others = [_limit(name, today.get("metrics", {}).get(name, 0)) for name in metrics]
+    needs = "" if paired else '  # needs a baseline, such as baseline = "last" with a history'
+    drop = f'"{metrics[0]} drop <= 1% confidence 0.95",{needs}'
+    every = [f'"{metrics[0]}[{n}=*] drop <= 5%",{needs}' for n in cuts[:1] if n.isidentifier()]
+    on, off = ([drop], [first, '"queries change <= 10%",']) if paired else ([first], [drop])
+    on.append(f'"queries_only_labelled <= {most}%",{told}')
+    off += [*others, '"repeated_items <= 1%",']
+    (on if paired and sliced else off).extend(every)
+    return "\n".join([*(f"  {one}" for one in on), *(f"  # {one}" for one in off)])
 
-    mine, theirs = (one["audit"]["queries_in_both"] for one in today) if today else (0, 0)
-    if theirs >= MIN_OVERLAP * mine:
-        return ""
-    return (
-        f"{names[1]} has predictions for {plural(theirs, 'query')} with labels, and {names[0]} for "
-        f"{mine:,}; if it is from another night, {instead}"
-    )
+
+def _limit(name: str, value: float) -> str:
+    """Return a rule that a metric is at least 95% of its value, rounded down to two digits."""
+    if not 0 < value < math.inf:
+        return f'"{name} > 0",'
+    unit = 10.0 ** (math.floor(math.log10(value * 0.95)) - 1)
+    return f'"{name} >= {math.floor(value * 0.95 / unit) * unit:.6g}",  # it is {value:.6g} today'
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
+
+
+def toml_value(value: Any) -> str:
+    r"""Return a text, a truth value, a number or a list of these as TOML.
+
+    Examples
+    --------
+    >>> print(toml_value(["a\n", True, 3]))
+    ["a\n", true, 3]
+    """
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    # JSON escapes as TOML does, but for one control character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
