@@ -20,10 +20,9 @@ import rankmill
 import strategies
 from flat import flat
 from portions import in_batches
-from rankmill import InputError, UsageError
+from rankmill import InputError, ResourceError, UsageError
 from rankmill.arrays import Ragged
-from rankmill.engine import wide_rows
-from rankmill.sources.rows import sorted_rows
+from rankmill.engine import convert
 from strategies import Case, cases
 
 METRICS = ["map@5", "ndcg", "first_hit", "recall@3", "judged@5", "gap"]
@@ -65,14 +64,9 @@ def check(folder: Path, labels: Any, predictions: Any, **options: Any) -> None:
 
 
 @settings(max_examples=strategies.examples(10))
-@given(case=cases(), memory=st.sampled_from([1 << 30, 300]), seed=st.integers(0, 3))
-def test_values_and_counts_are_the_same(tmp_path: Path, case: Case, memory: int, seed: int) -> None:
-    check(
-        tmp_path,
-        strategies.wide_labels(case),
-        strategies.wide_predictions(case),
-        memory=memory,
-    )
+@given(case=cases(), seed=st.integers(0, 3))
+def test_values_and_counts_are_the_same(tmp_path: Path, case: Case, seed: int) -> None:
+    check(tmp_path, strategies.wide_labels(case), strategies.wide_predictions(case))
     rows = [strategies.rows(side, random.Random(seed)) for side in (case.labels, case.predictions)]
     if not all(any(item is not None for _, item, _, _ in side) for side in rows):
         return
@@ -80,7 +74,6 @@ def test_values_and_counts_are_the_same(tmp_path: Path, case: Case, memory: int,
         tmp_path,
         strategies.long_labels(case, rows[0]),
         strategies.long_predictions(case, rows[1], rank=bool(seed % 2)),
-        memory=memory,
     )
 
 
@@ -166,11 +159,11 @@ def test_what_is_kept_and_what_is_left_out(tmp_path: Path) -> None:
         pytest.param("user {}".format, True, id="string-long"),
     ],
 )
-def test_more_rows_than_memory(
+def test_files_that_are_read_by_ranges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: Any, long: bool
 ) -> None:
-    """Runs are merged from a temporary file; later evaluations hold a range of ids at a time."""
-    monkeypatch.setattr(wide_rows, "GROUP_ROWS", 500)
+    """Rows are sorted in memory or refused; later evaluations hold a range of ids at a time."""
+    monkeypatch.setattr(convert, "GROUP_ROWS", 500)
     draw = np.random.default_rng(0)
     count = 5000
     queries = [ids(i) for i in draw.permutation(count).tolist()]
@@ -187,14 +180,10 @@ def test_more_rows_than_memory(
         table = pa.table(long).take(draw.permutation(4 * count))
     path = tmp_path / "in.parquet"
     pq.write_table(table, path, row_group_size=400)
-    merges = []
-    merged = sorted_rows._merged
-    monkeypatch.setattr(
-        sorted_rows, "_merged", lambda runs, name: merges.append(len(runs)) or merged(runs, name)
-    )
-    check(tmp_path, *(in_batches(path, 100, memory=100_000) for _ in range(2)), memory=100_000)
-    assert len(merges) == 2
-    assert min(merges) > 3
+    with pytest.raises(ResourceError, match=r"in\.parquet: the rows to sort take more than"):
+        rankmill.convert(path, tmp_path / "no.parquet", memory=100_000)
+    assert not (tmp_path / "no.parquet").exists()
+    check(tmp_path, *(in_batches(path, 100, memory=500_000) for _ in range(2)), memory=500_000)
     assert pq.read_metadata(tmp_path / "labels.parquet").num_row_groups >= 10
     pair = tmp_path / "labels.parquet", tmp_path / "predictions.parquet"
     options = {"per_query": False, "memory": 100_000}
@@ -243,14 +232,11 @@ def test_files_of_other_formats(tmp_path: Path, name: str) -> None:
         ({"query": pa.array([], pa.int64()), "item": pa.array([], pa.int64())}, {}, ["no rows"]),
     ],
 )
-@pytest.mark.parametrize("memory", [1 << 30, 1])
-def test_bad_input(
-    tmp_path: Path, table: Any, options: Any, wanted: list[str], memory: int
-) -> None:
+def test_bad_input(tmp_path: Path, table: Any, options: Any, wanted: list[str]) -> None:
     target = tmp_path / "out.parquet"
     target.write_text("old")
     with pytest.raises(InputError) as caught:
-        flat(rankmill.convert, pa.table(table), target, memory=memory, **options)
+        flat(rankmill.convert, pa.table(table), target, **options)
     tells(caught.value, wanted)
     assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
     assert target.read_text() == "old"
@@ -328,7 +314,7 @@ def test_streams(tmp_path: Path) -> None:
         (pa.table({"query": [2, 1, 2], "item": [2, 3, 4], "score": [0.5, 1, 1]}), "predictions"),
         (pa.table({"query": [2, 1], "items": [[2, 3], [4]], "gain": [[1, 2], [0]]}), "labels"),
     ):
-        for memory in (1 << 30, 1):
+        for memory in (1 << 30, 200):
             stream = table.to_reader(1)
             told = rankmill.convert(stream, tmp_path / "stream.parquet", memory=memory)
             assert told["role"] == role
@@ -378,7 +364,7 @@ def test_command_line(tmp_path: Path, run_cli: Any) -> None:
     table = pa.table({"who": [2, 1, 2], "item": [5, 6, None], "sim": [0.5, 0.25, 1.0]})
     path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(table, path)
-    told = run_cli("convert", path, out, "--query", "who", "--score", "sim", "--memory", "1kB")
+    told = run_cli("convert", path, out, "--query", "who", "--score", "sim", "--memory", "200B")
     assert told.exit_code == 0, told.stderr
     assert told.stdout == (
         f"wrote        {out}\n"
@@ -393,6 +379,7 @@ def test_command_line(tmp_path: Path, run_cli: Any) -> None:
         ((path, out, "--score", "x"), 3, ["no column 'x' for the score"]),
         ((tmp_path / "none", out), 3, ["no such file"]),
         ((path, out, "--as", "x"), 2, ["--as"]),
+        ((path, out, "--query", "who", "--memory", "9B"), 4, ["9 bytes", "allow more memory"]),
     ):
         outcome = run_cli("convert", *arguments)
         assert outcome.exit_code == code, outcome.stderr

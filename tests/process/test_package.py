@@ -432,8 +432,8 @@ BUDGETS = {
     "analysis": 4_051,
     "cli": 2_252,
     "columns": 1_106,
-    "config": 802,
-    "engine": 3_028,
+    "config": 698,
+    "engine": 3_010,
     "io": 877,
     "kernels": 3_128,
     "matching": 744,
@@ -443,7 +443,7 @@ BUDGETS = {
     "root": 449,
     "semantics": 184,
     "show": 809,
-    "sources": 6_419,
+    "sources": 6_350,
     "spark": 1_413,
 }
 

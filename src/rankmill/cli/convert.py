@@ -28,7 +28,8 @@ def command(source: str, output: str, **options: Any) -> None:
     The file has one row per query, sorted by query id: query_id, items in rank order, and scores or
     gains if there are any. It evaluates to the same values, and is the fastest input to read. Null
     items are dropped; gains of 0 or less, repeats and empty lists are kept. OUTPUT must end in
-    .parquet. It is written completely or not at all.
+    .parquet. It is written completely or not at all. The rows are sorted in memory: --memory limits
+    what they take there.
     """
     paths = source_of(source, "INPUT")
     from rankmill.engine.convert import check_path, convert, converted_lines

@@ -1,24 +1,41 @@
 """convert() writes any input as wide Parquet, sorted by query id."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.buffers import arrow_of
+from rankmill.columns.ids import id_type, ids_to_arrow
+from rankmill.columns.lists import is_list_type
+from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.role import open_as
-from rankmill.engine.wide_rows import RowBlocks, write_rows
-from rankmill.errors import UsageError, plural, positive
-from rankmill.io.whole_files import check_target
+from rankmill.errors import InputError, ResourceError, UsageError, plural, positive
+from rankmill.io.whole_files import check_target, whole_file
 from rankmill.show.tables import Facts
 from rankmill.sources.input_options import MEMORY, Role
 from rankmill.sources.inputs.inputs import Input, alike, map_lists
 from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.rows.long import ScatteredRowsError
-from rankmill.sources.rows.sorted_rows import RepeatedRowError, sorted_rows
 from rankmill.threads import Workers
 
 SUFFIX = ".parquet"
+# A row group ends at either of these. Small ones are read by several threads, large ones are
+# compressed best.
+GROUP_ROWS = 1 << 17
+GROUP_BYTES = 1 << 26
+
+# The rows of some lists, and of these the rows that were read, the null items and the tied ones.
+_Block = tuple[Any, int, int, int]
+
+
+class RepeatedRowError(InputError):
+    """A query that is in two rows."""
 
 
 @reading_again
@@ -34,8 +51,7 @@ def convert(
 
     The file has one row per query: ``query_id``, ``items`` in rank order, and ``scores`` or
     ``gains`` if the input has them. Integer ids are sorted as numbers, strings as bytes. Evaluating
-    the file gives the same values as the input, to the last bit, and is the fastest: if labels need
-    more than `memory`, `evaluate` holds one range of ids at a time.
+    the file gives the same values as the input, to the last bit, and is the fastest.
 
     Long predictions are written in the order in which they are evaluated: by rank if there is one,
     else by falling confidence, else as they come. Null items are left out, so the audit of the new
@@ -52,8 +68,8 @@ def convert(
     threads : int, optional
         The number of threads; by default the number of CPUs.
     memory : int
-        A limit in bytes for the rows that are grouped, and another for those that are sorted. If
-        they need more, temporary files are used.
+        A limit in bytes for the rows that are sorted, which are held in memory, and another for
+        scattered rows that are grouped by query: if these need more, temporary files are used.
     progress : bool or callable, optional
         True prints progress on standard error. A function is called with the number of rows done
         and their total.
@@ -70,6 +86,8 @@ def convert(
         If the input is broken, or has a query in two rows of lists.
     UsageError
         If the file cannot be written.
+    ResourceError
+        If the rows need more than `memory`.
 
     Notes
     -----
@@ -111,23 +129,156 @@ def _written(
     progress: Progress | None,
 ) -> dict[str, Any]:
     """Read, sort and write an input; return what `convert` does."""
-    rows = RowBlocks(one, role)
-    if not one.columns.wide:
-        memory //= 2  # rows are grouped while the lists of others are sorted
+    rows = _Rows(one, role)
     read = map_lists(rows.of, one.source, one.columns, workers, together=together, memory=memory)
     with closing(read) as blocks:
-        counted = rows.counted(blocks, progress)
-        with closing(sorted_rows(counted, rows.schema, one.source.name, memory)) as ordered:
-            queries, items = write_rows(path, ordered, rows.schema)
+        table = rows.held(blocks, memory, progress)
+    order = _order(table.column(0), one.source.name)
+    _write(path, table, order, rows.target)
     return {
         "path": str(path),
         "role": role,
         "input": one.described(rows.rows),
-        "queries": queries,
-        "items": items,
+        "queries": len(table),
+        "items": sum(len(chunk.flatten()) for chunk in table.column("items").chunks),
         "null_items": rows.nulls,
         "tied_ranks": rows.tied if one.columns.rank else 0,
     }
+
+
+class _Rows:
+    """Makes rows of the lists of an input; counts them, their null items and those of equal rank.
+
+    In `schema`, ids are integers, or bytes, which Arrow sorts and takes; `target` is what is
+    written.
+    """
+
+    def __init__(self, one: Input, role: Role) -> None:
+        self._input = one
+        self._query, query = _kinds(one, "query")
+        self._item, item = _kinds(one, "item")
+        fields = [("query_id", self._query), ("items", pa.large_list(self._item))]
+        target = [("query_id", query), ("items", _list_of(item))]
+        name = one.columns.score or one.columns.gain
+        if name is not None:
+            self._number = _number_type(one, name)
+            numbers = "scores" if role == "predictions" else "gains"
+            fields.append((numbers, pa.large_list(self._number)))
+            target.append((numbers, _list_of(self._number)))
+        self.schema, self.target = pa.schema(fields), pa.schema(target)
+        self.rows = self.nulls = self.tied = 0
+
+    def of(self, lists: Lists) -> _Block:
+        """The rows of some lists."""
+        source = lists.place.source
+        offsets = arrow_of(lists.offsets)
+        items = _ids(lists.items, self._item, f"{source}: column {self._input.columns.item!r}")
+        columns = [
+            _ids(lists.queries, self._query, f"{source}: column {self._input.columns.query!r}"),
+            pa.LargeListArray.from_arrays(offsets, items),
+        ]
+        if len(self.schema) > 2:
+            numbers = np.empty(0) if lists.numbers is None else lists.numbers
+            columns.append(
+                pa.LargeListArray.from_arrays(offsets, arrow_of(numbers).cast(self._number))
+            )
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return rows, lists.rows, lists.nulls, lists.tied
+
+    def held(self, blocks: Iterable[_Block], memory: int, progress: Progress | None) -> Any:
+        """Return the rows of blocks as a table, and count them."""
+        held, size = [], 0
+        for rows, count, nulls, tied in blocks:
+            held.append(rows)
+            size += rows.nbytes
+            if size > memory:
+                raise ResourceError(
+                    f"{self._input.source.name}: the rows to sort take more than the {memory:,} "
+                    "bytes that are allowed: allow more memory"
+                )
+            self.rows += count
+            self.nulls += nulls
+            self.tied += tied
+            if progress is not None:
+                progress(self.rows, self._input.source.rows)
+        return pa.Table.from_batches(held, self.schema).combine_chunks()
+
+
+def _order(ids: Any, name: str) -> Any:
+    """Return the places of rows by ascending query id; a query that comes twice is an error."""
+    import pyarrow.compute as pc
+
+    order = pc.sort_indices(ids)
+    ids = ids.take(order)
+    same = pc.equal(ids[1:], ids[:-1])
+    if pc.any(same).as_py():
+        repeated = ids[1:].filter(same)[0].as_py()
+        shown = repeated.decode(errors="backslashreplace") if isinstance(repeated, bytes) else None
+        raise RepeatedRowError(
+            f"{name}: query {repeated if shown is None else repr(shown)} is in two rows; expected "
+            "one row per query, as the items are lists: merge or drop its rows"
+        )
+    return order
+
+
+def _ids(ids: Any, kind: Any, what: str) -> Any:
+    if kinds.is_large_binary(kind):
+        return ids_to_arrow(ids, {kind}) if len(ids.keys) else pa.array([], kind)
+    try:
+        return ids_to_arrow(ids, set()).cast(kind)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"{what}: {error}; cast the ids of all files to one integer type, or to strings"
+        ) from None
+
+
+def _kinds(one: Input, role: str) -> tuple[Any, Any]:
+    """Return the type in which ids are sorted and held, and that in which they are written."""
+    found = {*map(id_type, one.id_types(role))} - {pa.null()}
+    if any(not kinds.is_integer(kind) for kind in found):
+        text = all(kinds.is_large_string(kind) for kind in found)
+        return pa.large_binary(), pa.large_string() if text else pa.large_binary()
+    if len(found) != 1:
+        unsigned = bool(found) and all(map(kinds.is_unsigned_integer, found))
+        found = {pa.uint64() if unsigned else pa.int64()}
+    (kind,) = found
+    return kind, kind
+
+
+def _list_of(kind: Any) -> Any:
+    return pa.large_list(pa.field("element", kind))
+
+
+def _number_type(one: Input, name: str) -> Any:
+    """The type of confidences or gains: float where all are, which takes half of double."""
+    found = {schema.field(name).type for schema in one.source.kinds().values()}
+    found = {kind.value_type if is_list_type(kind) else kind for kind in found}
+    narrow = all(kinds.is_float32(kind) or kinds.is_float16(kind) for kind in found)
+    return pa.float32() if narrow else pa.float64()
+
+
+def _write(path: str | Path, table: Any, order: Any, target: Any) -> None:
+    """Write the rows of a table in an order."""
+    import pyarrow.parquet as pq
+
+    count = min(GROUP_ROWS, max(1, GROUP_BYTES * len(table) // max(1, table.nbytes)))
+    with (
+        whole_file(path) as file,
+        pq.ParquetWriter(
+            file,
+            target,
+            compression="zstd",
+            use_dictionary=["items.list.element"],
+            write_statistics=["query_id"],
+            write_page_index=True,
+            write_page_checksum=True,
+            store_schema=False,  # else lists and strings would be read with 64-bit offsets
+        ) as writer,
+    ):
+        for start in range(0, len(table), count):
+            rows = table.take(order[start : start + count])
+            # The bytes of text are written as they were read, valid or not.
+            writer.write_table(rows.cast(target, safe=False), row_group_size=count)
 
 
 def check_path(path: str | Path) -> None:
