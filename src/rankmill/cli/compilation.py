@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,9 @@ from rankmill.analysis.compare.compare import compare
 from rankmill.analysis.statistics.paired_differences import paired_of
 from rankmill.analysis.statistics.significance import TESTS, run_test
 from rankmill.columns.ids import to_ids
-from rankmill.columns.lists import is_list_type
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.engine.evaluate import evaluate
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
-from rankmill.kernels.jit import Compiled, compiled_so_far
 from rankmill.kernels.plain import compile_all
 from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.families import confidence, diversity
@@ -46,54 +45,32 @@ SEMANTICS = (
 LITTLE_MEMORY = 1 << 9
 
 
-def warmup() -> Compiled:
-    """Compile all kernels for all types of input, store them, and count what this did.
+def warmup() -> None:
+    """Compile all kernels for all types of input, and store them.
 
     Numba compiles one kernel at a time in a process. Where there are two CPUs, a second process
     takes the same steps from the other end, until each finds on disk what the other one compiled.
     """
-    before = compiled_so_far()
-    code = f"from {__name__} import _compile_from_the_end as run; run()"
-    other = None
-    if available_cpus() > 1:
-        # It fails and warns as this process does, which compiles whatever it leaves.
-        other = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-    try:
-        with compile_all():
-            for step in _steps(1):
-                step()
-    except BaseException:
-        if other is not None:
-            other.kill()
-        raise
-    finally:
-        more = other.communicate()[0] if other is not None else ""
-    after = compiled_so_far()
-    # What the other process compiled, this one loaded.
-    loaded = max(0, after.loaded - before.loaded - int(more or 0))
-    compiled = after.compiled + after.loaded - before.compiled - before.loaded - loaded
-    return Compiled(compiled, loaded, after.folders)
+    if available_cpus() < 2:
+        return _compile(1)
+    code = f"from {__name__} import _compile; _compile(-1)"
+    # It fails and warns as this process does, which compiles whatever it leaves.
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL):
+        _compile(1)
 
 
-def _compile_from_the_end() -> None:
-    """Take all steps backwards, and print how many kernels this process compiled."""
+def _compile(direction: int) -> None:
+    """Take all steps, forwards (1) or backwards (-1)."""
     with compile_all():
-        for step in reversed([*_steps(-1)]):
+        for step in [*_steps(direction)][::direction]:
             step()
-    print(compiled_so_far().compiled)
 
 
 def _steps(direction: int) -> Iterator[Callable[[], object]]:
     """Yield what to run; direction -1 turns the order of metrics around."""
     names = [*_plain(DEFAULT), "map(rel=2)", "map:median"][::direction]
     diverse = [spec.example for spec in diversity.METRICS]
-    for labels, predictions in _tables():
-        items = _items(labels)
+    for labels, predictions, items in _tables():
         beside = Catalogue(train=labels, items=items, group="group", features=items)
         both = labels, predictions
         yield partial(evaluate, *both, names, threads=1, catalogue=beside)
@@ -118,23 +95,23 @@ def _steps(direction: int) -> Iterator[Callable[[], object]]:
     yield partial(parse_footer, np.zeros(1, np.uint8), np.zeros(3, np.int64), empty[0], empty)
 
 
-def _tables() -> Iterator[tuple[Any, Any]]:
-    """Yield labels and predictions of every kind for which kernels are compiled separately.
+def _tables() -> Iterator[tuple[Any, Any, Any]]:
+    """Yield labels, predictions and items of every kind with kernels of its own.
 
     The kinds are: integer and string ids; labels with and without gains; confidences of both
     widths, or ranks; wide rows, long rows with adjacent queries, and long rows with scattered
     queries; null and repeated items.
     """
     for text in (False, True):
-        for graded in (False, True):
-            for width in (pa.float32(), pa.float64()):
-                labels = _long(text, graded and "gain", width)
-                yield _wide(labels), _wide(_long(text, "score", width))
-                yield labels, _long(text, "score", width)
-                yield _scattered(labels), _scattered(_long(text, "score", width))
-        ranked = _long(text, "score", pa.float64())
-        ranks = pa.array(range(len(ranked)), pa.int32())
-        yield _long(text, None, None), _scattered(ranked.append_column("rank", ranks))
+        items = _items(text)
+        for graded, width in product((False, True), (pa.float32(), pa.float64())):
+            labels = _long(text, graded and "gain", width)
+            scored = _long(text, "score", width)
+            yield _wide(labels), _wide(scored), items
+            yield labels, scored, items
+            yield _scattered(labels), _scattered(scored), items
+        ranked = scored.append_column("rank", pa.array(range(len(scored)), pa.int32()))
+        yield _long(text, None, None), _scattered(ranked), items
 
 
 def _plain(semantics: Choices) -> list[str]:
@@ -146,38 +123,30 @@ def _plain(semantics: Choices) -> list[str]:
     return [name for name in examples(semantics) if parse(name).spec not in others]
 
 
-def _items(labels: Any) -> Any:
-    """The distinct items of labels, each in a group and with a vector."""
-    named = next(name for name in labels.column_names if name.startswith("item"))
-    column = labels[named].combine_chunks()
-    column = column.flatten() if is_list_type(column.type) else column
-    column = column.drop_null().unique()
-    vectors = pa.array([[1.0, float(n)] for n in range(len(column))])
-    columns = {"item_id": column, "group": pa.array(np.arange(len(column)) % 3), "vector": vectors}
-    return pa.table(columns)
+def _items(text: bool) -> Any:
+    """All items, each in a group and with a vector."""
+    numbers = np.arange(QUERIES)
+    vectors = pa.array([[1.0, float(number)] for number in numbers])
+    items = pa.array(numbers).cast(pa.string() if text else pa.int64())
+    return pa.table({"item_id": items, "group": numbers % 3, "vector": vectors})
 
 
 def _long(text: bool, number: str | bool | None, width: Any) -> Any:
     """Long rows, five a query: a shared item twice, an item of its own twice, and a null."""
-    queries = np.repeat(np.arange(QUERIES), 5)
-    items = np.where(np.arange(5 * QUERIES) % 5 < 2, 0, queries)
-    columns = {
-        "query_id": pa.array(queries),
-        "item_id": pa.array(items, mask=np.arange(5 * QUERIES) % 5 == 4),
-    }
+    rows = np.arange(5 * QUERIES)
+    items = pa.array(np.where(rows % 5 < 2, 0, rows // 5), mask=rows % 5 == 4)
+    columns = {"query_id": pa.array(rows // 5), "item_id": items}
     if text:
         columns = {name: column.cast(pa.string()) for name, column in columns.items()}
     if number:
-        columns[str(number)] = pa.array(1.0 + np.arange(5 * QUERIES) % 7).cast(width)
+        columns[str(number)] = pa.array(1.0 + rows % 7).cast(width)
     return pa.table(columns)
 
 
 def _wide(table: Any) -> Any:
-    others = [name for name in table.column_names if name != "query_id"]
     grouped = table.group_by("query_id", use_threads=False)
-    return grouped.aggregate([(name, "list") for name in others]).rename_columns(
-        ["query_id", *others]
-    )
+    lists = grouped.aggregate([(name, "list") for name in table.column_names[1:]])
+    return lists.rename_columns(table.column_names)
 
 
 def _scattered(table: Any) -> Any:
