@@ -20,7 +20,7 @@ from rankmill.engine.evaluate import score_systems
 from rankmill.io import overflow as overflow_module
 from rankmill.io.overflow import Overflow
 
-METRICS = ["gap", "coverage@3", "map@3"]
+METRICS = ["gap", "map@3"]
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors")
 
@@ -72,7 +72,7 @@ def test_after_success(made: list[Any]) -> None:
     assert not made
     result = rankmill.evaluate(labels, run, METRICS, memory=1, threads=2)
     assert result.metrics == whole.metrics
-    assert len(made) == 1  # counts and confidences share it
+    assert len(made) == 1
 
 
 def test_each_system_has_its_own_until_the_next(made: list[Any]) -> None:
@@ -85,12 +85,6 @@ def test_each_system_has_its_own_until_the_next(made: list[Any]) -> None:
             assert [file.closed for file in made] == [True] * (number - 1) + [False]
 
 
-def of_parts(labels: Any, run: Any) -> Any:
-    state = rankmill.parts.evaluate_part(labels, run, METRICS, memory=1)
-    counted = rankmill.parts.second_pass(state, run, memory=1)
-    return rankmill.parts.State.from_row(state.to_row()).result(counted)
-
-
 def of_comparison(labels: Any, run: Any) -> Any:
     both = {"a": run, "b": run}
     rankmill.compare(labels, both, ["gap", "map@3"], memory=1)
@@ -101,7 +95,7 @@ def of_slices(labels: Any, run: Any) -> Any:
     return rankmill.evaluate(labels, run, METRICS, by="label_count", memory=1)
 
 
-@pytest.mark.parametrize("way", [of_parts, of_comparison, of_slices])
+@pytest.mark.parametrize("way", [of_comparison, of_slices])
 def test_on_other_ways(way: Callable[[Any, Any], Any]) -> None:
     labels, (run, _) = sides()
     found, whole = way(labels, run), rankmill.evaluate(labels, run, METRICS)

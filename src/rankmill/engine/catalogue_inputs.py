@@ -148,4 +148,4 @@ def training_of(counts: ItemCounts, queries: int, one: Input) -> Training:
     items, users = counts.joined()
     if not len(users):
         raise InputError(f"{one.source.name} holds no items; expected what queries had in training")
-    return Training(items, users[:, 0].copy(), queries)
+    return Training(items, users[:, 0].astype(np.int64), queries)

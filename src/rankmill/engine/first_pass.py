@@ -52,7 +52,7 @@ def run(
                 told = before + done
                 progress(told, rows)
 
-        with Overflow(predictions.source.name, "confidences and counts of items") as file:
+        with Overflow(predictions.source.name, "confidences") as file:
             of_run = replace(job, file=file) if job.needs else job  # else it is only made anew
             tally = _score_all(of_run, labels, predictions, workers, report)
             before += tally.rows if predictions.source.rows is None else predictions.source.rows

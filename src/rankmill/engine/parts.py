@@ -103,14 +103,7 @@ def part_states(
     ):
         held = HeldLabels(label_input)
         with closing(run(job, held, inputs, workers, told, catalogue)) as tallies:
-            return {name: in_memory(next(tallies).state) for name in inputs}
-
-
-def in_memory(state: State) -> State:
-    """Return a state with nothing in the file of the run that made it, which ends."""
-    held = {name: one.in_memory() for name, one in state.aggregates.items()}
-    slices = {key: in_memory(one) for key, one in state.slices.items()}
-    return replace(state, aggregates=held, slices=slices)
+            return {name: next(tallies).state for name in inputs}
 
 
 def check_in_parts(job: Job) -> None:

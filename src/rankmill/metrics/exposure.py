@@ -1,6 +1,7 @@
 """Exposure: how many lists show each item, counted once for all metrics over a catalogue."""
 
-from collections import Counter, defaultdict, deque
+import math
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,8 +27,8 @@ from rankmill.metrics.aggregate import (
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.needs import Repeats
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.records.item_counter import ItemCounter
-from rankmill.metrics.records.item_counts import PARTITIONS, ItemCounts, Room
+from rankmill.metrics.records.item_counter import ItemCounter, Total
+from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.metrics.records.record import Count, Fixed, nested, same
 
 
@@ -45,8 +46,10 @@ class ExposureCounters:
     labels: bool = False
     # The items that can be shown; None if these are all that are labels or predictions.
     catalogue: KnownItems | None = None
-    # The bytes that the tables may take. What is more goes to a temporary file.
-    room: Room = field(default_factory=Room)
+    memory: float = math.inf  # the bytes that counts may take
+    # The counts of predictions, with one more column for those of the catalogue, and those of hits.
+    shown: Total = field(init=False)
+    hit: Total = field(init=False)
     all: list["_Counter"] = field(default_factory=list)
     free: deque["_Counter"] = field(default_factory=deque)
 
@@ -58,8 +61,14 @@ class ExposureCounters:
         # What is shown behind the last cutoff is in the catalogue too.
         cutoffs = {one.limit for one in asked.users} | ({NO_CUTOFF} if whole else set())
         hits, labels = any(one.hits for one in kinds), whole or any(one.labels for one in kinds)
-        room = Room(max(1, asked.memory // 2), asked.file if asked.memory else None)
-        return cls(tuple(sorted(cutoffs)), hits, labels, asked.catalogue, room)
+        memory = asked.memory or math.inf
+        return cls(tuple(sorted(cutoffs)), hits, labels, asked.catalogue, memory)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing counted."""
+        columns, memory = len(self.cutoffs), self.memory / (2 if self.hits else 1)
+        self.shown = Total(columns, memory, self._inside)
+        self.hit = Total(columns, memory)
 
     def add(self, lists: Lists, hits: Hits, repeat: np.ndarray) -> None:
         """Count lists and their hits, without marked repeats. Any thread may call it."""
@@ -71,14 +80,19 @@ class ExposureCounters:
         counter.add(lists, hits, repeat)
         self.free.append(counter)
 
+    def _inside(self, ids: Ids) -> np.ndarray:
+        if self.catalogue is None:
+            return np.ones(len(ids.keys), np.int8)
+        return (self.catalogue.find(ids) >= 0).astype(np.int8)
+
 
 class _Counter:
     """Counts the lists of blocks on one thread."""
 
     def __init__(self, wanted: ExposureCounters) -> None:
         self._wanted = wanted
-        self.shown = ItemCounter(wanted.cutoffs, wanted.room, self._inside)
-        self.hit = ItemCounter(wanted.cutoffs, wanted.room)
+        self.shown = ItemCounter(wanted.cutoffs, wanted.shown)
+        self.hit = ItemCounter(wanted.cutoffs, wanted.hit)
         self.lists = 0
 
     def add(self, lists: Lists, hits: Hits, repeat: np.ndarray) -> None:
@@ -88,48 +102,12 @@ class _Counter:
         if self._wanted.hits:
             self.hit.add(hits.offsets, take_ids(items, hits.places(offsets)), ranks=hits.ranks)
 
-    def _inside(self, ids: Ids) -> np.ndarray:
-        catalogue = self._wanted.catalogue
-        if catalogue is None:
-            return np.ones(len(ids.keys), np.int64)
-        return (catalogue.find(ids) >= 0).astype(np.int64)
-
 
 def _cutoffs(row: state_rows.Row, name: str) -> tuple[int, ...]:
     cutoffs = state_rows.counts(row, name, least=1).tolist()
     if not cutoffs or sorted(set(cutoffs)) != cutoffs:
         raise state_rows.damaged(f"{name} do not ascend")
     return tuple(cutoffs)
-
-
-@dataclass(eq=False)
-class _Summary:
-    """What the counts of all items come to: by cutoff, how many items stand in how many lists."""
-
-    apart: bool  # whether items of the catalogue count apart from all others
-    times: dict[tuple[int, bool], Counter[int]] = field(
-        default_factory=lambda: defaultdict(Counter)
-    )
-    hits: Counter[int] = field(default_factory=Counter)
-    items: int = 0
-    labels: int = 0
-
-    def add(
-        self, cutoffs: tuple[int, ...], shown: ItemCounts, hit: ItemCounts, labels: ItemCounts
-    ) -> None:
-        """Add items, of which no other call has one."""
-        ids, counts = shown.joined()
-        inside = counts[:, -1] > 0
-        within, hits = np.zeros(len(counts), np.int64), np.zeros(len(hit.joined()[1]), np.bool_)
-        for column, limit in enumerate(cutoffs):
-            within += counts[:, column]
-            hits |= hit.joined()[1][:, column] > 0
-            self.hits[limit] += int(hits.sum())
-            self.times[limit, False] += _times(within)
-            if self.apart:
-                self.times[limit, True] += _times(within[inside])
-        self.labels += len(labels.joined()[1])
-        self.items += len(labels.with_counts(ids, counts[:, :1]).joined()[1])
 
 
 def _times(counts: np.ndarray) -> Counter[int]:
@@ -190,12 +168,14 @@ class Exposure(Aggregate, Need):
     def close(self, closing: Closing) -> Self:
         """Return the exposure with all that was counted, and with the labels if they are wanted."""
         shown, hit, labels, lists = self.shown, self.hit, self.labels, self.lists
-        for one in (each for counters in self.counters for each in counters.all):
-            shown, hit = shown.merge(one.shown.counts()), hit.merge(one.hit.counts())
-            lists += one.lists
-        wanted = next((one for one in self.counters if one.labels), None)
-        if closing.known is not None and wanted is not None:
-            counter = ItemCounter([NO_CUTOFF], wanted.room)
+        for counters in self.counters:
+            for one in counters.all:
+                one.shown.close()
+                one.hit.close()
+                lists += one.lists
+            shown, hit = shown.merge(counters.shown.counts()), hit.merge(counters.hit.counts())
+        if closing.known is not None and any(one.labels for one in self.counters):
+            counter = ItemCounter([NO_CUTOFF])
             counter.add(closing.known.labels.offsets, closing.known.labels.items)
             labels = labels.merge(counter.counts())
         return type(self)(self.cutoffs, lists, self.size, shown, hit, labels)
@@ -217,38 +197,40 @@ class Exposure(Aggregate, Need):
 
         They do not depend on the order of the items, and Python's integers do not overflow.
         """
-        times = self._summary.times[limit, inside and self.size > 0]
+        times = self._times[limit, inside and self.size > 0]
         values = sorted(times)
         return values, [times[one] for one in values], sum(one * times[one] for one in values)
 
-    @property
+    @cached_property
+    def _times(self) -> dict[tuple[int, bool], Counter[int]]:
+        """How many items stand in how many lists, by cutoff; those of the catalogue apart."""
+        _, counts = self.shown.joined()
+        inside, within = counts[:, -1] > 0, np.zeros(len(counts), np.int64)
+        found = {}
+        for column, limit in enumerate(self.cutoffs):
+            within += counts[:, column]
+            found[limit, False] = _times(within)
+            if self.size:
+                found[limit, True] = _times(within[inside])
+        return found
+
+    @cached_property
     def hits(self) -> Mapping[int, int]:
         """How many distinct items are hit within each cutoff."""
-        return self._summary.hits
+        _, counts = self.hit.joined()
+        hit = np.logical_or.accumulate(counts > 0, axis=1).sum(axis=0)
+        return dict(zip(self.cutoffs, hit.tolist(), strict=True))
 
-    @property
+    @cached_property
     def items(self) -> int:
         """The number of items of the catalogue."""
-        return self.size or self._summary.items
+        ids, counts = self.shown.joined()
+        return self.size or len(self.labels.with_counts(ids, counts[:, :1]).joined()[1])
 
     @property
     def label_items(self) -> int:
         """The number of distinct items of labels."""
-        return self._summary.labels
-
-    @cached_property
-    def _summary(self) -> "_Summary":
-        """What all items come to, those in files a partition after the other."""
-        found = _Summary(self.size > 0)
-        every = self.shown, self.hit, self.labels
-        file = next((one.spilled[0].file for one in every if one.spilled), None)
-        if file is None:
-            found.add(self.cutoffs, *every)
-            return found
-        in_file = [one.in_file(file) for one in every]
-        for number in range(PARTITIONS):
-            found.add(self.cutoffs, *(one.partition(number) for one in in_file))
-        return found
+        return len(self.labels.joined()[1])
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow."""

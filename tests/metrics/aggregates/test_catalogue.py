@@ -25,8 +25,8 @@ from rankmill.columns.ids import ids_to_arrow, to_ids
 from rankmill.kernels.identity import SIGNED, Ids
 from rankmill.metrics.aggregates.exposure_values import Entropy, Gini
 from rankmill.metrics.exposure import Exposure, ExposureCounters
-from rankmill.metrics.records import item_counter
-from rankmill.metrics.records.item_counter import NO_RANKS, NO_REPEATS, ItemCounter
+from rankmill.metrics.records import item_counter, item_counts
+from rankmill.metrics.records.item_counter import NO_RANKS, NO_REPEATS, ItemCounter, Total
 from rankmill.metrics.records.item_counts import ItemCounts
 from sealed_rows import resealed
 from strategies import examples, some
@@ -322,14 +322,14 @@ def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
 @pytest.mark.lengthy
 @pytest.mark.parametrize("kind", [*KINDS])
 @pytest.mark.parametrize("listed", [False, True])
-def test_counts_beyond_memory(kind: str, listed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of a few items go to a file again and again; all values keep their bits."""
-    written: list[int] = []
-    spill = item_counter.spilled
+def test_tables_without_room_are_added_up(
+    kind: str, listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All values keep their bits, or an error says that all items take more than is allowed."""
+    added: list[int] = []
+    add = Total.add
     monkeypatch.setattr(
-        item_counter,
-        "spilled",
-        lambda file, items, counts: written.append(len(counts)) or spill(file, items, counts),
+        Total, "add", lambda total, *some: added.append(len(some[1])) or add(total, *some)
     )
     name, arrow = KINDS[kind]
     numbers = np.random.default_rng(3).integers(0, 5000, 15_000)
@@ -340,26 +340,23 @@ def test_counts_beyond_memory(kind: str, listed: bool, monkeypatch: pytest.Monke
     labels = pa.table({"user_id": queries, "items": pa.array(lists[::-1], pa.list_(arrow))})
     every = sorted({item for some in lists for item in some})[::2]
     catalogue = Catalogue(items=pa.table({"item": pa.array(every, arrow)})) if listed else None
-    metrics = [
-        "coverage@1",
-        "coverage@2",
-        "coverage",
-        "coverage_of_labels@2",
-        "gini@2",
-        "entropy@2",
-        "hhi@2",
-    ]
-    metrics += ["personalization@2"]
+    metrics = ["coverage@1", "coverage@2", "coverage", "coverage_of_labels@2", "gini@2"]
+    metrics += ["entropy@2", "hhi@2", "personalization@2"]
     options: dict[str, Any] = {"catalogue": catalogue, "per_query": False}
-    whole = rankmill.evaluate(labels, shown, metrics, **options)
-    assert not written
-    for memory in (1, 200_000):  # no table of all numbers has room, and one has
-        written.clear()
-        little = rankmill.evaluate(labels, shown, metrics, memory=memory, threads=2, **options)
-        assert len(written) > 3
-        assert little.metrics == whole.metrics
+    whole = rankmill.evaluate(labels, shown, metrics, threads=1, **options)
+    tables = len(added)
+    assert rankmill.evaluate(labels, shown, metrics, memory=1, **options).metrics == whole.metrics
+    monkeypatch.setattr(item_counter, "SPARED", 0)
+    monkeypatch.setattr(item_counts, "AT_ONCE", 1000)  # so that partitions are joined
+    memory = {"near": 800_000, "text": 1_600_000}.get(kind, 1_400_000)
+    for threads in (1, 3):
+        added.clear()
+        options |= {"memory": memory, "threads": threads}
+        assert rankmill.evaluate(labels, shown, metrics, **options).metrics == whole.metrics
+        assert len(added) > tables
+    options["memory"] = 100_000
+    with pytest.raises(rankmill.ResourceError, match=r"more than 0MB .* for [0-9,]+ items so far"):
+        rankmill.evaluate(labels, shown, metrics, **options)
     part = partial(rankmill.parts.evaluate_part, labels, shown, metrics, catalogue=catalogue)
-    state = rankmill.parts.State.from_row(part(memory=1).to_row())
+    state = rankmill.parts.State.from_row(part(memory=memory).to_row())
     assert state.result().metrics == whole.metrics
-    same, row = replace(part(memory=1), origin=None), part().to_row()
-    assert state.merge(same).to_row().keys() == {k for k in row if not k.startswith("part.")}

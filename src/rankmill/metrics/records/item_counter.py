@@ -1,13 +1,17 @@
 """Counting items into a table that one thread at a time adds to, block after block."""
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Lock
 
 import numpy as np
 
 from rankmill.columns.ids import NO_DATA, NO_PLACES, join_ids, take_ids
+from rankmill.errors import ResourceError
 from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids, build_table
 from rankmill.kernels.lists import pack_strings
-from rankmill.metrics.records.item_counts import ItemCounts, Room, SpilledCounts, spilled
+from rankmill.metrics.records.item_counts import ItemCounts, narrow
 
 # Integers are counted in a table of all numbers between the lowest and the highest if these are at
 # most so many, or this many times as many as all integers that were counted.
@@ -15,34 +19,74 @@ SMALLEST, WIDEST = 1 << 16, 4
 # The bytes of an item in a hash table that is at least half full: its key, where its text ends, its
 # slots, and a count for each cutoff.
 AN_ITEM, A_COUNT = 2 * (8 + 8 + 8), 2 * 8
+# Counts of fewer bytes are never refused.
+SPARED = 64 << 20
+MB = 10**6
 NO_REPEATS = np.empty(0, np.bool_)
 NO_RANKS = np.empty(0, np.int64)
 
 
-def bytes_of_counter(items: int, cutoffs: int, text: int) -> int:
-    """Return the bytes that a counter takes at most for items whose texts have so many bytes."""
-    return items * (AN_ITEM + A_COUNT * cutoffs) + 2 * text
+class Total:
+    """What the tables of several threads add up to, and the bytes that these take together.
+
+    Each thread has tables of all items that it met. All tables may take half of the `memory`
+    allowed: one that has no room to grow is added, in as few bytes as hold it, and starts anew.
+    What was added may take the other half, and a quarter once each item is held once. `more` gives
+    one more column.
+    """
+
+    def __init__(
+        self,
+        cutoffs: int,
+        memory: float = math.inf,
+        more: Callable[[Ids], np.ndarray] | None = None,
+    ) -> None:
+        self._counts = ItemCounts(cutoffs + (more is not None))
+        self._most, self._more = max(SPARED, memory / 4), more
+        self._taken = 0  # by the tables
+        self._lock = Lock()
+
+    def take(self, more: int, *, anyway: bool = False) -> bool:
+        """Take some more bytes for a table, and return whether they are there."""
+        with self._lock:
+            fits = anyway or self._taken + more <= 2 * self._most
+            self._taken += more if fits else 0
+        return fits
+
+    def add(self, items: Ids, counts: np.ndarray) -> None:
+        """Add distinct items; raises ResourceError if all take more than the memory allowed."""
+        counts = narrow(counts)
+        if self._more is not None:
+            counts = np.column_stack([counts, self._more(items)])
+        with self._lock:
+            parts = (*self._counts.parts, (items, counts))
+            self._counts = replace(self._counts, parts=parts)
+            if self._counts.bytes > 2 * self._most:
+                self.counts()
+
+    def counts(self) -> ItemCounts:
+        """Return what was added, each item once; raises ResourceError as `add`."""
+        number = len(self._counts.joined()[1])
+        if self._counts.bytes > self._most:
+            raise ResourceError(
+                f"counts of items take more than {int(self._most) // MB:,}MB in memory, for "
+                f"{number:,} items so far: allow more memory"
+            )
+        return self._counts
 
 
 class ItemCounter:
     """In how many lists each item stands, by its rank: a column of counts for each cutoff.
 
     Integers that lie close together are counted in one table without their ids, all others in a
-    hash table. Both may be in use, and then hold some items twice. A hash table that has no room to
-    grow goes to the file of the room, and starts anew. `more` gives one more column.
+    hash table. Both may be in use, and then hold some items twice.
     """
 
-    def __init__(
-        self,
-        cutoffs: Sequence[int],
-        room: Room | None = None,
-        more: Callable[[Ids], np.ndarray] | None = None,
-    ) -> None:
+    def __init__(self, cutoffs: Sequence[int], total: Total | None = None) -> None:
         self.cutoffs = np.array(cutoffs, np.int64)
-        self._room, self._more = room or Room(), more
-        self._spilled: list[SpilledCounts] = []
-        self._direct = _Direct(len(cutoffs), self._room)
-        self._hashed = _Hashed(len(cutoffs), self._room, self._spill)
+        self._total = total or Total(len(cutoffs))
+        self._direct = _Direct(len(cutoffs), self._total)
+        self._hashed = _Hashed(len(cutoffs), self._total)
 
     def add(
         self,
@@ -61,33 +105,24 @@ class ItemCounter:
         if not self._direct.add(offsets, items, *how):
             self._hashed.add(offsets, items, *how)
 
-    def counts(self) -> ItemCounts:
-        """Return all counts; nothing may be added after this."""
-        found = ItemCounts(len(self.cutoffs) + (self._more is not None))
+    def close(self) -> None:
+        """Add all counts to the total; nothing may be counted after this."""
         tables: list[_Direct | _Hashed] = [self._hashed, self._direct]
         del self._hashed, self._direct
         while tables:  # each is freed before the next one is read
-            if self._room.crowded:
-                self._spill(*tables.pop().counts())
-            else:
-                found = found.with_counts(*self._widened(*tables.pop().counts()))
-        return found.merge(ItemCounts(found.columns, spilled=tuple(self._spilled)))
+            self._total.add(*tables.pop().counts())
 
-    def _widened(self, items: Ids, counts: np.ndarray) -> tuple[Ids, np.ndarray]:
-        if self._more is None:
-            return items, counts
-        return items, np.column_stack([counts, self._more(items)])
-
-    def _spill(self, items: Ids, counts: np.ndarray) -> None:
-        assert self._room.file is not None  # else there is any room
-        self._spilled.append(spilled(self._room.file, *self._widened(items, counts)))
+    def counts(self) -> ItemCounts:
+        """Return the total with all counts; nothing may be counted after this."""
+        self.close()
+        return self._total.counts()
 
 
 class _Direct:
     """Counts of integers from `lowest` on."""
 
-    def __init__(self, columns: int, room: Room) -> None:
-        self._room = room
+    def __init__(self, columns: int, total: Total) -> None:
+        self._total = total
         self._lowest = self._seen = 0
         self._counts = np.zeros((0, columns), np.int64)
 
@@ -118,7 +153,7 @@ class _Direct:
         if size and lowest == self._lowest and highest < lowest + size:
             return True
         rows = highest - lowest + 1 + ((highest - lowest) // 2 if size else 0)
-        if not self._room.take(2 * 8 * columns * (rows - size), anyway=rows <= self._room.least):
+        if not self._total.take(2 * 8 * columns * (rows - size)):
             return False
         wide = np.zeros((rows, columns), np.int64)
         wide[self._lowest - lowest :][:size] = self._counts
@@ -135,9 +170,8 @@ class _Direct:
 class _Hashed:
     """Counts of any items, by a hash table."""
 
-    def __init__(self, columns: int, room: Room, spill: Callable[[Ids, np.ndarray], None]) -> None:
-        self._room, self._spill = room, spill
-        self._columns = columns
+    def __init__(self, columns: int, total: Total) -> None:
+        self._total, self._columns = total, columns
         self._kind = SIGNED
         self._count = 0
         self._keys = np.empty(0, np.uint64)
@@ -172,8 +206,8 @@ class _Hashed:
         while room < self._count + more:
             room *= 2
         bytes_more = (AN_ITEM + A_COUNT * self._columns) * (room - len(self._keys))
-        if not self._room.take(bytes_more, anyway=room <= self._room.least or not self._count):
-            self._spill(*self.counts())
+        if not self._total.take(bytes_more, anyway=not self._count):
+            self._total.add(*self.counts())
             self._count = 0
             self._counts[:], self._slots[:] = 0, -1
             return self._make_room(more)
@@ -190,7 +224,7 @@ class _Hashed:
             return
         used, more = int(self._ends[before]), int((new.ends - new.starts).sum())
         if used + more > len(self._data):
-            self._room.take(2 * (used + more) - len(self._data), anyway=True)
+            self._total.take(2 * (used + more) - len(self._data), anyway=True)
             data = np.empty(2 * (used + more), np.uint8)
             data[:used] = self._data[:used]
             self._data = data

@@ -1,94 +1,29 @@
-"""How many lists each item stands in, by how far down: exact counts that merge.
+"""How many lists each item stands in, by how far down: exact counts that merge."""
 
-Counts beyond memory are in a temporary file, in partitions by a hash of the item.
-"""
-
-from dataclasses import dataclass, field
-from threading import Lock
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import (
     NO_DATA,
     NO_PLACES,
     IdStore,
-    ids_to_arrow,
     in_partitions,
     join_ids,
     take_ids,
     to_ids,
 )
 from rankmill.errors import InputError
-from rankmill.io.overflow import Overflow
 from rankmill.kernels.identity import SEED, SIGNED, STRING, UNSIGNED, Ids
 from rankmill.metrics.records import state_rows
 
 NO_IDS = Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, SIGNED)
-# Integers are joined by a table of all between them if these are at most so many times as many.
-CLOSE = 4
 # Small parts are only kept side by side.
 ROOM = 1 << 16
-# All counts of an item are in one partition. So many are small beside the tables that were full.
-PARTITIONS = 256
-
-
-class SpilledCounts(NamedTuple):
-    """Items and their counts in a file: where each partition of them is."""
-
-    file: Overflow
-    schema: Any
-    places: tuple[tuple[int, int], ...]
-
-    def partition(self, number: int) -> tuple[Ids, np.ndarray]:
-        """Return the items of a partition with their counts."""
-        data = pa.ipc.read_record_batch(self.file.read(self.places[number]), self.schema)
-        items, *counts = data.columns
-        columns = [numbers_of(one).astype(np.int64) for one in counts]
-        return to_ids(items, "items"), np.column_stack(columns)
-
-
-def spilled(file: Overflow, items: Ids, counts: np.ndarray) -> SpilledCounts:
-    """Write items and their counts; raises ResourceError if that fails."""
-    order, partitions = in_partitions(items, PARTITIONS)
-    small = np.min_scalar_type(int(counts.max(initial=0)))
-    columns = [arrow_of(one[order].astype(small)) for one in counts.T]
-    arrays = [ids_to_arrow(take_ids(items, order), set()), *columns]
-    batch = pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-    parts = (batch.slice(start, end - start) for start, end in partitions)
-    return SpilledCounts(file, batch.schema, tuple(file.add(one.serialize()) for one in parts))
-
-
-@dataclass(eq=False)
-class Room:
-    """The bytes that the tables of several threads take together, and a file for what is more."""
-
-    most: int = 0  # how many they may take, if there is a file
-    file: Overflow | None = None  # without one, they may take any number
-    taken: int = 0
-    lock: Any = field(default_factory=Lock)
-
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return Room, ()  # another process has its own
-
-    @property
-    def least(self) -> int:
-        """How many items a table has room for in any case."""
-        return min(1 << 16, self.most >> 9)
-
-    @property
-    def crowded(self) -> bool:
-        """Whether there is no room to join what the tables hold."""
-        return self.file is not None and self.taken > self.most // 2
-
-    def take(self, more: int, *, anyway: bool = False) -> bool:
-        """Take some more bytes, and return whether they are there."""
-        with self.lock:
-            fits = anyway or self.file is None or self.taken + more <= self.most
-            self.taken += more if fits else 0
-        return fits
+# More rows are joined in partitions, each of which fits the caches.
+PARTITIONS, AT_ONCE = 64, 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +39,8 @@ class ItemCounts:
     """
 
     columns: int
-    # The distinct items of each part, and their counts, int64[n, columns].
+    # The distinct items of each part, and their counts, [n, columns] of signed integers.
     parts: tuple[tuple[Ids, np.ndarray], ...] = ()
-    # More parts, which are in a temporary file. Then none stays in memory.
-    spilled: tuple[SpilledCounts, ...] = ()
 
     def with_counts(self, items: Ids, counts: np.ndarray) -> Self:
         """Return the counts with those of distinct items."""
@@ -117,9 +50,7 @@ class ItemCounts:
 
     def merge(self, other: Self) -> Self:
         """Return the counts of both. Parts are joined before they take much more room than that."""
-        parts, in_file = (*self.parts, *other.parts), (*self.spilled, *other.spilled)
-        if in_file:
-            return type(self)(self.columns, parts, in_file).in_file(in_file[0].file)
+        parts = (*self.parts, *other.parts)
         sizes = [len(counts) for _, counts in parts]
         found = type(self)(self.columns, parts)
         if sum(sizes) > 2 * max(sizes, default=0) + ROOM:
@@ -128,26 +59,18 @@ class ItemCounts:
 
     def joined(self) -> tuple[Ids, np.ndarray]:
         """Return all distinct items with their counts. They take the place of the parts."""
-        if self.spilled:
-            every = tuple(self.partition(number).joined() for number in range(PARTITIONS))
-            return type(self)(self.columns, every).joined()
         if len(self.parts) != 1:
             object.__setattr__(self, "parts", (self._join(),))
         return self.parts[0]
 
-    def in_file(self, file: Overflow) -> Self:
-        """Return the counts with none in memory; those are written to a file."""
-        more = (spilled(file, *part) for part in self.parts)
-        return type(self)(self.columns, (), (*self.spilled, *more))
-
-    def in_memory(self) -> Self:
-        """Return the counts with none in a file."""
-        return type(self)(self.columns, (self.joined(),)) if self.spilled else self
-
-    def partition(self, number: int) -> Self:
-        """Return the counts of one of the partitions of those in files."""
-        parts = (one.partition(number) for one in self.spilled)
-        return type(self)(self.columns, tuple(part for part in parts if len(part[1])))
+    @property
+    def bytes(self) -> int:
+        """How many bytes the parts take; their items may be in several."""
+        return sum(
+            one.nbytes
+            for ids, counts in self.parts
+            for one in (ids.keys, ids.starts, ids.ends, ids.data, counts)
+        )
 
     def _join(self) -> tuple[Ids, np.ndarray]:
         from rankmill.kernels.identity import group_rows
@@ -155,27 +78,25 @@ class ItemCounts:
 
         if not self.parts:
             return NO_IDS, np.zeros((0, self.columns), np.int64)
+        if sum(len(counts) for _, counts in self.parts) > AT_ONCE:
+            return self._join_partitions()
         ids = join_ids([items for items, _ in self.parts])
-        counts = np.concatenate([counts for _, counts in self.parts])
-        if (lowest := close_together(ids)) is not None:
-            return self._join_close(ids, counts, lowest)
+        counts = np.concatenate([counts for _, counts in self.parts]).astype(np.int64)
         groups, first = np.empty((2, len(ids.keys)), np.int64)
         distinct = group_rows(ids, SEED, groups, first)
         found = np.zeros((distinct, self.columns), np.int64)
         sum_rows(groups, counts, found)
-        return join_ids([take_ids(ids, first[:distinct])]), found
+        return join_ids([take_ids(ids, first[:distinct])]), narrow(found)
 
-    def _join_close(self, ids: Ids, counts: np.ndarray, lowest: int) -> tuple[Ids, np.ndarray]:
-        from rankmill.kernels.item_counts import sum_rows
-
-        start = np.uint64(lowest % 2**64)
-        places = (ids.keys - start).view(np.int64)
-        table = np.zeros((int(places.max()) + 1, self.columns), np.int64)
-        sum_rows(places, counts, table)
-        there = np.zeros(len(table), np.bool_)
-        there[places] = True
-        found = np.flatnonzero(there)
-        return ids._replace(keys=found.astype(np.uint64) + start), table[found]
+    def _join_partitions(self) -> tuple[Ids, np.ndarray]:
+        parts: list[list[tuple[Ids, np.ndarray]]] = []
+        for items, counts in self.parts:
+            order, ends = in_partitions(items, PARTITIONS)
+            rows = (order[start:end] for start, end in ends)
+            parts.append([(take_ids(items, some), counts[some]) for some in rows])
+        partitions = (type(self)(self.columns, some) for some in zip(*parts, strict=True))
+        ids, found = zip(*(one._join() for one in partitions), strict=True)
+        return join_ids(list(ids)), np.concatenate(found)
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow: integers, or bytes and where each item ends, and counts."""
@@ -190,7 +111,7 @@ class ItemCounts:
             "keys": np.empty(0, np.int64) if text else ids.keys.view(np.int64),
             "ends": ids.ends if text else np.empty(0, np.int64),
             "data": ids.data if text else NO_DATA,
-            "counts": counts.reshape(-1),
+            "counts": counts.reshape(-1).astype(np.int64),
         }
 
     @classmethod
@@ -219,13 +140,9 @@ class ItemCounts:
         return found
 
 
-def close_together(ids: Ids) -> int | None:
-    """Return the lowest of integers if a table of all between them is small; else None."""
-    if ids.kind == STRING or not len(ids.keys):
-        return None
-    numbers = ids.keys if ids.kind == UNSIGNED else ids.keys.view(np.int64)
-    lowest, highest = int(numbers.min()), int(numbers.max())
-    return lowest if highest - lowest < CLOSE * len(numbers) else None
+def narrow(counts: np.ndarray) -> np.ndarray:
+    """Return a copy of counts in as few bytes as hold them and their negatives."""
+    return counts.astype(np.min_scalar_type(-1 - int(counts.max(initial=0))))
 
 
 def _strings(row: state_rows.Row, prefix: str) -> Ids:

@@ -91,12 +91,6 @@ class Record:
         }
         return replace(self, **merged)  # type: ignore[type-var]
 
-    def in_memory(self) -> Self:
-        """Return the record with nothing in a file that closes before it is used."""
-        values = {name: getattr(self, name) for name in _kinds(type(self))}
-        held = {name: one.in_memory() for name, one in values.items() if hasattr(one, "in_memory")}
-        return replace(self, **held) if held else self  # type: ignore[type-var]
-
     def to_row(self) -> dict[str, Any]:
         """Return the fields of a flat row for Arrow: numbers, text and arrays of numbers."""
         row: dict[str, Any] = {}

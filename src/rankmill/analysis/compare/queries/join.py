@@ -36,7 +36,6 @@ from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.job import Job
-from rankmill.engine.parts import in_memory
 from rankmill.engine.progress import Progress
 from rankmill.engine.segments import Segments
 from rankmill.engine.state import State
@@ -277,7 +276,7 @@ def join_runs(
         for one in systems:
             results[one.name] = one.result
             if one.tally.job.part:
-                states[one.name] = in_memory(one.tally.state).small()
+                states[one.name] = one.tally.state.small()
             else:
                 for metric, left in leave_out(one.tally, workers, cuts.cluster).items():
                     without.setdefault(metric, {})[one.name] = left
