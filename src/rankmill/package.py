@@ -25,6 +25,9 @@ FORMAT = 1
 GONE = {
     "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
     "fused run",
+    "stability": "stability is gone: compare with cutoffs shows how the ranking changes, as in "
+    "rankmill compare --cutoffs 1,5,10",
+    "Stability": "stability is gone: compare with cutoffs shows how the ranking changes",
     "bootstrap": "the bootstrap is gone: take the test t or randomization",
     "bca": "the bootstrap is gone: take the test t or randomization",
     "sign": "the sign test is gone: take the test wilcoxon, or randomization for the mean",
