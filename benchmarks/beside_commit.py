@@ -35,7 +35,7 @@ COMMANDS = {
     "compare --by": ("compare", *PAIR, *METRICS, "--by", "country"),
     "gate": (*GATE, "map@12 drop <= 5% confidence 0.95"),
     "gate, slices": (*GATE, "map@12[country=*] drop <= 5%"),
-    "stability": ("stability", *PAIR, "-m", "map", "-m", "ndcg"),
+    "compare --cutoffs": ("compare", *PAIR, "-m", "map", "--cutoffs", "1,5,10,20"),
 }
 
 

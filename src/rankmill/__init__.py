@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from rankmill.analysis.explain.evaluators import explain_evaluators as explain_evaluators
     from rankmill.analysis.explain.trace import explain as explain
     from rankmill.analysis.explain.trace_view import Trace as Trace
-    from rankmill.analysis.stability.stability import stability as stability
-    from rankmill.analysis.stability.stability_view import Stability as Stability
     from rankmill.engine.convert import convert as convert
     from rankmill.engine.evaluate import evaluate as evaluate
     from rankmill.engine.evaluate import evaluate_runs as evaluate_runs
@@ -89,7 +87,6 @@ _HOMES = {
     "Results": "engine.results",
     "Rules": "nightly.gate.gate_request",
     "Semantics": "semantics.semantics",
-    "Stability": "analysis.stability.stability_view",
     "Tests": "analysis.compare.comparison_request",
     "Trace": "analysis.explain.trace_view",
     "UsageError": "errors",
@@ -105,7 +102,6 @@ _HOMES = {
     "head": "engine.head",
     "metric": "metrics.own",
     "plan": "engine.plan",
-    "stability": "analysis.stability.stability",
 }
 # The public modules, which hand the other names on.
 _MODULES = (

@@ -50,6 +50,9 @@ GONE = {
     "fused run",
     "best": "the baseline best is gone, as the best of many nights is a lucky one: name last, "
     "median:7, or the run of a release by its tag, as tag:release=v7",
+    "stability": "stability is gone: compare with cutoffs shows how the ranking changes, as in "
+    "rankmill compare --cutoffs 1,5,10",
+    "Stability": "stability is gone: compare with cutoffs shows how the ranking changes",
     "bootstrap": "the bootstrap is gone: take the test t or randomization",
     "bca": "the bootstrap is gone: take the test t or randomization",
     "sign": "the sign test is gone: take the test wilcoxon, or randomization for the mean",

@@ -86,6 +86,7 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
     [
         (["evalute"], "no command 'evalute', only: evaluate, "),
         (["fuse", "a.run", "b.run", "-o", "c.run"], f"error: {GONE['fuse']}\n"),
+        (["stability", "a", "b", "c"], f"error: {GONE['stability']}\n"),
         (["compare", "a", "b", "c", "--test", "bca"], f"error: {GONE['bca']}\n"),
         (["--nonsense"], "--nonsense"),
         (["evaluate", "a"], "PREDICTIONS"),
@@ -136,7 +137,6 @@ NEEDED = {
     "spark compare": ["LABELS", "PREDICTIONS"],
     "spark gate": ["LABELS", "PREDICTIONS"],
     "compare": ["LABELS", "PREDICTIONS"],
-    "stability": ["LABELS", "PREDICTIONS"],
     "gate": ["LABELS", "PREDICTIONS"],
     "history": ["HISTORY"],
     "history prune": ["HISTORY"],

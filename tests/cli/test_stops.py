@@ -183,7 +183,6 @@ def test_notes_of_every_system_are_shown_with_its_name(
     note = "other: no query is in both inputs"
     for command in ("compare", "evaluate"):
         assert note in run(command, *runs[:2], other, "-m", "map")[1]
-    assert note in run("stability", *runs[:2], other, "-m", "map", "--cutoffs", "1,2")[1]
 
 
 @pytest.mark.small

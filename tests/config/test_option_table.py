@@ -71,7 +71,7 @@ def test_which_keys_are_paths_and_in_which_table() -> None:
 def test_what_frames_of_spark_have_no_use_for() -> None:
     names = {name for name, one in keys().items() if not one.frames}
     read = {"labels_as", "predictions_as", "columns", "label_columns", "encoding", "label_encoding"}
-    assert names == read | {"threads", "cluster", "adjust", "all_pairs"}
+    assert names == read | {"threads", "cluster", "adjust", "all_pairs", "cutoffs"}
     # A file that had one that counts would be refused, as another counting would be silent.
     assert not {name for name in names if keys()[name].counts}
 
@@ -189,7 +189,7 @@ NO_ROW = {
     *("catalogue", "progress", "per_query", "gate.worst_slices"),
 }
 OWNERS = ("Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests")
-CALLED = ("evaluate", "compare", "gate", "stability", "explain", "explain-evaluators")
+CALLED = ("evaluate", "compare", "gate", "explain", "explain-evaluators")
 
 # The rows say what options become in functions of inputs that know their columns.
 of_the_face = pytest.mark.skipif(

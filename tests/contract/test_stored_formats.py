@@ -48,10 +48,6 @@ OUTCOMES: dict[str, tuple[Any, Callable[[], Any]]] = {
     "result": (rankmill.Result, lambda: rankmill.evaluate(LABELS, OLD, METRICS)),
     "results": (rankmill.Results, lambda: rankmill.evaluate_runs(LABELS, RUNS, METRICS)),
     "comparison": (rankmill.Comparison, lambda: rankmill.compare(LABELS, RUNS, "map", moved=2)),
-    "stability": (
-        rankmill.Stability,
-        lambda: rankmill.stability(LABELS, RUNS | {"both": OLD}, ["map"], cutoffs=[1, 2], splits=5),
-    ),
     "verdict": (
         rankmill.Verdict,
         lambda: rankmill.gate(LABELS, NEW, RULES, baseline=OLD),

@@ -58,7 +58,6 @@ COMMANDS = [
     (["gate", "rankmill.toml"], "-o --per-query --json --junit --markdown --report"),
     (["report", *COMPARED], "-o"),
     (["report", "rankmill.toml"], "-o"),
-    (["stability", "labels.csv", "old.csv", "new.csv", "-m", "map"], "-o --plot"),
     (["explain", "labels.csv", "new.csv", "--query-id", "q1", "-m", "novelty@2", *BESIDE], "-o"),
     (["explain-evaluators", "labels.csv", "new.csv", "-m", "map@2"], "-o"),
 ]

@@ -43,8 +43,6 @@ OPTIONS = [
     (["gate", "l.csv", "p.csv", *RULE], "--summary", ".md .markdown .txt"),
     (["gate", "l.csv", "p.csv", *RULE], "--report", PAGE),
     (["report", "l.csv", "p.csv", "-m", "map@2"], "-o", PAGE),
-    (["stability", "l.csv", "p.csv", "o.csv", "-m", "map"], "-o", RESULT),
-    (["stability", "l.csv", "p.csv", "o.csv", "-m", "map"], "--plot", ".svg"),
     (["explain", "l.csv", "p.csv", "--query-id", "q1", "-m", "map@2"], "-o", f"{RESULT} {TABLE}"),
     (["explain-evaluators", "l.csv", "p.csv", "-m", "map@2"], "-o", RESULT),
     (["history", "runs"], "-o", RESULT),

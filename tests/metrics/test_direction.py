@@ -371,7 +371,7 @@ def test_what_has_no_better_side_has_no_drop(rule: str) -> None:
     tells(error.value, [rule, f"neither side of {name} is better", f"{name} <= 0.9"])
 
 
-# ------------------------------------------------------------------ stability
+# ------------------------------------------------------------------ over cutoffs
 
 
 @pytest.mark.small
@@ -387,24 +387,9 @@ def test_the_lower_rank_comes_first() -> None:
         for name, rank in lists.items()
     }
     runs["low"] = runs["low"].set_column(1, "items", pa.array([["x", "y", "z", "a"]] * 40))
-    found = rankmill.stability(LABELS, runs, ["first_rank", "map"], cutoffs=[3, 5])
-    for metric in ("first_rank", "map"):
-        assert {name: at[5] for name, at in found.ranks[metric].items()} == lists
-    assert found.between_metrics["first_rank"]["map"][5] == (1.0, 1.0)
-    one, other = found.needed["first_rank"][5]
-    assert (one.better, one.worse, other.better, other.worse) == ("top", "middle", "middle", "low")
-    assert other.difference < 0
-    assert other.queries > 1
-    assert found.halves["first_rank"][5].tau == 1.0
-    assert found.notes == ["lower is better: first_rank"]
-    assert re.search(r"top +1.50* \(1\)\*", repr(found))
-
-
-@pytest.mark.small
-@pytest.mark.parametrize("name", sorted(NEITHER))
-def test_what_has_no_better_side_is_not_ranked(name: str) -> None:
-    with pytest.raises(UsageError, match=r"takes no cutoff|not a mean over queries"):
-        rankmill.stability(LABELS, _runs(), name)
+    found = rankmill.compare(LABELS, runs, ["first_rank", "map"], cutoffs=[3, 5])
+    assert found.ranks["first_rank"][5] == found.ranks["map"][5] == lists
+    assert found.notes == ["lower is better: first_rank@3, first_rank@5"]
 
 
 # ------------------------------------------------------------------ the page of a run

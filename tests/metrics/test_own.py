@@ -512,7 +512,6 @@ def test_a_command_runs_a_file_that_defines_metrics(files: Path, run: Any) -> No
     "words",
     [
         ["compare", "run.csv", "other.csv", "-m", "wins@2", "--moved=1", "--quiet"],
-        ["stability", "run.csv", "other.csv", "-m", "wins"],
         ["gate", "run.csv", "--rule", "wins@2 >= 0.1"],
         ["gate", "run.csv", "--baseline", "other.csv", "--rule", "wins@2 drop <= 0.1"],
         ["explain", "run.csv", "--query-id=1", "-m", "wins@2"],

@@ -141,8 +141,8 @@ def test_wherever_metrics_are_given(tmp_path: Path) -> None:
         verdict = rankmill.gate(LABELS, RUN, ["ndcg@2 >= 0.1"], metrics=texts)
         assert list(verdict.result) == ["ndcg@2", "map@1", "map@2"]
     file.write_text("map\nprecision\n")
-    found = rankmill.stability(LABELS, runs, f"@{file}", cutoffs=[1, 2])
-    assert found.metrics == ["map", "precision"]
+    found = rankmill.compare(LABELS, runs, f"@{file}", cutoffs=[1, 2])
+    assert list(found.ranks) == ["map", "precision"]
 
 
 def run_command(*arguments: str) -> str:

@@ -52,7 +52,7 @@ def test_import_loads_nothing_heavy() -> None:
 
 HELPS = """--help; --version; evaluate --help; presets; explain --help; explain-evaluators --help
 compare --help; report --help; gate --help; history --help; history prune --help; docs
-docs memory; docs --help; stability --help; init --help"""
+docs memory; docs --help; init --help"""
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -148,10 +148,10 @@ def test_version_has_one_source() -> None:
 # ------------------------------------------------------------------ public names
 
 
-VERBS = ["evaluate", "evaluate_runs", "compare", "gate", "gate_power", "stability", "explain"]
+VERBS = ["evaluate", "evaluate_runs", "compare", "gate", "gate_power", "explain"]
 VERBS += ["explain_evaluators", "convert", "head", "plan", "metric"]
 TAKEN = ["Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests"]
-GIVEN = ["Result", "Results", "Comparison", "Stability", "Verdict", "History", "Trace"]
+GIVEN = ["Result", "Results", "Comparison", "Verdict", "History", "Trace"]
 ERRORS = ["InputError", "RankmillError", "RegressionError", "ResourceError", "UsageError"]
 
 
@@ -214,7 +214,7 @@ def test_public_modules_hand_names_on(module: str) -> None:
         one.no_such_name  # noqa: B018
 
 
-MOST = {"evaluate": 12, "evaluate_runs": 12, "compare": 18, "gate": 18, "stability": 18}
+MOST = {"evaluate": 12, "evaluate_runs": 12, "compare": 19, "gate": 18}
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -104,7 +104,7 @@ from rankmill.analysis.statistics.significance import TESTS, run_test
 for differences in ([0.1, 0.2, 0.4] * 7, np.float32([1, 2, 3] * 60), range(2000)):
     for name in TESTS:
         run_test(name, paired_of(differences), replicates=50, seed=-1)
-rankmill.stability("p.parquet", {"a": "p.parquet", "b": "p.parquet"}, "map")
+rankmill.compare("p.parquet", {"a": "p.parquet", "b": "p.parquet"}, "map")
 from rankmill.kernels.jit import compiled_so_far
 print(compiled_so_far().compiled)
 """

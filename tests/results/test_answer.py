@@ -47,9 +47,6 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "Result": lambda runs: rankmill.evaluate(GOLD, runs["a"], ["map", "gini", "num_ret:sum"]),
     "Results": lambda runs: rankmill.evaluate_runs(GOLD, runs, "map"),
     "Comparison": lambda runs: flat(rankmill.compare, GOLD, runs, "map,gini", **COMPARED),
-    "Stability": lambda runs: rankmill.stability(
-        GOLD, runs | {"c": RUNS["b"]}, ["map", "precision"], cutoffs=[1, 2], splits=5
-    ),
     "Verdict": lambda runs: rankmill.gate(
         GOLD, runs["a"], ["map drop <= 50%", "map >= 0.1"], baseline=runs["b"]
     ),
@@ -82,7 +79,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "no value": lambda: rankmill.evaluate(GOLD, {9: [1]}, "map", semantics="trec_eval"),
     "different queries": lambda: rankmill.evaluate_runs(GOLD, RUNS, "map", semantics="trec_eval"),
     "clusters": lambda: rankmill.compare(GOLD, RUNS, "map", by=SLICES, cluster="half"),
-    "one system": lambda: rankmill.stability(GOLD, {"a": RUNS["a"]}, "map", cutoffs=[1, 2]),
+    "cutoffs": lambda: rankmill.compare(GOLD, RUNS, "map,gini", cutoffs=[1, 2]),
     "no baseline": lambda: rankmill.gate(GOLD, RUNS["a"], ["map >= 0.9", "queries >= 2"]),
     "gap by rank": lambda: rankmill.explain(GOLD, CONFIDENT, "gap"),
     "curve": lambda: rankmill.explain(GOLD, CONFIDENT, "auprc"),
@@ -94,7 +91,7 @@ ALL: dict[str, Callable[[], Any]] = {
     **OTHERS,
 }
 # What has a picture, and why the others have none.
-PICTURED = ("Comparison", "Stability", "Verdict", "History", "clusters", "one system")
+PICTURED = ("Comparison", "Verdict", "History", "clusters", "cutoffs")
 
 
 def same_json(found: Answer) -> None:
@@ -178,7 +175,7 @@ def test_answers_of_the_same_call_are_equal(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"metrics": 1}', "{"])
-@pytest.mark.parametrize("name", ["Result", "Comparison", "Stability", "Trace"])
+@pytest.mark.parametrize("name", ["Result", "Comparison", "Trace"])
 def test_what_is_no_json_of_a_class(name: str, text: str) -> None:
     kind = type(ANSWERS[name](RUNS))
     with pytest.raises(InputError, match=f"the JSON of a {name} "):

@@ -250,7 +250,6 @@ KINDS: dict[str, Callable[[], Any]] = {
     "results": lambda: rankmill.evaluate_runs(*named_runs(), ["map@3", "map(rel=1)@2:median"]),
     "comparison": lambda: compared(worst_slices=1, moved=1, margin=0.1),
     "leaderboard": lambda: compared(all_pairs=True),
-    "stability": lambda: rankmill.stability(*named_runs(), "map", cutoffs=[1, 3], splits=5),
     "verdict": lambda: rankmill.gate(
         named_runs()[0], named_runs()[1][NAMES[0]], ["map@3 >= 0.1", f"map@3[{NAMES[0]}=*] >= 0.9"]
     ),

@@ -126,13 +126,6 @@ def test_a_listing_is_the_same_table_in_all_formats():
 
 
 @pytest.mark.small
-def test_correlations_have_three_decimals():
-    rows = [[-1.0], [1 / 3], [None], [0.00001]]
-    texts = Table([Column("tau", "correlation")], rows).texts()
-    assert texts[1:] == [["-1.000"], ["0.333"], [""], ["0.000"]]
-
-
-@pytest.mark.small
 def test_how_the_kinds_of_a_comparison_are_shown():
     columns = [Column("95%", "interval"), Column("p", "p"), Column("won", "share")]
     columns += [Column("relative", "change")]

@@ -29,7 +29,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rankmill.cli.compare",
         "Compare systems, with significance tests.",
     ),
-    "stability": ("rankmill.cli.stability", "Show how stable a ranking of systems is."),
     "gate": ("rankmill.cli.gate", "Check a system against rules; the exit code stops a job."),
     "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
     "report": ("rankmill.cli.report", "Write an HTML report on a system."),

@@ -23,7 +23,6 @@ from rankmill.io.stores.urls import redacted, shown
 
 if TYPE_CHECKING:
     from rankmill.analysis.compare.view.comparison import Comparison
-    from rankmill.analysis.stability.stability_view import Stability
 
 # Options of both commands that do not change what is counted, or that each query has its own of.
 _OWN = "labels", "predictions", "metrics", "date", "format", "output", "memory", "threads", "quiet"
@@ -35,6 +34,7 @@ rankmill compare rankmill.toml --baseline old
 rankmill compare labels a b c --baseline b -m map@12 -m ndcg@10 --format json
 rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet
 rankmill compare labels old new -m map@12 --margin 0.001
+rankmill compare labels a b c -m map,recall --cutoffs 1,5,10,20
 rankmill compare labels a b c -m map@12 -m ndcg@10 --all-pairs --format latex
 rankmill compare labels a b c -m map@12 --by country --leaderboard board.html
 rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
@@ -56,11 +56,13 @@ def command(
     p-value, corrected over all metrics and systems; the verdict; and the queries won, tied and
     lost. See 'rankmill docs comparing' for which test to use when.
     """
+    from rankmill.analysis.compare.comparison_request import metrics_at
     from rankmill.metrics.defaults import DEFAULT_METRICS
     from rankmill.metrics.registry import parse_under
     from rankmill.metrics.texts import split_beside
 
-    parse_under(split_beside(options["metrics"])[0] or DEFAULT_METRICS, options["semantics"])
+    asked = metrics_at(options["metrics"], options["cutoffs"])[0]
+    parse_under(split_beside(asked)[0] or DEFAULT_METRICS, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     check_several(runs)
@@ -94,7 +96,7 @@ def check_several(systems: Sized) -> None:
         )
 
 
-def check_queries(found: Comparison | Stability, texts: Iterable[str]) -> None:
+def check_queries(found: Comparison, texts: Iterable[str]) -> None:
     """Raise InputError if no query counts for all systems, by the paths of their predictions."""
     if not found.queries:
         raise InputError(

@@ -14,7 +14,7 @@ from rankmill.cli.process import is_terminal
 KINDS: dict[str, tuple[str, ...]] = {
     "Start here": ("start",),
     "How to": (
-        *("comparing", "stability", "gate", "nightly", "report", "gallery"),
+        *("comparing", "gate", "nightly", "report", "gallery"),
         *("kaggle", "drop-ins", "python", "arrays", "torch", "stores", "spark", "parts"),
     ),
     "Reference": (
@@ -27,8 +27,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 TASKS = {
     "Score predictions, and see why a query scores as it does": "start",
     "Find out which of two systems is better": "comparing",
-    "Find out whether a ranking of systems holds": "stability",
-    "Find out how many queries a test set needs": "stability",
+    "Find out how a ranking of systems depends on the cutoff": "comparing",
     "Put a table into a paper": "comparing",
     "Stop a bad model before it ships": "gate",
     "Evaluate every night, keep a history, and send a line to a chat": "nightly",

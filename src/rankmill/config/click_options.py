@@ -60,15 +60,6 @@ def parse_size(context: click.Context, parameter: click.Parameter, text: str) ->
     return size
 
 
-def _integers(_: click.Context, __: click.Parameter, text: str) -> list[int]:
-    try:
-        return [int(one) for one in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not a list of positive integers, such as 1,5,10"
-        ) from None
-
-
 def _source(_: click.Context, one: click.Parameter, text: str | None) -> str | list[str] | None:
     return text if text is None else source_of(text, f"--{one.name}")
 
@@ -79,5 +70,4 @@ _KINDS: dict[str, dict[str, Any]] = {
     "pairs": {"multiple": True},
     "input": {"callback": _source},
     "size": {"callback": parse_size},
-    "integers": {"callback": _integers},
 }

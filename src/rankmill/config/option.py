@@ -4,13 +4,11 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal[
-    "text", "texts", "pairs", "integer", "integers", "number", "flag", "input", "size", "auto"
-]
+Kind = Literal["text", "texts", "pairs", "integer", "number", "flag", "input", "size", "auto"]
 
 FILE = "evaluate compare gate report spark"
 """The commands that take a FILE.toml."""
-SIDES = f"{FILE} stability explain explain-evaluators"
+SIDES = f"{FILE} explain explain-evaluators"
 """The commands that score predictions against labels."""
 
 
@@ -30,8 +28,7 @@ class Option:
     # The table of a rankmill.toml in which it is a key; "" for the top, None if it is no key.
     table: str | None = None
     name: str = ""  # of the key, and of a command's argument; by default that of the long name
-    # "texts" and "pairs" may be repeated; "integers" stand between commas; "auto" is "flag" without
-    # a value, else "text".
+    # "texts" and "pairs" may be repeated; "auto" is "flag" without a value, else "text".
     kind: Kind = "auto"
     default: Any = None
     choices: tuple[str, ...] = ()  # the only texts, if there are but these

@@ -7,7 +7,6 @@ from rankmill.config.option import Option
 _gate = partial(Option, on="gate spark", table="")
 _top = partial(Option, table="")
 _compare = partial(Option, on="compare spark", table="")
-_stability = partial(Option, on="stability", short="*")
 
 RULES = (
     _gate(
@@ -96,12 +95,18 @@ COMPARISON = (
     ),
     _compare(
         "--confidence LEVEL",
-        "The confidence level of intervals. The t-test of 'stability' has the level 1 - LEVEL.",
+        "The confidence level of intervals.",
         "confidence Rules.confidence",
-        on="compare stability spark",
         kind="number",
         default=0.95,
-        short="stability",
+    ),
+    _compare(
+        "--cutoffs LIST",
+        "Compute each metric at these cutoffs, such as 1,5,10, instead of its own, and show how "
+        "the ranking of systems changes over them.",
+        "cutoffs",
+        on="compare",
+        frames=False,
     ),
     _compare(
         "--margin X",
@@ -179,33 +184,10 @@ COMPARISON = (
     ),
     _compare(
         "--seed N",
-        "The seed of random numbers: of replicates, and of the halves in 'stability'.",
-        "Tests.seed seed",
-        on="compare stability spark",
+        "The seed of the random replicates.",
+        "Tests.seed",
         kind="integer",
         least=0,
         default=0,
-    ),
-    _stability(
-        "--cutoffs LIST",
-        "The cutoffs of each metric.",
-        "cutoffs",
-        kind="integers",
-        default="1,2,3,5,10,20,50",
-    ),
-    _stability(
-        "--power P",
-        "The power for which to estimate how many queries are needed.",
-        "power",
-        kind="number",
-        default=0.8,
-    ),
-    _stability(
-        "--splits N",
-        "How many times to split the queries into random halves.",
-        "splits",
-        kind="integer",
-        least=1,
-        default=100,
     ),
 )

@@ -7,7 +7,7 @@ from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.sources.files.formats import FORMATS
 
 _LOCAL = "evaluate compare gate report"
-_PRESETS = f"{FILE} stability explain"
+_PRESETS = f"{FILE} explain"
 # Columns of labels and predictions; of an input that is the one or the other.
 _column = partial(Option, on=f"{SIDES} init", table="columns")
 _one = partial(Option, on="convert head", short="*")
@@ -42,7 +42,7 @@ INPUTS = (
         "--rank COLUMN",
         "The column of ranks in the predictions.",
         "Predictions.rank",
-        short="evaluate report spark stability explain explain-evaluators",
+        short="evaluate report spark explain explain-evaluators",
     ),
     _column(
         "--gain COLUMN",
@@ -256,13 +256,6 @@ METRICS = (
         default=DEFAULT_METRICS,
     ),
     _metrics(
-        "A metric without a cutoff, such as map; repeat for more. See 'rankmill metrics'.",
-        "metrics",
-        on="stability",
-        short="*",
-        default=("map",),
-    ),
-    _metrics(
         "A metric to compute in addition to those of the rules; repeat for more.",
         "metrics",
         on="gate spark",
@@ -354,7 +347,7 @@ COUNTING = (
         "Semantics.depth",
         kind="integer",
         least=1,
-        short="stability explain-evaluators",
+        short="explain-evaluators",
     ),
     _side(
         "--judged-only",

@@ -6,8 +6,8 @@ from rankmill.config.option import FILE, SIDES, Option
 from rankmill.io.table_files import NAMED
 from rankmill.show.writers import FORMATS
 
-_LOCAL = "evaluate compare gate report stability explain explain-evaluators"
-_WRITING = "evaluate merge compare gate spark stability explain explain-evaluators history check"
+_LOCAL = "evaluate compare gate report explain explain-evaluators"
+_WRITING = "evaluate merge compare gate spark explain explain-evaluators history check"
 _RECORDING = "evaluate merge compare gate spark"
 _top = partial(Option, table="")
 _gate = partial(Option, on="gate spark", table="")
@@ -26,7 +26,7 @@ OUTPUT = (
         "file decides; without a suffix, it is table. In csv, text that begins with = + - @ "
         "or ' gets a leading ', so a spreadsheet does not read it as a formula.",
         on=_WRITING,
-        short="evaluate merge compare spark stability explain explain-evaluators history check",
+        short="evaluate merge compare spark explain explain-evaluators history check",
         choices=FORMATS,
     ),
     Option(
@@ -87,8 +87,8 @@ OUTPUT = (
     _top(
         "--plot FILE",
         "Also draw a plot to FILE, as .svg.",
-        on="evaluate compare spark stability history",
-        short="stability history",
+        on="evaluate compare spark history",
+        short="history",
     ),
     _top(
         "--report FILE",
@@ -212,7 +212,7 @@ RESOURCES = (
         kind="integer",
         least=1,
         frames=False,
-        short="evaluate merge report stability explain explain-evaluators convert",
+        short="evaluate merge report explain explain-evaluators convert",
     ),
     Option(
         "--partitions N",

@@ -24,7 +24,15 @@ from rankmill.metrics.families import (
 from rankmill.metrics.packages import load_packages
 from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
 from rankmill.metrics.spellings import SUMMARISED, given_text, read_parameters, read_summary
-from rankmill.metrics.texts import DEFINED, LISTED, SETS, pieces_of, place_of, split_names
+from rankmill.metrics.texts import (
+    DEFINED,
+    LISTED,
+    SETS,
+    pieces_of,
+    place_of,
+    split_names,
+    without_cutoff,
+)
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.metric_names import number_text
 from rankmill.semantics.presets import PRESETS, preset_named
@@ -341,6 +349,19 @@ def sides_of(names: Iterable[str]) -> dict[str, Better]:
     {'map@12': 'higher', 'first_rank:median': 'lower', 'gini': 'neither'}
     """
     return {name: parse(name).better for name in names}
+
+
+def lines_of(names: Iterable[str]) -> dict[str, dict[int, str]]:
+    """Metric without its cutoff -> cutoff -> its name, of the names that have a cutoff.
+
+    >>> lines_of(["map@5", "map@10", "gini"])
+    {'map': {5: 'map@5', 10: 'map@10'}}
+    """
+    found: dict[str, dict[int, str]] = {}
+    for name in names:
+        if k := parse(name).k:
+            found.setdefault(without_cutoff(name), {})[k] = name
+    return found
 
 
 def examples(semantics: Choices = DEFAULT) -> list[str]:

@@ -160,6 +160,31 @@ def _at(metric: str, cutoff: str, text: str) -> str:
     return f"{cut[1]}{cutoff}{cut[2]}"
 
 
+def at_cutoff(name: str, cutoff: int) -> str:
+    """The name of a metric that takes a cutoff, at this one.
+
+    Examples
+    --------
+    >>> at_cutoff("map(rel=2)@5:median", 10), at_cutoff("ndcg:p10", 10), at_cutoff("P_5", 10)
+    ('map(rel=2)@10:median', 'ndcg@10:p10', 'P_10')
+    """
+    cut = _CUT.fullmatch(name)
+    whole, colon, behind = name.partition(":")
+    return f"{cut[1]}{cutoff}{cut[2]}" if cut else f"{whole.strip()}@{cutoff}{colon}{behind}"
+
+
+def without_cutoff(name: str) -> str:
+    """The name of a metric with a cutoff, without it.
+
+    Examples
+    --------
+    >>> without_cutoff("map(rel=2)@5:median"), without_cutoff("P_5")
+    ('map(rel=2):median', 'P')
+    """
+    cut = _CUT.fullmatch(name)
+    return name if cut is None else f"{cut[1][:-1]}{cut[2]}"
+
+
 def _of_file(path: str) -> Iterator[str]:
     """The names in a file: one or several in a line, and behind a # what is no name."""
     try:

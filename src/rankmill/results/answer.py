@@ -135,7 +135,7 @@ class Answer:
 
     def _picture(self) -> Picture:
         raise UsageError(
-            f"there is no picture of a {type(self).__name__}; a Comparison, a Stability, a History "
+            f"there is no picture of a {type(self).__name__}; a Comparison, a History "
             "and Results, of evaluate_runs, have one"
         )
 

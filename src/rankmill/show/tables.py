@@ -26,7 +26,6 @@ Kind: TypeAlias = Literal[
     "share",  # of 1, in percent
     "change",  # a signed relative difference, in percent
     "changes",  # two of them, which may be infinite
-    "correlation",  # from -1 to 1
 ]
 """How the cells of a column are shown."""
 Cell: TypeAlias = str | float | tuple[float, float] | None
@@ -281,8 +280,6 @@ def _text(kind: Kind, cell: Any, decimals: int) -> str:
         return "..".join(f"{end:+.1%}" if math.isfinite(end) else "unbounded" for end in cell)
     if kind == "p":
         return f"{cell:.4f}" if cell >= _SMALLEST_P else f"<{_SMALLEST_P}"
-    if kind == "correlation":
-        return f"{cell:.3f}"
     if kind in ("share", "change"):
         return f"{cell:.1%}" if kind == "share" else f"{cell:+.2%}"
     if kind == "difference":

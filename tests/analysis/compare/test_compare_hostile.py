@@ -82,11 +82,10 @@ def test_wrong_options_say_what_is_wrong(options, message):
 @pytest.mark.small
 def test_systems_have_texts_as_names():
     for name in (1, None, "a\udcff"):
-        for compare in (rankmill.compare, rankmill.stability):
-            with pytest.raises(
-                rankmill.UsageError, match=r"a system is called .*; expected valid UTF-8 text"
-            ):
-                compare(LABELS, {name: RUNS["a"], "b": RUNS["b"]}, "map")
+        with pytest.raises(
+            rankmill.UsageError, match=r"a system is called .*; expected valid UTF-8 text"
+        ):
+            rankmill.compare(LABELS, {name: RUNS["a"], "b": RUNS["b"]}, "map")
 
 
 @pytest.mark.small
@@ -95,12 +94,17 @@ def test_systems_have_texts_as_names():
     [
         ({"confidence": "0.95"}, "confidence is '0.95'; expected a number"),
         ({"confidence": 1 - 1e-16}, "expected a number between 0 and 1"),
-        ({"power": "0.8"}, "power is '0.8'; expected a number"),
+        ({"cutoffs": "1,x"}, "cutoffs is '1,x'; expected positive integers, such as "),
+        ({"cutoffs": []}, r"cutoffs is \[\]; expected positive integers"),
+        ({"cutoffs": 5}, "cutoffs is 5; expected positive integers"),
+        ({"cutoffs": [1, True]}, "expected positive integers"),
+        ({"cutoffs": [0]}, "expected positive integers"),
+        ({"metrics": "num_ret", "cutoffs": [1]}, "none of num_ret takes a cutoff"),
     ],
 )
-def test_wrong_options_of_stability_say_what_is_wrong(options, message):
+def test_wrong_confidences_and_cutoffs_say_what_is_wrong(options, message):
     with pytest.raises(rankmill.UsageError, match=message):
-        flat(rankmill.stability, LABELS, RUNS, "map", **options)
+        flat(rankmill.compare, LABELS, RUNS, **{"metrics": "map", **options})
 
 
 @pytest.mark.small

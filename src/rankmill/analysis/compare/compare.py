@@ -10,6 +10,7 @@ from rankmill.analysis.compare.comparison_request import (
     Tests,
     baseline_of,
     cuts_asked,
+    metrics_at,
     settings_of,
 )
 from rankmill.analysis.compare.conclusion import finish
@@ -43,6 +44,7 @@ def compare(
     all_pairs: bool = False,
     tests: str | Iterable[str] | Tests = ("t",),
     confidence: float = 0.95,
+    cutoffs: str | Iterable[int] | None = None,
     margin: float | None = None,
     by: Any = (),
     worst_slices: int = 0,
@@ -87,6 +89,10 @@ def compare(
     confidence : float
         The confidence of intervals; a difference is shown if its corrected p-value is at most
         1 - `confidence`.
+    cutoffs : iterable of int, or str, optional
+        Cutoffs, such as [1, 5, 10] or "1,5,10": each metric that takes a cutoff is computed at all
+        of these instead of its own, and `Comparison.ranks` shows how the ranking of the systems
+        changes over them. p-values are corrected over all cutoffs, too.
     margin : float, optional
         A difference that does not matter. With it, systems can be shown to be equal within the
         margin.
@@ -134,7 +140,7 @@ def compare(
     (0.5, 3, 1, 0, 'no difference shown')
     """
     how = baseline, tests, confidence, margin, by, worst_slices, moved, cluster, adjust, all_pairs
-    more = semantics, catalogue, threads, memory, progress
+    more = cutoffs, semantics, catalogue, threads, memory, progress
     return compare_in_detail(labels, runs, metrics, *how, *more, details=False)
 
 
@@ -152,6 +158,7 @@ def compare_in_detail(
     cluster: str | None = None,
     adjust: Any = None,
     all_pairs: bool = False,
+    cutoffs: str | Iterable[int] | None = None,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
     threads: int | None = None,
@@ -162,8 +169,9 @@ def compare_in_detail(
 ) -> Comparison:
     """Do the same as `compare`; with `details`, what a page shows comes of the same pass."""
     began = time.perf_counter()
+    metrics, at = metrics_at(metrics, cutoffs)
     settings = settings_of(
-        tests, confidence, margin, moved, worst_slices, cluster, adjust, all_pairs
+        tests, confidence, margin, moved, worst_slices, cluster, adjust, all_pairs, at
     )
     if isinstance(labels, Results):
         check_alone(runs, semantics, catalogue)

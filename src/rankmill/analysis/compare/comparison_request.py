@@ -1,6 +1,7 @@
 """What a comparison is asked: its systems, tests and slices, checked before anything is read."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
@@ -15,6 +16,8 @@ from rankmill.engine.cuts import Cuts, checked, cuts_of
 from rankmill.engine.segments import DERIVED
 from rankmill.errors import UsageError, positive, share
 from rankmill.io.stores.urls import redacted
+from rankmill.metrics.registry import spec_named
+from rankmill.metrics.texts import at_cutoff, split_names
 from rankmill.package import GONE
 
 
@@ -64,6 +67,28 @@ def check_systems(runs: Any) -> None:
     check_names(runs)
 
 
+def metrics_at(metrics: Any, cutoffs: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return the metrics, each at the cutoffs instead of its own, and the cutoffs, ascending.
+
+    `cutoffs` are integers or a text such as "1,5,10"; without any, all is as it was given.
+    """
+    if cutoffs is None:
+        return metrics, ()
+    given = cutoffs.split(",") if isinstance(cutoffs, str) else cutoffs
+    words = [str(one).strip() for one in given] if isinstance(given, Iterable) else []
+    if not words or not all(re.fullmatch(r"[1-9][0-9]{0,17}", one) for one in words):
+        raise UsageError(f"cutoffs is {cutoffs!r}; expected positive integers, such as [1, 5, 10]")
+    asked = tuple(sorted({*map(int, words)}))
+    names, found = split_names(metrics), list[str]()
+    for name in names:
+        spec = spec_named(name)
+        at_all = spec.cutoff != "none" and spec.at is None
+        found += [at_cutoff(name, k) for k in asked] if at_all else [name]
+    if found == names:
+        raise UsageError(f"none of {', '.join(names)} takes a cutoff: leave out cutoffs")
+    return list(dict.fromkeys(found)), asked
+
+
 def settings_of(
     tests: Any,
     confidence: float,
@@ -73,6 +98,7 @@ def settings_of(
     cluster: str | None = None,
     adjust: Any = None,
     all_pairs: bool = False,
+    cutoffs: tuple[int, ...] = (),
 ) -> Settings:
     """Return the options of a comparison, checked."""
     one = tests if isinstance(tests, Tests) else Tests(tests)
@@ -88,6 +114,7 @@ def settings_of(
         cluster,
         covariate_name(adjust),
         all_pairs,
+        cutoffs,
     )
     _check(settings)
     return settings

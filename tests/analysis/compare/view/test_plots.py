@@ -15,18 +15,16 @@ from browser import FOUND, browser
 from cuts import cut
 from flat import flat
 from hostile_names import HOSTILE
-from rankmill.analysis.compare.differences.differences import Estimate
 from rankmill.analysis.compare.view.plots import (
     MOST_ROWS,
     columns_of,
     plot_comparison,
-    plot_cutoffs,
 )
 from rankmill.errors import UsageError
 from rankmill.io.inert_text import brief, visible
 from rankmill.show import charts
 from rankmill.show.marks import COLOURS, AreaMark, Marker, Stroke, Text
-from rankmill.show.pictures import Panel, Picture, text_width
+from rankmill.show.pictures import Panel, Picture, picture_of_lines, text_width
 from systems import compare, made, table
 
 
@@ -246,12 +244,13 @@ def test_names_are_text_that_does_not_act():
 
 
 def test_curves_over_cutoffs():
-    first = {1: Estimate(0.25, None, 0.2, 0.3)}
-    points = first | {5: Estimate(None), 10: Estimate(0.5)}
-    picture = plot_cutoffs({"map": {"old": points, "$new$": {}}, "ndcg": {"old": first}}, 0.9)
+    first = {1.0: (0.25, (0.2, 0.3))}
+    points = first | {5.0: (None, None), 10.0: (0.5, None)}
+    lines = {"map": {"old": points, "$new$": {}}, "ndcg": {"old": first}}
+    picture = picture_of_lines(lines, "Value by cutoff")
     shown = words(picture.svg())
     assert {"map", "ndcg", "old", "$new$", "1", "5", "10"} <= {*shown}
-    assert shown[0] == "Value by cutoff, with 90% intervals"
+    assert shown[0] == "Value by cutoff"
     markers = [one for one in picture.marks if isinstance(one, Marker) and one.role == "s0"]
     first, last, other, _ = markers  # the last is in the legend
     assert first.x < last.x < other.x
@@ -267,16 +266,17 @@ def test_curves_over_cutoffs():
         for one in picture.marks
         if isinstance(one, Stroke) and one.width == 2 and one not in upright
     ]
-    assert words(plot_cutoffs({}).svg()) == ["Value by cutoff"]
+    assert words(picture_of_lines({}, "Value by cutoff").svg()) == ["Value by cutoff"]
 
 
 def test_a_system_looks_the_same_over_all_metrics_and_those_not_drawn_are_told():
-    points = {1: Estimate(0.25, None, 0.2, 0.3), 5: Estimate(0.5, None, 0.4, 0.6)}
+    points = {1.0: (0.25, (0.2, 0.3)), 5.0: (0.5, (0.4, 0.6))}
     curves = {"map": {"a": points, "b": points}, "ndcg": {"b": points}}
-    marks = plot_cutoffs(curves).marks
+    marks = picture_of_lines(curves, "Value by cutoff").marks
     paths = [(one.role, one.dash) for one in marks if isinstance(one, Stroke) and one.dash]
     assert paths == [("s1", "6 3")] * 2
-    picture = plot_cutoffs({"map": {f"s{place}": points for place in range(9)}})
+    many = {"map": {f"s{place}": points for place in range(9)}}
+    picture = picture_of_lines(many, "Value by cutoff")
     assert picture.title == "Value by cutoff; first 6 of 9 systems"
     markers = [one for one in picture.marks if isinstance(one, Marker)]
     assert len({(one.role, one.shape) for one in markers}) == 6
@@ -298,9 +298,8 @@ def test_in_a_browser_texts_neither_touch_nor_leave_the_picture(dark, sliced, tm
     labels, poor, good = made(4, 80)
     runs = {"poor": poor, "W" * 40: good, "日本語" * 9: dict(poor), "c": good}
     wide = compare(labels, runs, ["map@3", "first_rank@3", "num_ret", "ndcg", "hit@1"])
-    over = rankmill.stability(table(labels), {"a": table(poor), "b": table(good)}, ["map", "ndcg"])
     with browser() as tab:
-        for number, found in enumerate((sliced, wide, over)):
+        for number, found in enumerate((sliced, wide)):
             path = tmp_path / f"{number}.svg"
             found.plot(path)
             tab.open(path, 1400, dark=dark)

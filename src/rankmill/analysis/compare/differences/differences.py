@@ -311,6 +311,26 @@ def _gains(one: Difference) -> tuple[float | None, float | None]:
     return -one.high, -one.low
 
 
+def ranks_of(values: Mapping[str, Estimate], better: Better) -> dict[str, int | None]:
+    """Return the rank of each system: 1 plus the number of systems that are better.
+
+    Values share a rank if they differ only by rounding, which is less than 2^-40 of the largest.
+
+    Examples
+    --------
+    >>> ranks_of({"a": Estimate(0.2), "b": Estimate(0.5), "c": Estimate(0.5)}, "higher")
+    {'a': 3, 'b': 1, 'c': 1}
+    """
+    known = [one.value for one in values.values() if one.value is not None]
+    rounding = 2.0**-40 * max(map(abs, known), default=0.0)
+    sign = -1 if better == "lower" else 1
+
+    def rank(value: float | None) -> int | None:
+        return None if value is None else 1 + sum(sign * (v - value) > rounding for v in known)
+
+    return {name: rank(one.value) for name, one in values.items()}
+
+
 def by_metric(
     values: dict[str, dict[str, Estimate]], differences: dict[str, dict[str, Difference]]
 ) -> dict[str, Any]:
@@ -348,6 +368,7 @@ class Settings:
     cluster: str | None = None
     adjust: str | None = None
     all_pairs: bool = False
+    cutoffs: tuple[int, ...] = ()
 
     @property
     def crossed(self) -> bool:

@@ -20,6 +20,7 @@ from rankmill.analysis.compare.differences.differences import (
     beaten_of,
     by_metric,
     left_out_note,
+    ranks_of,
     read_by_metric,
     winner_of,
 )
@@ -31,10 +32,12 @@ from rankmill.analysis.compare.view.tables import (
     moved_tables,
     pair_tables,
     paper_parts,
+    rank_tables,
     slice_tables,
     tests_of,
 )
 from rankmill.engine.results_view import audit_table
+from rankmill.metrics.registry import lines_of, parse
 from rankmill.package import stamp
 from rankmill.results.answer import Answer, plain_fields, read_fields
 from rankmill.results.provenance import facts_of, rules_of
@@ -164,6 +167,18 @@ class Comparison(Answer):
         """All queries, as if they were a slice."""
         return Slice((), (), self.queries, self.values, self.differences)
 
+    @property
+    def ranks(self) -> dict[str, dict[int, dict[str, int | None]]]:
+        """Metric without its cutoff -> cutoff -> system -> rank; {} without `cutoffs`."""
+        return {
+            metric: {k: ranks_of(self.values[one], parse(one).better) for k, one in at.items()}
+            for metric, at in self._lines.items()
+        }
+
+    @property
+    def _lines(self) -> dict[str, dict[int, str]]:
+        return lines_of(self.values) if self.settings.cutoffs else {}
+
     def _picture(self) -> Picture:
         from rankmill.analysis.compare.view.plots import plot_comparison
 
@@ -182,7 +197,7 @@ class Comparison(Answer):
             **plain_fields(self, "baseline systems queries effective_queries clusters differing"),
             **plain_fields(self, "left_out lacking unpredicted audit settings"),
             "metrics": by_metric(self.values, self.differences),
-            **plain_fields(self, "pairs slices losses pooled alike moved"),
+            **plain_fields(self, "pairs ranks slices losses pooled alike moved"),
             **plain_fields(self, "semantics scope notes inputs seconds"),
         }
 
@@ -211,6 +226,7 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
         elif any(found.winner(metric) for metric in found.values):
             notes.insert(0, "* shown to be better than every other system")
         more = [
+            *rank_tables(found.values, found._lines),
             *slice_tables(base, found.others, found.slices, settings),
             *loss_tables(base, found.losses, settings),
             *moved_tables(base, found.moved, settings, explain),

@@ -14,7 +14,6 @@ from rankmill.analysis.compare.differences.differences import (
     NOT_SHOWN,
     WORSE,
     Difference,
-    Estimate,
     Settings,
     Slice,
 )
@@ -24,9 +23,9 @@ from rankmill.analysis.statistics.paired_differences import Paired
 from rankmill.io.inert_text import brief
 from rankmill.semantics.metric_names import side_text
 from rankmill.show import charts
-from rankmill.show.charts import CLASSES, ROW, Dot, Ends, Series
+from rankmill.show.charts import CLASSES, ROW, Dot, Series
 from rankmill.show.marks import Drawing, Text
-from rankmill.show.pictures import Key, Panel, Picture, compose, picture_of_lines
+from rankmill.show.pictures import Key, Panel, Picture, compose
 from rankmill.show.scales import scale_of, scale_of_counts, tick_texts
 
 MOST_ROWS = 40
@@ -99,26 +98,6 @@ def columns_of(
             panels.append(_forest(title, rows, settings.margin, reach_of(of.values())))
         columns.append(panels)
     return columns
-
-
-def plot_cutoffs(
-    values: Mapping[str, Mapping[str, Mapping[int, Estimate]]], confidence: float | None = None
-) -> Picture:
-    """Return a picture of metrics over cutoffs: a panel for each metric, a line for each system.
-
-    `values` are by metric, system and cutoff; where one is None there is a gap in the line.
-    """
-    title = "Value by cutoff"
-    title += "" if confidence is None else f", with {100 * confidence:.6g}% intervals"
-    lines = {
-        metric: {name: {float(k): _with_ends(p) for k, p in at.items()} for name, at in of.items()}
-        for metric, of in values.items()
-    }
-    return picture_of_lines(lines, title)
-
-
-def _with_ends(one: Estimate) -> tuple[float | None, Ends]:
-    return one.value, None if one.low is None or one.high is None else (one.low, one.high)
 
 
 # ------------------------------------------------------------------ intervals

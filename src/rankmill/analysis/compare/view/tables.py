@@ -1,6 +1,6 @@
 """Tables of a comparison beside that of each metric, and those that a paper prints."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from rankmill.analysis.compare.differences.differences import (
@@ -10,19 +10,21 @@ from rankmill.analysis.compare.differences.differences import (
     LOWER,
     WORSE,
     Difference,
+    Estimate,
     Loss,
     Moved,
     Settings,
     Slice,
     SystemPair,
     beaten_of,
+    ranks_of,
     winner_of,
 )
 from rankmill.errors import plural
-from rankmill.metrics.registry import sides_of
+from rankmill.metrics.registry import parse, sides_of
 from rankmill.results.slices import UNKNOWN
 from rankmill.show.leaderboard import leaderboard
-from rankmill.show.tables import Best, Cell, Column, Marked, Part, Table
+from rankmill.show.tables import Best, Cell, Column, Marked, Part, Table, decimals_of
 
 # The most characters of a value in a table.
 LONGEST = 60
@@ -94,6 +96,28 @@ def pair_tables(pairs: list[SystemPair], settings: Settings) -> Iterator[list[Pa
         of_metric = [one for one in pairs if one.metric == metric]
         rows = [[one.system, one.baseline, *_tested_cells(one.difference)] for one in of_metric]
         yield [f"{metric}: every two systems", Table(columns, rows)]
+
+
+def rank_tables(
+    values: Mapping[str, Mapping[str, Estimate]], lines: Mapping[str, Mapping[int, str]]
+) -> Iterator[list[Part]]:
+    """Yield a table for each of the `lines_of` metrics: values and ranks of systems by cutoff."""
+    for metric, names in lines.items():
+        at = {k: values[name] for k, name in names.items()}
+        ranks = {k: ranks_of(at[k], parse(name).better) for k, name in names.items()}
+        decimals = decimals_of([one.value for of in at.values() for one in of.values()])
+        rows: list[list[Cell]] = []
+        for system in next(iter(at.values())):
+            cells: list[Cell] = [system]
+            before = None
+            for k, of in at.items():
+                value, rank = of[system].value, ranks[k][system]
+                moved = "*" if before not in (None, rank) else ""
+                cells.append(None if value is None else f"{value:.{decimals}f} ({rank}){moved}")
+                before = rank
+            rows.append(cells)
+        title = f"{metric} over cutoffs: (1) the rank of the system, * where it changes"
+        yield [title, Table([Column("system"), *(Column(f"@{k}") for k in at)], rows)]
 
 
 def loss_tables(baseline: str, losses: list[Loss], settings: Settings) -> Iterator[list[Part]]:

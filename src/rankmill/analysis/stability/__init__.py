@@ -1,1 +1,0 @@
-"""How far a ranking of systems holds."""
