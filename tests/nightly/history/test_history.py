@@ -468,9 +468,11 @@ def test_no_baseline(how: str, tmp_path: Path) -> None:
 def test_the_best_night_is_no_baseline_any_more(tmp_path: Path, run: Any) -> None:
     with pytest.raises(UsageError, match=GONE["best"]):
         History(nights(tmp_path, [0.1])).baseline("best", "map@12")
-    asked = ["--rule", "map@12 drop <= 1%", "--baseline", "best", "--history", "none"]
+    asked = ["--rule", "map@12 drop <= 1%", "--baseline", "best"]
     labels, predictions = map(str, write_dump(tmp_path))
-    assert run("gate", labels, predictions, *asked)[::2] == (2, f"error: {GONE['best']}\n")
+    for more in ([], ["--history", "none"]):
+        told = run("gate", labels, predictions, *asked, *more)[::2]
+        assert told == (2, f"error: {GONE['best']}\n")
 
 
 def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> None:

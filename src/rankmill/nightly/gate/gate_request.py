@@ -32,6 +32,7 @@ from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder
 from rankmill.nightly.runs.runs import beside_text, rules_text, time_of_name, time_of_run
+from rankmill.package import GONE
 from rankmill.results.result import Result
 from rankmill.sources.nouns import Predictions
 
@@ -268,10 +269,11 @@ def from_history(
     for now. Messages repeat `by`.
     """
     if history is None:
-        raise UsageError(
+        told = (
             f"the baseline {how!r} is a run of a history: give --history, or ./{how} for "
             "a file of this name"
         )
+        raise UsageError(GONE.get(str(how), told))
     choice = read_choice(how)
     name, runs = os.fspath(history), history_of(history)
     scope = vars(job.scope) | beside_text(job.beside, job.group)
