@@ -68,7 +68,7 @@ def test_signatures_are_that_of_evaluate() -> None:
     assert options("evaluate_runs") == whole
     assert options("evaluate_part").keys() == whole.keys() - {"per_query"} | {"part"}
     whole = {name: one for name, one in whole.items() if name not in ("by", "sums")}
-    assert options("plan").keys() == whole.keys() - {"progress"}
+    assert options("plan").keys() == whole.keys() - {"progress", "threads", "per_query"}
     assert options("explain").keys() == whole.keys() - {"per_query"} | {"rows"}
     assert options("explain_evaluators").keys() == whole.keys() - {"per_query", "catalogue"}
     assert {*options("second_pass")} == {"part", "threads", "memory"}

@@ -86,7 +86,7 @@ def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Pat
     ("metrics", "memory"),
     [
         pytest.param("map@12", 1, marks=pytest.mark.long),
-        ("map@12 gap", 1),
+        ("map@12 gap", 1 << 26),
         pytest.param("map@12 gap", 100_000_000, marks=pytest.mark.long),
     ],
 )

@@ -237,10 +237,13 @@ def test_all_names_of_trec_eval() -> None:
 
 
 @pytest.mark.parametrize("text", ["iprec_avg", "iprec@0.1"])
-def test_those_without_a_walk_say_so(text: str) -> None:
-    table = pa.table({"query": [1], "items": [["a"]]})
-    with pytest.raises(UsageError, match="explain does not support"):
-        rankmill.explain(table, table, text, 1)
+def test_walks_over_levels_of_recall_end_at_the_value(text: str) -> None:
+    table = pa.table({"query": [1], "items": [["a", "b", "c"]]})
+    run = pa.table({"query": [1], "items": [["a", "x", "b"]]})
+    walk = rankmill.explain(table, run, text, 1)
+    assert (
+        walk.value == walk.total / (walk.divisor or 1) == rankmill.evaluate(table, run, text)[text]
+    )
 
 
 def test_the_page_of_metrics_is_that_of_the_registry(run: Any) -> None:

@@ -429,7 +429,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_427,
-    "analysis": 3_634,
+    "analysis": 3_640,
     "cli": 2_225,
     "columns": 1_106,
     "config": 693,
@@ -438,7 +438,7 @@ BUDGETS = {
     "kernels": 3_128,
     "matching": 744,
     "metrics": 4_119,
-    "nightly": 3_996,
+    "nightly": 3_998,
     "results": 481,
     "root": 447,
     "semantics": 184,

@@ -240,7 +240,7 @@ def test_a_gate_refuses_what_has_no_clusters(tmp_path):
     before.write_text(
         rankmill.evaluate(rankmill.Labels(labels, query="query"), runs["good"], "map@3").to_json()
     )
-    with pytest.raises(rankmill.UsageError, match="per-query values of the baseline"):
+    with pytest.raises(rankmill.UsageError, match="is the JSON of a result"):
         rankmill.gate(
             labels,
             runs["poor"],

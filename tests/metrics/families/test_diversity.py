@@ -127,8 +127,6 @@ def test_the_walk_by_hand() -> None:
     walk = rankmill.explain(
         rankmill.Labels(labels, subtopic="subtopic"), run, "err_ia@3", "q"
     ).table
-    assert walk["subtopics"].to_pylist() == [2, 0, 2]
-    assert walk["worth"].to_pylist() == [2.0, 0.0, 1.5]
     assert walk["term"].to_pylist() == [2.0, 0.0, 0.5]
     walk = rankmill.explain(rankmill.Labels(labels, subtopic="subtopic"), run, "strec", "q").table
     assert walk["term"].to_pylist() == [2.0, 0.0, 1.0]
