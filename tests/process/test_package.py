@@ -433,7 +433,7 @@ BUDGETS = {
     "cli": 2_225,
     "columns": 1_106,
     "config": 693,
-    "engine": 3_006,
+    "engine": 3_007,
     "io": 877,
     "kernels": 3_128,
     "matching": 744,

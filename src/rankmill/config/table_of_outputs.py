@@ -194,10 +194,9 @@ RESOURCES = (
     _top(
         "--memory SIZE",
         "The memory limit, such as 500MB. It is for large inputs: if the confidences for gap "
-        "need more, they are read twice. If long rows with scattered "
-        "queries need more, they go to disk. If the labels need more and the files are sorted "
-        "by query, one range of queries is held at a time. On Spark, it is the limit of each "
-        "task.",
+        "need more, they are read twice. If long rows with scattered queries need more, they go to "
+        "disk. If the labels of Parquet files need more, one share of the queries is scored after "
+        "the other. On Spark, it is the limit of each task.",
         "memory",
         on=f"{_LOCAL} spark convert",
         short="*",

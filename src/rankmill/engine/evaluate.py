@@ -88,10 +88,9 @@ def evaluate(
     memory : int
         A limit in bytes, in addition to what the program and the current batches take. If the
         confidences for gap need more, they are read a second time, and those of correct predictions
-        go to a temporary file; so do long predictions whose queries are
-        scattered. Labels, if `per_query` is False and the row groups of the Parquet files of both
-        sides are sorted by query id, are then scored in ranges of queries. The result does not
-        depend on the limit.
+        go to a temporary file; so do long predictions whose queries are scattered. If labels need
+        more, both sides are Parquet files and `per_query` is False, one share of the queries is
+        scored after the other. The result does not depend on the limit.
     per_query : bool
         Whether the result holds a table with the values of each query.
     progress : bool or callable, optional

@@ -10,7 +10,7 @@ from rankmill.engine.catalogue_inputs import with_catalogue
 from rankmill.engine.cuts import with_ways
 from rankmill.engine.held_labels import HeldLabels, check_labelled, check_width, read_labels
 from rankmill.engine.job import Job
-from rankmill.engine.memory import WHOLE, check_room, only, shares_of
+from rankmill.engine.memory import WHOLE, bytes_of_labels, check_room, only, shares_of
 from rankmill.engine.progress import Progress
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
@@ -64,8 +64,9 @@ def _score_all(
     job: Job, labels: HeldLabels, predictions: Input, workers: Workers, report: Report
 ) -> Tally:
     """Score a system with all labels in memory, or one share of them after the other."""
-    shares = shares_of(labels.input, predictions, job)
-    left = check_room(labels.input, predictions, len(shares), job.memory)
+    whole = bytes_of_labels(labels.input)
+    shares = shares_of(labels.input, predictions, job, whole)
+    left = check_room(labels.input, predictions, -(-whole // len(shares)), job.memory)
     job = job if left == job.memory else replace(job, memory=left)
     state, rows = None, 0
     for share in shares:

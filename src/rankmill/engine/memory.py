@@ -50,9 +50,12 @@ def bytes_of_labels(labels: Input) -> int:
     return held
 
 
-def shares_of(labels: Input, predictions: Input, job: Job) -> list[Share]:
-    """Return the shares of the queries to evaluate: one, if all labels fit or have to be held."""
-    semantics, whole = job.semantics, bytes_of_labels(labels)
+def shares_of(labels: Input, predictions: Input, job: Job, whole: int) -> list[Share]:
+    """Return the shares of the queries to evaluate: one, if all labels fit or have to be held.
+
+    `whole` are the bytes of all labels.
+    """
+    semantics = job.semantics
     whole_is_needed = (
         job.keep_values  # the values take as much memory as the labels
         or not (job.cuts is None or job.cuts.by_part)
@@ -69,12 +72,13 @@ def shares_of(labels: Input, predictions: Input, job: Job) -> list[Share]:
     return [Share(number, count) for number in range(1, count + 1)]
 
 
-def check_room(labels: Input, predictions: Input, shares: int, memory: int) -> int:
+def check_room(labels: Input, predictions: Input, held: int, memory: int) -> int:
     """Return how many of the bytes allowed are left beside the labels, but a quarter at least.
 
-    Raises ResourceError if files need more than is allowed.
+    `held` are the bytes of the labels that are held at once. Raises ResourceError if files need
+    more than is allowed.
     """
-    held, values = -(-bytes_of_labels(labels) // shares), 0
+    values = 0
     if predictions.source.format and predictions.columns.wide and predictions.source.rows:
         item = predictions.columns.item
         values = predictions.source.sizes([item])[item][0] // predictions.source.rows

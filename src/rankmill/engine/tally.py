@@ -59,9 +59,9 @@ class Counted(NamedTuple):
 
 
 class Tally:
-    """The sum of all blocks of predictions of one input, or of one range of its queries.
+    """The sum of all blocks of predictions of one input, or of a share of its queries.
 
-    A range adds to the state of the ranges before it.
+    A share adds to the state of the shares before it.
     """
 
     def __init__(self, index: LabelIndex, job: Job, before: State | None = None) -> None:
@@ -147,7 +147,7 @@ class Tally:
                         some_of[name] = some_of[name].small()
 
     def close(self, source: str) -> State:
-        """Set `state` and `counted`, and return the state of all ranges so far.
+        """Set `state` and `counted`, and return the state of all shares so far.
 
         Raises InputError if a query has no predictions or no label and the semantics make this an
         error. The message names `source`, the source of the predictions.
