@@ -94,12 +94,15 @@ class Findings:
         *,
         crossed: bool,
         alone: bool,
+        moments: bool = False,
     ) -> Self:
         """Return what the queries of a join add up to; the options are those of `systems.join`."""
         with Workers(1) as workers:
-            state = joined.state(workers, crossed=crossed)
+            state = joined.state(workers, crossed=crossed, moments=moments)
             moved = joined.moved_rows(count, workers)
-            each = joined.states_alone(workers, crossed=crossed) if alone else {}
+            each = {}
+            if alone:
+                each = joined.states_alone(workers, crossed=crossed, moments=moments)
             return cls(state, joined.states, moved, count, rows, each)
 
     def merge(self, other: Self) -> Self:

@@ -164,6 +164,7 @@ def join(
     moved: int,
     crossed: bool,
     alone: bool = False,
+    moments: bool = False,
     earlier: Baseline | None = None,
 ) -> JoinedOnSpark:
     """Score all systems and join them.
@@ -175,8 +176,9 @@ def join(
         As for the `join_runs` of one machine.
     moved : int
         How many of the queries that moved most are wanted, up and down.
-    crossed, alone : bool
-        Whether slices of two ways to cut are needed, and what each system has over all its queries.
+    crossed, alone, moments : bool
+        Whether slices of two ways to cut are needed, what each system has over all its queries, and
+        what the bound of a mean needs.
     earlier : Baseline, optional
         An earlier run with a DataFrame of its values by query, to pair with the only system.
     """
@@ -185,7 +187,7 @@ def join(
         request = with_values(request, earlier)
         earlier = replace(earlier, predictions=None)
     rows, joining = _joining(request, baseline, cuts, earlier)
-    how: Any = {"crossed": crossed, "alone": alone}
+    how: Any = {"crossed": crossed, "alone": alone, "moments": moments}
     task = partial(find, joining=joining, count=moved, how=how)
     # What is wrong with the request is found before Spark reads a row.
     nothing = [*task(iter(()))]

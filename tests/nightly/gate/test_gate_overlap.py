@@ -126,7 +126,7 @@ def test_errors_of_both_add_up_where_they_are_not_paired():
     mine = [float(query in new) for query in range(N)]
     ends = stats.ttest_ind(theirs, mine, equal_var=False).confidence_interval(0.9)
     assert found.high >= ends.high - 1e-12  # what was not seen may add to it
-    assert found.low == pytest.approx(ends.low)
+    assert 0 <= ends.low - found.low < 0.02
     assert (found.value, found.baseline) == (np.mean(mine), pytest.approx(np.mean(theirs)))
 
 

@@ -39,7 +39,7 @@ NIGHTS = {
     "alike 2": (night(2, 0.01, 0.01), "held", ""),
     "alike 3": (night(3, 0.01, 0.01), "held", ""),
     "better": (night(4, 0.06, 0.01), "held", ""),
-    "slightly worse": (night(5, 0.01, 0.013), UNDECIDED, ""),
+    "slightly worse": (night(5, 0.01, 0.03), UNDECIDED, ""),
     "worse in one country": (night(6, 0.01, 0.2, only="it"), "regressed", "country = it"),
     "a third is missing": (night(7, 0.01, 0.01, lost=1 / 3), "bad volume", ""),
 }

@@ -1,5 +1,6 @@
 """The differences between two systems, as a histogram or weighted: all that a paired test needs."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,8 @@ from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 
 # Squares of larger values, times a number of queries, may not be float64 values.
 LARGEST = 1e140
+# Values that are equal in exact numbers differ by less than this share of their mean.
+ROUNDING = 1e-9
 
 
 class Magnitudes(NamedTuple):
@@ -58,6 +61,17 @@ class Differences:
     def freedom(self) -> float:
         """The degrees of freedom of the standard error."""
         return self.centre.freedom
+
+    @property
+    def effective(self) -> float:
+        """The number of queries of equal weight that give a mean of the same variance."""
+        raise NotImplementedError
+
+    @property
+    def alike(self) -> bool:
+        """Whether all differences are the same, but for rounding."""
+        spread = (self.standard_error or 0.0) * math.sqrt(self.effective)
+        return spread <= ROUNDING * abs(self.mean or 0.0)
 
     @property
     def won(self) -> int:

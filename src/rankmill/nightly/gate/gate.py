@@ -222,10 +222,10 @@ def measured(
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
     with reading.workers() as workers:
-        state = joined.state(workers, crossed=asked.crossed)
+        state = joined.state(workers, crossed=asked.crossed, moments=True)
         alone = {}
         if any(state.left_out.values()):  # then each side has queries of its own
-            alone = joined.states_alone(workers, crossed=asked.crossed)
+            alone = joined.states_alone(workers, crossed=asked.crossed, moments=True)
     return joined, Evidence(asked, joined.results, joined.without, state, ages, alone)
 
 

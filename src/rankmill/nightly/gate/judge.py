@@ -83,7 +83,8 @@ class Evidence:
         """Return a value of the history; it has no error if it does not tell what weights leave."""
         weighted = self.result.scope.weight is not None
         error = None if weighted and one.effective_queries is None else one.standard_error
-        return MeasuredSide(one.value, error, one.queries or 0, one.effective_queries)
+        known = one.value, error, one.queries or 0, one.effective_queries
+        return MeasuredSide(*known, third=one.third_moment)
 
 
 def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:

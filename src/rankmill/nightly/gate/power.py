@@ -183,7 +183,7 @@ def _chances(asked: CheckedGate, place: int, tests: Sequence[RuleTest], slices: 
         chosen = choices + night if choices > 1 else 1
         tonight = levelled(rules, asked.given.family_confidence, look + night, chosen)[place]
         confidence = confidence_of_each(tonight, slices)
-        far = [test.critical(confidence) + test.margin / test.error for test in tests]
+        far = [(test.far(confidence) + test.margin) / test.error for test in tests]
         held = math.prod(1 - t_tail(t, test.freedom) for t, test in zip(far, tests, strict=True))
         chances.append(1 - held)
     return chances * (YEAR // nights)

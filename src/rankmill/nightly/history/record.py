@@ -59,6 +59,7 @@ SCHEMA = pa.schema(
         "standard_error": pa.float64(),
         "queries": _COUNT,
         "effective_queries": pa.float64(),  # of weights, or of clusters in slices; else null
+        "third_moment": pa.float64(),  # of the values of a gate; else null
         "verdict": _TEXT,
         "reason": _TEXT,  # why there is no verdict; else null
         "tags": pa.map_(_TEXT, _TEXT),
@@ -185,8 +186,11 @@ def utf8(text: str) -> str:
 
 def _facts(found: Result | Verdict | Comparison | Mapping[str, Result]) -> _Facts:
     slices: list[_Row] = []
+    whole: dict[str, SliceValue] = {}
     if isinstance(found, Verdict):
-        slices, found = [(None, one) for one in found.slices], found.result
+        slices = [(None, one) for one in found.slices if one.by is not None]
+        whole = {one.metric: one for one in found.slices if one.by is None}
+        found = found.result
     if isinstance(found, Comparison):
         if found.state is None:
             raise UsageError(
@@ -202,7 +206,10 @@ def _facts(found: Result | Verdict | Comparison | Mapping[str, Result]) -> _Fact
         one.gain_function,
         {name: each.inputs.get("predictions", {}) for name, each in results.items()},
         {name: each.audit for name, each in results.items()},
-        [*(row for name, each in results.items() for row in _of_result(name, each)), *slices],
+        [
+            *(row for name, each in results.items() for row in _of_result(name, each, whole)),
+            *slices,
+        ],
     )
 
 
@@ -221,10 +228,12 @@ def _by_system(found: Result | Mapping[str, Result]) -> Mapping[str | None, Resu
     return by_name
 
 
-def _of_result(system: str | None, one: Result) -> Iterator[_Row]:
+def _of_result(system: str | None, one: Result, whole: Mapping[str, SliceValue]) -> Iterator[_Row]:
+    """Yield the metrics of a result; `whole` has their third moments, where these are known."""
     for metric, value in one.metrics.items():
-        of = one.averaged(metric), one.effective_queries
-        yield system, SliceValue(None, None, metric, value, one.standard_errors.get(metric), *of)
+        third = whole[metric].third_moment if metric in whole else None
+        of = one.standard_errors.get(metric), one.averaged(metric), one.effective_queries, third
+        yield system, SliceValue(None, None, metric, value, *of)
 
 
 def _of_comparison(found: Comparison) -> Iterator[_Row]:

@@ -8,14 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.sums import Sums
 from rankmill.analysis.compare.queries.alignment import Aligned, rows_in_both
 from rankmill.analysis.compare.queries.join import Joined
 from rankmill.analysis.compare.queries.label_facts import QueryTraits
+from rankmill.analysis.statistics.moments import MINE
 from rankmill.columns.ids import is_text_type
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError
-from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.aggregates.weighted_mean import WeightedMean
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, Baseline, check_range
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import Folder
@@ -149,24 +151,37 @@ class SliceValue(NamedTuple):
     standard_error: float | None
     queries: int
     effective_queries: float | None = None
+    third_moment: float | None = None  # of values about their mean
 
 
 def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> list[SliceValue]:
-    """Return a system in all slices of one name, and in those of two names that a rule is for."""
+    """Return a system in all slices of one name, and in those of two names that a rule is for.
+
+    Its values over all queries, without a slice, come first.
+    """
     asked = {frozenset(name for name, _ in one.slices) for one in rules}
-    found = []
+    found = [*_values_of(state.whole, system, None, None)]
     for by, of_way in state.slices.items():
         if len(by) > 1 and frozenset(by) not in asked:
             continue
         for value in sorted(of_way, key=lambda value: tuple(map(natural, value))):
-            for metric, of in of_way[value].columns.items():
-                mean = of[system].mean
-                n: tuple[Any, ...] = (
-                    (mean.count,) if isinstance(mean, Mean) else (mean.positive, mean.effective)
-                )
-                place = *named(by, value), metric
-                found.append(SliceValue(*place, mean.mean, mean.standard_error, *n))
+            found += _values_of(of_way[value], system, *named(by, value))
     return found
+
+
+def _values_of(sums: Sums, system: str, by: str | None, value: str | None) -> Iterator[SliceValue]:
+    for metric, of in sums.columns.items():
+        mean, moments = of[system].mean, of[system].moments
+        n, effective = (
+            (mean.positive, mean.effective)
+            if isinstance(mean, WeightedMean)
+            else (mean.count, None)
+        )
+        third = None
+        if moments is not None:
+            third = moments.of_side(MINE).spread(0.0).cube * float(effective or n) ** 2
+        known = mean.mean, mean.standard_error, n, effective, third
+        yield SliceValue(by, value, metric, *known)
 
 
 def first_night(metrics: Sequence[str], cuts: Cuts) -> tuple[str, str]:

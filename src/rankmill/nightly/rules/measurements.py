@@ -2,23 +2,19 @@
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from rankmill.analysis.compare.differences.gap_differences import few_hits, spread_of
-from rankmill.analysis.compare.differences.intervals import (
-    beyond_alike,
-    open_interval,
-    relative_ends,
-)
 from rankmill.analysis.compare.differences.sums import SystemColumn
-from rankmill.analysis.statistics.bounds import MeanSpread, least_mean
 from rankmill.analysis.statistics.clusters import ClusteredMean
 from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.jackknife import interval_within
+from rankmill.analysis.statistics.moments import MINE, Moments
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE
+from rankmill.analysis.statistics.unseen import Part, Spread, mean_ends, ratio_ends
+from rankmill.analysis.statistics.unseen import spread_of as spread_of_mean
 from rankmill.errors import plural
-from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
 from rankmill.metrics.base import Better
 from rankmill.metrics.gap.gap_groups import LeftOut
@@ -26,6 +22,8 @@ from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.rules import HELD, UNDECIDED, Rule
 
 NO_BOUNDS = -math.inf, math.inf
+# Of very many slices, the confidence of each one is 1 as a double.
+LEAST_TAIL = 2.0**-54
 
 
 class MeasuredSide(NamedTuple):
@@ -39,13 +37,19 @@ class MeasuredSide(NamedTuple):
     # The degrees of freedom of values that a covariate adjusts; None for those that weights, or
     # clusters of unequal size, leave.
     known_freedom: float | None = None
+    moments: Moments | None = None  # of this system alone
+    third: float | None = None  # the third moment of values, of a run of a history
 
     @classmethod
-    def of(cls, mean: Mean | WeightedMean) -> "MeasuredSide":
+    def of(cls, column: SystemColumn) -> Self:
         """Return the mean of a metric over queries, or over clusters of them."""
+        mean, moments = column.mean, column.moments
+        if moments is not None:
+            moments = moments.of_side(MINE)
         if isinstance(mean, WeightedMean):
-            return cls(mean.mean, mean.standard_error, mean.positive, mean.effective)
-        return cls(mean.mean, mean.standard_error, mean.count)
+            known = mean.mean, mean.standard_error, mean.positive, mean.effective
+            return cls(*known, moments=moments)
+        return cls(mean.mean, mean.standard_error, mean.count, moments=moments)
 
     @property
     def size(self) -> float:
@@ -59,11 +63,13 @@ class MeasuredSide(NamedTuple):
             return self.known_freedom
         return freedom_of(self.queries, self.size) if self.queries else -1.0
 
-    def spread(self, sign: int) -> MeanSpread | None:
-        """Return the mean with its error, or that of the values with the other sign."""
-        if self.value is None or self.error is None:
+    def spread(self, bounds: tuple[float, float]) -> Spread | None:
+        """Return how the values spread; None where it is not known."""
+        if self.moments is not None:
+            return self.moments.spread(0.0)
+        if self.value is None or self.error is None or self.queries < 2:
             return None
-        return MeanSpread(sign * self.value, self.error, self.size)
+        return spread_of_mean(self.value, self.error, self.size, bounds, self.third)
 
 
 class Measurement(NamedTuple):
@@ -75,11 +81,14 @@ class Measurement(NamedTuple):
     bounds: tuple[float, float] = NO_BOUNDS  # the range of the metric, if it is a mean over queries
     groups: LeftOut | None = None  # what the jackknife left out for the system
     clusters: bool = False  # whether queries come in clusters
+    pairs: Moments | None = None  # of the values of both, for queries of both
+    # Of the queries that only the system has, and of those that only the baseline has.
+    alone: tuple[Moments | None, ...] = (None, None)
 
     @classmethod
     def of(
         cls, column: SystemColumn, base: SystemColumn | None, bounds: tuple[float, float]
-    ) -> "Measurement":
+    ) -> Self:
         """Return what is measured of one slice; `base` is the column of the baseline.
 
         Where a covariate is known, the values of pairs are adjusted by it.
@@ -91,17 +100,18 @@ class Measurement(NamedTuple):
                 MeasuredSide(value, error, paired.n, None, freedom)
                 for value, error, _ in (paired.mine, paired.theirs)
             )
-            return cls(mine, theirs, paired.standard_error, bounds)
-        mine, clusters = MeasuredSide.of(mean), isinstance(mean, ClusteredMean)
+            return cls(mine, theirs, paired.standard_error, bounds, pairs=column.moments)
+        mine, clusters = MeasuredSide.of(column), isinstance(mean, ClusteredMean)
         if base is None or paired is None:
             return cls(mine, bounds=bounds, clusters=clusters)
-        theirs = mine._replace(value=base.mean.mean, error=base.mean.standard_error)
-        return cls(mine, theirs, paired.standard_error, bounds, clusters=clusters)
+        theirs = mine._replace(value=base.mean.mean, error=base.mean.standard_error, moments=None)
+        error = paired.standard_error
+        return cls(mine, theirs, error, bounds, clusters=clusters, pairs=column.moments)
 
     @classmethod
     def of_groups(
         cls, value: float | None, base: float | None, without: Mapping[str, LeftOut | str]
-    ) -> "Measurement":
+    ) -> Self:
         """Return what is measured of a metric over all predictions, by the jackknife.
 
         `without` has the values of the system and perhaps the baseline without each group.
@@ -137,7 +147,9 @@ class Measurement(NamedTuple):
 
     @property
     def too_few(self) -> bool:
-        """Whether weights or clusters leave too few effective ones for an interval."""
+        """Whether weights or clusters leave too few effective ones for an interval of t."""
+        if not self.clusters and not any(map(math.isinf, self.bounds)):
+            return False
         sizes = self.mine.effective, self.theirs.effective
         return any(one is not None and one < LEAST_EFFECTIVE for one in sizes)
 
@@ -172,19 +184,13 @@ class Interval(NamedTuple):
     high: float | None = None
 
 
-class _Ends(NamedTuple):
-    """The interval of a mean of which less is worse, and by how much t alone is shorter."""
-
-    low: float
-    high: float
-    less: float = 0.0
-    more: float = 0.0
+Ends = tuple[float, float]
 
 
 def interval_of(rule: Rule, one: Measurement, confidence: float | None) -> Interval | None:
     """Return what the limit of a rule is for, with its interval."""
     if rule.measure == "value":
-        return value_of(one, confidence, up=rule.operator in (">=", ">"))
+        return value_of(one, confidence)
     return drop_of(one, confidence, relative=rule.relative, better=rule.better)
 
 
@@ -198,22 +204,18 @@ def word_of(rule: Rule, found: Interval, confidence: float | None) -> str:
     return HELD if all(kept) else UNDECIDED if any(kept) else rule.word
 
 
-def value_of(one: Measurement, confidence: float | None, *, up: bool = True) -> Interval | None:
-    """Return the value with its interval; None without a value.
-
-    `up` is whether a rule is kept by larger values. What was not seen moves the other end.
-    """
+def value_of(one: Measurement, confidence: float | None) -> Interval | None:
+    """Return the value with its interval; None without a value."""
     if one.value is None:
         return None
-    ends, sign = None, 1 if up else -1
-    spread, freedom = one.mine.spread(sign), one.mine.freedom
+    ends: tuple[float | None, float | None] | None = None
     if confidence is not None and one.groups is not None:
         few, jackknife = few_hits([one.groups]), spread_of(one.groups)
         if not few and jackknife is not None:
             ends = interval_within(one.value, jackknife, one.groups.most, confidence)
-    elif confidence is not None and spread is not None and not one.too_few and freedom >= 1:
-        found = _ends(spread, freedom, _turned(one.bounds, sign), confidence)
-        ends = None if found is None else _turned((found.low, found.high), sign)
+    elif confidence is not None:
+        alone = one._replace(theirs=MeasuredSide(), difference_error=None, pairs=None)
+        ends = ends_of(alone, 0.0, confidence)
     return Interval(one.value, *(ends or (None, None)))
 
 
@@ -226,84 +228,132 @@ def drop_of(
     None without a value, or if a drop from below 0 is to be relative; from 0 there is no drop. A
     relative rise from 0 is infinite.
 
-    The end for the worse is that of Student's t, or what the range of the metric leaves to queries
-    that were not seen where that is farther: few queries without a loss do not say that there is
-    none. The other end is that of t, unless all queries differ by the same. A relative drop is that
-    of Fieller's theorem, which tests v - (1 - drop) b.
+    A relative drop asks for the mean of v - (1 - drop) b, so that nothing is divided by a mean.
     """
     v, b = one.value, one.base
     if v is None or b is None:
         return None
     sign = -1 if better == "lower" else 1
-    gain = sign * (v - b)
-    ends = None if confidence is None or one.too_few else _gain(one, confidence, sign)
+    ends = None if confidence is None else ends_of(one, 1.0, confidence)
+    number = sign * (b - v) + 0.0
     if not relative:
-        return Interval(0.0 - gain, *((-ends.high, -ends.low) if ends else (None, None)))
+        return Interval(number, *(_turned(ends, -sign) if ends else (None, None)))
     if b <= 0:
-        return _from_nothing(gain, ends if b == 0 else None, down=sign < 0)
+        return _from_nothing(-number, ends if b == 0 else None, down=sign < 0)
     if confidence is None or ends is None:
-        return Interval(0.0 - gain / b)
-    t, both = _of_t(one, confidence)
-    own = beyond_alike(MeanSpread(v, one.mine.error or 0.0, one.mine.size), one.bounds, confidence)
-    other = (ends.less, ends.more) if sign > 0 else (ends.more, ends.less)
-    beyond = max(own[0], other[0]), max(own[1], other[1])
-    errors = one.mine.error, one.theirs.error, both
-    low, high = relative_ends(v, b, errors, t, one.bounds[0] >= 0, beyond)
-    change = -math.inf if low is None else low, math.inf if high is None else high
-    return Interval(0.0 - gain / b, *_turned(change, -sign))
+        return Interval(number / b)
+
+    def of_ratio(ratio: float) -> Ends:
+        return ends_of(one, ratio, confidence or 0.0) or NO_BOUNDS
+
+    low, high = ratio_ends(of_ratio, v / b)
+    return Interval(number / b, *_turned((low - 1, high - 1), -sign))
 
 
-def _gain(one: Measurement, confidence: float, sign: int) -> _Ends | None:
-    """Return the ends of how much better the system is, which is `sign` times the difference."""
-    mine, theirs = one.mine.spread(sign), one.theirs.spread(-sign)
-    if mine is None or theirs is None:
+def parts_of(one: Measurement, ratio: float) -> list[Part] | None:
+    """Return the independent means that the value less `ratio` times the baseline consists of.
+
+    None where the range of the metric has no end, or what is needed is not known.
+    """
+    low, high = one.bounds
+    if math.isinf(low) or math.isinf(high):
         return None
-    t, both = _of_t(one, confidence)
-    width = one.bounds[1] - one.bounds[0]
-    gain = MeanSpread(mine.mean + theirs.mean, both, min(mine.n, theirs.n))
-    if one.difference_error is not None or not both:
-        freedom = one.mine.freedom if one.mine.queries else one.theirs.freedom
-        return None if freedom < 1 else _ends(gain, freedom, (-width, width), confidence)
-    # Not paired: what was not seen of the one and of the other add up.
-    bounds, tail = _turned(one.bounds, sign), (1 - confidence) / 2
-    less = 0.0
-    for side, worst in ((mine, bounds[0]), (theirs, -bounds[1])):
-        if math.isfinite(worst):
-            less += max(0.0, side.mean - t * side.error - least_mean(side, worst, tail))
-    return _Ends(gain.mean - t * both - less, gain.mean + t * both, less)
-
-
-def _of_t(one: Measurement, confidence: float) -> tuple[float, float]:
-    """Return the quantile of t for a difference, and its standard error."""
-    freedom, error = freedom_and_error(one)
-    return quantile(confidence, freedom), error
-
-
-def freedom_and_error(one: Measurement) -> tuple[float, float]:
-    """Return the standard error of the difference from the baseline, and its freedom first."""
+    if one.pairs is not None and one.adjusted:
+        return [Part(1.0, _adjusted(one, ratio), low - ratio * high, high - ratio * low)]
+    if one.pairs is not None:
+        return _of_pairs(one.pairs, one.alone, one.bounds, ratio)
     if one.difference_error is not None:
-        return max(1.0, one.mine.freedom), one.difference_error
-    of_v, of_b = (one.mine.error or 0.0) ** 2, (one.theirs.error or 0.0) ** 2
-    freedom = _welch(of_v, one.mine.freedom, of_b, one.theirs.freedom)
-    return freedom, math.sqrt(of_v + of_b)
-
-
-def _ends(
-    one: MeanSpread, freedom: float, bounds: tuple[float, float], confidence: float
-) -> _Ends | None:
-    """Return the ends of a mean of which less is worse; None without a spread and a range."""
-    if one.alike:
-        low, high = open_interval(one, bounds, confidence)
-        if low is None or high is None:
+        return None
+    sides = [(1.0, one.mine), (-ratio, one.theirs)] if ratio else [(1.0, one.mine)]
+    found = []
+    for factor, side in sides:
+        spread = side.spread(one.bounds)
+        if spread is None:
             return None
-        return _Ends(low, high, one.mean - low, high - one.mean)
-    half = quantile(confidence, freedom) * one.error
-    low = one.mean - half
-    least = low if math.isinf(bounds[0]) else least_mean(one, bounds[0], (1 - confidence) / 2)
-    return _Ends(min(low, least), one.mean + half, max(0.0, low - least))
+        found.append(Part(factor, spread, low, high))
+    return found
 
 
-def _from_nothing(gain: float, ends: _Ends | None, *, down: bool) -> Interval | None:
+def _of_pairs(
+    pairs: Moments, alone: tuple[Moments | None, ...], bounds: Ends, ratio: float
+) -> list[Part]:
+    """Return the mean of pairs, and those of queries that one side alone has."""
+    low, high = bounds
+    mine, theirs = (pairs.weight / (pairs.weight + (one.weight if one else 0.0)) for one in alone)
+    within = ratio * theirs / mine
+    ends = low - within * high, high - within * low
+    found = [Part(mine, pairs.spread(within), *ends)]
+    for factor, one in zip((1 - mine, ratio * (theirs - 1)), alone, strict=True):
+        if one is not None:
+            found.append(Part(factor, one.spread(0.0), low, high))
+    return found
+
+
+def _adjusted(one: Measurement, ratio: float) -> Spread:
+    """Return the spread of values that a covariate adjusts: with the skewness that they had."""
+    assert one.pairs is not None
+    plain = one.pairs.spread(ratio)
+    error = error_of(one, ratio)
+    cube = plain.cube * (error**2 / plain.square) ** 1.5 if plain.square else 0.0
+    mean = (one.value or 0.0) - ratio * (one.base or 0.0)
+    return Spread(mean, error**2, cube, plain.unit)
+
+
+def ends_of(one: Measurement, ratio: float, confidence: float) -> Ends | None:
+    """Return the interval of the value less `ratio` times the baseline; None where it has none.
+
+    Of a metric with a range, it is the bound of a mean with one unseen query. Of clusters, no end
+    is nearer than that of Student's t; of other metrics it is that of t, which knows nothing of a
+    few large values that were not seen.
+    """
+    if one.too_few:
+        return None
+    tail = max((1 - confidence) / 2, LEAST_TAIL)
+    parts = parts_of(one, ratio)
+    found = None if parts is None else mean_ends(parts, tail)
+    if found is not None and not one.clusters:
+        return found
+    of_t = _ends_of_t(one, ratio, confidence)
+    if found is None or of_t is None:
+        return found or of_t
+    return min(found[0], of_t[0]), max(found[1], of_t[1])
+
+
+def _ends_of_t(one: Measurement, ratio: float, confidence: float) -> Ends | None:
+    """Return the interval of Student's t; None without an error."""
+    sides = [one.mine, one.theirs] if ratio else [one.mine]
+    if one.value is None or any(side.error is None for side in sides):
+        return None
+    freedom, error = freedom_of_ratio(one, ratio), error_of(one, ratio)
+    if freedom < 1 or not error:
+        return None
+    mean = one.value - ratio * (one.base or 0.0)
+    half = quantile(confidence, freedom) * error
+    return mean - half, mean + half
+
+
+def error_of(one: Measurement, ratio: float) -> float:
+    """Return the standard error of the value less `ratio` times the baseline."""
+    of_v, of_b = one.mine.error or 0.0, one.theirs.error or 0.0
+    squares = of_v**2, (ratio * of_b) ** 2
+    if one.difference_error is None or not ratio:
+        return math.sqrt(sum(squares))
+    covariance = (of_v**2 + of_b**2 - one.difference_error**2) / 2
+    return math.sqrt(max(0.0, sum(squares) - 2 * ratio * covariance))
+
+
+def freedom_of_ratio(one: Measurement, ratio: float) -> float:
+    """Return the degrees of freedom of `error_of`: those of Welch where nothing is paired."""
+    if one.difference_error is not None or not ratio:
+        return one.mine.freedom if one.mine.queries else one.theirs.freedom
+    of_v, of_b = (one.mine.error or 0.0) ** 2, (ratio * (one.theirs.error or 0.0)) ** 2
+    both = of_v + of_b
+    sides = ((of_v, one.mine.freedom), (of_b, one.theirs.freedom))
+    total = sum((each / both) ** 2 / least for each, least in sides if least > 0 and both)
+    return 1 / total if total else 1e9
+
+
+def _from_nothing(gain: float, ends: Ends | None, *, down: bool) -> Interval | None:
     """Return a change for the worse as a share of a baseline of 0, or of less.
 
     From 0 nothing is lost, and a rise is infinite; `down` is whether a rise is for the worse. That
@@ -314,25 +364,16 @@ def _from_nothing(gain: float, ends: _Ends | None, *, down: bool) -> Interval | 
     number = math.inf if gain < 0 else 0.0
     if ends is None:
         return Interval(number)
-    kept, lost = ends.low >= 0, ends.high < 0
+    low, high = _turned(ends, -1 if down else 1)
     worst = math.inf if down else 1.0
-    return Interval(number, worst if lost else -math.inf, 0.0 if kept else worst)
+    return Interval(number, worst if high < 0 else -math.inf, 0.0 if low >= 0 else worst)
 
 
-def _turned(ends: tuple[float, float], sign: int) -> tuple[float, float]:
+def _turned(ends: Ends, sign: int) -> Ends:
     """Return the ends, or those of the numbers with the other sign."""
-    return ends if sign > 0 else (-ends[1], -ends[0])
+    return ends if sign > 0 else (0.0 - ends[1], 0.0 - ends[0])
 
 
 def quantile(confidence: float, freedom: float) -> float:
     """Return how many errors the half of an interval is wide."""
-    # Of very many slices, the confidence of each one is 1 as a double.
-    return t_quantile(min((1 + confidence) / 2, math.nextafter(1, 0)), freedom)
-
-
-def _welch(one: float, freedom: float, other: float, others: float) -> float:
-    """Return the degrees of freedom of Welch and Satterthwaite for two squared errors."""
-    both = one + other
-    sides = ((one, freedom), (other, others))
-    total = sum((each / both) ** 2 / least for each, least in sides if least > 0 and both)
-    return 1 / total if total else 1e9
+    return t_quantile(1 - max((1 - confidence) / 2, 2 * LEAST_TAIL), freedom)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.sums import Sums
+from rankmill.analysis.statistics.moments import MINE, THEIRS
 from rankmill.engine.segments import natural
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
@@ -114,7 +115,7 @@ def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
     column = None if sums is None else sums.columns.get(metric, {}).get(BASELINE)
     if column is None:
         return mine
-    return mine._replace(theirs=MeasuredSide.of(column.mean))
+    return mine._replace(theirs=MeasuredSide.of(column))
 
 
 def with_unpaired(
@@ -122,8 +123,8 @@ def with_unpaired(
 ) -> Measurement:
     """Return each side over all its queries, of which so many as `both` are paired.
 
-    The error is that of the pairs and, for the share of its queries that a side alone has, its own:
-    where all are paired it is that of pairs, and where none is that of Welch.
+    Those of pairs and those that one side alone has are independent. An error is that of the pairs
+    and, for the share of its queries that a side alone has, its own.
     """
     found = against(measured_of(own, metric, paired=False), other, metric)
     if found.base is None:  # the slices of an earlier run are known of the pairs alone
@@ -132,7 +133,13 @@ def with_unpaired(
     errors = pairs.difference_error, found.mine.error, found.theirs.error
     squares = [(one or 0.0) ** 2 for one in errors]
     both_error = math.sqrt(squares[0] + mine * squares[1] + theirs * squares[2])
-    return found._replace(difference_error=both_error)
+    if pairs.pairs is None or pairs.clusters or pairs.adjusted:
+        return found._replace(difference_error=both_error)
+    alone = tuple(
+        None if side.moments is None else side.moments.without(pairs.pairs.of_side(which))
+        for which, side in ((MINE, found.mine), (THEIRS, found.theirs))
+    )
+    return found._replace(difference_error=both_error, pairs=pairs.pairs, alone=alone)
 
 
 def slices_of(

@@ -122,7 +122,7 @@ class Verdict(Answer):
     details : Details or None
         Additional data for an HTML report, if requested.
     slices : list of SliceValue
-        The system in each slice, for the history; no other form shows it.
+        The system over all queries and in each slice, for the history; no other form shows it.
     run : str
         The date and time that all outputs of a command name; empty in Python.
     """
@@ -248,14 +248,15 @@ def _is_small(rule: Rule, one: RuleOutcome) -> bool:
     """Return whether a slice is too small for an undecided rule.
 
     Its interval reaches from no change to the loss of all; or the value keeps the limit, and the
-    interval is so wide that no change at all would be undecided, too.
+    interval is so wide that no change at all would be undecided, too. That of a value is wider than
+    half of the range.
     """
     low = -math.inf if one.low is None else one.low
     high = math.inf if one.high is None else one.high
-    up = rule.better != "lower" if rule.paired else rule.operator in (">=", ">")
-    worst = range_of(rule.metric)[0 if up else 1]
+    ends = range_of(rule.metric)
     if not rule.paired:
-        return low <= worst if up else high >= worst
+        return high - low > (ends[1] - ends[0]) / 2
+    worst = ends[1 if rule.better == "lower" else 0]
     found = math.inf if one.measured is None else one.measured
     base, of = one.baseline or 0.0, (one.baseline or 1.0) if rule.relative else 1.0
     wide = rule.keeps(found) and high - found > rule.limit

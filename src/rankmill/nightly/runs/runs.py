@@ -51,6 +51,7 @@ class RecordedMetric(NamedTuple):
     queries: int | None
     definition: str | None
     effective_queries: float | None = None
+    third_moment: float | None = None  # of values about their mean, as the bound of a mean needs
 
 
 SliceKey = tuple[str, str, str]
@@ -249,7 +250,7 @@ def run_of(told: dict[str, Any]) -> Run:
         _EPOCH + told["time"] * _MICROSECOND,
         told["version"],
         rules if isinstance(rules, str) else CountingRules(*rules).text,
-        {(row[0], row[1]): RecordedMetric(*row[2:7]) for row in told["metrics"]},
+        {(row[0], row[1]): RecordedMetric(*row[2:8]) for row in told["metrics"]},
         told["verdict"],
         told["tags"],
         dict(told["audits"]),
@@ -261,8 +262,9 @@ def seal_of_row(row: Mapping[str, Any]) -> str:
     """Return the checksum of what a trend needs of a row, in whatever types it has come back."""
     values = {name: row.get(name) for name in _SEALED}
     queries = row.get("queries")
-    if row.get("reason"):  # no other rows had it when they were sealed
-        values["reason"] = row["reason"]
+    for name in ("reason", "third_moment"):  # other rows had none when they were sealed
+        if row.get(name) not in (None, ""):
+            values[name] = row[name]
     values |= {name: dict(row.get(name) or ()) for name in ("tags", "audit")}
     return seal_of(values | {"queries": None if queries is None else int(queries)})
 

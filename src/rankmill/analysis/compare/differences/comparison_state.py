@@ -248,7 +248,7 @@ def _rows_of(by: tuple[str, ...], value: Any, sums: Sums) -> list[dict[str, Any]
     same = {"by": list(by), "slice": list(value), "queries": sums.queries}
     found = []
     for metric, of_metric in sums.columns.items():
-        for system, (mean, paired) in of_metric.items():
+        for system, (mean, paired, _) in of_metric.items():
             row = same | {"metric": metric, "system": system, "mean": json.dumps(mean.to_row())}
             if isinstance(paired, WeightedPaired):
                 row["weighted"] = json.dumps(paired.weighted.to_row())

@@ -1,16 +1,26 @@
 """The intervals of values, of differences and of relative differences."""
 
 import math
+from collections.abc import Callable
 
 from rankmill.analysis.compare.differences.differences import Estimate
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
-from rankmill.analysis.statistics.bounds import MeanSpread, chance_of_less, least_mean
 from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.outcome import Tested
-from rankmill.analysis.statistics.paired_differences import AnyPaired, Fit
-from rankmill.analysis.statistics.ratios import Pair, largest_ratio, least_ratio
+from rankmill.analysis.statistics.paired_differences import AnyPaired, Fit, Paired
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, too_few
+from rankmill.analysis.statistics.unseen import (
+    Part,
+    Spread,
+    are_at_ends,
+    chance_above,
+    chance_below,
+    mean_ends,
+    ratio_ends,
+    spread_of,
+    with_unseen,
+)
 from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
 from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.registry import parse
@@ -35,22 +45,22 @@ def interval_of(
     n = queries if effective is None else effective
     if effective is not None and n < LEAST_EFFECTIVE:
         return Estimate(value, error)
-    if not error:
-        low, high = open_interval(MeanSpread(value, 0.0, n), parse(metric).spec.bounds, confidence)
-        return Estimate(value, error, low, high)
+    bounds = parse(metric).spec.bounds
+    if not error or are_at_ends(value, error, n, bounds):
+        ends = bound_of(spread_of(value, error, n, bounds), bounds, confidence)
+        return Estimate(value, error, *ends)
     freedom = freedom_of(queries, n) if freedom is None else freedom
     half = t_quantile((1 + confidence) / 2, freedom) * error
-    return Estimate(value, error, value - half, value + half)
+    return Estimate(value, error, max(bounds[0], value - half), min(bounds[1], value + half))
 
 
-def open_interval(
-    one: MeanSpread, bounds: tuple[float, float], confidence: float
+def bound_of(
+    one: Spread, bounds: tuple[float, float], confidence: float
 ) -> tuple[float, float] | tuple[None, None]:
-    """Return what the range of a metric leaves open of a mean; None for both without a range."""
+    """Return the bound of a mean from its range; None for both without a range."""
     if any(map(math.isinf, bounds)):
         return None, None
-    tail = (1 - confidence) / 2
-    return least_mean(one, bounds[0], tail), -least_mean(one.negative, -bounds[1], tail)
+    return mean_ends([Part(1.0, one, *bounds)], (1 - confidence) / 2)
 
 
 def estimates(sums: Sums, confidence: float) -> dict[str, dict[str, Estimate]]:
@@ -80,40 +90,40 @@ def relative_ends(
     errors: tuple[float | None, float | None, float | None],
     t: float,
     positive: bool,
-    beyond: tuple[float, float] = (0.0, 0.0),
+    alike: Callable[[float, float, float], tuple[float, float]] | None = None,
 ) -> tuple[float | None, float | None]:
     """Return the ends of the interval of (value - base) / base, by Fieller's theorem.
 
     `errors` are those of the value, of the base and of their difference, and `t` is the quantile of
-    Student's t. If no value is below 0 (`positive`), at most all of the base is lost. The value may
-    be less and more by what is in `beyond`. An end is None where there is none, and both where the
-    base is not above 0.
+    Student's t. If no value is below 0 (`positive`), at most all of the base is lost. An end is
+    None where there is none, and both where the base is not above 0. Of values that are all the
+    same, `alike` gives the interval that their range leaves open: of a mean of values less a ratio
+    times those of the baseline, its error, and that ratio.
     """
     mine, theirs, both = errors
     if value is None or not base or base < 0 or mine is None or theirs is None or both is None:
         return None, None
-    # Fourth powers of numbers up to 1 are numbers: a ratio is the same in any unit.
-    unit = max(abs(value), base, mine, theirs, both)
-    ends = (value - beyond[0]) / unit, (value + beyond[1]) / unit
-    rest = base / unit, mine / unit, theirs / unit, both / unit
-    low = least_ratio(Pair.of_errors(ends[0], *rest), t) - 1
-    high = largest_ratio(Pair.of_errors(ends[1], *rest), t) - 1
-    low = max(low, -1.0) if positive else low
-    return None if math.isinf(low) else low, None if math.isinf(high) else high
+    of_value, of_base = (mine / base) ** 2, (theirs / base) ** 2
+    covariance = (of_value + of_base - (both / base) ** 2) / 2
+    start = value / base
 
+    def ends(ratio: float) -> tuple[float, float]:
+        square = of_value + ratio**2 * of_base - 2 * ratio * covariance
+        error = math.sqrt(max(square, 0.0))
+        low, high = start - ratio - t * error, start - ratio + t * error
+        if alike is None:
+            return low, high
+        least, most = alike((start - ratio) * base, error * base, ratio)
+        return min(low, least), max(high, most)
 
-def beyond_alike(
-    one: MeanSpread, bounds: tuple[float, float], confidence: float
-) -> tuple[float, float]:
-    """Return by how much less and more a mean may be of values that are all the same."""
-    low, high = open_interval(one, bounds, confidence)
-    if one.error or low is None or high is None:
-        return 0.0, 0.0
-    return one.mean - low, high - one.mean
+    low, high = ratio_ends(ends, start)
+    if not low and not positive:
+        return None, None if math.isinf(high) else high - 1
+    return low - 1, None if math.isinf(high) else high - 1
 
 
 def relative_ends_of(
-    column: SystemColumn, base: AnyMean, spec: MetricSpec, confidence: float, alike: Tested | None
+    column: SystemColumn, base: AnyMean, spec: MetricSpec, confidence: float
 ) -> tuple[float | None, float | None]:
     """Return the ends of the interval of a relative difference; None where it has none."""
     paired = column.paired
@@ -123,16 +133,28 @@ def relative_ends_of(
         mine, theirs = paired.mine, paired.theirs
     if paired is None or too_few(paired) or paired.standard_error is None:
         return None, None
-    value = MeanSpread(mine.mean or 0.0, mine.standard_error or 0.0, paired.effective)
-    less, more = beyond_alike(value, spec.bounds, confidence)
-    if alike is not None:  # the differences may be others by so much as was not seen
-        if alike.low is None or alike.high is None:
-            return None, None
-        mean = paired.mean or 0.0
-        less, more = max(less, mean - alike.low), max(more, alike.high - mean)
     t = t_quantile((1 + confidence) / 2, paired.freedom)
     errors = mine.standard_error, theirs.standard_error, paired.standard_error
-    return relative_ends(mine.mean, theirs.mean, errors, t, spec.bounds[0] >= 0, (less, more))
+    (low, high), n = spec.bounds, paired.effective
+
+    def alike(mean: float, error: float, ratio: float) -> tuple[float, float]:
+        ends = low - ratio * high, high - ratio * low
+        one = Part(1.0, Spread(mean, error**2 * (n - 1) / n, 0.0, 1 / n), *ends)
+        return mean_ends([one], (1 - confidence) / 2)
+
+    flat = (not mine.standard_error or paired.alike) and not math.isinf(high - low)
+    return relative_ends(mine.mean, theirs.mean, errors, t, low >= 0, alike if flat else None)
+
+
+def spread_of_pairs(paired: AnyPaired) -> Spread:
+    """Return how differences spread; of weights and clusters, as if they were symmetric."""
+    mean, n = paired.mean or 0.0, max(paired.effective, 1.0)
+    if not isinstance(paired, Paired) or isinstance(paired, AdjustedPaired):
+        square = (paired.standard_error or 0.0) ** 2 * (n - 1) / n
+        return Spread(mean, square, 0.0, 1 / n)
+    z = (paired.values - mean) / n
+    square, cube = (math.fsum((paired.counts * z**power).tolist()) for power in (2, 3))
+    return Spread(mean, square, cube, 1 / n)
 
 
 def of_alike(paired: AnyPaired, spec: MetricSpec, confidence: float) -> Tested:
@@ -142,10 +164,19 @@ def of_alike(paired: AnyPaired, spec: MetricSpec, confidence: float) -> Tested:
     such a range, or for one query, unless there is no difference at all.
     """
     width = spec.bounds[1] - spec.bounds[0]
-    one = MeanSpread(paired.mean or 0.0, 0.0, paired.effective)
-    low, high = open_interval(one, (-width, width), confidence)
+    one = spread_of_pairs(paired)._replace(square=0.0, cube=0.0)
+    low, high = bound_of(one, (-width, width), confidence)
     p = 1.0 if paired.all_zero else None
     if p is None and low is not None and paired.n > 1:
-        side = one if one.mean > 0 else one.negative
-        p = min(1.0, 2 * chance_of_less(side, -width, 0.0))
+        p = min(1.0, 2 * chance_of(one, width, 0.0))
     return Tested(p, None, low, high) if p is not None else Tested(None)
+
+
+def chance_of(one: Spread, width: float, limit: float) -> float:
+    """Return the p of the claim that a mean of differences is beyond the limit, where it seems so.
+
+    Of a mean above the limit it is the claim that the true one is, and of one below the same.
+    """
+    if one.mean > limit:
+        return chance_below(with_unseen(one, -width), limit)
+    return chance_above(with_unseen(one, width), limit)

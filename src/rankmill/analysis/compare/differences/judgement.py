@@ -18,9 +18,13 @@ from rankmill.analysis.compare.differences.differences import (
     Difference,
     Settings,
 )
-from rankmill.analysis.compare.differences.intervals import of_alike, relative, relative_ends_of
+from rankmill.analysis.compare.differences.intervals import (
+    of_alike,
+    relative,
+    relative_ends_of,
+    spread_of_pairs,
+)
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
-from rankmill.analysis.statistics.bounds import MeanSpread, chance_of_less, least_mean
 from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.outcome import Tested, correct
 from rankmill.analysis.statistics.paired_differences import AnyPaired, WeightedPaired
@@ -29,6 +33,13 @@ from rankmill.analysis.statistics.significance import (
     noninferiority,
     run_test,
     too_few,
+)
+from rankmill.analysis.statistics.unseen import (
+    chance_above,
+    chance_below,
+    largest,
+    smallest,
+    with_unseen,
 )
 from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
@@ -85,8 +96,7 @@ def tested(
         threads=threads,
     )
     alike = None
-    spread = MeanSpread(paired.mean or 0.0, paired.standard_error or 0.0, paired.effective)
-    if spread.alike and not too_few(paired):
+    if paired.alike and not too_few(paired):
         alike = of_alike(paired, spec, settings.confidence)
     tests = {}
     for name in settings.tests:
@@ -95,12 +105,7 @@ def tested(
         tests[name] = found._replace(direction=_direction(name, paired))
     # No other test has an interval.
     interval = alike or tests.get("t") or run("t")
-    low, high = relative_ends_of(column, base, spec, settings.confidence, alike)
-    # What may be unseen of a system widens them; the sign is that of the difference all the same.
-    if low is not None and interval.low is not None and interval.low >= 0:
-        low = max(low, 0.0)
-    if high is not None and interval.high is not None and interval.high <= 0:
-        high = min(high, 0.0)
+    low, high = relative_ends_of(column, base, spec, settings.confidence)
     return Difference(
         value=paired.mean,
         relative=relative(paired.mean, theirs.mean),
@@ -149,16 +154,17 @@ def _within_margin(
     width = spec.bounds[1] - spec.bounds[0]
     if math.isinf(width) or too_few(paired):
         return found
-    one = MeanSpread(paired.mean or 0.0, paired.standard_error or 0.0, paired.effective)
+    one = spread_of_pairs(paired)
+    below, above = with_unseen(one, -width), with_unseen(one, width)
     # One side alone counts where the system is to be no worse.
     up, down = (test is equivalence or spec.better == side for side in ("higher", "lower"))
-    chances = [chance_of_less(one, -width, -margin)] if up else []
-    chances += [chance_of_less(one.negative, -width, -margin)] if down else []
+    chances = [chance_below(below, -margin)] if up else []
+    chances += [chance_above(above, margin)] if down else []
     unseen = max(chances)
     if found.p is not None:
         return found._replace(corrected_p=max(found.p, unseen))
-    low = least_mean(one, -width, tail) if up else None
-    high = -least_mean(one.negative, -width, tail) if down else None
+    low = max(-width, smallest(below, tail)) if up else None
+    high = min(width, largest(above, tail)) if down else None
     return Tested(unseen, None, low, high)
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from rankmill.analysis.statistics.clusters import ClusteredMean, ClusteredPaired, of_clusters
+from rankmill.analysis.statistics.moments import Moments, moments_of
 from rankmill.analysis.statistics.paired_differences import (
     AnyPaired,
     Paired,
@@ -22,10 +24,15 @@ AnyMean = Mean | WeightedMean
 
 
 class SystemColumn(NamedTuple):
-    """A metric and a system: the mean of its values, and its differences from the baseline."""
+    """A metric and a system: the mean of its values, and its differences from the baseline.
+
+    `moments` are those of its values, and of those of the baseline beside them, where the bound of
+    a mean was asked for.
+    """
 
     mean: AnyMean
     paired: AnyPaired | None
+    moments: Moments | None = None
 
 
 def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
@@ -33,17 +40,20 @@ def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
     mean: Any = parts[0].mean
     for one in parts[1:]:
         mean = mean.merge(one.mean)
+    known = [one.moments for one in parts if one.moments is not None]
+    moments = reduce(Moments.merge, known) if known else None
     pairs = [one.paired for one in parts]
     plain = [one for one in pairs if isinstance(one, Paired)]
     weighted = [one for one in pairs if isinstance(one, WeightedPaired)]
     if plain:
-        return SystemColumn(mean, merged(plain))
+        return SystemColumn(mean, merged(plain), moments)
     if not weighted:
-        return SystemColumn(mean, None)
+        return SystemColumn(mean, None, moments)
     of_all: Any = weighted[0].weighted
     for each in weighted[1:]:
         of_all = of_all.merge(each.weighted)
-    return SystemColumn(mean, WeightedPaired(of_all, merged([one.products for one in weighted])))
+    paired = WeightedPaired(of_all, merged([one.products for one in weighted]))
+    return SystemColumn(mean, paired, moments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,23 +97,28 @@ def column_of(
     base: np.ndarray | None,
     weights: np.ndarray | None,
     clusters: np.ndarray | None = None,
+    *,
+    moments: bool = False,
 ) -> SystemColumn:
     """Return what the values of a metric and a system add up to; `base` are the baseline's.
 
-    `clusters` are codes of the clusters of queries, which have no weights then.
+    `clusters` are codes of the clusters of queries, which have no weights then. With `moments`, the
+    values have a finite range.
     """
+    found = moments_of(values, base, weights, clusters) if moments else None
     if clusters is not None:
         paired = None if base is None else ClusteredPaired.of(values - base, clusters)
-        return SystemColumn(of_clusters(values, clusters).mean, paired)
+        return SystemColumn(of_clusters(values, clusters).mean, paired, found)
     mean: AnyMean = Mean.of(values) if weights is None else WeightedMean.of(values, weights)
     if base is None:
-        return SystemColumn(mean, None)
+        return SystemColumn(mean, None, found)
     differences = values - base
     if weights is None:
-        return SystemColumn(mean, paired_of(differences))
+        return SystemColumn(mean, paired_of(differences), found)
     counted = weights > 0
     products = paired_of((differences * weights)[counted])
-    return SystemColumn(mean, WeightedPaired(WeightedMean.of(differences, weights), products))
+    weighted = WeightedMean.of(differences, weights)
+    return SystemColumn(mean, WeightedPaired(weighted, products), found)
 
 
 def columns_of_slices(
@@ -113,11 +128,17 @@ def columns_of_slices(
     clusters: np.ndarray | None,
     order: np.ndarray,
     ends: Sequence[int],
+    *,
+    moments: bool = False,
 ) -> list[SystemColumn]:
     """Return what each slice adds up to; slice i holds the queries order[ends[i - 1]:ends[i]]."""
     more = [None if one is None else one[order] for one in (base, weights, clusters)]
     values = values[order]
     return [
-        column_of(values[start:end], *(None if one is None else one[start:end] for one in more))
+        column_of(
+            values[start:end],
+            *(None if one is None else one[start:end] for one in more),
+            moments=moments,
+        )
         for start, end in pairwise((0, *ends))
     ]

@@ -1,5 +1,6 @@
 """The values of all systems, joined by query id, over the queries that count for all of them."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -124,14 +125,17 @@ class Joined(NamedTuple):
         with closing(workers.map(most, tasks)) as found:
             return dict(zip(tasks, found, strict=True))
 
-    def state(self, workers: Workers, *, crossed: bool) -> ComparisonState:
-        """Return what the queries add up to; `crossed` adds slices of two ways to cut at once."""
+    def state(self, workers: Workers, *, crossed: bool, moments: bool = False) -> ComparisonState:
+        """Return what the queries add up to; `crossed` adds slices of two ways to cut at once.
+
+        With `moments`, metrics with a range have those that the bound of a mean needs.
+        """
         results = list(self.results.items())
         one = self.results[self.baseline]
         ways = list(self.traits.segments)
         if crossed:
             ways += [a.crossed(b) for a, b in combinations(self.traits.segments, 2)]
-        parts = self._parts([_sorted(way) for way in ways], workers)
+        parts = self._parts([_sorted(way) for way in ways], workers, moments)
         slices = {}
         for i, way in enumerate(ways, 1):
             counts = np.bincount(way.codes, minlength=len(way.values)).tolist()
@@ -153,25 +157,29 @@ class Joined(NamedTuple):
             catalogue=next((each.catalogue for each in self.states.values()), ""),
         )
 
-    def states_alone(self, workers: Workers, *, crossed: bool) -> dict[str, ComparisonState]:
+    def states_alone(
+        self, workers: Workers, *, crossed: bool, moments: bool = False
+    ) -> dict[str, ComparisonState]:
         """Return what the queries of each system add up to, also those that only it has."""
         assert self.alone is not None  # as it is a join of several systems
         alone = map(self.alone, self.results)
-        states = [one.state(workers, crossed=crossed) for one in alone]
+        states = [one.state(workers, crossed=crossed, moments=moments) for one in alone]
         return dict(zip(self.results, states, strict=True))
 
     def _parts(
-        self, ways: Sequence[tuple[np.ndarray, list[int]]], workers: Workers
+        self, ways: Sequence[tuple[np.ndarray, list[int]]], workers: Workers, moments: bool
     ) -> dict[tuple[str, str], list[list[SystemColumn]]]:
         """Return for each metric and system its column over all queries, and those of slices."""
+        bounds = {one.text: one.spec.bounds for one in self.asked}
 
         def add_up(task: tuple[str, str]) -> list[list[SystemColumn]]:
             arrays = self._arrays(*task, self.baseline)
-            cut = [columns_of_slices(*arrays, *way) for way in ways]
+            ranged = moments and not any(map(math.isinf, bounds[task[0]]))
+            cut = [columns_of_slices(*arrays, *way, moments=ranged) for way in ways]
             # Each way has all queries; it is quicker to join its slices than to add up again. But
             # a cluster may be in several slices.
             from_slices = self.traits.clusters is None and cut and cut[0]
-            whole = joined(cut[0]) if from_slices else column_of(*arrays)
+            whole = joined(cut[0]) if from_slices else column_of(*arrays, moments=ranged)
             return [[self._adjusted(whole, *arrays[:2])], *cut]
 
         tasks = list(product(self.metrics, self.results))
