@@ -41,8 +41,8 @@ _FIELDS = {
     "predictions-as:format",
     "Catalogue": "train items item-group:group features drop-seen",
     "Semantics": "rel depth judged-only gain-function",
-    "Rules": "undecided min-overlap family-confidence",
-    "Tests": "correction replicates seed",
+    "Rules": "undecided family-confidence",
+    "Tests": "correction seed",
 }
 _FLAGS = ("binary", "exact-ids", "in-order", "judged-only", "drop-seen")
 # What stands for a value goes with its option; examples of commands stay what they are.

@@ -46,6 +46,10 @@ GONE = {
         ["--html", "--man"],
         "it is gone: use rankmill docs PAGE, or read the pages in the folder docs of the package",
     ),
+    "--worst-slices": "--worst-slices is gone: --by shows every slice with its difference",
+    "--min-overlap": "--min-overlap is gone: queries are paired where both sides have 90% of them",
+    "--replicates": "--replicates is gone: the randomization test draws 10,000",
+    "undecided pass": "undecided pass is gone: take warn, which passes, too, and says so",
     "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
     "fused run",
     "best": "the baseline best is gone, as the best of many nights is a lucky one: name last, "

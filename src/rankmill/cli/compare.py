@@ -29,7 +29,7 @@ _OWN = "labels", "predictions", "metrics", "date", "format", "output", "memory",
 
 _EXAMPLES = """
 rankmill compare labels.parquet old.parquet new.parquet -m map@12
-rankmill compare labels old new -m map@12 --by country --by users.csv --worst-slices 5
+rankmill compare labels old new -m map@12 --by country --by users.csv
 rankmill compare rankmill.toml --baseline old
 rankmill compare labels a b c --baseline b -m map@12 -m ndcg@10 --format json
 rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet

@@ -27,22 +27,12 @@ RULES = (
         short="*",
     ),
     _gate(
-        "--undecided [warn|pass|fail]",
+        "--undecided [warn|fail]",
         "What to do if the data cannot decide a rule. warn and pass exit with 0.",
         "Rules.undecided",
         short="*",
         default="warn",
-        choices=("warn", "pass", "fail"),
-    ),
-    _gate(
-        "--min-overlap SHARE",
-        "The smallest share of all queries that both sides must have to be compared query by "
-        "query. Below it, only the two overall values are compared.",
-        "Rules.min_overlap",
-        kind="number",
-        least=0,
-        most=1,
-        default=0.9,
+        choices=("warn", "fail"),
     ),
     _gate(
         "--family-confidence C",
@@ -136,15 +126,6 @@ COMPARISON = (
         kind="texts",
     ),
     _compare(
-        "--worst-slices N",
-        "Also list the N slices in which each system lost most. Slices combine one or two of "
-        "the columns of --by, and p-values are corrected over all of them.",
-        "worst_slices",
-        kind="integer",
-        least=0,
-        default=0,
-    ),
-    _compare(
         "--moved N",
         "Also list the N queries that gained and lost most. With a minus sign, as in --moved -5, "
         "list only those that lost most. 'compare' also prints a command for each query that shows "
@@ -173,14 +154,6 @@ COMPARISON = (
         "adjust",
         on="compare gate",
         frames=False,
-    ),
-    _compare(
-        "--replicates N",
-        "The number of random replicates of randomization.",
-        "Tests.replicates",
-        kind="integer",
-        least=1,
-        default=10_000,
     ),
     _compare(
         "--seed N",

@@ -58,7 +58,6 @@ def compare(
     confidence: float = 0.95,
     margin: float | None = None,
     by: Any = (),
-    worst_slices: int = 0,
     moved: int = 0,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
@@ -75,7 +74,7 @@ def compare(
     ----------
     labels, runs, metrics, semantics, catalogue, partitions, memory
         As for `rankmill.spark.evaluate_runs`.
-    baseline, tests, confidence, margin, worst_slices, moved
+    baseline, tests, confidence, margin, moved
         As for `rankmill.compare`. There is no `cluster` and no `adjust`: both need all queries at
         once.
     per_query : bool
@@ -91,13 +90,13 @@ def compare(
     """
     began = time.perf_counter()
     base, given = baseline_of(runs, baseline), Labels.of(labels)
-    settings = settings_of(tests, confidence, margin, moved, worst_slices)
+    settings = settings_of(tests, confidence, margin, moved)
     cuts = cuts_asked(by, settings, None, given.weight)
     systems = runs_of(runs)
     how: Any = {"memory": memory, "part": True, "keep_values": False}
     job = parse_job(metrics, given, semantics, catalogue, **how)
     request = request_of(given, systems, job, partitions, cuts.facts, catalogue)
-    how = {"moved": moved, "crossed": settings.crossed}
+    how = {"moved": moved}
     joined = join(request, base, cuts, **how)
     values = None
     if per_query:
@@ -162,7 +161,7 @@ def join(
     cuts: Cuts,
     *,
     moved: int,
-    crossed: bool,
+    crossed: bool = False,
     alone: bool = False,
     moments: bool = False,
     earlier: Baseline | None = None,

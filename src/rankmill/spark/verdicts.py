@@ -53,7 +53,6 @@ def gate(
     metrics: str | Sequence[str] = (),
     by: Any = (),
     moved: int = 0,
-    worst_slices: int = 0,
     time: datetime | None = None,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
@@ -78,7 +77,7 @@ def gate(
         file of its values by query; or a run of a history.
     by : str, table or sequence of these
         As for `rankmill.spark.compare`.
-    history, metrics, moved, worst_slices, time
+    history, metrics, moved, time
         As for `rankmill.gate`. There is no `cluster` and no `adjust`: both need all queries at
         once.
 
@@ -96,7 +95,7 @@ def gate(
     check_frame(of_labels.data, "labels")
     opened = partial(_opened, of_labels.data.sparkSession)
     given = Rules.of(rules)
-    settings = settings_of("t", given.confidence, None, moved, worst_slices)
+    settings = settings_of("t", given.confidence, None, moved)
     names = metrics_asked(given, metrics)
     how: Any = {"memory": memory, "part": True, "keep_values": False}
     job = parse_job(names, of_labels, semantics, catalogue, **how)

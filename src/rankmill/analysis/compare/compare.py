@@ -47,7 +47,6 @@ def compare(
     cutoffs: str | Iterable[int] | None = None,
     margin: float | None = None,
     by: Any = (),
-    worst_slices: int = 0,
     moved: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
@@ -85,7 +84,7 @@ def compare(
         then corrected over all pairs and metrics. Slices are still compared with the baseline.
     tests : str, iterable of str, or Tests
         The names of tests, such as "t" and "randomization"; the first one decides the verdict.
-        Use `Tests` to also set the correction and the number of replicates.
+        Use `Tests` to also set the correction and the seed.
     confidence : float
         The confidence of intervals; a difference is shown if its corrected p-value is at most
         1 - `confidence`.
@@ -102,10 +101,6 @@ def compare(
         end, as in "users.parquet:country,age" (a pandas Series has the ids in its index, and its
         name is that of the slices); or a property of each query: "label_count", "list_length",
         "label_popularity" or "unpredicted".
-    worst_slices : int
-        For each metric and system, how many of the slices with the largest loss to list, among
-        those of each column of `by` and of each two columns. p-values are corrected over all of
-        them.
     moved : int
         For each metric and system, how many of the queries that gained most and of those that lost
         most to list; with a minus sign, such as -5, only those that lost most. Among equal
@@ -139,7 +134,7 @@ def compare(
     >>> new.value, new.won, new.tied, new.lost, new.verdict
     (0.5, 3, 1, 0, 'no difference shown')
     """
-    how = baseline, tests, confidence, margin, by, worst_slices, moved, cluster, adjust, all_pairs
+    how = baseline, tests, confidence, margin, by, moved, cluster, adjust, all_pairs
     more = cutoffs, semantics, catalogue, threads, memory, progress
     return compare_in_detail(labels, runs, metrics, *how, *more, details=False)
 
@@ -153,7 +148,6 @@ def compare_in_detail(
     confidence: float = 0.95,
     margin: float | None = None,
     by: Any = (),
-    worst_slices: int = 0,
     moved: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
@@ -170,9 +164,7 @@ def compare_in_detail(
     """Do the same as `compare`; with `details`, what a page shows comes of the same pass."""
     began = time.perf_counter()
     metrics, at = metrics_at(metrics, cutoffs)
-    settings = settings_of(
-        tests, confidence, margin, moved, worst_slices, cluster, adjust, all_pairs, at
-    )
+    settings = settings_of(tests, confidence, margin, moved, cluster, adjust, all_pairs, at)
     if isinstance(labels, Results):
         check_alone(runs, semantics, catalogue)
         base = baseline_of(labels, baseline)
@@ -191,7 +183,7 @@ def compare_in_detail(
         reading, systems = Reading(threads, progress), runs_of(runs)
         joined = join_runs(job, given, systems, base, cuts, reading, catalogue, **more)
     with Workers(threads) as workers:
-        state = joined.state(workers, crossed=settings.crossed)
+        state = joined.state(workers)
         found = comparison_of(joined, state, settings, workers)
     return replace(found, seconds=time.perf_counter() - began)
 
@@ -236,7 +228,6 @@ def compare_part(
     *,
     baseline: str | None = None,
     by: Any = (),
-    crossed: bool = False,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
     threads: int | None = None,
@@ -250,8 +241,6 @@ def compare_part(
     labels, runs, metrics, baseline, by
         As for `compare`. Metrics are means over queries, and `by` is not "label_popularity", which
         needs all labels.
-    crossed : bool
-        Whether to add what `worst_slices` needs.
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
 
@@ -291,7 +280,7 @@ def compare_part(
             )
     joined = join_runs(job, given, systems, base, cuts, Reading(threads, progress), catalogue)
     with Workers(threads) as workers:
-        state = joined.state(workers, crossed=crossed)
+        state = joined.state(workers)
     return replace(state, origin=recorder.origin)
 
 
@@ -301,7 +290,6 @@ def compare_state(
     tests: str | Iterable[str] | Tests = ("t",),
     confidence: float = 0.95,
     margin: float | None = None,
-    worst_slices: int = 0,
     threads: int | None = None,
 ) -> Comparison:
     """Test the differences of a state that `compare_part` made, or of several that were merged.
@@ -309,7 +297,7 @@ def compare_state(
     Parameters
     ----------
     state : ComparisonState
-    tests, confidence, margin, worst_slices, threads
+    tests, confidence, margin, threads
         As for `compare`.
 
     Returns
@@ -322,15 +310,10 @@ def compare_state(
     UsageError
         If an option is wrong, or the state lacks what a test needs.
     """
-    settings = settings_of(tests, confidence, margin, 0, worst_slices)
+    settings = settings_of(tests, confidence, margin, 0)
     if not isinstance(state, ComparisonState):
         raise UsageError(
             f"state is a {type(state).__name__}; expected what compare_part returns, or "
             "ComparisonState.from_table"
-        )
-    alone = sum(len(by) == 1 for by in state.slices)
-    if worst_slices and (not alone or (alone > 1 and alone == len(state.slices))):
-        raise UsageError(
-            "the state lacks slices for worst_slices: make it with by and crossed=True"
         )
     return finish(state, settings, thread_count(threads))

@@ -38,13 +38,13 @@ class Tests:
     correction : str
         How p-values are corrected over all metrics and systems: "holm", "bh" (Benjamini and
         Hochberg) or "none".
-    replicates, seed : int
-        The number of random replicates of "randomization", and their seed.
+    seed : int
+        That of the random replicates of "randomization", which are 10,000.
 
     Examples
     --------
     >>> Tests("randomization", seed=7)
-    Tests(tests='randomization', correction='holm', replicates=10000, seed=7)
+    Tests(tests='randomization', correction='holm', seed=7)
     """
 
     __test__ = False  # pytest takes classes of this name for its own
@@ -52,7 +52,6 @@ class Tests:
     tests: str | Iterable[str] = ("t",)
     _: KW_ONLY
     correction: str = "holm"
-    replicates: int = 10_000
     seed: int = 0
 
 
@@ -94,7 +93,6 @@ def settings_of(
     confidence: float,
     margin: float | None,
     moved: int,
-    worst_slices: int,
     cluster: str | None = None,
     adjust: Any = None,
     all_pairs: bool = False,
@@ -108,9 +106,7 @@ def settings_of(
         confidence,
         margin,
         moved,
-        one.replicates,
         one.seed,
-        worst_slices,
         cluster,
         covariate_name(adjust),
         all_pairs,
@@ -125,10 +121,6 @@ def cuts_asked(by: Any, settings: Settings, adjust: Any, weight: str | None) -> 
     for name in settings.tests if weight is not None else ():
         check_weighted(name)
     cuts = with_dependence(cuts_of(by), settings, adjust, weight)
-    if settings.worst_slices and cuts == Cuts(cluster=cuts.cluster, adjust=cuts.adjust):
-        raise UsageError(
-            "worst_slices needs slices: name a column with --by on the command line, by in Python"
-        )
     return cuts
 
 
@@ -163,9 +155,6 @@ def _check(settings: Settings) -> None:
         raise UsageError(
             f"moved is {moved!r}; expected an integer, such as 5, or -5 for losses alone"
         )
-    if settings.worst_slices != 0:
-        positive(settings.worst_slices, "worst_slices")
-    positive(settings.replicates, "replicates")
     if settings.seed != 0:
         positive(settings.seed, "seed")
 

@@ -9,7 +9,6 @@ from typing import Any
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.differences import (
     Difference,
-    Loss,
     Settings,
     SystemPair,
     lacking_of,
@@ -24,7 +23,6 @@ from rankmill.analysis.compare.differences.judgement import (
 )
 from rankmill.analysis.compare.differences.slices import (
     differences_of_slices,
-    losses_of,
     shown_slices,
 )
 from rankmill.analysis.compare.view.comparison import Comparison
@@ -82,9 +80,9 @@ def finish(
     values = estimates(state.whole, settings.confidence) | more.values
     found = differences(state.whole, state.baseline, settings, threads)
     found |= ({} if pairs is None else pairs()) | more.differences
-    whole = sum(bool(one.tests) for one in found.values())
-    cut = differences_of_slices(state, settings, threads, whole)
-    family = judged(found | cut.alone, settings)  # all queries, and the slices of them
+    cut = differences_of_slices(state, settings, threads)
+    # All queries come first, and their slices are a family of their own: so they cost no power.
+    family = judged(found, settings) | judged(cut.alone, settings)
     by_metric: dict[str, dict[str, Difference]] = {metric: {} for metric in metrics}
     of_pairs: dict[tuple[str, str, str], Difference] = {}
     for metric, name in found:
@@ -94,9 +92,6 @@ def finish(
         else:
             by_metric[metric][name] = of_pairs[metric, state.baseline, name] = difference
     every = product(metrics, pairs_of(state.systems, state.baseline) if settings.all_pairs else ())
-    losses: list[Loss] = []
-    if settings.worst_slices:
-        losses = losses_of(state, settings, judged(found | cut.found, settings))
     notes += [*few_notes(state, settings), *side_notes(sides_of(metrics))]
     return Comparison(
         baseline=state.baseline,
@@ -110,7 +105,6 @@ def finish(
         lacking=lacking_of(state.left_out, state.differing, lacking),
         unpredicted=dict(state.unpredicted),
         slices=shown_slices(state, settings, cut, family),
-        losses=losses,
         pooled=[metric for metric in metrics if metric not in state.metrics],
         settings=settings,
         semantics=state.semantics,

@@ -61,7 +61,6 @@ def gate(
     metrics: str | Sequence[str] = (),
     by: Any = (),
     moved: int = 0,
-    worst_slices: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
     time: datetime | None = None,
@@ -94,7 +93,7 @@ def gate(
     metrics : str or sequence of str
         More metrics to evaluate than those of the rules, or a set of them, such as "official",
         "recsys" or "pr".
-    by, moved, worst_slices, cluster, adjust
+    by, moved, cluster, adjust
         As for `compare`. The columns of rules for slices are added to `by`.
     time : datetime, optional
         The time of the run, with its zone, as for `History.record`; by default now. Runs of a
@@ -138,7 +137,7 @@ def gate(
     rankmill.errors.RegressionError: regressed: map@12 is 0.625, ...
     >>> runs.cleanup()
     """
-    run = baseline, history, metrics, by, moved, worst_slices, cluster, adjust, time
+    run = baseline, history, metrics, by, moved, cluster, adjust, time
     job = semantics, catalogue, threads, memory, progress
     return gate_in_detail(labels, predictions, rules, *run, *job, details=False)
 
@@ -152,7 +151,6 @@ def gate_in_detail(
     metrics: str | Sequence[str] = (),
     by: Any = (),
     moved: int = 0,
-    worst_slices: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
     time: datetime | None = None,
@@ -173,12 +171,12 @@ def gate_in_detail(
     began = perf_counter()
     ruled = Rules.of(rules)
     if isinstance(predictions, Result):
-        unused = {"by": by, "moved": moved, "worst_slices": worst_slices, "metrics": metrics}
+        unused = {"by": by, "moved": moved, "metrics": metrics}
         unused |= {"cluster": cluster, "adjust": adjust}
         unused |= {"labels": labels is not None, "details": details}
         found = _of_result(predictions, ruled, baseline, history, time, catalogue, unused)
         return replace(found, seconds=perf_counter() - began)
-    settings = settings_of("t", ruled.confidence, None, moved, worst_slices, cluster, adjust)
+    settings = settings_of("t", ruled.confidence, None, moved, cluster, adjust)
     given = Labels.of(labels)
     candidate = Predictions.of(predictions)
     names = metrics_asked(ruled, metrics)
@@ -258,7 +256,7 @@ def _of_result(
     items = replace(Catalogue.of(catalogue), drop_seen=scope.drop_seen)
     weighted = Labels(None, weight=scope.weight)
     job = parse_job(metrics_asked(rules, ()), weighted, counted, items)
-    settings = settings_of("t", rules.confidence, None, 0, 0)
+    settings = settings_of("t", rules.confidence, None, 0)
     run = baseline, history, time, (), None
     asked = asked_of(rules, job, settings, *run, numbers_of_run)
     ruled = sorted({one.name(scope.rel) for one in asked.rules if one.kind == "metric"})
@@ -300,10 +298,10 @@ def ages_of(
 def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
     """Hold what was measured against the rules."""
     asked, state = evidence.asked, evidence.state
-    earlier, least = asked.earlier, asked.given.min_overlap
+    earlier = asked.earlier
     lack = None
     if earlier is not None and earlier.kind == "predictions":
-        lack = lack_of(evidence.result, evidence.results[BASELINE], least)
+        lack = lack_of(evidence.result, evidence.results[BASELINE])
     outcomes, notes = [], [] if earlier is None else [*earlier.notes]
     for rule in asked.rules:
         judged = judged_slices(rule, judge(rule, evidence), asked.given.undecided)
@@ -322,7 +320,7 @@ def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
         asked.given.undecided,
         notes=[
             *notes,
-            *notes_of_pairs(state, least, asked.settings.adjust),
+            *notes_of_pairs(state, asked.settings.adjust),
             *few_notes(state, asked.settings),
         ],
         slices=slice_values(evidence.alone.get(CANDIDATE, state), CANDIDATE, asked.rules),

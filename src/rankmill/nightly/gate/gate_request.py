@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +26,6 @@ from rankmill.nightly.rules.baseline import (
 from rankmill.nightly.rules.earlier_values import first_night, slices_before
 from rankmill.nightly.rules.limits import check_intervals
 from rankmill.nightly.rules.rules import Rule, parse_rules
-from rankmill.nightly.rules.sides import MIN_OVERLAP
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder
@@ -59,12 +57,8 @@ class Rules:
         rate, so a larger drop is needed to fail each of them. Rules without "confidence" are not
         covered. By default, each rule has its own error rate, and ten rules fail more nights than
         one.
-    undecided : {"warn", "pass", "fail"}
-        What to do with a rule that the data cannot decide. "warn" and "pass" let it pass.
-    min_overlap : float
-        The share of the queries that count on either side that both must have. With fewer, the
-        baseline is compared as a whole, and not query by query: its errors and those of the system
-        add up.
+    undecided : {"warn", "fail"}
+        What to do with a rule that the data cannot decide. "warn" lets it pass.
 
     Examples
     --------
@@ -77,7 +71,6 @@ class Rules:
     confidence: float = 0.95
     family_confidence: float | None = None
     undecided: str = "warn"
-    min_overlap: float = MIN_OVERLAP
 
     @classmethod
     def of(cls, rules: Any) -> "Rules":
@@ -105,7 +98,7 @@ class CheckedGate(NamedTuple):
     @property
     def crossed(self) -> bool:
         """Whether slices of two ways to cut are needed."""
-        return self.settings.worst_slices > 0 or any(len(one.slices) > 1 for one in self.rules)
+        return any(len(one.slices) > 1 for one in self.rules)
 
     def runs(self, predictions: Predictions) -> dict[str, Predictions]:
         """Return the systems to score: this one, and the baseline if that is predictions.
@@ -180,17 +173,16 @@ def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
 
 
 def _check(given: Rules, baseline: Any) -> None:
-    undecided, least = given.undecided, given.min_overlap
+    undecided = given.undecided
     if undecided not in ON_UNDECIDED:
-        raise UsageError(f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}")
+        told = f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}"
+        raise UsageError(GONE.get(f"undecided {undecided}", told))
     lonely = next((one for one in given.parsed if one.paired), None)
     if baseline is None and lonely is not None:
         raise UsageError(
             f"rule {lonely.text!r} needs a baseline: give one with --baseline, such as the "
             "predictions of the model that is in use"
         )
-    if not isinstance(least, Real) or isinstance(least, bool) or not 0 <= least <= 1:
-        raise UsageError(f"min_overlap is {least!r}; expected a share from 0 to 1, such as 0.9")
 
 
 def _check_no_history(baseline: Any, history: str | os.PathLike[str] | None) -> None:

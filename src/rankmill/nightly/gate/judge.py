@@ -125,10 +125,9 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return the slices that a rule is for, in natural order."""
     wanted, metric = dict(rule.slices), rule.name(evidence.result.scope.rel)
     found: list[tuple[tuple[str, ...], Value, Sides]] = []
-    least = evidence.asked.given.min_overlap if rule.paired else None
     for by in evidence.state.slices:
         if set(by) == set(wanted):
-            of_way = slices_of(by, metric, evidence.state, evidence.alone, least)
+            of_way = slices_of(by, metric, evidence.state, evidence.alone, paired=rule.paired)
             found += (
                 (by, value, _with_before(rule, by, value, sides, evidence))
                 for value, sides in of_way
@@ -210,7 +209,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
             )
         return Sides(one, own)
     shared = shared_of(state)
-    if shared.suffice(evidence.asked.given.min_overlap):
+    if shared.suffice():
         pairs = measured_of(state.whole, metric, paired=True)
         mine, theirs = (evidence.alone.get(side, state) for side in (CANDIDATE, BASELINE))
         whole = with_unpaired(pairs, mine.whole, theirs.whole, shared.both, metric)
@@ -221,7 +220,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
             raise UsageError(
                 f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
                 f"{shared.either:,} queries in common, and those that only the baseline has have "
-                "no clusters: leave out --cluster, or lower --min-overlap"
+                "no clusters: leave out --cluster"
             )
         return Sides(against(one, alone, metric), own, shared)
     if one.base is not None:

@@ -149,7 +149,7 @@ def gate_power(
     (0.088, 3.0)
     """
     given, of_labels = Rules.of(rules), Labels.of(labels)
-    settings = settings_of("t", given.confidence, None, 0, 0, cluster, adjust)
+    settings = settings_of("t", given.confidence, None, 0, cluster, adjust)
     names = metrics_asked(given, metrics)
     job = parse_job(names, of_labels, semantics, catalogue, memory=memory)
     asked = asked_of(given, job, settings, baseline, history, time, by, adjust)

@@ -13,6 +13,7 @@ from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.measurements import NO_BOUNDS, MeasuredSide, Measurement
 from rankmill.results.result import Result
 
+# The share of the queries that count on either side from which on the two are paired.
 MIN_OVERLAP = 0.9
 # With fewer queries on both sides, those of the baseline among them do not stand for it.
 LEAST_IN_COMMON = 10
@@ -24,9 +25,9 @@ class Shared(NamedTuple):
     both: int
     either: int
 
-    def suffice(self, least: float) -> bool:
-        """Return whether they are at least this share."""
-        return self.both >= least * self.either
+    def suffice(self) -> bool:
+        """Return whether they are enough to compare the two query by query."""
+        return self.both >= MIN_OVERLAP * self.either
 
 
 class Sides(NamedTuple):
@@ -52,18 +53,18 @@ def shared_of(state: ComparisonState) -> Shared:
     return Shared(both, both + sum(state.left_out.values()))
 
 
-def notes_of_pairs(state: ComparisonState, least: float, adjust: str | None) -> list[str]:
+def notes_of_pairs(state: ComparisonState, adjust: str | None) -> list[str]:
     """Return a note if drops over all queries are adjusted, or are not of pairs as asked for."""
     if BASELINE not in state.systems:
         return []
     shared = shared_of(state)
-    if shared.suffice(least):
+    if shared.suffice():
         told = f"drops over all queries, and the values given with them, are adjusted by {adjust}"
         return [] if adjust is None else [told]
     instead = "" if adjust is None else f", and adjust nothing by {adjust}"
     return [
         f"the comparison is over the {shared.both:,} of {shared.either:,} queries that both runs "
-        "have, fewer than min_overlap asks for: rules over all queries compare the values as a "
+        "have, fewer than 90%: rules over all queries compare the values as a "
         f"whole{instead}"
     ]
 
@@ -90,18 +91,17 @@ class Lack(NamedTuple):
             return told
         return (
             f"{told}: these queries score 0, so no rule with drop is held; if the baseline is from "
-            'another night, compare with a run of the history instead, such as "last", or lower '
-            "min_overlap"
+            'another night, compare with a run of the history instead, such as "last"'
         )
 
 
-def lack_of(result: Result, baseline: Result, least: float) -> Lack | None:
+def lack_of(result: Result, baseline: Result) -> Lack | None:
     """Return what predictions of a baseline lack; None if no query scores 0 for the lack of it."""
     labelled, mine = (result.audit[name] for name in ("queries_labelled", "queries_in_both"))
     theirs = baseline.audit["queries_in_both"]
     if result.semantics.unpredicted != "zero" or theirs >= mine:
         return None
-    return Lack(labelled, mine, theirs, theirs >= least * mine)
+    return Lack(labelled, mine, theirs, theirs >= MIN_OVERLAP * mine)
 
 
 def measured_of(sums: Sums, metric: str, *, paired: bool) -> Measurement:
@@ -147,17 +147,17 @@ def slices_of(
     metric: str,
     state: ComparisonState,
     alone: Mapping[str, ComparisonState],
-    least: float | None,
+    *,
+    paired: bool,
 ) -> Iterator[tuple[tuple[str | None, ...], Sides]]:
     """Yield the slices of one way to cut in natural order, with what is measured in each.
 
     `alone` has what the two systems add up to over all their queries, if these are not the same.
-    `least` is the share of queries in both from which on they are paired, None for a rule that
-    needs no baseline.
+    `paired` is whether the rule needs a baseline.
     """
     pairs: Mapping[Any, Sums] = state.slices[by]
     mine = alone[CANDIDATE].slices[by] if alone else pairs
-    theirs = alone[BASELINE].slices.get(by) if alone and least is not None else None
+    theirs = alone[BASELINE].slices.get(by) if alone and paired else None
     for value in sorted({**mine, **(theirs or {})}, key=lambda value: tuple(map(natural, value))):
         own = mine.get(value)
         both, other = pairs.get(value), None if theirs is None else theirs.get(value)
@@ -165,14 +165,14 @@ def slices_of(
             yield value, Sides(against(Measurement(MeasuredSide()), other, metric), None)
             continue
         one = measured_of(own, metric, paired=False)
-        if least is None or BASELINE not in state.systems:
+        if not paired or BASELINE not in state.systems:
             if BASELINE in state.systems:  # a rule about the value tells that of the baseline too
                 one = against(one, both, metric)
             yield value, Sides(one, one.value)
             continue
         n = 0 if both is None else both.queries
         shared = Shared(n, own.queries + (0 if other is None else other.queries - n))
-        if both is not None and shared.suffice(least):
+        if both is not None and shared.suffice():
             pairs_of = measured_of(both, metric, paired=True)
             whole = with_unpaired(pairs_of, own, other, n, metric) if n < shared.either else None
             yield value, Sides(pairs_of, one.value, shared, True, whole)

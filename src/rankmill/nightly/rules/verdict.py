@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ORDER = (STALE, BAD_VOLUME, BAD_AUDIT, REGRESSED, UNDECIDED, HELD)
 # So many slices of a rule are all shown.
 MOST_SLICES = 10
-ON_UNDECIDED = ("warn", "pass", "fail")
+ON_UNDECIDED = ("warn", "fail")
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Verdict(Answer):
     baseline : dict of str to object, or None
         What the system was compared with: its "kind" ("predictions", "per-query", "result" or
         "history") and "source"; None without a baseline.
-    undecided : {"warn", "pass", "fail"}
+    undecided : {"warn", "fail"}
         What to do with rules that the data cannot decide.
     seconds : float
     details : Details or None

@@ -196,8 +196,9 @@ class Slice:
         Its value for these queries; None where it is not known.
     queries : int
     values, differences
-        As in a `Comparison`. Tests are corrected over all queries and all slices of one name
-        together, and the intervals of differences hold together with the confidence asked for.
+        As in a `Comparison`. Tests are corrected over all slices of one name together, apart from
+        those of all queries, and the intervals of differences of slices hold together with the
+        confidence asked for.
     confidence : float or None
         That of each interval of a difference alone, which Bonferroni makes of it.
     """
@@ -224,32 +225,6 @@ class Slice:
     def from_dict(cls, told: dict[str, Any]) -> Self:
         """Return the object from what `to_dict` returned."""
         return read_fields(cls, told | read_by_metric(told["metrics"]))
-
-
-class Loss(NamedTuple):
-    """A slice in which a system lost; its test is corrected over all slices that were looked at.
-
-    Attributes
-    ----------
-    metric, system : str
-    by, value, queries
-        As in a `Slice`; one or two names cut.
-    difference : Difference
-    looked_at : int
-        The number of tests that the correction and the interval are over.
-    shrunk : float
-        The difference, drawn towards that of all queries by as much as chance makes slices of this
-        way to cut differ. Losses are sorted by it, times the weight of the queries.
-    """
-
-    metric: str
-    system: str
-    by: tuple[str, ...]
-    value: tuple[str | None, ...]
-    queries: int
-    difference: Difference
-    looked_at: int
-    shrunk: float
 
 
 class SystemPair(NamedTuple):
@@ -362,15 +337,8 @@ class Settings:
     confidence: float = 0.95
     margin: float | None = None
     moved: int = 0
-    replicates: int = 10_000
     seed: int = 0
-    worst_slices: int = 0
     cluster: str | None = None
     adjust: str | None = None
     all_pairs: bool = False
     cutoffs: tuple[int, ...] = ()
-
-    @property
-    def crossed(self) -> bool:
-        """Whether slices of two ways to cut are needed."""
-        return self.worst_slices > 0

@@ -91,7 +91,6 @@ def tested(
         run_test,
         paired=paired,
         confidence=settings.confidence,
-        replicates=settings.replicates,
         seed=settings.seed,
         threads=threads,
     )

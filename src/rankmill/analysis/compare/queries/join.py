@@ -125,7 +125,9 @@ class Joined(NamedTuple):
         with closing(workers.map(most, tasks)) as found:
             return dict(zip(tasks, found, strict=True))
 
-    def state(self, workers: Workers, *, crossed: bool, moments: bool = False) -> ComparisonState:
+    def state(
+        self, workers: Workers, *, crossed: bool = False, moments: bool = False
+    ) -> ComparisonState:
         """Return what the queries add up to; `crossed` adds slices of two ways to cut at once.
 
         With `moments`, metrics with a range have those that the bound of a mean needs.
@@ -158,7 +160,7 @@ class Joined(NamedTuple):
         )
 
     def states_alone(
-        self, workers: Workers, *, crossed: bool, moments: bool = False
+        self, workers: Workers, *, crossed: bool = False, moments: bool = False
     ) -> dict[str, ComparisonState]:
         """Return what the queries of each system add up to, also those that only it has."""
         assert self.alone is not None  # as it is a join of several systems

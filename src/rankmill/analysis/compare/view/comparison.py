@@ -12,7 +12,6 @@ from rankmill.analysis.compare.differences.differences import (
     Estimate,
     Lacking,
     Likeness,
-    Loss,
     Moved,
     Settings,
     Slice,
@@ -28,7 +27,6 @@ from rankmill.analysis.compare.view.exact import exact_table
 from rankmill.analysis.compare.view.tables import (
     Explain,
     board_parts,
-    loss_tables,
     moved_tables,
     pair_tables,
     paper_parts,
@@ -88,8 +86,6 @@ class Comparison(Answer):
         The slices of each column of `by`, tested on their own; the first test decides.
     pairs : list of SystemPair
         Every pair of systems in each metric, with `all_pairs`; pairs with the baseline come first.
-    losses : list of Loss
-        The slices by one or two columns in which each system lost most in each metric.
     moved : dict of str to dict of str to list of Moved
         Metric -> system -> the queries that gained most and then those that lost most, which are
         last; or only these, the one that lost most first.
@@ -122,7 +118,6 @@ class Comparison(Answer):
     differing: int
     unpredicted: dict[str, int]
     slices: list[Slice]
-    losses: list[Loss]
     state: ComparisonState | None
     lacking: dict[str, Lacking] = field(default_factory=dict)
     audit: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -197,7 +192,7 @@ class Comparison(Answer):
             **plain_fields(self, "baseline systems queries effective_queries clusters differing"),
             **plain_fields(self, "left_out lacking unpredicted audit settings"),
             "metrics": by_metric(self.values, self.differences),
-            **plain_fields(self, "pairs ranks slices losses pooled alike moved"),
+            **plain_fields(self, "pairs ranks slices pooled alike moved"),
             **plain_fields(self, "semantics scope notes inputs seconds"),
         }
 
@@ -228,7 +223,6 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
         more = [
             *rank_tables(found.values, found._lines),
             *slice_tables(base, found.others, found.slices, settings),
-            *loss_tables(base, found.losses, settings),
             *moved_tables(base, found.moved, settings, explain),
         ]
         return [*tables, notes, *more, _audit(found)]
@@ -244,15 +238,14 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
 
     def paper() -> list[Part]:
         base = found.baseline
-        more = loss_tables(base, found.losses, found.settings)
         moved = moved_tables(base, found.moved, found.settings, None)
         tables = paper_parts(
             base, found.whole, found.slices, found.settings, notes_of(found), found.pairs
         )
-        return [*tables, *(part for block in (*more, *moved) for part in block)]
+        return [*tables, *(part for block in moved for part in block)]
 
     def exact() -> Table:
-        more = found.whole, found.slices, found.pairs, found.losses, found.moved
+        more = found.whole, found.slices, found.pairs, found.moved
         return exact_table(found.baseline, found.settings, found.pooled, *more)
 
     return view_of_blocks(blocks, lambda: _facts(found), exact, content, paper)
@@ -260,7 +253,7 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
 
 def leaderboard_parts(found: Comparison) -> list[Part]:
     """Return the table of all systems with the letters of all pairs, and its note."""
-    return board_parts(found.whole, found.slices, found.settings, found.pairs)
+    return board_parts(found.whole, found.settings, found.pairs)
 
 
 def _table(found: Comparison, metric: str) -> Table:
@@ -326,9 +319,8 @@ def _audit(found: Comparison) -> list[Part]:
 
 def _facts(found: Comparison) -> Facts:
     settings = found.settings
-    tested = tests_of(found.whole, found.slices, found.pairs)
+    tested = tests_of(found.whole, found.pairs)
     family = f"metrics times {'pairs of ' * bool(found.pairs)}systems"
-    family += ", of all queries and each slice" if found.slices else ""
     test = f"{', '.join(settings.tests)}; p "
     test += (
         "not corrected"
@@ -336,10 +328,7 @@ def _facts(found: Comparison) -> Facts:
         else f"corrected by {settings.correction} over {tested:,} ({family})"
     )
     if found.slices and settings.correction != "none":
-        alone = tests_of(found.whole, (), found.pairs)
-        test += (
-            f", which share the error rate: without slices, all queries are tested over {alone:,}"
-        )
+        test += f"; of slices over {sum(one.tests_run for one in found.slices):,} of their own"
     count = f"{found.queries:,} count for every system"
     if found.effective_queries is not None:
         count += f"; the weights make them worth {found.effective_queries:,.1f} of equal weight"

@@ -113,7 +113,7 @@ def details_of(
     ways = [*segments, *seen.ways]
     if ways and joined.metrics:
         cut = joined._replace(traits=joined.traits._replace(segments=ways))
-        state = cut.state(workers, crossed=False)
+        state = cut.state(workers)
         slices = tested_slices(state, settings, workers.threads)
     return Details(
         results={name: replace(one, per_query=None) for name, one in joined.results.items()},

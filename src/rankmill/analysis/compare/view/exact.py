@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from rankmill.analysis.compare.differences.differences import (
     Difference,
     Estimate,
-    Loss,
     Moved,
     Settings,
     Slice,
@@ -28,13 +27,12 @@ def exact_table(
     whole: Slice,
     slices: Sequence[Slice],
     pairs: Sequence[SystemPair],
-    losses: Sequence[Loss],
     moved: Mapping[str, Mapping[str, Sequence[Moved]]],
 ) -> Table:
     """A row for each slice, metric and system, with every digit; of all queries first.
 
-    What is not compared with the baseline follows the rows of all queries. The slices that lost
-    most and the queries that moved are last, with columns of their own.
+    What is not compared with the baseline follows the rows of all queries. The queries
+    that moved are last, with columns of their own.
     """
     names = ["by", "slice", "metric", "system", "baseline", "queries", *Estimate._fields]
     fields = [one.name for one in dataclasses.fields(Difference) if one.name not in _OF_TESTS]
@@ -46,7 +44,7 @@ def exact_table(
     tests = dict.fromkeys([*settings.tests, *every_test])
     names += [f"{test}_{field}" for test in tests for field in Tested._fields]
     names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
-    more = ["shrunk"] * bool(losses) + ["query", "baseline_value"] * bool(moved)
+    more = ["query", "baseline_value"] * bool(moved)
 
     def row(
         of: Slice, metric: str, name: str, pair: SystemPair | None = None, **own: Cell
@@ -68,20 +66,12 @@ def exact_table(
         rows += [row(of, metric, name) for metric in of.values for name in of.values[metric]]
         others = (p for p in pairs if of is whole and p.baseline != baseline)
         rows += [row(of, p.metric, p.system, p) for p in others]
-    for loss in losses:
-        rows.append(row(_lost(loss), loss.metric, loss.system, shrunk=loss.shrunk))
     for metric, of_system in moved.items():
         for name, queries in of_system.items():
             for one in queries:
                 of = _alone(metric, name, one)
                 rows.append(row(of, metric, name, query=one.query, baseline_value=one.baseline))
     return Table([Column(name) for name in (*names, *more)], rows)
-
-
-def _lost(one: Loss) -> Slice:
-    """Return a slice that lost, with the one metric and system."""
-    value, difference = {one.system: Estimate(None)}, {one.system: one.difference}
-    return Slice(one.by, one.value, one.queries, {one.metric: value}, {one.metric: difference})
 
 
 def _alone(metric: str, system: str, one: Moved) -> Slice:

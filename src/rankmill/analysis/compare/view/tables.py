@@ -11,7 +11,6 @@ from rankmill.analysis.compare.differences.differences import (
     WORSE,
     Difference,
     Estimate,
-    Loss,
     Moved,
     Settings,
     Slice,
@@ -43,7 +42,7 @@ MARKS = {BETTER: "↑", WORSE: "↓", EQUAL: "≈", HIGHER: "+", LOWER: "-"}
 """Verdict -> its mark beside a value."""
 
 
-def slice_text(one: Slice | Loss) -> str:
+def slice_text(one: Slice) -> str:
     """Return what the queries of a slice have in common.
 
     Examples
@@ -120,28 +119,6 @@ def rank_tables(
         yield [title, Table([Column("system"), *(Column(f"@{k}") for k in at)], rows)]
 
 
-def loss_tables(baseline: str, losses: list[Loss], settings: Settings) -> Iterator[list[Part]]:
-    """Yield a table for each metric and system: the slices that lost most."""
-    together = settings.confidence
-    if losses and settings.correction != "none":
-        together = 1 - (1 - together) / losses[0].looked_at
-    columns = [Column("slice"), Column("queries", "count")]
-    columns += _tested_columns(f"from {baseline}", settings, together)
-    columns.insert(3, Column("shrunk", "difference"))
-    for metric, name in dict.fromkeys((one.metric, one.system) for one in losses):
-        lost = [one for one in losses if (one.metric, one.system) == (metric, name)]
-        rows: list[list[Cell]] = []
-        for one in lost:
-            difference, *more = _tested_cells(one.difference)
-            rows.append([slice_text(one), one.queries, difference, one.shrunk, *more])
-        yield [
-            f"{metric}: the slices in which {name} lost most against {baseline}, by the difference "
-            "shrunk towards that of all queries; p and intervals corrected over all "
-            f"{lost[0].looked_at:,} that were looked at",
-            Table(columns, rows),
-        ]
-
-
 def _tested_columns(title: str, settings: Settings, confidence: float) -> list[Column]:
     """The columns of `_tested_cells`."""
     p = "p" if settings.correction == "none" else f"p ({settings.correction})"
@@ -187,51 +164,48 @@ def paper_parts(
 ) -> list[Part]:
     """Return the table of all queries with its note, and a table for each way to cut them."""
     if pairs:
-        parts = [*board_parts(whole, slices, settings, pairs), *notes]
+        parts = [*board_parts(whole, settings, pairs), *notes]
     else:
         columns = [Column("system"), *_metric_columns(whole)]
         table = Table(columns, [[name, *cells] for name, *cells in _rows(baseline, whole)])
-        note = _note(f"Compared with {baseline}", whole, slices, settings)
+        note = _note(f"Compared with {baseline}", whole, settings)
         parts = [table, " ".join([note, *_legend(table)]), *notes]
     for by in dict.fromkeys(one.by for one in slices):
         parts += _slice_parts(baseline, [one for one in slices if one.by == by])
-    if slices:
+    if slices and settings.correction != "none":
+        count = sum(one.tests_run for one in slices)
         parts.append(
-            "p is corrected over all queries and all slices, metrics and systems together."
+            f"Slices: p is corrected over all {count:,} tests of slices, apart from the whole."
         )
     return parts
 
 
-def board_parts(
-    whole: Slice, slices: Sequence[Slice], settings: Settings, pairs: Sequence[SystemPair]
-) -> list[Part]:
+def board_parts(whole: Slice, settings: Settings, pairs: Sequence[SystemPair]) -> list[Part]:
     """Return the table of all queries with the letters of the pairs that differ, and its note."""
     values = {
         metric: {name: one.value for name, one in of.items()} for metric, of in whole.values.items()
     }
     sides = sides_of(values)
     table = leaderboard(values, sides, beaten_of(pairs, values))
-    note = _note("All pairs compared", whole, slices, settings, pairs)
+    note = _note("All pairs compared", whole, settings, pairs)
     note += " The letters after a value name the systems that it is significantly better than"
     note += ", or higher than where neither side is better" * ("neither" in sides.values())
     return [table, f"{note}{'; the best value is marked' if table.marked else ''}."]
 
 
-def tests_of(whole: Slice, slices: Sequence[Slice], pairs: Sequence[SystemPair]) -> int:
-    """Return how many differences were tested, of all queries and in slices."""
-    first = sum(bool(one.difference.tests) for one in pairs) if pairs else whole.tests_run
-    return first + sum(one.tests_run for one in slices)
+def tests_of(whole: Slice, pairs: Sequence[SystemPair]) -> int:
+    """Return how many differences of all queries were tested."""
+    return sum(bool(one.difference.tests) for one in pairs) if pairs else whole.tests_run
 
 
 def _note(
     what: str,
     whole: Slice,
-    slices: Sequence[Slice],
     settings: Settings,
     pairs: Sequence[SystemPair] = (),
 ) -> str:
     """Return over how many queries means are, and how differences are tested."""
-    means, count = f"Means over {plural(whole.queries, 'query')}.", tests_of(whole, slices, pairs)
+    means, count = f"Means over {plural(whole.queries, 'query')}.", tests_of(whole, pairs)
     if not count:
         return f"{means} Nothing is tested."
     test = settings.tests[0]  # JSON of 0.9 may have a test or a correction that is gone
