@@ -6,16 +6,17 @@ most and the least that this rate may be.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from rankmill.analysis.compare.differences.sums import column_of
+from rankmill.analysis.statistics.series import Night, PairedNight, against_pin, running_mean
 from rankmill.nightly.gate.levels import levelled
-from rankmill.nightly.gate.power import _chances
+from rankmill.nightly.gate.power import _chance
 from rankmill.nightly.rules.detection import test_of
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, interval_of, word_of
 from rankmill.nightly.rules.rules import REGRESSED, Rule, parse_rule
@@ -65,47 +66,107 @@ def stops(rule: Rule, night: Number, base: Number, queries: int) -> bool:
 # --------------------------------------------------------------------- many nights
 
 
-def sequential(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
-    """Nothing changed for 200 nights: a sequential rule at 0.95 stops 5 % of series at most."""
-    nights, plain = range(1, 201), parse_rule(f"{PLAIN} sequential")
-    rules = [levelled([plain], None, look)[0] for look in nights]
-    relative = "hit@1 drop <= 3% confidence 0.95 sequential"
-    shares = [levelled([parse_rule(relative)], None, look)[0] for look in nights]
-    for what, of_night, queries, rate, moving, shared in (
-        ("other queries each night", rules, 1000, 0.3, False, 0.0),
-        ("a moving baseline", rules, 1000, 0.3, True, 0.0),
-        ("the same queries but for 5 %, others in the baseline", rules, 1000, 0.3, False, 0.95),
-        ("few hits", rules, 100, 0.03, False, 0.0),
-        ("few hits, <= 3%", shares, 300, 0.03, False, 0.0),
-        ("small slices, <= 3%", shares, 10, 0.2, True, 0.0),
-    ):
-        stopped = 0
+def shocks(random: np.random.Generator, nights: int, size: float, kept: float) -> np.ndarray:
+    """Return by how much nights are off: an autoregressive series of this standard deviation."""
+    found, last = [], size * random.normal()
+    for _ in range(nights):
+        found.append(last)
+        last = kept * last + math.sqrt(1 - kept**2) * size * random.normal()
+    return np.array(found)
+
+
+def paired_night(differences: np.ndarray) -> PairedNight:
+    mean, n = float(differences.mean()), len(differences)
+    return PairedNight(mean, float(((differences - mean) ** 2).sum()) / n**2, 1 / n, 1 / n)
+
+
+def series(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """Sixty nights, quiet or exactly at the limit: few series are stopped; losses are found."""
+    total = max(20, repetitions // 4)
+    for n, share in ((300, 0.03), (300, 0.01), (1000, 0.003), (1000, 0.01), (5000, 0.001)):
+        stopped = held = 0
+        for _ in range(total):
+            nights: list[PairedNight] = []
+            words = set()
+            for _ in range(60):
+                luck = random.random(n)
+                lost = np.where(luck > 0.6, -share / 0.4, 0.0)
+                nights.append(paired_night(np.where(luck < share, 1.0, lost)))
+                found = running_mean(nights, 0.95)
+                words |= {"stopped"} * (found.high < 0) | {"held"} * (found.low > 0)
+            stopped += "stopped" in words
+            held += "held" in words
+        what = f"60 paired nights at the limit, {share:.1%} of {n:,} queries gain"
+        yield f"21: stopped: {what}", stopped, total, 0.025, 0.0
+        yield f"21: held: {what}", held, total, 0.025, 0.0
+    for far, least in ((1.2, 0.76), (1.8, 0.985)):
+        seen = 0
         for _ in range(repetitions):
-            base, kept = fresh(random, queries, rate), round(shared * queries)
-            same = random.binomial(kept, rate)
-            for rule in of_night:
-                night = rate_of(same + random.binomial(queries - kept, rate), queries)
-                if stops(rule, night, base, queries):
-                    stopped += 1
-                    break
-                base = night if moving else base
-        yield f"10: sequential, 200 quiet nights, {what}", stopped, repetitions, 0.05, 0.0
-    seen = 0
-    for _ in range(repetitions):
-        base = fresh(random, 10_000, 0.3)
-        nights = [fresh(random, 10_000, 0.265) for _ in range(3)]
-        seen += any(
-            stops(rule, night, base, 10_000)
-            for rule, night in zip(rules[60:], nights, strict=False)
-        )
-    yield "10: sequential, 12 % less from night 61 on, seen by 63", seen, repetitions, 1.0, 0.95
+            drawn = 0.01 * (random.normal(size=10) - far)
+            nights = [PairedNight(one, 1e-4, 5e-4, 5e-4) for one in drawn.tolist()]
+            seen += any(running_mean(nights[: t + 1], 0.95).high < 0 for t in range(10))
+        what = f"21: paired: {far} standard errors beyond the limit, found by night 10"
+        yield what, seen, repetitions, 1.0, least
+
+
+def pinned(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """Nights of a history against 28 pinned ones: few of 60 quiet nights are stopped."""
+    total = max(20, repetitions // 8)
+    for kind, size, kept in (
+        ("fresh queries", 0.0, 0.0),
+        ("shocks of 2 errors", 2.0, 0.0),
+        *((f"AR(.7) shocks of {size:g} errors", size, 0.7) for size in (1.0, 2.0, 5.0)),
+        ("weekends", 0.0, -1.0),
+    ):
+        for n, rate, limit in ((20_000, 0.3, 0.05), (100_000, 0.7, 0.01)):
+            stopped = seen = 0
+            for _ in range(total):
+                nights = hits_of(random, n, rate, 88, size, kept, 0.0)
+                stopped += any(_pinned(nights[:t], 0.0) for t in range(29, 89))
+                leaking = hits_of(random, n, rate, 58, size, kept, 0.007)
+                seen += any(_pinned(leaking[:t], limit) for t in range(29, 59))
+            what = f"{n:,} queries, rate {rate}, {kind}"
+            yield (
+                f"21: 60 quiet nights against a pin are stopped, {what}",
+                stopped,
+                total,
+                0.025,
+                0.0,
+            )
+            if size <= 2:
+                what = f"21: a leak of 0.7 % is found by night 30, limit {limit:.0%}, {what}"
+                yield what, seen, total, 1.0, 0.96
+
+
+def hits_of(
+    random: np.random.Generator,
+    n: int,
+    rate: float,
+    nights: int,
+    size: float,
+    kept: float,
+    leak: float,
+) -> list[Night]:
+    """Return nights of other queries each; `kept` below 0 is for weekends that are 3 % lower."""
+    days = np.arange(nights)
+    off = -0.03 * rate * (days % 7 >= 5) if kept < 0 else np.zeros(nights)
+    if size:
+        off = shocks(random, nights, size * math.sqrt(rate * (1 - rate) / n), kept)
+    level = rate * (1 - leak) ** np.maximum(0, days - 27) + off
+    shares = random.binomial(n, np.clip(level, 0, 1)) / n
+    return [Night(day, one, one * (1 - one) / n) for day, one in enumerate(shares.tolist())]
+
+
+def _pinned(nights: list[Night], limit: float) -> bool:
+    found = against_pin(nights, 1 - limit, 0.0, 0.95)
+    return found is not None and found.high < 0
 
 
 def told(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     """The rates that the pages tell of rules that are not sequential."""
     rule, n = parse_rule(PLAIN), 1000
     month = family = alone = 0
-    shared = levelled([rule] * 10, 0.95, 1)[0]
+    shared = levelled([rule] * 10, 0.95)[0]
     for _ in range(repetitions):
         nights = [fresh(random, n, 0.3) for _ in range(31)]
         pairs = zip(nights[1:], nights[:-1], strict=True)
@@ -138,9 +199,13 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
                 luck = random.random(n)
                 gained = (luck < 0.025 / (1 - rate)).astype(float)
                 new = np.where(old > 0, luck >= (0.025 + drop) / rate, gained).astype(float)
-            one = Measurement.of(column_of(new, old if paired else None, None), None, UNIT)
+            one = Measurement.of(
+                column_of(new, old if paired else None, None, moments=True), None, UNIT
+            )
             if paired:
-                return Measurement.of(column_of(new, old, None), column_of(old, None, None), UNIT)
+                return Measurement.of(
+                    column_of(new, old, None, moments=True), column_of(old, None, None), UNIT
+                )
             mean = column_of(old, None, None).mean
             return one._replace(theirs=MeasuredSide(mean.mean, mean.standard_error, n))
 
@@ -163,17 +228,15 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
 
 
 def _of_one(rule: Rule, one: Measurement) -> tuple[float, float]:
-    given = SimpleNamespace(parsed=[rule], family_confidence=None)
-    asked: Any = SimpleNamespace(given=given, look=(1, 1))
     test = test_of(rule, one)
     assert test is not None
-    return test.smallest(rule.confidence), _chances(asked, 0, [test], 1)[0]
+    return test.smallest(rule.confidence), _chance(rule, [test], 1)
 
 
 # --------------------------------------------------------------------- slow leaks
 
 
-def series(kind: str, random: np.random.Generator, nights: int) -> tuple[Any, Any]:
+def quiet_series(kind: str, random: np.random.Generator, nights: int) -> tuple[Any, Any]:
     """Return the values of quiet nights, and their standard errors."""
     day = (np.arange(nights) + random.integers(7)) % 7
     error = np.full(nights, 0.01)
@@ -200,20 +263,20 @@ def drifts(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     for kind in ("the same queries", "other queries", "a weekly season"):
         deviation = DEVIATION
         if kind == "other queries":
-            deviation = float(np.std(series(kind, random, 700)[0]))
+            deviation = float(np.std(quiet_series(kind, random, 700)[0]))
         for quiet, sign in ((14, 1), (48, -1)):
             named = 0
             for _ in range(repetitions):
-                values, errors = series(kind, random, quiet + 12)
+                values, errors = quiet_series(kind, random, quiet + 12)
                 values[quiet:] += 0.5 * sign * deviation * np.arange(1, 13)
                 named += any(flagged(values, errors, quiet))
             what = f"11: drift names a slope after {quiet} quiet nights, {kind}"
             yield what, named, repetitions, 1.0, 0.95
         nights = max(1000, 50 * repetitions)
-        flags = sum(flagged(*series(kind, random, nights), 0))
+        flags = sum(flagged(*quiet_series(kind, random, nights), 0))
         yield f"11: drift flags a quiet night, {kind}", flags, nights, 1 / 3000, 0.0
         young = max(100, repetitions)
-        flags = sum(sum(flagged(*series(kind, random, 30), 0)) for _ in range(young))
+        flags = sum(sum(flagged(*quiet_series(kind, random, 30), 0)) for _ in range(young))
         yield (
             f"11: drift flags one of the first 30 nights, {kind}",
             flags,
@@ -231,23 +294,19 @@ def leaks(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     limit, n, total = "hit@1 drop <= 5% confidence 0.95", 20_000, max(20, repetitions // 40)
     rules = rules_text(DEFAULT)
     for slope, what in ((0.0, "60 quiet nights"), (0.007, "a leak of 0.7 % a night")):
-        stopped = dict.fromkeys(("last", "median:7", "ago:28d", "pinned, sequential", "drift"), 0)
+        stopped = dict.fromkeys(("last", "median:7", "ago:28d", "drift"), 0)
         for _ in range(total):
             lost = np.maximum(0, np.arange(60) - 15)
             values = [fresh(random, n, 0.3 * (1 - slope) ** int(one)) for one in lost]
             stopped["drift"] += any(flagged(*zip(*values, strict=True), 16))
-            for how in ("last", "median:7", "ago:28d", "pinned, sequential"):
+            for how in ("last", "median:7", "ago:28d"):
                 runs: list[tuple[Run, Recorded]] = []
                 for night, number in enumerate(values):
                     when = BEGIN + timedelta(days=night)
                     word = HELD
                     if night >= (28 if how == "ago:28d" else 1):
-                        pinned = how.startswith("pinned")
-                        base = runs[0][1]
-                        if not pinned:
-                            base = Recorded(*choose(how, "hit@1", runs, when, "")[:3], None)
-                        text = limit + " sequential" * pinned
-                        rule = levelled([parse_rule(text)], None, night)[0]
+                        base = Recorded(*choose(how, "hit@1", runs, when, "")[:3], None)
+                        rule = parse_rule(limit)
                         before = base.value or 0.0, base.standard_error or 0.0
                         word = alarm(rule, number, before, n)
                     if word == REGRESSED:

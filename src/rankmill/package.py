@@ -49,6 +49,8 @@ GONE = {
     "--worst-slices": "--worst-slices is gone: --by shows every slice with its difference",
     "--min-overlap": "--min-overlap is gone: queries are paired where both sides have 90% of them",
     "--replicates": "--replicates is gone: the randomization test draws 10,000",
+    "sequential": "sequential is gone: write the first night of a series, as in map@12 drop <= 1% "
+    "confidence 0.95 since 2026-05-01",
     "undecided pass": "undecided pass is gone: take warn, which passes, too, and says so",
     "fuse": "fusing is gone: use ranx.fuse or the Python package of your choice, then evaluate the "
     "fused run",

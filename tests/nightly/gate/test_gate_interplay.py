@@ -214,18 +214,6 @@ def robust(numbers, users):
     return fit.params[0], fit.bse[0], (effective - 1) / (1 + 2 * (1 - effective / len(sizes)))
 
 
-def test_each_try_of_the_night_of_a_pinned_run_is_a_look(tmp_path):
-    pinned = gate(LABELS, lists(ALL), "map@2 >= 0.1")
-    History(tmp_path).record(pinned, time=FIRST, tags={"release": "v7"})
-    rule = "map@2 drop <= 5% confidence 0.95 sequential"
-    when = {"history": tmp_path, "time": FIRST - timedelta(hours=1)}  # --date of the day before
-    for look in (1, 2, 3):
-        found = flat(gate, LABELS, lists(some(look)), rule, baseline="tag:release=v7", **when)
-        confidence = 1 - 0.05 * 30 / ((29 + look) * (30 + look))
-        assert f"at confidence {confidence:.6g}" in found.outcomes[0].reason
-        History(tmp_path).record(found, time=when["time"])
-
-
 @pytest.mark.parametrize(
     ("one", "other", "unit"), [("5%", "5%", 1.0), ("0.1", "1e79", 1e80)], ids=["share", "number"]
 )

@@ -407,13 +407,13 @@ def test_the_last_try_of_a_night_is_the_one_recorded_last(later, tmp_path, monke
 PLAIN = "hit@1 drop <= 1% confidence 0.95"
 
 
-def confidences(texts, family=None, look=1):
-    return [one.confidence for one in levelled(parse_rules(texts), family, look)]
+def confidences(texts, family=None):
+    return [one.confidence for one in levelled(parse_rules(texts), family)]
 
 
 def test_a_family_of_rules_shares_its_error_rate():
     texts = [PLAIN, "hit@1[country=*] drop <= 3%", "hit@1 >= 0.1", "queries >= 5"]
-    assert confidences(texts) == pytest.approx([0.95, 0.95, None, None])
+    assert confidences(texts) == [0.95, None, None, None]
     assert confidences(texts, 0.95) == pytest.approx([0.975, 0.975, None, None])
     # A rule keeps a confidence of its own that is higher.
     texts[0] = "hit@1 drop <= 1% confidence 0.99"
@@ -426,57 +426,9 @@ def test_a_family_of_rules_shares_its_error_rate():
     assert "at confidence 0.991667," in found.outcomes[1].reason
 
 
-def test_the_nights_of_a_sequence_share_its_error_rate():
-    text = f"{PLAIN} sequential"
-    errors = [1 - confidences([text], look=look)[0] for look in range(1, 3000)]
-    assert sum(errors) < 0.05
-    assert sum(errors) == pytest.approx(0.05, rel=0.02)
-    assert errors == sorted(errors, reverse=True)
-    assert confidences([PLAIN], look=9) == [0.95]
-    both = 1 - confidences([text, PLAIN], 0.9, look=1)[0]
-    assert both == pytest.approx(errors[0])
-    sliced = "hit@1[country=*] drop <= 3% sequential"
-    assert 1 - confidences([sliced], look=2)[0] == pytest.approx(errors[1])
-
-
-def test_a_sequential_rule_counts_the_nights_since_its_baseline(tmp_path):
-    rule = f"{PLAIN} sequential"
-    pinned = {"baseline": "tag:release=v7"}
-    # Nights without rules are no looks, nor those before the pinned run.
-    for number in range(3):
-        one_night(tmp_path, number, dump(number), "hit@1 >= 0.1")
-    when = BEGIN + timedelta(days=3)
-    result = rankmill.evaluate(LABELS, dump(3), ["hit@1"])
-    History(tmp_path).record(result, time=when, tags={"release": "v7"})
-    for night in range(4, 7):
-        found = one_night(tmp_path, night, dump(night), rule, **pinned)
-        assert f"at confidence {confidences([rule], look=night - 3)[0]:.6g}," in (
-            found.outcomes[0].reason
-        )
-    # Beside a baseline that moves, all nights of the history are looks, and if it is one of them
-    # that was chosen, the interval holds for each of these seven.
-    for baseline, choices in (("last", 7), ("median:7", 7), (dump(3), 1)):
-        found = gate(LABELS, dump(9), rule, history=tmp_path, baseline=baseline)
-        (level,) = levelled(parse_rules([rule]), None, 7, choices)
-        assert f"at confidence {level.confidence:.6g}," in found.outcomes[0].reason
-    # A tag that all nights have pins none of them.
-    for number in (7, 8):
-        one = gate(LABELS, dump(9), "hit@1 >= 0.1")
-        History(tmp_path).record(one, time=BEGIN + timedelta(days=number), tags={"release": "v7"})
-    found = flat(gate, LABELS, dump(9), rule, history=tmp_path, **pinned)
-    assert f"at confidence {confidences([rule], look=6)[0]:.6g}," in found.outcomes[0].reason
-    # The first night of all.
-    lower = "hit@1 >= 0.1 confidence 0.95 sequential"
-    found = gate(LABELS, dump(9), lower, history=tmp_path / "none")
-    assert f"at confidence {confidences([lower])[0]:.6g}," in found.outcomes[0].reason
-
-
 @pytest.mark.parametrize(
     ("rules", "options", "message"),
     [
-        (f"{PLAIN} sequential", {"baseline": dump(1)}, "counts the nights of a history: give"),
-        ("hit@1 drop <= 1% sequential", {}, "a sequential rule has a confidence"),
-        ("queries >= 1 sequential", {}, "a sequential rule has a confidence"),
         ("hit@1 >= 0.1", {"family_confidence": 0.95}, "and there is none"),
         ("hit@1 >= 0.1 confidence 0.9", {"family_confidence": 95}, "family_confidence is 95"),
     ],
@@ -521,19 +473,14 @@ def test_power_tells_the_drop_that_a_rule_finds():
     assert sum(gate(LABELS, one, PLAIN, baseline=dump(1)).word == "regressed" for one in half) < 10
 
 
-def test_power_of_slices_families_and_sequences(tmp_path):
-    one_night(tmp_path, 0, dump(0), "hit@1 >= 0.1")
-    rules = [PLAIN, "hit@1[country=*] drop <= 1%", f"{PLAIN} sequential"]
-    given = {"baseline": dump(1), "history": tmp_path}
-    plain, sliced, sequential = flat(gate_power, LABELS, dump(2), rules, **given).rules
+def test_power_of_slices_and_families():
+    rules = [PLAIN, "hit@1[country=*] drop <= 1%"]
+    plain, sliced = flat(gate_power, LABELS, dump(2), rules, baseline=dump(1)).rules
     assert plain.smallest < sliced.smallest <= sliced.largest
-    assert plain.smallest < sequential.smallest
-    # Of nights without end, a sequential rule stops one series in twenty.
-    assert sequential.alarms < 0.05 < plain.alarms
-    family = flat(gate_power, LABELS, dump(2), rules, **given, family_confidence=0.95).rules
+    given = {"baseline": dump(1), "family_confidence": 0.95}
+    family = flat(gate_power, LABELS, dump(2), rules, **given).rules
     assert all(
-        more.smallest > less.smallest
-        for more, less in zip(family, (plain, sliced, sequential), strict=True)
+        more.smallest > less.smallest for more, less in zip(family, (plain, sliced), strict=True)
     )
     # Nobody finds a drop of more than all there is.
     few = LABELS.slice(0, 6)
@@ -565,7 +512,7 @@ def test_the_command_shows_power_and_records_nothing(tmp_path, run):
 @pytest.mark.long
 def test_the_simulated_nights_have_their_rows():
     script = Path(__file__).resolve().parents[2].parent / "benchmarks" / "verdicts.py"
-    few = ["--repetitions=3", "--only", "sequential", "told"]
+    few = ["--repetitions=3", "--only", "series", "told"]
     finished = subprocess.run(
         [sys.executable, str(script), *few], capture_output=True, text=True, check=False
     )

@@ -15,7 +15,7 @@ from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.nightly.gate.levels import history_of, levelled, look_of
+from rankmill.nightly.gate.levels import history_of, levelled
 from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
@@ -26,6 +26,7 @@ from rankmill.nightly.rules.baseline import (
 from rankmill.nightly.rules.earlier_values import first_night, slices_before
 from rankmill.nightly.rules.limits import check_intervals
 from rankmill.nightly.rules.rules import Rule, parse_rules
+from rankmill.nightly.rules.series import EarlierNights, nights_before
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder
@@ -92,8 +93,7 @@ class CheckedGate(NamedTuple):
     settings: Settings
     cuts: Cuts
     earlier: Baseline | None
-    # Which look of sequential rules this is, and of how many runs the baseline was chosen.
-    look: tuple[int, int]
+    nights: EarlierNights | None = None  # those before tonight, for rules about a series
 
     @property
     def crossed(self) -> bool:
@@ -144,9 +144,10 @@ def asked_of(
     dropped = [*dict.fromkeys(one.name(job.scope.rel) for one in dropping)]
     if isinstance(baseline, str) and is_choice(baseline):
         try:
-            earlier = from_history(baseline, history, dropping, job, time, by)
+            compared = [one for one in dropping if one.needs_baseline]
+            earlier = from_history(baseline, history, compared, job, time, by)
         except InputError:  # the first night has none, which rules about itself need not know
-            if any(one.paired for one in asked):
+            if any(one.needs_baseline for one in asked):
                 raise
     elif baseline is not None:
         _check_no_history(baseline, history)
@@ -156,9 +157,11 @@ def asked_of(
         _check_decidable(asked, earlier)
     cuts = with_dependence(_cuts(by, asked), settings, adjust, job.scope.weight)
     _check_dependence(asked, earlier, settings)
-    look = look_of(asked, history, earlier)
-    levels = levelled(asked, given.family_confidence, *look)
-    return CheckedGate(given, levels, job, settings, cuts, earlier, look)
+    levels = levelled(asked, given.family_confidence)
+    nights = None
+    if any(one.since is not None for one in asked):
+        nights = nights_before(asked, history, job, time)
+    return CheckedGate(given, levels, job, settings, cuts, earlier, nights)
 
 
 def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
@@ -177,7 +180,7 @@ def _check(given: Rules, baseline: Any) -> None:
     if undecided not in ON_UNDECIDED:
         told = f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}"
         raise UsageError(GONE.get(f"undecided {undecided}", told))
-    lonely = next((one for one in given.parsed if one.paired), None)
+    lonely = next((one for one in given.parsed if one.needs_baseline), None)
     if baseline is None and lonely is not None:
         raise UsageError(
             f"rule {lonely.text!r} needs a baseline: give one with --baseline, such as the "
@@ -205,7 +208,7 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
     if earlier.kind == "predictions":
         return
     for one in rules:
-        if one.measure != "drop":
+        if one.measure != "drop" or not one.needs_baseline:
             continue
         if one.slices and earlier.table is None and not earlier.slices:
             needs = "per-query values: give predictions or a per-query file"

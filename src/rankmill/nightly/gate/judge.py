@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.analysis.compare.differences.gap_differences import Without
+from rankmill.analysis.statistics.series import Night, PairedNight
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
@@ -24,6 +25,7 @@ from rankmill.nightly.rules.measurements import (
     word_of,
 )
 from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule, amount
+from rankmill.nightly.rules.series import night_of, of_pairs, of_pin, why_undecided
 from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
     Sides,
@@ -97,6 +99,8 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     if not found:
         return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]
     confidence = confidence_of_each(rule, len(found))
+    if rule.since is not None:
+        return [_of_series(rule, one, evidence, confidence or OF_SLICES) for one in found]
     return [_of_metric(rule, one.shown, one.sides, confidence) for one in found]
 
 
@@ -202,7 +206,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
     own = evidence.result.metrics[metric]
     if not rule.paired or BASELINE not in state.systems or metric not in state.metrics:
         one = _unpaired(metric, evidence)
-        if rule.paired and one.base is None and own is not None:
+        if rule.needs_baseline and one.base is None and own is not None:
             raise InputError(
                 f"rule {rule.text!r}: the baseline has no value of {metric}, as none of its "
                 "queries counts: is it from other data?"
@@ -267,6 +271,42 @@ def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -
     if not sides.paired:
         return found
     return replace(found, paired=sides.shared.both, paired_value=sides.measured.value)
+
+
+def _of_series(rule: Rule, case: Case, evidence: Evidence, confidence: float) -> RuleOutcome:
+    """Hold a metric over the nights of a series against a rule."""
+    one, shown, earlier = case.sides.measured, case.shown, evidence.asked.nights
+    assert earlier is not None  # as there is such a rule
+    metric = rule.name(evidence.result.scope.rel)
+    night: PairedNight | None = None
+    if one.value is None or one.mine.error is None:
+        return _undecided(rule, shown, "there is no value", one, BAD_VOLUME)
+    if case.sides.paired:
+        night = night_of(rule, one)
+        pairs = [*earlier.paired(rule, metric, shown), night]
+        found = of_pairs(pairs, rule, confidence)
+        what = f"mean of {plural(len(pairs), 'night')} since {rule.since}"
+    elif evidence.asked.earlier is not None and evidence.asked.earlier.kind != "history":
+        return _undecided(rule, shown, f"not paired: {_share_text(case.sides)}", one)
+    else:
+        tonight = Night(earlier.now.toordinal(), one.value, one.mine.error**2)
+        nights = [*earlier.alone(rule, metric, shown), tonight]
+        pinned = of_pin(nights, rule, confidence)
+        if pinned is None:
+            return _undecided(rule, shown, why_undecided(len(nights), rule), one)
+        found = pinned
+        what = f"last nights against those from {rule.since} on"
+    side = "drop" if rule.better != "lower" else "rise"
+    ends = f"{amount(found.low or 0.0, rule)} to {amount(found.high or 0.0, rule)}"
+    where = f" where {shown}" * bool(shown)
+    reason = (
+        f"{rule.subject}{where} is {one.value:.6g} tonight; {side} of {amount(found.number, rule)} "
+        f"({what}, {ends} at confidence {confidence:.6g}, limit {rule.limit_text})"
+    )
+    numbers = finite(found.number), finite(found.low), finite(found.high), rule.limit
+    word = word_of(rule, found, confidence)
+    known = rule.text, word, shown, case.sides.own, one.base
+    return RuleOutcome(*known, *numbers, reason, night=night)
 
 
 def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> RuleOutcome:

@@ -13,11 +13,10 @@ from rankmill.analysis.statistics.distributions import t_tail
 from rankmill.engine.job import parse_job
 from rankmill.engine.progress import Progress
 from rankmill.nightly.gate.gate import measured
-from rankmill.nightly.gate.gate_request import CheckedGate, Rules, asked_of, metrics_asked
+from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
 from rankmill.nightly.gate.judge import cases_of, confidence_of_each, finite
-from rankmill.nightly.gate.levels import levelled
-from rankmill.nightly.rules.detection import RuleTest, test_of
-from rankmill.nightly.rules.rules import percent
+from rankmill.nightly.rules.detection import RuleTest, detected, test_of
+from rankmill.nightly.rules.rules import Rule, percent
 from rankmill.results.answer import Answer
 from rankmill.semantics.semantics import Counting
 from rankmill.show.tables import Cell, Column, Part, Table, View
@@ -27,7 +26,8 @@ from rankmill.sources.nouns import Catalogue, Labels, Predictions
 YEAR = 365
 _NOTES = (
     "smallest drop: one that the rule fails in 80% of nights; of slices, from the easiest to the "
-    "hardest. For a limit of the value it is counted from tonight's value.",
+    "hardest. For a limit of the value it is counted from tonight's value, and for a series it is "
+    "one that is found by its tenth night.",
     "false alarms: nights of a year that a rule fails though nothing changed, each night with "
     "other queries of the same kind. The same queries and the same system give none.",
 )
@@ -155,41 +155,32 @@ def gate_power(
     asked = asked_of(given, job, settings, baseline, history, time, by, adjust)
     reading, candidate = Reading(threads, progress), Predictions.of(predictions)
     _, evidence = measured(asked, of_labels, candidate, catalogue, reading, {})
-    found, chances = [], []
-    for place, rule in enumerate(asked.rules):
+    found, chances = list[RulePower](), list[float]()
+    for rule in asked.rules:
         cases = cases_of(rule, evidence) if rule.kind == "metric" else []
         known = [test_of(rule, one.sides.measured) for one in cases]
         tests = [one for one in known if one is not None]
-        seen = [one.smallest(confidence_of_each(rule, len(cases))) for one in tests]
-        chances += [_chances(asked, place, tests, len(cases))] if tests else []
+        each = confidence_of_each(rule, len(cases))
+        told = (detected(rule, one.sides.measured, each) for one in cases)
+        seen = [one for one in told if one is not None]
+        if rule.since is None and tests:
+            chances.append(_chance(rule, tests, len(cases)))
         found.append(
             RulePower(
                 rule.text,
                 finite(min(seen, default=None)),
                 finite(max(seen, default=None)),
                 rule.relative,
-                math.fsum(chances[-1]) if tests else None,
+                YEAR * chances[-1] if tests and rule.since is None else None,
             )
         )
-    return GatePower(found, _together(chances))
+    # As if rules did not depend on each other.
+    together = YEAR * (1 - math.prod(1 - one for one in chances)) if chances else None
+    return GatePower(found, together)
 
 
-def _chances(asked: CheckedGate, place: int, tests: Sequence[RuleTest], slices: int) -> list[float]:
-    """Return the chance of a false alarm of a rule, in each night of a year from tonight on."""
-    rules, (look, choices) = asked.given.parsed, asked.look
-    nights = YEAR if rules[place].sequential else 1
-    chances = []
-    for night in range(nights):
-        chosen = choices + night if choices > 1 else 1
-        tonight = levelled(rules, asked.given.family_confidence, look + night, chosen)[place]
-        confidence = confidence_of_each(tonight, slices)
-        far = [(test.far(confidence) + test.margin) / test.error for test in tests]
-        held = math.prod(1 - t_tail(t, test.freedom) for t, test in zip(far, tests, strict=True))
-        chances.append(1 - held)
-    return chances * (YEAR // nights)
-
-
-def _together(chances: Sequence[list[float]]) -> float | None:
-    """Return the nights of a year with a false alarm, as if rules did not depend on each other."""
-    nights = zip(*chances, strict=True)
-    return math.fsum(1 - math.prod(1 - p for p in night) for night in nights) if chances else None
+def _chance(rule: Rule, tests: Sequence[RuleTest], slices: int) -> float:
+    """Return the chance of a false alarm of a rule in a night."""
+    confidence = confidence_of_each(rule, slices)
+    far = [(test.far(confidence) + test.margin) / test.error for test in tests]
+    return 1 - math.prod(1 - t_tail(t, test.freedom) for t, test in zip(far, tests, strict=True))

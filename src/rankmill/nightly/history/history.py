@@ -223,7 +223,7 @@ class History(Answer):
         InputError
             If no run has the metric, or all count otherwise; the message names them.
         """
-        same, note = self._comparable(metric, system, rules)
+        same, note = self.comparable(metric, system, rules)
         points: list[TrendPoint] = []
         before: float | None = None
         shown: list[tuple[Run, RecordedMetric]] = list(same)
@@ -267,14 +267,14 @@ class History(Answer):
             If no run serves; the message says why.
         """
         read_choice(how)
-        same, note = self._comparable(metric, system, rules)
+        same, note = self.comparable(metric, system, rules)
         found = choose(how, metric, same, now or datetime.now(UTC), self.name)
         return found._replace(note="; ".join(one for one in (found.note, note) if one))
 
-    def _comparable(
+    def comparable(
         self, metric: str, system: str | None, rules: str | None
     ) -> tuple[list[tuple[Run, RecordedMetric]], str]:
-        """The runs that have a metric and count it the same, and a note on the others."""
+        """Return the runs that have a metric and count it the same, and a note on the others."""
         having = [(run, one) for run in self.runs if (one := run.get(metric, system)) is not None]
         if not having:
             there = ", ".join(dict.fromkeys(metric for metric, _ in self.metrics)) or "no runs"

@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Literal
 
@@ -15,6 +16,7 @@ from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.limits import never_decided, range_of, range_text, reach_of
 from rankmill.nightly.runs.earlier_runs import HELD as HELD
 from rankmill.nightly.runs.earlier_runs import UNDECIDED as UNDECIDED
+from rankmill.package import GONE
 from rankmill.results.audit import FIELDS
 
 Kind = Literal["metric", "count", "age"]
@@ -42,7 +44,7 @@ _RULE = re.compile(
     ((?P<measure> drop | change ) \s*)?
     (?P<operator> <= | >= | == | < | > ) \s*
     (?P<limit> [-+]? (\d+(\.\d*)? | \.\d+) (e[-+]?\d+)? ) \s* (?P<unit> % | min | h | d )?
-    (\s+ confidence \s+ (?P<confidence> \S+ ))? (\s+ (?P<sequential> sequential ))? \s*""",
+    (\s+ confidence \s+ (?P<confidence> \S+ ))? (\s+ since \s+ (?P<since> \S+ ))? \s*""",
     re.VERBOSE | re.IGNORECASE,
 )
 _KEPT = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
@@ -69,7 +71,7 @@ class Rule:
     relative: bool = False
     slices: tuple[tuple[str, str], ...] = ()  # what cuts, and the value or "*" for every one
     confidence: float | None = None  # the interval of it has to lie beyond the limit
-    sequential: bool = False  # whether its intervals hold on all nights together
+    since: date | None = None  # the first night of the series that it is about
 
     @property
     def least_confidence(self) -> float | None:
@@ -101,8 +103,13 @@ class Rule:
 
     @property
     def paired(self) -> bool:
-        """Whether the rule needs a baseline."""
+        """Whether the rule compares with a baseline."""
         return self.measure != "value"
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether a baseline has to be given: a series of nights may be one by itself."""
+        return self.paired and self.since is None
 
     def keeps(self, value: float) -> bool:
         """Return whether a number keeps the limit."""
@@ -157,6 +164,8 @@ def parse_rule(text: str) -> Rule:
     ('map@12', 'drop', 0.03, True, (('country', '*'),), 0.9)
     """
     found = _RULE.fullmatch(text)
+    if found is None and re.search(r"\bsequential\s*$", text):
+        raise UsageError(f"rule {text!r}: {GONE['sequential']}")
     if found is None:
         raise UsageError(f"rule {text!r} is not understood; expected one such as {_EXAMPLES}")
     subject, unit = found["subject"], (found["unit"] or "").lower()
@@ -171,7 +180,7 @@ def parse_rule(text: str) -> Rule:
         relative=unit == "%",
         slices=_slices(found["slice"], text),
         confidence=_confidence(found["confidence"], text),
-        sequential=found["sequential"] is not None,
+        since=_since(found["since"], text),
     )
     _check(rule, unit)
     return rule
@@ -244,6 +253,16 @@ def _confidence(text: str | None, rule: str) -> float | None:
     return confidence
 
 
+def _since(text: str | None, rule: str) -> date | None:
+    try:
+        return None if text is None else date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"rule {rule!r}: since {text} is no date; expected the first night, as in "
+            "since 2026-05-01"
+        ) from None
+
+
 def _check(rule: Rule, unit: str) -> None:
     """Raise UsageError if the parts of a rule do not belong together."""
     wrong = ""
@@ -273,8 +292,10 @@ def _check(rule: Rule, unit: str) -> None:
         wrong = "slices and a confidence are for metrics"
     elif rule.slices and (not rule.metric.spec.kernel or rule.metric.summary):
         wrong = f"{rule.subject} is not a mean over queries, so that it has no slices"
-    elif rule.sequential and rule.least_confidence is None:
-        wrong = "a sequential rule has a confidence: write confidence 0.95 sequential"
+    elif rule.since is not None and (rule.measure != "drop" or not rule.metric.spec.kernel):
+        wrong = "a series of nights is for the drop of a mean over queries"
+    elif rule.since is not None and rule.least_confidence is None:
+        wrong = f"a series of nights has a confidence: write confidence 0.95 since {rule.since}"
     elif rule.confidence is not None and rule.operator == "==":
         wrong = "a confidence needs a limit to one side: write <=, <, >= or >"
     elif rule.confidence is not None:

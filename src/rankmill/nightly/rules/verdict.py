@@ -75,6 +75,10 @@ class RuleOutcome:
     detects : float or None
         The smallest drop that the rule fails in 80% of nights on such data, in the unit of the
         limit; None if no drop is large enough, or the data do not tell.
+    night : tuple of float or None
+        Of a rule about a series of paired nights, what tonight adds to it: by how much the mean is
+        within the limit, its squared error, by how much one unseen query could move it up and down,
+        and the baseline.
     """
 
     rule: str
@@ -92,6 +96,7 @@ class RuleOutcome:
     paired_value: float | None = None
     counts: bool = True
     detects: float | None = None
+    night: tuple[float, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as strings and numbers."""

@@ -123,6 +123,20 @@ class Folder(NamedTuple):
             ) from None
         return found[0] or {} if found else {}
 
+    def outcomes_of(self, run: Run) -> str | None:
+        """Return what came of the rules of a run, as JSON; None if there were none."""
+        import pyarrow.parquet as pq
+
+        name = f"{run.id}.parquet"
+        path = os.path.join(self.path, name) if self.filesystem is None else f"{self.path}/{name}"
+        try:
+            with outside(self._shown(name), _MOVE):
+                found = pq.read_table(path, columns=["outcomes"], filesystem=self.filesystem)
+        except FileNotFoundError:
+            return None
+        told: str | None = found["outcomes"][0].as_py()
+        return told
+
     def slices_with(self, run: Run, metric: str) -> dict[tuple[str, str], RecordedMetric]:
         """Return a metric, in any spelling, in the slices of a run: by what cuts and the slice."""
         slices, asked = self.slices_of(run), canonical(metric)

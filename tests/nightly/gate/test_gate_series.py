@@ -1,0 +1,143 @@
+"""Rules about a series of nights: paired ones, and those of a history."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rankmill import History, UsageError, gate, gate_power
+from rankmill.analysis.statistics.series import Night, PairedNight, against_pin, running_mean
+from rankmill.nightly.rules.rules import parse_rule
+
+BEGIN = datetime(2026, 5, 1, 3, tzinfo=UTC)
+PAIRED = "hit@1 drop <= 1% confidence 0.95 since 2026-05-01"
+N = 2000
+LABELS = pa.table({"user_id": range(N), "items": [[1]] * N, "country": ["de", "fr"] * (N // 2)})
+
+
+def run_of(hits):
+    return pa.table({"user_id": range(N), "items": [[1] if one else [2] for one in hits]})
+
+
+def nights_of(folder, count, lose, rule=PAIRED, paired=True, seed=0, rate=0.5):
+    """Gate and record nights in which a share of queries loses its hit; return the verdicts."""
+    draw, found = np.random.default_rng(seed), []
+    for night in range(count):
+        old = draw.random(N) < rate
+        new = old & (draw.random(N) >= lose(night))
+        when = BEGIN + timedelta(days=night)
+        given = {"baseline": run_of(old)} if paired else {}
+        verdict = gate(LABELS, run_of(new), rule, history=folder, time=when, **given)
+        History(folder).record(verdict, time=when)
+        found.append(verdict)
+    return found
+
+
+def test_a_small_loss_adds_up_over_paired_nights(tmp_path):
+    found = nights_of(tmp_path, 12, lambda night: 0.025)
+    words = [one.word for one in found]
+    assert words[0] != "regressed"
+    assert words[-1] == "regressed"
+    last = found[-1].outcomes[0]
+    assert "mean of 12 nights since 2026-05-01" in last.reason
+    assert last.low > 0.01
+    assert last.measured == pytest.approx(0.025, abs=0.005)
+    # What a night adds is in the history, and the whole is made of it.
+    rows = [json.loads(pq.read_table(path)["outcomes"][0].as_py()) for path in tmp_path.iterdir()]
+    nights = [PairedNight(*one[0]["night"]) for one in sorted(rows, key=str)]
+    mean = running_mean(nights, 0.95)
+    assert mean.nights == 12
+    assert last.measured == pytest.approx(0.01 - mean.mean / mean.base)
+
+
+def test_a_system_that_stays_is_held_and_quiet(tmp_path):
+    found = nights_of(tmp_path, 10, lambda night: 0.0005)
+    assert "regressed" not in [one.word for one in found]
+    assert found[-1].word == "held"
+
+
+def test_a_series_begins_at_its_date_and_forgets_tries_of_tonight(tmp_path):
+    found = nights_of(tmp_path, 3, lambda night: 0.0)
+    again = gate(
+        LABELS,
+        run_of([True] * N),
+        PAIRED,
+        baseline=run_of([True] * N),
+        history=tmp_path,
+        time=BEGIN + timedelta(days=2, hours=1),
+    )
+    assert "mean of 3 nights" in again.outcomes[0].reason
+    later = PAIRED.replace("05-01", "05-03")
+    alone = gate(
+        LABELS,
+        run_of([True] * N),
+        later,
+        baseline=run_of([True] * N),
+        history=tmp_path,
+        time=BEGIN + timedelta(days=3),
+    )
+    # Another rule: its series has tonight alone.
+    assert "mean of 1 night since 2026-05-03" in alone.outcomes[0].reason
+    assert found[0].outcomes[0].night is not None
+
+
+def test_slices_have_series_of_their_own(tmp_path):
+    rule = "hit@1[country=*] drop <= 1% confidence 0.95 since 2026-05-01"
+    found = nights_of(tmp_path, 6, lambda night: np.where(np.arange(N) % 2, 0.08, 0.0), rule)
+    words = {one.slice: one.word for one in found[-1].outcomes}
+    assert words["country = fr"] == "regressed"
+    assert words["country = de"] != "regressed"
+
+
+def test_a_leak_is_found_against_pinned_nights(tmp_path):
+    rule = "hit@1 drop <= 5% confidence 0.95 since 2026-05-01"
+    leak = nights_of(tmp_path / "a", 45, lambda n: 1 - 0.99 ** max(0, n - 14), rule, paired=False)
+    assert {one.word for one in leak[:14]} == {"not enough data"}
+    assert "14 of 15 nights since 2026-05-01" in leak[13].outcomes[0].reason
+    assert leak[-1].word == "regressed"
+    assert "last nights against those from 2026-05-01 on" in leak[-1].outcomes[0].reason
+    quiet = nights_of(tmp_path / "b", 45, lambda n: 0.0, rule, paired=False, seed=1)
+    assert "regressed" not in [one.word for one in quiet]
+
+
+def test_nights_of_a_pin_weigh_what_they_tell():
+    nights = [Night(day, 0.3, 1e-5) for day in range(28)]
+    nights += [Night(day, 0.2, 1e-5) for day in range(28, 35)]
+    found = against_pin(nights, 0.95, 0.0, 0.95)
+    assert found.mean == pytest.approx(0.2 - 0.95 * 0.3)
+    assert found.high < 0
+    assert against_pin(nights[:14], 0.95, 0.0, 0.95) is None
+    # Days that are missing pair with no other day.
+    assert against_pin([*nights[:20], *nights[23:]], 0.95, 0.0, 0.95).high < 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("map drop <= 1% confidence 0.95 sequential", "write the first night of a series"),
+        ("map drop <= 1% since 2026-05-01", "a series of nights has a confidence"),
+        ("map drop <= 1% confidence 0.95 since May", "since May is no date"),
+        ("map >= 0.1 confidence 0.95 since 2026-05-01", "for the drop of a mean"),
+        ("gap drop <= 1% confidence 0.95 since 2026-05-01", "for the drop of a mean"),
+    ],
+)
+def test_what_is_no_series_is_refused(rule, told):
+    with pytest.raises(UsageError, match=told):
+        parse_rule(rule)
+
+
+def test_a_series_needs_a_history_and_tells_what_it_detects(tmp_path):
+    assert parse_rule(PAIRED).since == date(2026, 5, 1)
+    with pytest.raises(UsageError, match="is about the nights of a history: give history="):
+        gate(LABELS, run_of([True] * N), PAIRED)
+    draw = np.random.default_rng(0)
+    old = draw.random(N) < 0.5
+    new = old ^ (draw.random(N) < 0.05)
+    asked = {"baseline": run_of(old), "history": tmp_path, "time": BEGIN}
+    (power,) = gate_power(LABELS, run_of(new), PAIRED, **asked).rules
+    (plain,) = gate_power(LABELS, run_of(new), PAIRED.partition(" since")[0], **asked).rules
+    assert 0.01 < power.smallest < plain.smallest
+    assert power.alarms is None
