@@ -16,6 +16,7 @@ from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.nightly.gate.levels import history_of, levelled
+from rankmill.nightly.gate.series import EarlierNights, nights_before
 from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
@@ -26,7 +27,6 @@ from rankmill.nightly.rules.baseline import (
 from rankmill.nightly.rules.earlier_values import first_night, slices_before
 from rankmill.nightly.rules.limits import check_intervals
 from rankmill.nightly.rules.rules import Rule, parse_rules
-from rankmill.nightly.rules.series import EarlierNights, nights_before
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder

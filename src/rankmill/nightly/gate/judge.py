@@ -12,6 +12,7 @@ from rankmill.analysis.statistics.series import Night, PairedNight
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
+from rankmill.nightly.gate.series import night_of, of_pairs, of_pin, why_undecided
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.counts import of_age, of_count
 from rankmill.nightly.rules.detection import detected
@@ -25,7 +26,6 @@ from rankmill.nightly.rules.measurements import (
     word_of,
 )
 from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule, amount
-from rankmill.nightly.rules.series import night_of, of_pairs, of_pin, why_undecided
 from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
     Sides,
