@@ -745,21 +745,23 @@ def test_a_line_for_a_chat(run, dumps, written, tmp_path):
         run(*asked, str(line), "--rule", "map@5[country=*] >= 0.001", "--date", "2026-01-01")[0]
         == 0
     )
-    when = r" \(2026-01-0\d \d\d:\d\d:\d\d UTC\)\n"
-    assert re.fullmatch(rf"✅ held \(1 rule\){when}", line.read_text())
+    told = r"✅ italy.parquet 2026-01-01 [\d:]{8} UTC: map@5 0\.\d+, 1 rule held\n"
+    assert re.fullmatch(told, line.read_text())
     rules = ["--rule", "map@5[country=*] >= 0.4", "--rule", "queries >= 9999"]
     code, out, err = run(*asked, "-", *rules, "--date", "2026-01-02")
-    told = rf"❌ bad volume: queries is 1,500, limit 9999 \(and 1 more\){when}"
+    when = r"❌ italy.parquet 2026-01-02 [\d:]{8} UTC: "
+    told = rf"{when}bad volume: queries is 1,500, limit 9999 \(and 1 more\)\n"
     assert (code, bool(re.fullmatch(told, out))) == (1, True)
     assert "bad volume: queries is 1,500" in err
     code, out, _ = run(*asked, "-", *rules[:2], "-o", f"{tmp_path}/x.csv", "--date", "2026-01-02")
-    told = rf"❌ regressed: it: map@5 0\.\d+, limit 0\.4; as yesterday{when}"
+    told = rf"{when}regressed: it: map@5 0\.\d+, limit 0\.4; as yesterday\n"
     assert re.fullmatch(told, out), out
     undecided = ["--rule", "map@5 >= 0.5 confidence 0.95"]
     same = ["gate", files[0], str(written / "same.parquet"), "--summary", "-", *undecided]
     page = tmp_path / "v.md"
     line = run(*same, "--markdown", str(page))[1]
-    assert line.startswith("⚠️ not enough data for 1 of 1 rule (2")
+    told = r"⚠️ same.parquet [\d: -]+ UTC: map@5 0\.\d+, not enough data for 1 of 1 rule: map@5 >"
+    assert re.match(told, line)
     assert page.read_text().startswith("## ⚠️ rankmill: not enough data for 1")
     assert run(*same, "--format", "json")[0] == 2
     assert run(*same, "--json", "-", "-o", f"{tmp_path}/y.csv")[0] == 2

@@ -306,7 +306,7 @@ def test_a_new_slice_is_named_and_stops_no_baseline(how, size, rate, tmp_path):
     )
     assert (new.word, new.counts) == ("not enough data", False)
     assert f"not judged: {new.reason}" in found[5].notes
-    assert f"⚠️ held (1 rule); not judged: {new.reason}" in summary_line(found[5], {})
+    assert f", 1 rule held; not judged: {new.reason}\n" in summary_line(found[5], {})
     # It is judged as soon as a baseline has it: too few queries, or enough.
     judged = found[6 if how == "last" else 8]
     (pl,) = (one for one in judged.outcomes if one.slice == "country = pl")
@@ -571,7 +571,8 @@ def test_a_night_that_is_not_decided_has_one_word(tmp_path, run):
     for day in range(2, 7):
         code, out, err = run(*asked, "--date", f"2026-01-0{day}", "--summary", "-")
         assert code == 0
-        assert out.startswith(f"⚠️ not enough data for 1 of 2 rules (2026-01-0{day} ")
+        assert out.startswith(f"⚠️ later.parquet 2026-01-0{day} ")
+        assert "not enough data for 1 of 2 rules: hit@1[country=*] drop <= 9% (country = " in out
         (told,) = (one for one in err.splitlines() if one.startswith("note: too little data"))
         assert "(country = de; country = fr)" in told
         assert "--power" in told

@@ -1,5 +1,6 @@
 """A verdict, or why there is none, for others: as lines, Markdown for a pull request, and JUnit."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from xml.etree import ElementTree
 from rankmill.errors import plural
 from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
-from rankmill.nightly.rules.rules import HELD, UNDECIDED
+from rankmill.nightly.rules.rules import HELD, UNDECIDED, parse_rule
 from rankmill.nightly.rules.verdict import (
     RuleOutcome,
     Verdict,
@@ -51,19 +52,44 @@ def lines(found: Verdict) -> list[str]:
 
 
 def summary_line(found: Verdict, trends: Trends) -> str:
-    """Return a line for a chat: the verdict, and what broke by how much.
+    """Return a line for a chat: what was judged and when, its first metric, and the verdict.
 
     `trends` are the earlier runs, to say how far it is from the night before.
     """
     broken = broken_words(found, trends)
-    if not broken:
-        rules = plural(len({one.rule for one in found.outcomes}), "rule")
-        told = f"{found.headline}{f' ({rules})' * (found.word == HELD)}"
-        told = visible_message("; ".join(filter(None, [told, not_judged(found.outcomes, 1)])))
-    else:
+    candidate = str(found.result.inputs["predictions"].get("source", ""))
+    judged = " ".join(filter(None, [candidate.rpartition("/")[2], found.run]))
+    if broken:
         more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
-        told = visible_message(f"{found.word}: {broken[0]}{more}")
-    return f"{_mark(found)} {told}{f' ({found.run})' * bool(found.run)}\n"
+        told = f"{found.word}: {broken[0]}{more}"
+    else:
+        rules = plural(len({one.rule for one in found.outcomes}), "rule")
+        waiting = [one for one in found.outcomes if one.word == UNDECIDED and one.counts]
+        told = f"{rules} held"
+        if waiting:
+            first = waiting[0]
+            told = f"{found.headline}: {first.rule}{f' ({first.slice})' * bool(first.slice)}"
+        told = ", ".join(filter(None, [_first_metric(found), told]))
+        told = "; ".join(filter(None, [told, not_judged(found.outcomes, 1)]))
+    return f"{_mark(found)} {visible_message(f'{judged}: {told}')}\n"
+
+
+def _first_metric(found: Verdict) -> str:
+    """Return the first metric of the rules, or else of the result, and how it changed."""
+    rules = [(one, parse_rule(one.rule)) for one in found.outcomes if not one.slice]
+    one = next((one for one, rule in rules if rule.kind == "metric"), None)
+    if one is None or one.value is None:
+        known = ((name, value) for name, value in found.result.metrics.items() if value is not None)
+        name, value = next(known, ("", None))
+        return "" if value is None else f"{name} {value:.4g}"
+    told = f"{parse_rule(one.rule).subject} {one.value:.4g}"
+    if not one.baseline or found.baseline is None:
+        return told
+    mine = one.value if one.paired_value is None else one.paired_value
+    source = str(found.baseline["source"])
+    night = re.search(r"\b\d{4}(\d{2})(\d{2})T\d{12}Z-", source)
+    base = f"{night[1]}-{night[2]}" if night else source.rpartition("/")[2]
+    return f"{told}, {100 * (mine - one.baseline) / one.baseline:+.2g}% vs {base}"
 
 
 def _mark(found: Verdict) -> str:
@@ -167,7 +193,9 @@ class NoVerdict(Answer):
 
 def summary_without(found: NoVerdict) -> str:
     """Return a line for a chat."""
-    return f"❌ {visible_message(found.headline)} ({run_text(found.time)})\n"
+    judged = found.inputs.get("predictions", "").rpartition("/")[2]
+    judged = " ".join(filter(None, [judged, run_text(found.time)]))
+    return f"❌ {visible_message(f'{judged}: {found.headline}')}\n"
 
 
 def markdown_without(found: NoVerdict) -> str:
