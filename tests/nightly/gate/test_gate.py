@@ -484,7 +484,7 @@ def test_a_system_without_any_value_does_not_pass(dumps):
     rules = ["map@5 >= 0.1", "map@5 drop <= 1%", "map@5 drop <= 1% confidence 0.9"]
     options = {"baseline": dumps["old"], "semantics": {"unpredicted": "skip"}}
     found = flat(gate, dumps["labels"], nothing, rules, **options)
-    assert [one.word for one in found.outcomes] == ["bad volume"] * 3
+    assert [one.word for one in found.outcomes] == ["bad volume"] * 4
     assert found.exit_code == 1
     assert found.outcomes[0].reason == "map@5: there is no value (limit >= 0.1)"
 

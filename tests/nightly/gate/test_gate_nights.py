@@ -649,3 +649,18 @@ def test_a_night_of_the_history_has_the_bound_of_its_values(tmp_path):
     mean, square, cube = (a + (-ratio) ** power * b for power, (a, b) in enumerate(ends, 1))
     end = stats.pearson3.isf(0.025, cube / square**1.5, mean, square**0.5)
     assert end == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("lost", ["labels", "queries"])
+def test_half_of_the_labels_or_queries_is_a_bad_volume_without_a_rule(lost, tmp_path):
+    one_night(tmp_path, 0, dump(1), ["hit@1 >= 0.1"])
+    later = {"baseline": "last", "history": tmp_path, "time": BEGIN + timedelta(days=1)}
+    rule = "hit@1 drop <= 50% confidence 0.95"
+    few = slice(0, int(0.3 * QUERIES))
+    labels, mine = (LABELS[few], dump(1)) if lost == "labels" else (LABELS, dump(1)[few])
+    found = gate(labels, mine, rule, **later)
+    assert found.word == "bad volume"
+    assert f"write a rule such as {lost} change <= 90% to allow it" in found.outcomes[-1].reason
+    allowed = [rule, "queries change <= 90%", "labels change <= 90%"]
+    assert "bad volume" not in [one.word for one in gate(labels, mine, allowed, **later).outcomes]
+    assert len(gate(LABELS, dump(2), rule, **later).outcomes) == 1

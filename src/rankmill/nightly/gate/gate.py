@@ -30,7 +30,7 @@ from rankmill.nightly.gate.gate_request import (
 )
 from rankmill.nightly.gate.judge import Evidence, judge
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, check_gains
-from rankmill.nightly.rules.counts import written_at
+from rankmill.nightly.rules.counts import volumes_lost, written_at
 from rankmill.nightly.rules.earlier_values import slice_values, with_table
 from rankmill.nightly.rules.rules import HELD, UNDECIDED, age_text
 from rankmill.nightly.rules.sides import Lack, lack_of, notes_of_pairs
@@ -306,6 +306,7 @@ def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
     for rule in asked.rules:
         judged = judged_slices(rule, judge(rule, evidence), asked.given.undecided)
         outcomes += [_despite(lack, one) if rule.measure == "drop" else one for one in judged]
+    outcomes += volumes_lost(asked.rules, evidence.result, evidence.before)
     notes += filter(None, [undecided_note(outcomes), not_judged(outcomes)])
     notes += [] if lack is None else [lack.note]
     if state.whole.clusters is not None:

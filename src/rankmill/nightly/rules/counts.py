@@ -1,6 +1,8 @@
 """Holding rules about counts and ages against what was read."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rankmill.engine.job import BESIDE
@@ -8,10 +10,13 @@ from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse_all
 from rankmill.nightly.rules.limits import whole_of
-from rankmill.nightly.rules.rules import HELD, Rule, age_text, percent
+from rankmill.nightly.rules.rules import HELD, Rule, age_text, parse_rule, percent
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.results.result import Result
 from rankmill.sources.files.files import find_files
+
+# What is held against the baseline although no rule asks for it.
+VOLUMES_LOOKED_AT = "queries", "labels"
 
 
 def of_count(rule: Rule, mine: Result, before: Result | None) -> RuleOutcome:
@@ -44,6 +49,28 @@ def of_count(rule: Rule, mine: Result, before: Result | None) -> RuleOutcome:
     word = HELD if rule.keeps(measured) else rule.word
     reason = f"{reason} (limit {rule.limit_text})"
     return RuleOutcome(rule.text, word, "", value, base, measured, None, None, rule.limit, reason)
+
+
+def volumes_lost(rules: Sequence[Rule], mine: Result, before: Result | None) -> list[RuleOutcome]:
+    """Return the volumes that shrank to half of the baseline's or less, if no rule is about them.
+
+    Labels that have not arrived, and queries without predictions, change what a metric means.
+    """
+    asked, found = {one.subject for one in rules}, []
+    for subject in VOLUMES_LOOKED_AT:
+        value, base = (None if one is None else _known(subject, one) for one in (mine, before))
+        if subject in asked or value is None or not base or value > base / 2:
+            continue
+        one = of_count(parse_rule(f"{subject} change < 50%"), mine, before)
+        allow = f"write a rule such as {subject} change <= 90% to allow it"
+        found.append(
+            replace(one, reason=f"{one.reason}; without a rule, half is the least: {allow}")
+        )
+    return found
+
+
+def _known(subject: str, one: Result) -> int | None:
+    return one.audit.get("queries_in_both" if subject == "queries" else subject)
 
 
 def _check_counted(rule: Rule, one: Result, todo: str) -> None:
