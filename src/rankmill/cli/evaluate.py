@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rankmill.cli.command import table_command
@@ -12,19 +11,17 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.merge import write_part
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import call, run
-from rankmill.cli.run_outputs import RunOutputs
+from rankmill.cli.run_outputs import RunOutputs, board
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
-from rankmill.engine.results_view import same_queries, systems_view
 from rankmill.errors import UsageError
 from rankmill.io.table_files import NAMED, suffix_of
 from rankmill.results.result import Result, check_values
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
+    from rankmill.engine.results import Results
     from rankmill.metrics.base import Metric
-    from rankmill.show.pictures import Picture
-    from rankmill.show.tables import View
 
 _HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
 a folder, several files separated by commas, a URL, or - for standard input. Instead of both, a
@@ -83,10 +80,12 @@ def command(
         for name in ("by", "sums", "threads", "per_query"):
             del options[name]
         asked = face_of(plan_runs, label_source, runs, options)
-        outputs.deliver(plan_view(plan_runs(**asked)))
+        outputs.write(plan_view(plan_runs(**asked)))
         return
-    recorded: list[tuple[str, Any]] = []
-    results: dict[str, Result]
+    from rankmill.engine.results import Results
+
+    details, given = None, {}
+    results: Mapping[str, Result]
     if outputs.files["report"] is None:
         from rankmill.engine.evaluate import evaluate_runs
 
@@ -97,14 +96,54 @@ def command(
         del options["per_query"]
         given = face_of(evaluate_in_detail, label_source, runs, options)
         results, details = call(evaluate_in_detail, given)
-        (only,) = results.values()
-        recorded += outputs.page(only, given, details)
-    recorded += files_of(results, outputs)
-    if all(None not in one.metrics.values() for one in results.values()):
-        recorded += outputs.record_run(results, label_source, runs)
-    _deliver(results, outputs, recorded)
+    show(
+        Results(results),
+        outputs,
+        (label_source, runs),
+        lambda one: outputs.page(one, given, details),
+    )
+
+
+def show(
+    results: Results,
+    outputs: RunOutputs,
+    files: tuple[Any, Any],
+    page: Callable[[Result], str],
+) -> None:
+    """Show one result, or several side by side, and write what else is asked for.
+
+    `files` are the paths of the labels and, by system, of the predictions.
+    """
+    first = next(iter(results.values()))
+    contents = {
+        "curve": lambda: _points(results, outputs.files["curve"]),
+        "plot": results.plot,
+        "report": lambda: page(first),
+        "leaderboard": lambda: board(results),
+        "per_query": lambda: _values(results),
+    }
+    good = all(None not in one.metrics.values() for one in results.values())
+    record = outputs.record_run(results, *files) if good else []
+    outputs.write(results if len(results) > 1 else first, contents, record)
     check_values(results)
     outputs.log()
+
+
+def _values(results: Mapping[str, Result]) -> Any:
+    """Return the values of each query, of several systems beside each other."""
+    from rankmill.analysis.compare.queries.alignment import join_per_query
+
+    first, *others = results.values()
+    return join_per_query(results) if others else first.per_query
+
+
+def _points(results: Mapping[str, Result], path: str | None) -> Any:
+    """Return the points of curves as a table, or as JSON."""
+    from rankmill.engine.curves import curve_rows
+    from rankmill.results.curves import view_of_curves
+
+    table = curve_rows(results)
+    return write(view_of_curves(table), "json") if suffix_of(path or "") == ".json" else table
 
 
 def check_files(
@@ -123,27 +162,6 @@ def check_files(
             "--leaderboard takes the PREDICTIONS of two systems or more; found those of one: give "
             "those of another system, too, or leave out --leaderboard"
         )
-
-
-def files_of(results: dict[str, Result], outputs: RunOutputs) -> list[tuple[str, Any]]:
-    """Return the files of curves and the leaderboard, as far as they are asked for."""
-    from rankmill.engine.results import Results
-
-    curve, files = outputs.files["curve"], outputs.picture(partial(_drawn_curves, results))
-    if curve is not None:
-        from rankmill.engine.curves import curve_rows
-        from rankmill.results.curves import view_of_curves
-
-        table = curve_rows(results)
-        as_json = suffix_of(curve) == ".json"
-        files.append((curve, write(view_of_curves(table), "json") if as_json else table))
-    return files + outputs.board(Results(results))
-
-
-def _drawn_curves(results: dict[str, Result]) -> Picture:
-    from rankmill.engine.curves import curve_picture
-
-    return curve_picture(results)
 
 
 def _check_points(path: str) -> None:
@@ -174,22 +192,3 @@ def _check_curves(curve: str | None, plot: str | None, metrics: Sequence[Metric]
         check_drawn(texts)
     if curve is not None and not cuts_of(texts) and not any(map(has_curve, metrics)):
         raise UsageError(f"--curve needs {DRAWN}: add one with -m")
-
-
-def _deliver(
-    results: dict[str, Result], outputs: RunOutputs, tables: list[tuple[str, Any]]
-) -> None:
-    """Show one result, or several side by side, with the values of each query in a file."""
-    first, *others = results.values()
-    shown: Result | View = first
-    if others:
-        from rankmill.metrics.registry import sides_of
-
-        shown = systems_view(results, same_queries(results), sides_of(first.metrics))
-    per_query = outputs.files["per_query"]
-    if per_query is not None:
-        from rankmill.analysis.compare.queries.alignment import join_per_query
-
-        values = join_per_query(results) if others else first.per_query
-        tables = [(per_query, values), *tables]
-    outputs.deliver(shown, tables)

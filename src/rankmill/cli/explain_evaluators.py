@@ -50,4 +50,4 @@ def command(
     from rankmill.analysis.explain.evaluators import explain_evaluators
 
     options |= {"metric": metric, "presets": named}
-    outputs.deliver(run(explain_evaluators, sources[0], sources[1], options))
+    outputs.write(run(explain_evaluators, sources[0], sources[1], options))

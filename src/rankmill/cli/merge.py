@@ -51,7 +51,7 @@ def command(states: tuple[str, ...], outputs: RunOutputs, threads: int | None) -
             raise UsageError(f"{' and '.join(found.waiting)} {_PASS}")
         result = found.state.result(found.among, threads)
         good = None not in result.metrics.values()
-        outputs.deliver(result, outputs.record_run(result) if good else [])
+        outputs.write(result, record=outputs.record_run(result) if good else [])
         check_values({"": result})
         outputs.log()
         return
