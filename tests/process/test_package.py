@@ -432,7 +432,7 @@ BUDGETS = {
     "analysis": 3_640,
     "cli": 2_119,
     "columns": 1_106,
-    "config": 693,
+    "config": 675,
     "engine": 3_007,
     "io": 872,
     "kernels": 3_128,

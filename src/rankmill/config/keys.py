@@ -1,7 +1,8 @@
 """The keys of rankmill.toml, and the check of a document against them."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from rankmill.config.document import Document, Place
@@ -23,41 +24,50 @@ _EXPECTED = {
     "number": "a number",
     "flag": "true or false",
     "input": "a path between quotation marks, or a list of paths",
-    "table": "a table",
 }
-INPUTS = ("labels", "predictions", "systems", "baseline")
-COLUMNS, SEMANTICS = "columns", "semantics"
+COLUMNS, SEMANTICS, SYSTEMS = "columns", "semantics", "systems"
+INPUT = Option("--input INPUT", "", kind="input")
+"""The row of labels, predictions and each system."""
 
 
-def check_keys(document: Document) -> dict[str, Any]:
-    """Check names and types of all keys of a document; return name -> value of the options."""
+@cache
+def _tables() -> dict[str, dict[str, Option]]:
+    """Table -> its keys and their rows; "" is the top, where the row of a table says nothing."""
+    table = Option("--table", "")
+    found: dict[str, dict[str, Option]] = {"": {}, COLUMNS: {}, SEMANTICS: {}}
+    found[""] |= {"labels": INPUT, "predictions": INPUT, SYSTEMS: table, "baseline": INPUT}
+    for one in keys().values():
+        found[one.table or ""][one.name] = one
+    found[""] |= dict.fromkeys((COLUMNS, SEMANTICS, "version"), table)
+    found[SEMANTICS]["preset"] = Option("--preset NAME", "")
+    for name, choices in CHOICES.items():
+        found[SEMANTICS][name] = Option(f"--{name} CHOICE", "", choices=tuple(choices))
+    return found
+
+
+def check_keys(document: Document) -> dict[Place, Any]:
+    """Check names and types of all keys of a document; return place -> value."""
     _check_version(document)
-    tables: dict[str, dict[str, Option]] = {"": {}, COLUMNS: {}}
-    for key in keys().values():
-        tables[key.table or ""][key.name] = key
-    top = [*INPUTS, *tables[""], COLUMNS, SEMANTICS, "version"]
-    elsewhere = dict.fromkeys(tables[COLUMNS], COLUMNS)
-    elsewhere |= dict.fromkeys(("preset", *CHOICES), SEMANTICS)
-    of_one_run = {
-        one.name: one
-        for rows in OPTIONS.values()
-        for one in rows
-        if one.table is None and {*one.on.split()} & {*FILE.split()}
-    }
-    found: dict[str, Any] = {}
+    if {"predictions", SYSTEMS} <= {*document.values}:
+        document.fail((SYSTEMS,), "predictions are given as well; expected one of the two")
+    tables, found = _tables(), dict[Place, Any]()
     for name, value in document.values.items():
-        if name not in top and name in of_one_run:
-            flag = of_one_run[name].flags[-1]
-            document.fail((name,), f"it belongs to one run; expected {flag} on the command line")
-        if name not in top:
-            _unknown(document, (name,), top, elsewhere)
-        if name in tables[""]:
-            found[name] = _checked(document, (name,), value, tables[""][name])
-    for name, value in _table(document, COLUMNS).items():
-        if name not in tables[COLUMNS]:
-            _unknown(document, (COLUMNS, name), tables[COLUMNS], dict.fromkeys(top, ""))
-        found[name] = _checked(document, (COLUMNS, name), value, tables[COLUMNS][name])
-    return found | _semantics(document)
+        if name not in tables[""]:
+            _unknown(document, (name,))
+        if name not in (COLUMNS, SEMANTICS, SYSTEMS):
+            found |= {} if name == "version" else _checked(document, (name,), value)
+            continue
+        if not isinstance(value, dict):
+            document.fail((name,), f"{_shown(value)}; expected a table: [{name}]")
+        for key, one in value.items():
+            if name != SYSTEMS and key not in tables[name]:
+                _unknown(document, (name, key))
+            if not key:
+                document.fail((name, key), "the name of a system is empty")
+            found |= _checked(document, (name, key), one)
+        if name == SYSTEMS and not value:
+            document.fail((name,), "the table is empty; expected lines such as new = 'p.parquet'")
+    return found
 
 
 def _check_version(document: Document) -> None:
@@ -72,105 +82,68 @@ def _check_version(document: Document) -> None:
         )
 
 
-def _semantics(document: Document) -> dict[str, Any]:
-    """Return the preset and the fields as the options take them."""
-    found: dict[str, Any] = {}
-    fields = []
-    for name, value in _table(document, SEMANTICS).items():
-        place: Place = (SEMANTICS, name)
-        if name not in ("preset", *CHOICES):
-            _unknown(document, place, ["preset", *CHOICES], {})
-        known = () if name == "preset" else tuple(CHOICES[name])
-        _checked(document, place, value, Option(f"--{name} CHOICE", "", choices=known))
-        if name == "preset":
-            try:
-                preset(value)
-            except UsageError as error:
-                document.fail(place, str(error))
-            found["preset"] = value
-        else:
-            fields.append(f"{name}={value}")
-    return found | ({"fields": fields} if fields else {})
-
-
-def _table(document: Document, name: str) -> Mapping[str, Any]:
-    value = document.values.get(name, {})
-    if not isinstance(value, dict):
-        document.fail((name,), f"{_shown(value)}; expected {_EXPECTED['table']}: [{name}]")
-    return value
-
-
-def check_input(document: Document, place: Place, value: Any) -> str | list[str]:
-    """Return a path, or a list of paths, that a document has at a place."""
-    paths = value if isinstance(value, list) else [value]
-    for number, path in enumerate(paths):
-        inner = (*place, number) if isinstance(value, list) else place
-        if not isinstance(path, str):
-            document.fail(inner, f"{_shown(path)}; expected {_EXPECTED['input']}")
-        if not path:
-            document.fail(inner, "the text is empty; expected a path")
-    if not paths:
-        document.fail(place, "the list is empty; expected a path")
-    return paths if isinstance(value, list) else str(value)
-
-
-def check_systems(document: Document) -> dict[str, str | list[str]]:
-    """Return name -> path or paths of the table of systems."""
-    found = {}
-    for name, value in _table(document, "systems").items():
-        if not name:
-            document.fail(("systems", name), "the name of a system is empty")
-        found[name] = check_input(document, ("systems", name), value)
-    if not found:
-        document.fail(("systems",), "the table is empty; expected lines such as new = 'p.parquet'")
-    return found
-
-
-def _checked(document: Document, place: Place, value: Any, key: Option) -> Any:
-    """Return a value of the type that its key has; lists for "texts" and "pairs"."""
-    if key.kind == "input":
-        return check_input(document, place, value)
-    if key.kind == "texts" and isinstance(value, str):
-        value = [value]
+def _checked(document: Document, place: Place, value: Any) -> dict[Place, Any]:
+    """Return the place of a key, and its value as the key has it: of "texts" and "pairs" a list."""
+    *table, name = place
+    key = INPUT if table == [SYSTEMS] else _tables()[str(*table)][str(name)]
     if key.kind == "pairs" and isinstance(value, dict):
-        for name, one in value.items():
-            if isinstance(one, bool) or not isinstance(one, str | int):
-                document.fail((*place, name), f"{_shown(one)}; expected a text")
-        return [f"{name}={one}" for name, one in value.items()]
-    if key.kind in ("texts", "pairs"):
-        if not isinstance(value, list):
-            document.fail(place, f"{_shown(value)}; expected {_EXPECTED[key.kind]}")
-        for number, one in enumerate(value):
-            if not isinstance(one, str):
-                document.fail((*place, number), f"{_shown(one)}; expected a text")
-        return value
+        for one in value:
+            if isinstance(value[one], bool) or not isinstance(value[one], str | int):
+                document.fail((*place, one), f"{_shown(value[one])}; expected a text")
+        return {place: [f"{one}={text}" for one, text in value.items()]}
+    if key.kind in ("texts", "pairs", "input"):
+        texts = _texts(document, place, value, key)
+        return {place: value if key.kind == "input" else texts}
     types: Any = {"integer": int, "number": (int, float), "flag": bool}.get(key.kind, str)
-    truth = isinstance(value, bool)
-    if not isinstance(value, types) or truth != (key.kind == "flag"):
+    if not isinstance(value, types) or isinstance(value, bool) != (key.kind == "flag"):
         document.fail(place, f"{_shown(value)}; expected {_EXPECTED[key.kind]}")
     if key.choices and value not in key.choices and not (key.pairs and "=" in value):
-        only = ", ".join(key.choices)
-        document.fail(
-            place, f"it is {value!r}; expected one of {only}{nearest(value, key.choices)}"
-        )
-    return value
+        only = f"{', '.join(key.choices)}{nearest(value, key.choices)}"
+        document.fail(place, f"it is {value!r}; expected one of {only}")
+    if place == (SEMANTICS, "preset"):
+        try:
+            preset(value)
+        except UsageError as error:
+            document.fail(place, str(error))
+    return {place: value}
 
 
-def _unknown(
-    document: Document, place: Place, known: Iterable[str], elsewhere: Mapping[str, str]
-) -> None:
+def _texts(document: Document, place: Place, value: Any, key: Option) -> list[str]:
+    """Return a list of texts, which may be one that is alone; those of an input are not empty."""
+    is_input = key.kind == "input"
+    texts = [value] if isinstance(value, str) and key.kind != "pairs" else value
+    if not isinstance(texts, list):
+        document.fail(place, f"{_shown(texts)}; expected {_EXPECTED[key.kind]}")
+    if is_input and not texts:
+        document.fail(place, "the list is empty; expected a path")
+    for number, one in enumerate(texts):
+        inner = (*place, number) if texts is value else place
+        if not isinstance(one, str):
+            expected = _EXPECTED["input"] if is_input else "a text"
+            document.fail(inner, f"{_shown(one)}; expected {expected}")
+        if is_input and not one:
+            document.fail(inner, "the text is empty; expected a path")
+    return texts
+
+
+def _unknown(document: Document, place: Place) -> None:
     """Raise UsageError for an unknown key, with the one that may have been meant."""
-    name = str(place[-1]).replace("-", "_").lower()
+    table, given = ("", *place)[-2:]
+    name = str(given).replace("-", "_").lower()
     gone = GONE.get(f"--{name.replace('_', '-')}")
     if gone:
         document.fail(place, gone)
-    if name in elsewhere:
-        table = elsewhere[name]
-        document.fail(place, f"it is in the wrong place; expected it {_in(table)}")
-    there = f"a known key {_in('' if len(place) == 1 else str(place[0]))}"
+    for rows in () if table else OPTIONS.values():
+        for one in rows:
+            if one.name == given and one.table is None and {*one.on.split()} & {*FILE.split()}:
+                flag = one.flags[-1]
+                document.fail(place, f"it belongs to one run; expected {flag} on the command line")
+    for other, known in _tables().items():
+        if name in known and other != table:
+            document.fail(place, f"it is in the wrong place; expected it {_in(other)}")
+    known = _tables()[str(table)]
     meant = nearest(name, known)
-    if not meant:
-        there += f": {', '.join(known)}"
+    there = f"a known key {_in(str(table))}" + ("" if meant else f": {', '.join(known)}")
     document.fail(place, f"there is no such key; expected {there}{meant}")
 
 
@@ -178,7 +151,7 @@ def _in(table: str) -> str:
     return f"in the table [{table}]" if table else "at the top, above the first table"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Any) -> str:
     """Return a question whether the nearest of the known names was meant, or nothing."""
     near = difflib.get_close_matches(name, list(known), 1)
     return f" (did you mean {near[0]}?)" if near else ""
@@ -189,16 +162,15 @@ def joined(value: str | list[str]) -> str:
     return value if isinstance(value, str) else ",".join(value)
 
 
+_KINDS: Mapping[type, str] = {dict: "a table", list: "a list"}
+
+
 def _shown(value: Any) -> str:
     """Return what a value is, in a few words."""
-    if isinstance(value, dict):
-        return "it is a table"
-    if isinstance(value, list):
-        return "it is a list"
     if isinstance(value, bool):
         return f"it is {str(value).lower()}"
     if isinstance(value, str):
         return f"it is the text {value!r}"
     if isinstance(value, int | float):
         return f"it is the number {value}"
-    return f"it is {value}, a date or time"
+    return f"it is {_KINDS.get(type(value), f'{value}, a date or time')}"
