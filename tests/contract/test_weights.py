@@ -19,8 +19,8 @@ import strategies
 from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.columns.ids import slice_ids, take_ids, to_ids
+from rankmill.engine import first_pass
 from rankmill.engine import held_labels as labels_of_jobs
-from rankmill.engine import memory
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import LabelLists
 from rankmill.parts import State
@@ -147,10 +147,8 @@ def test_shares_give_the_same_bits(
 ) -> None:
     labels, predictions = inputs(text=text)
     expected = numbers(rankmill.evaluate(rankmill.Labels(labels, weight="w"), predictions, SOME))
-    read = []
-    monkeypatch.setattr(
-        "rankmill.engine.first_pass.only", lambda *of: read.append(of) or memory.only(*of)
-    )
+    read, only = [], first_pass.only
+    monkeypatch.setattr("rankmill.engine.first_pass.only", lambda *of: read.append(of) or only(*of))
     for name, table in (("l", labels), ("p", predictions)):
         pq.write_table(table, tmp_path / name, row_group_size=40)
     files = tmp_path / "l", tmp_path / "p"

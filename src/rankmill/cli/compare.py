@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from rankmill.cli.command import table_command
-from rankmill.cli.file_command import FileCommand
+from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import call
 from rankmill.cli.run_outputs import RunOutputs, board, command_line
+from rankmill.config.document import joined
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
-from rankmill.config.keys import joined
 from rankmill.config.options import options_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import redacted, shown
@@ -57,13 +56,6 @@ def command(
     p-value, corrected over all metrics and systems; the verdict; and the queries won, tied and
     lost. See 'rankmill docs comparing' for which test to use when.
     """
-    from rankmill.analysis.compare.comparison_request import metrics_at
-    from rankmill.metrics.defaults import DEFAULT_METRICS
-    from rankmill.metrics.registry import parse_under
-    from rankmill.metrics.texts import split_beside
-
-    asked = metrics_at(options["metrics"], options["cutoffs"])[0]
-    parse_under(split_beside(asked)[0] or DEFAULT_METRICS, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     check_several(runs)

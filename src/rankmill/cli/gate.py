@@ -6,8 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from rankmill.cli.command import table_command
-from rankmill.cli.file_command import FileCommand
+from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import page_of

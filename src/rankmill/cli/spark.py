@@ -8,19 +8,18 @@ from typing import Any
 import click
 
 from rankmill.cli import process
-from rankmill.cli.command import Command, table_command
+from rankmill.cli.command import Command, FileCommand, table_command
 from rankmill.cli.compare import check_several
 from rankmill.cli.compare import show as show_comparison
 from rankmill.cli.evaluate import check_files, show
-from rankmill.cli.file_command import FileCommand
 from rankmill.cli.gate import EXITS
 from rankmill.cli.output_checks import STANDARD_OUTPUT, catalogue_sources, check_suffix
 from rankmill.cli.run_outputs import RunOutputs, page_of
 from rankmill.cli.verdict_outputs import VerdictOutputs, start
 from rankmill.config.baseline_choice import is_choice
+from rankmill.config.document import joined
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
-from rankmill.config.keys import joined
 from rankmill.config.options import options_of
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import is_url, redacted
@@ -253,9 +252,6 @@ def _compare(
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
-    from rankmill.metrics.registry import parse_under
-
-    parse_under(metrics, options["semantics"])
     check_several(systems)
     given = _Inputs(labels, systems, options, outputs)
     given.check()

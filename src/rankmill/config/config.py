@@ -11,10 +11,20 @@ import click
 
 from rankmill.config.baseline_choice import is_choice
 from rankmill.config.click_options import click_option
-from rankmill.config.document import Document, Place, key_text, parse_date, read_document
+from rankmill.config.document import (
+    INPUT,
+    SEMANTICS,
+    SYSTEMS,
+    Document,
+    Place,
+    check_keys,
+    joined,
+    key_text,
+    parse_date,
+    read_document,
+)
 from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import system_names
-from rankmill.config.keys import INPUT, SEMANTICS, SYSTEMS, check_keys, joined
 from rankmill.config.option import Option
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import RankmillError, UsageError

@@ -13,8 +13,8 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_type, ids_to_arrow
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.ranked_lists import Lists
-from rankmill.engine.progress import Progress, progress_of
-from rankmill.engine.role import open_as
+from rankmill.engine.first_pass import Progress, progress_of
+from rankmill.engine.head import open_as
 from rankmill.errors import InputError, ResourceError, UsageError, plural, positive
 from rankmill.io.whole_files import check_target, whole_file
 from rankmill.show.tables import Facts

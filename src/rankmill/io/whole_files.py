@@ -41,14 +41,15 @@ def check_target(path: str | Path) -> None:
     """
     if not str(path):
         raise UsageError("cannot write to '': the name of the output file is empty")
+    if is_url(str(path)):
+        from rankmill.io.uploads import check_url
+
+        check_url(str(path))
     if is_opened(str(path)):
         raise UsageError(
             f"cannot write to {shown(str(path))}: it is one of the inputs; choose another name"
         )
     if is_url(str(path)):
-        from rankmill.io.uploads import check_url
-
-        check_url(str(path))
         return
     path = local_path(str(path))
     if _is_written_directly(path):
