@@ -76,14 +76,15 @@ def finish(
     return replace(result, per_query=partial(_with_result, table, result))
 
 
-def _with_result(table: Callable[[], Any], result: Result) -> Any:
+def _with_result(table: Callable[[], Any], result: Result, checksum: bool = False) -> Any:
     """Return a table of queries that tells how it was counted, so that a gate may compare with it.
 
     The same data give the same bytes: the time that it took is left out.
     """
-    told = result.to_dict()
+    told, made = result.to_dict(), table()
     del told["seconds"]
-    return _telling(table(), told)
+    told |= {"values_checksum": seal_of_table(made)} if checksum else {}
+    return made.replace_schema_metadata({PER_QUERY: json.dumps(told, allow_nan=False).encode()})
 
 
 def sealed(result: Result) -> Result:
@@ -91,21 +92,9 @@ def sealed(result: Result) -> Result:
 
     To make it takes time, and values that are only compared are never written.
     """
-    return replace(result, per_query=partial(_with_checksum, result))
-
-
-def _with_checksum(result: Result) -> Any:
-    table = result.per_query
-    if not isinstance(table, pa.Table):
-        return table
-    told = json.loads(table.schema.metadata[PER_QUERY])
-    told["values_checksum"] = seal_of_table(table)
-    return _telling(table, told)
-
-
-def _telling(table: Any, told: dict[str, Any]) -> Any:
-    text = json.dumps(told, allow_nan=False)
-    return table.replace_schema_metadata({PER_QUERY: text.encode()})
+    made = vars(result)["per_query"]
+    whole = partial(made, checksum=True) if isinstance(made, partial) else made
+    return replace(result, per_query=whole)
 
 
 def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> Iterator[str]:

@@ -4,7 +4,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -13,19 +13,24 @@ from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import value_type
 from rankmill.engine.catalogue_inputs import with_catalogue
 from rankmill.engine.cuts import with_ways
-from rankmill.engine.held_labels import HeldLabels, check_labelled, check_width, read_labels
+from rankmill.engine.held_labels import (
+    HeldLabels,
+    check_labelled,
+    check_width,
+    read_in_order,
+    read_labels,
+)
 from rankmill.engine.job import Job
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, ResourceError, UsageError
 from rankmill.io.overflow import Overflow
-from rankmill.matching.index import LabelIndex, RepeatedQueryError
+from rankmill.matching.index import LabelIndex
 from rankmill.results import audit
-from rankmill.sources.inputs.inputs import Input, begun, map_lists
+from rankmill.sources.inputs.inputs import Input, map_lists
 from rankmill.sources.nouns import Catalogue
 from rankmill.sources.roles.shares import Sample, Share, divided
-from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers
 
 Report = Callable[[int], None]
@@ -77,17 +82,15 @@ def _score_all(
     for share in shares:
         tally = index = cast(Any, None)  # frees the labels of one share before the next is read
         of_labels, within = only(labels.input, share), only(predictions, share)
-        with ExitStack() as stack:
-            if share == WHOLE:
-                within = stack.enter_context(begun(within, job.memory, workers))
-                index = labels.index(job, workers)
-                check_width(index, labels.input, predictions)
-            else:
-                index = read_labels(of_labels, job, workers)
-            if job.cuts is not None:
-                job = with_ways(job, of_labels, index, workers)
-            state = state or State.of(job)
-            tally = _score_input(within, index, job, state, workers, partial(_add, report, rows))
+        if share == WHOLE:
+            index = labels.index(job, workers)
+            check_width(index, labels.input, predictions)
+        else:
+            index = read_labels(of_labels, job, workers)
+        if job.cuts is not None:
+            job = with_ways(job, of_labels, index, workers)
+        state = state or State.of(job)
+        tally = _score_input(within, index, job, state, workers, report, rows)
         rows += tally.rows
         state = tally.close(predictions.source.name)
     if not rows and not job.part and predictions.source.rows is None:
@@ -98,10 +101,6 @@ def _score_all(
     return done
 
 
-def _add(report: Report, before: int, done: int) -> None:
-    report(before + done)
-
-
 def _score_input(
     predictions: Input,
     index: LabelIndex,
@@ -109,44 +108,30 @@ def _score_input(
     before: State,
     workers: Workers,
     report: Report,
+    rows: int,
 ) -> Tally:
-    """Score predictions. Long rows are first taken as sorted by query, and read again if not."""
+    """Score predictions of an input, of which so many rows were read before."""
     # Grouping on disk would change the given order. A job that needs this order holds all rows in
     # memory anyway.
     to_group = None if job.heeds_order else job.memory
     source = predictions.source
     if source.best is not None:
         source = source.best(job.reach, job.semantics.order)
-    for together in (False,) if predictions.columns.wide else (True, False):
+
+    def score(together: bool) -> Tally:
         tally = Tally(index, job, before)
-        scored = map_lists(
-            partial(
-                score_lists,
-                index=index,
-                job=job,
-                empty=tally.empty,
-                empties=tally.empties,
-                shared=tally.shared,
-            ),
-            source,
-            predictions.columns,
-            workers,
-            together=together,
-            memory=to_group,
-        )
-        try:
-            with closing(scored) as blocks:
-                for block in blocks:
-                    tally.add(block)
-                    report(tally.rows)
-            tally.check_strangers()
-            tally.audit = audit.add(tally.audit, predictions.comment_lines())
-        except (ScatteredRowsError, RepeatedQueryError):
-            if not together:
-                raise
-        else:
-            break
-    return tally
+        known: Any = {"empty": tally.empty, "empties": tally.empties, "shared": tally.shared}
+        work = partial(score_lists, index=index, job=job, **known)
+        how: Any = {"together": together, "memory": to_group}
+        with closing(map_lists(work, source, predictions.columns, workers, **how)) as blocks:
+            for block in blocks:
+                tally.add(block)
+                report(rows + tally.rows)
+        tally.check_strangers()
+        tally.audit = audit.add(tally.audit, predictions.comment_lines())
+        return tally
+
+    return read_in_order(score, predictions.columns)
 
 
 # ------------------------------------------------------------------ room for the labels
