@@ -433,7 +433,7 @@ BUDGETS = {
     "cli": 2_077,
     "columns": 1_106,
     "config": 670,
-    "engine": 2_953,
+    "engine": 2_947,
     "io": 863,
     "kernels": 3_128,
     "matching": 744,

@@ -53,7 +53,7 @@ def finish(
     """Return the result of a system; it keeps which queries count if `several` are compared."""
     among: dict[str, Among] = {}
     of_slices: dict[Key, dict[str, Among]] = {}
-    if not tally.job.part:  # only of all queries it tells something
+    if not tally.job.part and tally.state.two_passes:  # only of all queries it tells something
         among = count_among(tally.state, predictions, workers, tally.job.memory)
         of_slices = count_in_slices(tally.state, tally.index, predictions, workers, tally.job)
     tally.among = among
