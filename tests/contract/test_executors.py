@@ -150,7 +150,7 @@ def test_differences_are_those_of_the_oracle(asked: str, weights: str) -> None:
         values[name] = [*found.per_query["map@3"].values()]
     column = tables["labels"]["w"].to_pylist() if weights == "some" else [1.0] * len(values["old"])
     differences = [new - old for old, new in zip(values["old"], values["new"], strict=True)]
-    mean, error, _ = oracle.weighted_mean_and_error(differences, column)
+    mean, _error, _ = oracle.weighted_mean_and_error(differences, column)
     one = compared.differences["map@3"][systems[1]]
     assert one.value == pytest.approx(mean, **CLOSE)
     assert one.won + one.tied + one.lost == sum(weight > 0 for weight in column)

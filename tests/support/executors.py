@@ -7,7 +7,6 @@ that of one thread with tables, to the last bit.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import random
 import zlib
@@ -15,7 +14,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -108,7 +106,7 @@ BY: dict[str, Any] = {"none": (), "column": "country", "table": CLASSES, "derive
 
 def long(table: pa.Table) -> pa.Table:
     rows = [
-        row | {name: one for name, one in zip(lists, values, strict=True)}
+        row | dict(zip(lists, values, strict=True))
         for row in table.to_pylist()
         for lists in [[name for name in row if isinstance(row[name], list)]]
         for values in zip(*(row[name] for name in lists), strict=True)
