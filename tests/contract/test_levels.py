@@ -217,21 +217,6 @@ def test_depth_is_refused_where_equal_confidences_have_no_order(order: str) -> N
     assert result["map"] == pytest.approx((1 + 2 / 3) / 2 / 2)
 
 
-@pytest.mark.small
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rel": 0}, "rel of 'all metrics' is '0'; expected a number above 0"),
-        ({"rel": "two"}, "rel is 'two'; expected a number, such as 2"),
-        ({"depth": 0}, "depth is 0; expected a positive integer"),
-        ({"depth": 2.5}, "depth is 2.5; expected a positive integer"),
-    ],
-)
-def test_numbers_out_of_range(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        flat(rankmill.evaluate, LABELS, PREDICTIONS, "ndcg", **options)
-
-
 # ------------------------------------------------------------------ parts, gap, evaluators
 
 

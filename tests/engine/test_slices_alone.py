@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from conftest import tells
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -246,39 +245,6 @@ def test_sums_leave_default_metrics_out_as_the_preset_does() -> None:
     assert plain.notes  # something is left out
     assert summed.notes == plain.notes
     assert summed.metrics == plain.metrics | {"map@3": 2 * summed["x"]}
-
-
-@pytest.mark.small
-@pytest.mark.parametrize(
-    ("content", "by", "words"),
-    [
-        ("query,age\n1,x\n1,y\n", "FILE", ["query 1 has 'x' and 'y'", "'age'", "fix its rows"]),
-        ("age,city\n1,x\n", "FILE", ["age, city", "expected one with query ids"]),
-        ("query,age\nq1,x\n", "FILE", ["'q1'|integer|number", "query"]),
-        ("query,age\n1,(unknown)\n", "FILE", ["'age'", "has the value '(unknown)'"]),
-        (
-            "query,kind\n1,x\n",
-            ["kind", "FILE"],
-            ["two kinds of slices are called 'kind'", "rename"],
-        ),
-        ("", "town", ["town", "kind"]),
-        (
-            "",
-            "w",
-            ["'w' has 1,001 values|w has 1,001 values", "1,000 at most", "group them into classes"],
-        ),
-    ],
-)
-def test_what_cannot_cut(tmp_path: Path, content: str, by: Any, words: list[str]) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text(content)
-    by = [str(path) if one == "FILE" else one for one in ([by] if isinstance(by, str) else by)]
-    count = 1001
-    labels = pa.table({"query": range(count), "items": [[1]] * count, "w": range(count)})
-    labels = labels.append_column("kind", pa.array(["a"] * count))
-    with pytest.raises((InputError, UsageError)) as caught:
-        rankmill.evaluate(labels, labels.select(["query", "items"]), "map", by=by)
-    tells(caught.value, words)
 
 
 @pytest.mark.small

@@ -6,8 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from rankmill.cli.command import table_command
-from rankmill.cli.file_command import FileCommand
+from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import page_of
@@ -72,20 +71,14 @@ def command(
     from rankmill.nightly.gate.gate import gate, gate_in_detail
     from rankmill.sources.nouns import Predictions
 
-    per_query, report = outputs.files["per_query"], outputs.files["report"]
     given = face_of(gate, sources[0], sources[1], outputs.asked(rules, base, options))
-    found = call(gate_in_detail, given, details=report is not None)
+    found = call(gate_in_detail, given, details=outputs.files["report"] is not None)
     found = replace(found, run=outputs.name)
-    trends, written = outputs.trends(found), []
-    if per_query is not None:
-        written.append((per_query, found.result.per_query))
-    if report is not None:
-        candidate = Predictions.of(given["predictions"])
-        runs = {"candidate": candidate}
-        if (found.baseline or {}).get("kind") == "predictions":
-            runs["baseline"] = replace(candidate, data=base)
-        written.append((report, page_of(found, given | {"runs": runs}, trends)))
-    outputs.write(found, trends, sources, written)
+    candidate = Predictions.of(given["predictions"])
+    runs = {"candidate": candidate}
+    if (found.baseline or {}).get("kind") == "predictions":
+        runs["baseline"] = replace(candidate, data=base)
+    outputs.tell(found, sources, lambda trends: page_of(found, given | {"runs": runs}, trends))
 
 
 def _show_power(
@@ -108,4 +101,4 @@ def _show_power(
 
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
     found = run(gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
-    outputs.deliver(found)
+    outputs.write(found)

@@ -8,7 +8,6 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
 from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
-from rankmill.engine.head_view import head_view
 from rankmill.errors import InputError
 
 _EXAMPLES = """
@@ -30,7 +29,7 @@ def command(
     their first items. Only the first rows are read, so it is quick for files of any size.
     """
     paths = source_of(source, "INPUT")
-    from rankmill.engine.head import head
+    from rankmill.engine.head import head, head_view
 
     told = head(**face_of(head, paths, None, options))
     deliver(head_view(told, options["role"] is not None), format, None)

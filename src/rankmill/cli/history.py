@@ -80,5 +80,5 @@ def command(history: str, metrics: tuple[str, ...], since: str | None, outputs: 
         found.trend(metric, system)
         for metric, system in (found.named(metrics) if metrics else found.metrics)
     ]
-    picture = outputs.picture(lambda: plot_trends(trends))
-    outputs.deliver(view_of(found, trends, runs=bool(metrics)), picture)
+    picture = {"plot": lambda: plot_trends(trends)}
+    outputs.write(view_of(found, trends, runs=bool(metrics)), picture)

@@ -1,12 +1,12 @@
 """`rankmill report`: a page about a system, and how it differs from others."""
 
+import os
 import sys
 from typing import Any
 
-from rankmill.cli.command import table_command
+from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.file_command import FileCommand
-from rankmill.cli.output_checks import catalogue_sources, check_names, check_outputs
+from rankmill.cli.output_checks import catalogue_sources, check_outputs
 from rankmill.cli.process import is_terminal
 from rankmill.cli.progress_bar import call
 from rankmill.cli.run_outputs import page_of, trends_of
@@ -37,19 +37,16 @@ def command(
     PREDICTIONS. If there are more, the second are the baseline, and all others are compared with
     it. The report is one self-contained HTML file without scripts. See 'rankmill docs report'.
     """
-    from rankmill.metrics.registry import parse_under
-
     if report is None and is_terminal(sys.stdout):
         raise UsageError(
             "the page is HTML for a browser, not for a terminal: name a file, such as -o "
             "page.html, or use -o - to print it anyway"
         )
     report = None if report == "-" else report
-    parse_under(options["metrics"], options["semantics"])
     source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(report, [source, *runs.values(), *catalogue_sources(options)])
-    check_names(None, {"report": report})
+    inputs = [source, *runs.values(), *catalogue_sources(options)]
+    check_outputs(report and os.devnull, inputs, report=report)
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
 

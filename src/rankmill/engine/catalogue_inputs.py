@@ -16,7 +16,7 @@ from rankmill.matching.index import LabelIndex
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.records.item_counter import ItemCounter
 from rankmill.metrics.records.item_counts import ItemCounts
-from rankmill.results.provenance import MOST_LISTED
+from rankmill.results.audit import MOST_LISTED
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.input_options import InputOptions

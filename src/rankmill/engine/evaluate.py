@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from rankmill.engine.cuts import check_several, job_of
 from rankmill.engine.finish import finish, sealed
-from rankmill.engine.first_pass import run
+from rankmill.engine.first_pass import Progress, progress_of, run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, open_job, runs_of
-from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
 from rankmill.metrics.defaults import DEFAULT_METRICS

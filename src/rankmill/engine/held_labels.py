@@ -1,12 +1,12 @@
 """Reading the labels of a job into their index."""
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, starmap
 from operator import call
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
 from rankmill.matching.label_lists import LabelLists, clean_labels, with_worths
 from rankmill.sources.inputs.inputs import Input, map_lists
+from rankmill.sources.roles.columns import Columns
 from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers
+
+Value = TypeVar("Value")
 
 # Sums of squares of weights, and of numbers that are multiplied by weights, stay finite.
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
@@ -65,26 +68,31 @@ def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
     """
     clean = partial(clean_lists, job=job)
     expected, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
-    for together in (False,) if labels.columns.wide else (True, False):
-        read = map_lists(clean, labels.source, labels.columns, workers, together=together)
+
+    def read(together: bool) -> LabelIndex:
         store = LabelStore(labels.source.rows or 0, expected)
-        try:
-            # This thread makes room for each block, and the others copy the blocks there.
-            with (
-                closing(read) as blocks,
-                closing(workers.map(call, starmap(store.add, blocks))) as written,
-            ):
-                for _ in written:
-                    pass
-            index = store.finish(labels.comment_lines())
-        except (ScatteredRowsError, RepeatedQueryError):
-            if not together:
-                raise
-        else:
-            break
+        lists = map_lists(clean, labels.source, labels.columns, workers, together=together)
+        # This thread makes room for each block, and the others copy the blocks there.
+        with (
+            closing(lists) as blocks,
+            closing(workers.map(call, starmap(store.add, blocks))) as written,
+        ):
+            for _ in written:
+                pass
+        return store.finish(labels.comment_lines())
+
+    index = read_in_order(read, labels.columns)
     if job.scope.weight is not None:
         index.weights = _read_weights(labels, index, job.scope.weight, workers)
     return index
+
+
+def read_in_order(read: Callable[[bool], Value], columns: Columns) -> Value:
+    """Read rows, long ones as if those of a query were together, and again if they are not."""
+    if not columns.wide:
+        with suppress(ScatteredRowsError, RepeatedQueryError):
+            return read(True)
+    return read(False)
 
 
 def _read_weights(labels: Input, index: LabelIndex, name: str, workers: Workers) -> np.ndarray:

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from rankmill.engine.cuts import job_of
-from rankmill.engine.first_pass import run
+from rankmill.engine.finish import reread_among
+from rankmill.engine.first_pass import Progress, progress_of, run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, open_job
 from rankmill.engine.origin import OriginRecorder
-from rankmill.engine.progress import Progress, progress_of
-from rankmill.engine.second_pass import reread_among
 from rankmill.engine.state import State
 from rankmill.errors import UsageError, positive
 from rankmill.metrics.aggregate import aggregate_of

@@ -224,8 +224,8 @@ class State:
         counts in each slice.
         """
         values = self.values(among, workers)
-        slices = self._sliced(of_slices, workers)
-        sums = read_sums(self.sums, self.scope.rel)
+        slices = self._sliced(of_slices, workers) if self.slices else {}
+        sums = read_sums(self.sums, self.scope.rel) if self.sums else {}
         tied = int(max((one.tied for one in values.values()), default=0))
         effective = [one.effective for one in values.values() if one.effective is not None]
         numbers = {name: one.value for name, one in values.items()}

@@ -106,13 +106,6 @@ def test_weighted_parts_merge():
 
 
 @pytest.mark.small
-def test_a_test_that_takes_no_weights_says_so():
-    labels, runs, _ = weighted()
-    with pytest.raises(rankmill.UsageError, match="test 'wilcoxon' does not take weights"):
-        rankmill.compare(rankmill.Labels(labels, weight="w"), runs, ["map@3"], tests="wilcoxon")
-
-
-@pytest.mark.small
 def test_losses_are_by_weight():
     labels, runs, weights = weighted()
     found = rankmill.compare(

@@ -307,34 +307,6 @@ def test_more_slices_than_anybody_reads_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "message"),
-    [
-        ("contry", "no column 'contry' for the slices"),
-        ("missing.csv", "missing.csv"),
-        ({"query": [1]}, "by cannot be a dict"),
-        (np.array(["de"]), "by is a ndarray of values alone"),
-        ("", "by holds an empty name"),
-        ("items", "column 'items' holds list"),
-        ("many", "many has 1,500 values; expected 1,000 at most"),
-        (["country", pa.table({"query": [1], "country": ["x"]})], "two kinds of slices are called"),
-        ("label_count", "has a column 'label_count', which is also what rankmill calls"),
-        (
-            pa.table({"query": ["a"], "x": [1]}),
-            "the query ids cannot be compared: .* none in 'query'",
-        ),
-        (pa.table({"x": [1], "y": [2]}), "expected one with query ids: call it 'query'"),
-        (pa.table({"query": [1]}), "has no column but the query ids"),
-    ],
-)
-def test_what_cannot_cut_is_refused(by, message):
-    labels, runs, *_ = cut(count=1500)
-    labels = labels.append_column("many", pa.array(range(1500)))
-    labels = labels.append_column("label_count", pa.array(range(1500)))
-    with pytest.raises(rankmill.RankmillError, match=message):
-        rankmill.compare(labels, runs, "map@3", by=by)
-
-
-@pytest.mark.parametrize(
     ("ids", "unknown"),
     [(["1", "2", "3"], 0), (["1", "2", "x"], 1), (["1", "2", "03"], 1), ([1.0, 2.0, 3.0], 0)],
 )

@@ -28,113 +28,9 @@ GOOD_PREDICTIONS = pa.table(
         "confidence": [[0.9, 0.8], [0.7, 0.6], [0.5, 0.4]],
     }
 )
-LONG = pa.table({"query_id": [1, 1, 2], "item_id": [10, 11, 10], "score": [0.3, 0.2, 0.1]})
 
 
-def change(table: pa.Table, **columns: Any) -> pa.Table:
-    """The table with columns replaced, added, or (None) dropped."""
-    kept = {name: table[name] for name in table.column_names} | columns
-    return pa.table({name: column for name, column in kept.items() if column is not None})
-
-
-FLOAT, TEXT_IDS = pa.array([1.0, 2.5, 3.0]), pa.array(["u1", "u2", "u3"])
-FLOATS, TEXTS = pa.array([[1.0], [2.5], [3.0]]), pa.array([["a"], ["b"], ["c"]])
-NO_LABEL = pa.array([[], None, [None]], pa.list_(pa.int64()))
-NAN = math.nan
-FULL = [0.1, 0.2]
-DOUBLE = "double|float"
-FIRST_ROW, LAST_ROW = "row 1|row 2", "row 2|row 3"  # rows may count from 0 or from 1
-SAY_QUERY, SAY_ITEM, SAY_SCORE = "--query|query=", "--item|item=", "--score|score="
 L, P, LONG_P = "labels", "predictions", "long predictions"
-
-# name -> (side, columns to change in the good table of that side (None: to drop), texts that the
-# message must contain, with alternatives separated by |)
-BAD: dict[str, tuple[str, dict[str, Any], list[str]]] = {
-    "no item column": (L, {"items": None, "hue": [1, 2, 3]}, ["item", "query_id", "hue", SAY_ITEM]),
-    "no query column": (P, {"query_id": None, "who": [1, 2, 3]}, ["query", "who", SAY_QUERY]),
-    "two query columns": (L, {"user_id": [1, 2, 3]}, ["query_id", "user_id", "items", SAY_QUERY]),
-    "two item columns": (P, {"doc_ids": [[1], [2], [3]]}, ["items", "doc_ids", SAY_ITEM]),
-    "items and labels": (L, {"label": [0, 1, 0]}, ["items", "label", SAY_ITEM]),
-    "two score columns": (P, {"score": [FULL] * 3}, ["confidence", "score", SAY_SCORE]),
-    "no score column": (P, {"confidence": None}, ["score", "query_id", "items", SAY_SCORE]),
-    "scores that are text": (P, {"confidence": [["x", "y"]] * 3}, ["confidence", "'x'"]),
-    "one score a list": (P, {"confidence": [*FULL, 0.3]}, ["confidence", "list", DOUBLE]),
-    "items in structs": (L, {"items": [{"a": "1", "b": "2"}] * 3}, ["items", "struct"]),
-    "lists of lists": (P, {"items": [[[1]], [[2]], [[3]]]}, ["items", "list"]),
-    "query lists": (L, {"query_id": [[1], [2], [3]]}, ["query_id", "list"]),
-    "text item ids": (P, {"items": TEXTS, "confidence": FLOATS}, ["items", "integers", "none"]),
-    "text label ids": (L, {"items": TEXTS}, ["items", "integers", "none"]),
-    "text query ids": (P, {"query_id": TEXT_IDS}, ["query_id", "integers", "none"]),
-    "float query ids": (L, {"query_id": FLOAT}, ["query_id", "2.5", "fraction"]),
-    "float item ids": (L, {"items": FLOATS}, ["items", "2.5", "fraction"]),
-    "float ids of predictions": (LONG_P, {"item_id": FLOAT}, ["item_id", "2.5", "fraction"]),
-    "null query id": (L, {"query_id": [1, None, 3]}, ["null", "query_id", FIRST_ROW]),
-    "null query id, long": (LONG_P, {"query_id": [1, 1, None]}, ["null", "query_id", LAST_ROW]),
-    "a query twice in labels": (L, {"query_id": [1, 777, 777]}, ["777", "query"]),
-    "a query twice in predictions": (P, {"query_id": [777, 2, 777]}, ["777", "query"]),
-    "a query twice by name": (L, {"query_id": ["anna", "otto", "anna"]}, ["anna", "query"]),
-    "NaN confidence": (
-        P,
-        {"query_id": [1, 555, 3], "confidence": [FULL, [0.1, NAN], [NAN, NAN]]},
-        ["NaN", "confidence", f"555|{FIRST_ROW}"],
-    ),
-    "NaN, long": (LONG_P, {"score": [0.1, NAN, 0.2]}, ["NaN", "score", f"{FIRST_ROW}|query 1"]),
-    "null confidence": (
-        P,
-        {"query_id": [1, 555, 3], "confidence": [FULL, [None, 0.1], FULL]},
-        ["null|None", "confidence", f"555|{FIRST_ROW}"],
-    ),
-    "fewer confidences than items": (
-        P,
-        {"query_id": [1, 555, 3], "confidence": [FULL, [0.1], FULL]},
-        ["555", "confidence", "items", "1", "2"],
-    ),
-    "as many confidences in all, though": (
-        P,
-        {"query_id": [555, 2, 3], "confidence": [[0.1], [0.1, 0.2, 0.3], FULL]},
-        ["555", "confidence", "items"],
-    ),
-    "null list of confidences": (
-        P,
-        {"query_id": [1, 2, 555], "confidence": [FULL, FULL, None]},
-        ["555", "confidence", "items"],
-    ),
-    "no labels": (L, {}, ["row|empty"]),
-    "no predictions": (P, {}, ["row|empty"]),
-    "no labelled query": (L, {"items": NO_LABEL}, ["label", "no query"]),
-}
-
-
-def sides(name: str) -> tuple[pa.Table, pa.Table, str]:
-    """The two tables of a bad case, and the side that is bad."""
-    side, columns, _ = BAD[name]
-    tables = {L: GOOD_LABELS, P: LONG if side == LONG_P else GOOD_PREDICTIONS}
-    bad = L if side == L else P
-    tables[bad] = change(tables[bad], **columns) if columns else tables[bad].slice(0, 0)
-    if name == "a query twice by name":
-        tables[P] = change(tables[P], query_id=TEXT_IDS)
-    return tables[L], tables[P], bad
-
-
-@pytest.mark.small
-@pytest.mark.parametrize("name", BAD)
-def test_tables(name: str) -> None:
-    """An InputError names the side, because there is no file name."""
-    labels, predictions, bad = sides(name)
-    with pytest.raises(InputError) as caught:
-        rankmill.evaluate(labels, predictions, ["map@2", "gap"])
-    tells(caught.value, [*BAD[name][2], bad.removesuffix("s")])
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_files(name: str, files: Any, cli_fails: Any) -> None:
-    """With files, the error names the file, the exit code is 3, and nothing is written."""
-    labels, predictions, bad = sides(name)
-    paths = files(labels, predictions)
-    with pytest.raises(InputError) as caught:
-        rankmill.evaluate(*paths, ["map@2", "gap"])
-    message = tells(caught.value, [*BAD[name][2], f"the-{bad}.parquet"])
-    cli_fails(paths, 3, message.splitlines(), ["map@2", "gap"])
 
 
 # ------------------------------------------------------------------ files that are not readable
@@ -205,22 +101,6 @@ def test_a_query_in_two_files_is_named(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ gains
-
-
-@pytest.mark.parametrize("gain", [math.nan, math.inf, None, "much"])
-def test_bad_gains(gain: Any, files: Any, cli_fails: Any) -> None:
-    values = pa.array([1.0, gain, 2.0] if gain != "much" else ["1", "much", "2"])
-    labels = pa.table({"query_id": [1, 2, 3], "item_id": [10, 10, 12], "gain": values})
-    paths = files(labels, GOOD_PREDICTIONS)
-    with pytest.raises(InputError) as caught:
-        flat(rankmill.evaluate, *paths, ["ndcg"], gain="gain")
-    wanted = [
-        "gain",
-        "the-labels.parquet",
-        {"much": "'much'", None: "null|None"}.get(gain, str(gain)),
-    ]
-    tells(caught.value, wanted)
-    cli_fails(paths, 3, wanted, ["ndcg"], "--gain", "gain")
 
 
 @pytest.mark.small
@@ -354,74 +234,6 @@ def gap(confidence: list[float], correct: list[int], total: int, **options: Any)
 
 
 # ------------------------------------------------------------------ usage
-
-USAGE = {
-    "mapp@12": ["mapp", "did you mean map@12"],
-    "ndgc": ["ndgc", "ndcg"],
-    "map@0": ["map@0", "positive|at least 1|from 1"],
-    "map@-1": ["map@-1"],
-    "map@ten": ["map@ten"],
-    "map@1.5": ["map@1.5"],
-    "map@": ["map@"],
-    "@5": ["@5"],
-    "precision": ["precision", "precision@"],
-    "f1": ["f1", "f1@"],
-    "rprec@5": ["rprec"],
-}
-
-
-@pytest.mark.parametrize("metric", USAGE)
-def test_metric_names(metric: str, files: Any, cli_fails: Any) -> None:
-    with pytest.raises(UsageError) as caught:
-        rankmill.evaluate(GOOD_LABELS, GOOD_PREDICTIONS, [metric])
-    tells(caught.value, USAGE[metric])
-    paths = files(GOOD_LABELS, GOOD_PREDICTIONS)
-    cli_fails(paths, 2, USAGE[metric], ["map", metric])
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"gain_function": "cubic"}, {"threads": 0}, {"metrics": []}, {"metrics": ()}],
-    ids=str,
-)
-def test_arguments(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError) as caught:
-        flat(rankmill.evaluate, GOOD_LABELS, GOOD_PREDICTIONS, **({"metrics": ["map"]} | options))
-    tells(caught.value, [name.removesuffix("s") for name in options])
-
-
-NAMED = ["query", "item", "score", "gain", "label_query", "label_item"]
-
-
-@pytest.mark.parametrize(
-    ("option", "predictions"),
-    [(option, GOOD_PREDICTIONS) for option in NAMED] + [("score", LONG), ("rank", LONG)],
-    ids=[*NAMED, "score of a long file", "rank"],
-)
-def test_named_columns_that_are_not_there(
-    option: str, predictions: pa.Table, files: Any, cli_fails: Any
-) -> None:
-    """A mistyped name is an error even if the metric does not need the column."""
-    paths = files(GOOD_LABELS, predictions)
-    wanted = ["nowhere", "query_id", "item", "the-labels|the-predictions"]
-    with pytest.raises(InputError) as caught:
-        flat(rankmill.evaluate, *paths, ["map"], **{option: "nowhere"})
-    tells(caught.value, wanted)
-    cli_fails(paths, 3, wanted, ["map"], f"--{option.replace('_', '-')}", "nowhere")
-
-
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        (["--threads", "0"], 2),
-        (["--gain-function", "cubic"], 2),
-        (["--bogus"], 2),
-        (["--format", "x"], 2),
-    ],
-)
-def test_cli_usage(options: list[str], code: int, files: Any, cli_fails: Any) -> None:
-    paths = files(GOOD_LABELS, GOOD_PREDICTIONS)
-    cli_fails(paths, code, [options[0]], ["map"], *options)
 
 
 def test_outputs_that_cannot_be_written(files: Any, run_cli: Any, tmp_path: Path) -> None:

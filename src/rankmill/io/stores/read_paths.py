@@ -1,9 +1,8 @@
 """What a command has opened to read, so that none of its outputs takes the place of an input."""
 
 import os
-import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from rankmill.io.stores.urls import is_url, local_path, shown
 
@@ -33,7 +32,7 @@ def opened(path: str) -> None:
     global _times
     _times += 1
     if _opened is not None:
-        _opened.add(shown(path) if is_url(path) else path)
+        _opened.add(path)
 
 
 def times_opened() -> int:
@@ -45,16 +44,18 @@ def is_opened(target: str) -> bool:
     """Return whether to write a target would replace a file, or an object, that was opened."""
     if not _opened:
         return False
-    if is_url(target):
-        return shown(target) in _opened
-    try:
-        # Where it will be written: "missing/../a.csv" is a.csv, but has no status.
-        found = os.stat(os.path.realpath(local_path(target)))
-    except (OSError, ValueError):
-        return False
-    if stat.S_ISREG(found.st_mode):  # devices and pipes are not replaced
-        for path in _opened:
-            with suppress(OSError, ValueError):  # that of a URL, or of a file that is gone
-                if os.path.samestat(found, os.stat(0 if path == STANDARD_INPUT else path)):
-                    return True
-    return False
+    place = place_of(target)
+    # Devices and pipes are not replaced.
+    there = is_url(target) or os.path.isfile(place)
+    return there and place in map(place_of, _opened)
+
+
+def place_of(path: str) -> str:
+    """Return what two names of one file, or of one object of a store, have in common.
+
+    A file is where it will be written: "missing/../a.csv" is a.csv. Hard links are two files, since
+    a new file takes the place of a name.
+    """
+    if is_url(path):
+        return shown(path)
+    return os.path.realpath("/dev/fd/0" if path == STANDARD_INPUT else local_path(path))

@@ -36,8 +36,8 @@ from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
+from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import Job
-from rankmill.engine.progress import Progress
 from rankmill.engine.segments import Segments
 from rankmill.engine.state import State
 from rankmill.metrics.aggregates.mean import Mean
