@@ -73,6 +73,11 @@ class Difference:
         Which side of the metric is better. `value` is always the system less the baseline.
     variance_reduction : float or None
         By which share `adjust` makes the variance of the mean smaller; None without it.
+    detects : float or None
+        The smallest difference that the t-test shows in 80% of such comparisons, not corrected.
+    bound_p : float or None
+        The p that one unseen query at the far end of the range of the metric leaves; None without a
+        range. Where a test shows a difference and this does not, it rests on few queries.
     """
 
     value: float | None
@@ -90,6 +95,8 @@ class Difference:
     verdict: str | None = None
     better: Better = "higher"
     variance_reduction: float | None = None
+    detects: float | None = None
+    bound_p: float | None = None
 
     @property
     def gain(self) -> float | None:

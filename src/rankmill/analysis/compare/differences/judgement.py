@@ -19,6 +19,7 @@ from rankmill.analysis.compare.differences.differences import (
     Settings,
 )
 from rankmill.analysis.compare.differences.intervals import (
+    chance_of,
     of_alike,
     relative,
     relative_ends_of,
@@ -26,6 +27,7 @@ from rankmill.analysis.compare.differences.intervals import (
 )
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
 from rankmill.analysis.statistics.covariate import AdjustedPaired
+from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.outcome import Tested, correct
 from rankmill.analysis.statistics.paired_differences import AnyPaired, WeightedPaired
 from rankmill.analysis.statistics.significance import (
@@ -43,6 +45,9 @@ from rankmill.analysis.statistics.unseen import (
 )
 from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
+
+POWER = 0.8
+"""How often a difference is to be seen."""
 
 Judged: TypeAlias = dict[tuple[Any, ...], Difference]
 """A metric and a system, perhaps behind a slice -> their difference from the baseline.
@@ -105,6 +110,13 @@ def tested(
     # No other test has an interval.
     interval = alike or tests.get("t") or run("t")
     low, high = relative_ends_of(column, base, spec, settings.confidence)
+    width, error = spec.bounds[1] - spec.bounds[0], paired.standard_error
+    detects = bound_p = None
+    if error and not too_few(paired):
+        level = t_quantile((1 + settings.confidence) / 2, paired.freedom)
+        detects = (level + t_quantile(POWER, paired.freedom)) * error
+    if not math.isinf(width) and not paired.all_zero:
+        bound_p = min(1.0, 2 * chance_of(spread_of_pairs(paired), width, 0.0))
     return Difference(
         value=paired.mean,
         relative=relative(paired.mean, theirs.mean),
@@ -118,6 +130,8 @@ def tested(
         tests=tests,
         better=better,
         variance_reduction=paired.reduction if isinstance(paired, AdjustedPaired) else None,
+        detects=detects,
+        bound_p=bound_p,
     )
 
 

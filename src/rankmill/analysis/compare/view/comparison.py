@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.analysis.compare.differences.differences import (
     BETTER,
+    HIGHER,
+    LOWER,
+    NOT_SHOWN,
     WORSE,
     Difference,
     Estimate,
@@ -50,6 +54,8 @@ if TYPE_CHECKING:
     from rankmill.analysis.compare.view.details import Details
     from rankmill.show.pictures import Picture
 
+MOST_TOLD = 3
+"""So many systems of a note are named."""
 IN_TABLE = "per_query has null for them"
 """Where Python lists the queries that a system lacks."""
 
@@ -303,9 +309,39 @@ def notes_of(found: Comparison, listing: str = "") -> list[str]:
     if found.differing:
         note = left_out_note(found.differing, found.lacking)
         notes.append(f"{note}; {listing}" if listing else note)
+    notes += _claims(found)
     if found.pooled and found.differing:
         notes.append(f"{', '.join(found.pooled)}: each system's is over its own queries")
     return notes
+
+
+def _claims(found: Comparison) -> Iterator[str]:
+    """Yield what shown differences rest on, and what differences could have been shown."""
+    level = 1 - found.settings.confidence
+    every = [(m, name, one) for m, of in found.differences.items() for name, one in of.items()]
+    shown = [one for one in every if one[2].verdict in (BETTER, WORSE, HIGHER, LOWER)]
+    few = [f"{name} in {metric}" for metric, name, one in shown if (one.bound_p or 0.0) > level]
+    if few:
+        yield (
+            f"rests on few queries: {_some(few)}: one more query at the far end of the range, and "
+            "no difference is shown"
+        )
+    hidden = [
+        f"{one.detects:.2g} ({metric}, {name})"
+        for metric, name, one in every
+        if one.verdict == NOT_SHOWN and one.detects is not None
+    ]
+    if hidden:
+        yield (
+            "no difference shown: in 80% of such comparisons one is shown from these on: "
+            f"{_some(hidden)}"
+        )
+
+
+def _some(texts: Sequence[str]) -> str:
+    """Return the first few texts."""
+    more = f" and {len(texts) - MOST_TOLD:,} more" if texts[MOST_TOLD:] else ""
+    return ", ".join(texts[:MOST_TOLD]) + more
 
 
 def _audit(found: Comparison) -> list[Part]:
