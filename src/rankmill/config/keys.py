@@ -150,9 +150,8 @@ def _checked(document: Document, place: Place, value: Any, key: Option) -> Any:
         document.fail(place, f"{_shown(value)}; expected {_EXPECTED[key.kind]}")
     if key.choices and value not in key.choices and not (key.pairs and "=" in value):
         only = ", ".join(key.choices)
-        document.fail(
-            place, f"it is {value!r}; expected one of {only}{nearest(value, key.choices)}"
-        )
+        told = f"it is {value!r}; expected one of {only}{nearest(value, key.choices)}"
+        document.fail(place, GONE.get(f"{place[-1]} {value}", told))
     return value
 
 

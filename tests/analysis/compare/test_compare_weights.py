@@ -110,18 +110,3 @@ def test_a_test_that_takes_no_weights_says_so():
     labels, runs, _ = weighted()
     with pytest.raises(rankmill.UsageError, match="test 'wilcoxon' does not take weights"):
         rankmill.compare(rankmill.Labels(labels, weight="w"), runs, ["map@3"], tests="wilcoxon")
-
-
-@pytest.mark.small
-def test_losses_are_by_weight():
-    labels, runs, weights = weighted()
-    found = rankmill.compare(
-        rankmill.Labels(labels, weight="w"),
-        {"good": runs["good"], "poor": runs["poor"]},
-        "map@3",
-        by="half",
-        worst_slices=2,
-    )
-    halves = {f"h{i}": weights[i::2].sum() for i in range(2)}
-    sums = [one.difference.value * halves[one.value[0]] for one in found.losses]
-    assert sums == sorted(sums)
