@@ -9,7 +9,8 @@ row is off. It takes six minutes of CPU time, half as long on two cores. Values 
 as arrays, and go through the functions that compare and gate call; a few go through whole commands.
 
 A further promise is a function that yields rows, and a line in `PROMISES`; those over many nights
-are in `verdicts_of_nights.py`, and cases with one right answer in `verdicts_of_cases.py`.
+are in `verdicts_of_nights.py`, those of the hardest shapes in `verdicts_of_shapes.py`, and cases
+with one right answer in `verdicts_of_cases.py`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from scipy.stats import beta
 
 import rankmill
 import verdicts_of_cases
 import verdicts_of_nights
+import verdicts_of_shapes
 from rankmill import gate
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState, Slices
@@ -45,7 +48,7 @@ from rankmill.analysis.compare.differences.judgement import judged
 from rankmill.analysis.compare.differences.sums import Sums, column_of
 from rankmill.analysis.statistics.clusters import ClusteredPaired
 from rankmill.analysis.statistics.covariate import fit_of
-from rankmill.analysis.statistics.distributions import largest_share, t_tail
+from rankmill.analysis.statistics.distributions import t_tail
 from rankmill.analysis.statistics.significance import run_test
 from rankmill.columns.ids import to_ids
 from rankmill.matching.index import LabelIndex
@@ -77,14 +80,19 @@ class Row(NamedTuple):
     @property
     def kept(self) -> bool:
         """Whether the rate may be as promised, by its 99 % bounds."""
-        low = 1 - largest_share(self.of - self.count, self.of, BOUND)
-        return low <= self.most and largest_share(self.count, self.of, BOUND) >= self.least
+        most, least = (largest_share(n, self.of) for n in (self.count, self.of - self.count))
+        return 1 - least <= self.most and most >= self.least
 
     def cells(self) -> list[str]:
         promised = f"at least {self.least:.3g}" if self.least else f"at most {self.most:.3g}"
         if self.most < 1 and self.least > 0:
             promised = f"{self.least:.3g} to {self.most:.3g}"
         return [self.what, promised, f"{self.count / self.of:.4g}", "yes" if self.kept else "NO"]
+
+
+def largest_share(count: int, of: int) -> float:
+    """Return the upper bound of Clopper and Pearson of a share."""
+    return 1.0 if count == of else float(beta.ppf(1 - BOUND, count + 1, of - count))
 
 
 class Asked(NamedTuple):
@@ -96,7 +104,8 @@ class Asked(NamedTuple):
 
 def night(rule: Rule, old: np.ndarray, new: np.ndarray, confidence: float) -> str:
     """Return the word of a rule about the drop of values of queries."""
-    one = Measurement.of(column_of(new, old, None), column_of(old, None, None), UNIT)
+    columns = column_of(new, old, None, moments=True), column_of(old, None, None)
+    one = Measurement.of(*columns, UNIT)
     found = drop_of(one, confidence, relative=rule.relative, better="higher")
     return UNDECIDED if found is None else word_of(rule, found, confidence)
 
@@ -466,7 +475,8 @@ def clusters(asked: Asked) -> Iterator[Row]:
         rates = asked.random.beta(0.7, 1.633, 50)[codes]  # a mean of 0.3, and an ICC of 0.3
         old = (asked.random.random(1000) < rates).astype(float)
         lost = asked.random.random(50)[codes] < 0.1  # of a tenth of the users all is lost
-        columns = column_of(old * ~lost, old, None, codes), column_of(old, None, None, codes)
+        both = column_of(old * ~lost, old, None, codes, moments=True)
+        columns = both, column_of(old, None, None, codes)
         drop = drop_of(Measurement.of(*columns, UNIT), 0.95, relative=True, better="higher")
         held += drop is not None and word_of(rule, drop, 0.95) != UNDECIDED
     what = "13: decided at the true drop, 50 users of 20 sessions"
@@ -511,7 +521,7 @@ def all_pairs(asked: Asked) -> Iterator[Row]:
                 ranks = np.floor(7 * easy + 3 * asked.random.random(queries))[:, None]
                 items = np.where(places == ranks, 0, places + 1).ravel()
                 runs[name] = rankmill.arrays.Ragged(offsets, items)
-            tests = rankmill.Tests(test, correction=correction, replicates=199, seed=seed)
+            tests = rankmill.Tests(test, correction=correction, seed=seed)
             metrics = ["mrr@10", "hit@3"]
             found = rankmill.compare(labels, runs, metrics, tests=tests, all_pairs=True)
             wrong += any(one.difference.verdict in (BETTER, WORSE) for one in found.pairs)
@@ -535,6 +545,9 @@ PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "power": of_nights(verdicts_of_nights.power),
     "drifts": of_nights(verdicts_of_nights.drifts),
     "leaks": of_nights(verdicts_of_nights.leaks),
+    "shapes": of_nights(verdicts_of_shapes.paired),
+    "shares": of_nights(verdicts_of_shapes.relative),
+    "seen": of_nights(verdicts_of_shapes.power),
     "clusters": clusters,
     "adjusted": adjusted,
     "all_pairs": all_pairs,

@@ -199,15 +199,11 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
                 luck = random.random(n)
                 gained = (luck < 0.025 / (1 - rate)).astype(float)
                 new = np.where(old > 0, luck >= (0.025 + drop) / rate, gained).astype(float)
-            one = Measurement.of(
-                column_of(new, old if paired else None, None, moments=True), None, UNIT
-            )
+            base = column_of(old, None, None, moments=True)
             if paired:
-                return Measurement.of(
-                    column_of(new, old, None, moments=True), column_of(old, None, None), UNIT
-                )
-            mean = column_of(old, None, None).mean
-            return one._replace(theirs=MeasuredSide(mean.mean, mean.standard_error, n))
+                return Measurement.of(column_of(new, old, None, moments=True), base, UNIT)
+            one = Measurement.of(column_of(new, None, None, moments=True), None, UNIT)
+            return one._replace(theirs=MeasuredSide.of(base))
 
         asked = [_of_one(rule, night(0.0)) for _ in range(50)]
         drop = float(np.median([seen for seen, _ in asked]))

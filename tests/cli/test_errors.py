@@ -37,7 +37,7 @@ def at_the_command_line() -> Iterator[None]:
          "leave out Predictions(in_order=True) or Labels(weight=...)"),
         ("give --train, or --items with --item-group",
          "give Catalogue(train=...), or Catalogue(items=...) with Catalogue(group=...)"),
-        ("--rel and --min-overlap", "Semantics(rel=...) and Rules(min_overlap=...)"),
+        ("--rel and --undecided", "Semantics(rel=...) and Rules(undecided=...)"),
         ("choose one with --query-id ID", "choose one with query_id="),
         ("leave out --weight, or choose --semantics order=given",
          'leave out Labels(weight=...), or choose Semantics(order="given")'),

@@ -75,7 +75,11 @@ GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
         # Keys.
         (GOOD + 'metric = "map"\n', ["metric: there is no such key", "mean metrics"]),
         (GOOD + 'per-query = "q.parquet"\n', ["did you mean per_query"]),
-        (GOOD + "zzz = 1\n", ["no such key", "labels, predictions, systems", "worst_slices"]),
+        (GOOD + "zzz = 1\n", ["no such key", "labels, predictions, systems", "moved"]),
+        (GOOD + "worst_slices = 5\n", ["worst_slices", "--by shows every slice"]),
+        (GOOD + "min_overlap = 0.5\n", ["min_overlap", "90% of them"]),
+        (GOOD + "replicates = 99\n", ["replicates", "draws 10,000"]),
+        (GOOD + 'undecided = "pass"\n', ["undecided", "take warn"]),
         (GOOD + 'query = "user"\n', ["query: it is in the wrong place", "[columns]"]),
         (GOOD + "in-order = true\n", ["in-order: it is in the wrong place", "[columns]"]),
         (GOOD + 'output = "x.json"\n', ["output: it belongs to one run", "--output on"]),
@@ -206,7 +210,7 @@ by = ["country", "users.csv", "sub/users", "users.csv:age"]
 tests = ["t", "wilcoxon"]
 confidence = 0.9
 margin = 1
-worst_slices = 5
+moved = -5
 judged_only = true
 depth = 100
 memory = "1GB"
@@ -245,7 +249,7 @@ def test_a_full_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "tests": ("t", "wilcoxon"),
         "confidence": 0.9,
         "margin": 1.0,
-        "worst_slices": 5,
+        "moved": -5,
         "judged_only": True,
         "depth": 100,
         "memory": 10**9,

@@ -233,7 +233,6 @@ def test_options_of_one_machine_are_refused_by_name_on_spark(
     ("text", "key"),
     [
         ("margin = -1.0\n", "margin"),
-        ("worst_slices = 2\n", "worst_slices, by"),
         ("item_group = 'g'\n", "item_group, items"),
         ("[columns]\nin_order = true\nrank = 'r'\n", "columns.in_order, columns.rank"),
         (

@@ -186,7 +186,7 @@ def test_the_page_has_the_keys_of_the_table(table: str) -> None:
 # What a command has as an argument, makes itself, or has a file for; and what only Python has.
 NO_ROW = {
     *("data", "labels", "predictions", "runs", "source", "path", "semantics"),
-    *("catalogue", "progress", "per_query", "gate.worst_slices"),
+    *("catalogue", "progress", "per_query"),
 }
 OWNERS = ("Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests")
 CALLED = ("evaluate", "compare", "gate", "explain", "explain-evaluators")

@@ -103,7 +103,7 @@ def test_there_are_samples_of_these_formats() -> None:
 # ------------------------------------------------------------------ what was written is read
 
 
-GONE_KEYS = ("cohen_d",)
+GONE_KEYS = ("cohen_d", "losses", "replicates", "worst_slices", "min_overlap")
 """What 0.9 wrote, and is passed over."""
 
 

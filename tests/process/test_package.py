@@ -413,6 +413,8 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"pyspark", "py4j"}  # only inside functions, as it is an extra
     if module == "rankmill.nightly.gate.mlflow":
         allowed = allowed | {"mlflow"}  # only for --mlflow
+    if module == "rankmill.analysis.statistics.distributions":
+        allowed = allowed | {"scipy"}  # only for who needs a tail: it takes long to import
     if module == "rankmill.results.answer":
         allowed = allowed | {"polars"}  # only for who asks for a frame
     if module == "rankmill.nightly.report.pages":

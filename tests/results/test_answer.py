@@ -42,7 +42,7 @@ def history(runs: dict[str, Any]) -> Any:
     )
 
 
-COMPARED = {"by": SLICES, "worst_slices": 1, "moved": 2, "margin": 0.3, "tests": ("t", "wilcoxon")}
+COMPARED = {"by": SLICES, "moved": 2, "margin": 0.3, "tests": ("t", "wilcoxon")}
 ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "Result": lambda runs: rankmill.evaluate(GOLD, runs["a"], ["map", "gini", "num_ret:sum"]),
     "Results": lambda runs: rankmill.evaluate_runs(GOLD, runs, "map"),

@@ -276,10 +276,10 @@ def compared(
 COMPARED: list[tuple[list[str], dict[str, Any]]] = [
     (["map", "gap", "p@2", "gap@2"], {"margin": 0.1, "moved": 4, "partitions": 1}),
     (["map", "gap"], {"by": ["weight", "label_popularity", "label_count"], "partitions": 7}),
-    (["map", "p@2"], {"by": ["table", "label_count"], "worst_slices": 3, "partitions": 40}),
+    (["map", "p@2"], {"by": ["table", "label_count"], "partitions": 40}),
     (["map"], {"by": ["unpredicted"], "semantics": {"unpredicted": "skip"}, "weight": "weight"}),
     (["first_rank", "num_ret"], {"by": ["table"], "semantics": {"unpredicted": "skip"}}),
-    (["map", "p@2"], {"tests": ("randomization", "wilcoxon"), "replicates": 200}),
+    (["map", "p@2"], {"tests": ("randomization", "wilcoxon")}),
     (["ndcg@3", "map"], {"gain_function": "exp", "rel": 2, "per_query": True, "partitions": 5}),
     (["map@3", "novelty@3", "gap"], {"catalogue": "train", "by": ["weight"], "moved": 3}),
     (["map@3", "ild@3"], {"catalogue": "items groups", "partitions": 3}),

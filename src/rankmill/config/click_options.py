@@ -7,6 +7,7 @@ import click
 
 from rankmill.config.given_inputs import source_of
 from rankmill.config.option import Option
+from rankmill.package import GONE
 
 __all__ = ["click_option", "parse_size"]
 
@@ -16,7 +17,18 @@ _UNITS |= {f"{unit}IB": size for unit, size in _UNITS.items() if unit}
 _UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
-class ChoiceOrPairs(click.Choice[str]):
+class KnownChoice(click.Choice[str]):
+    """One of some texts; of one that is gone, it says what to use instead."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text as the option writes it."""
+        gone = GONE.get(f"{param.name} {value}") if param else None
+        if gone:
+            self.fail(gone, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class ChoiceOrPairs(KnownChoice):
     """One of some texts, or pairs such as "1=3,2=7", which are checked later."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -28,7 +40,7 @@ def click_option(one: Option, **more: Any) -> click.Option:
     """Return a row of the table as click has options; `more` is of click."""
     more |= _KINDS.get(one.kind, {})
     if one.choices:
-        more |= {"type": (ChoiceOrPairs if one.pairs else click.Choice)(one.choices, False)}
+        more |= {"type": (ChoiceOrPairs if one.pairs else KnownChoice)(one.choices, False)}
     elif one.kind == "integer":
         more |= {"type": click.IntRange(one.least, one.most)}
     elif one.kind == "number":

@@ -310,7 +310,8 @@ def _checked(document: Document, place: Place, value: Any) -> dict[Place, Any]:
         document.fail(place, f"{_what(value)}; expected {_EXPECTED[key.kind]}")
     if key.choices and value not in key.choices and not (key.pairs and "=" in value):
         only = f"{', '.join(key.choices)}{nearest(value, key.choices)}"
-        document.fail(place, f"it is {value!r}; expected one of {only}")
+        told = f"it is {value!r}; expected one of {only}"
+        document.fail(place, GONE.get(f"{place[-1]} {value}", told))
     if place == (SEMANTICS, "preset"):
         try:
             preset(value)

@@ -28,7 +28,7 @@ RULES = (
     ),
     _gate(
         "--undecided [warn|fail]",
-        "What to do if the data cannot decide a rule. warn and pass exit with 0.",
+        "What to do if the data cannot decide a rule. warn exits with 0.",
         "Rules.undecided",
         short="*",
         default="warn",

@@ -103,7 +103,6 @@ def test_the_order_of_rows_systems_and_files_changes_nothing(unpredicted):
         "baseline": "poor",
         "moved": 4,
         "tests": list(TESTS),
-        "replicates": 200,
         "margin": 0.05,
         "semantics": {"unpredicted": unpredicted, "unlabelled": "zero"},
     }
@@ -372,7 +371,6 @@ def test_left_out_queries_are_named_by_system(text):
         ({"margin": 0}, "margin is 0; expected a positive number"),
         ({"margin": math.nan}, "margin is nan"),
         ({"moved": 1.5}, "moved is 1.5; expected an integer, such as 5, or -5 for losses"),
-        ({"replicates": 0}, "replicates is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"baseline": "c"}, "there is no system 'c'; expected one of a, b"),
         ({"runs": {"a": "x"}}, "runs is 1 of them; expected a mapping of two systems"),

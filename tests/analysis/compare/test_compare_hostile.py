@@ -52,16 +52,7 @@ def test_systems_have_texts_as_names():
 
 
 @pytest.mark.small
-def test_a_state_that_lacks_slices_is_refused_by_worst_slices():
-    def state(**options):
-        return flat(rankmill.parts.compare_part, LABELS, RUNS, "map@2", **options)
-
-    two = ["label_count", "list_length"]
-    for lacking in (state(), state(by=two)):
-        with pytest.raises(rankmill.UsageError, match="by and crossed=True"):
-            rankmill.parts.compare_state(lacking, worst_slices=1)
-    for enough in (state(by="label_count"), state(by=two, crossed=True)):
-        rankmill.parts.compare_state(enough, worst_slices=1)
+def test_what_is_no_state_is_refused():
     with pytest.raises(rankmill.UsageError, match="state is a int; expected what compare_part"):
         rankmill.parts.compare_state(3)
 

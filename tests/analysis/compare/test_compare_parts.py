@@ -88,7 +88,7 @@ def test_parts_merge_to_the_comparison_of_the_whole(
     options: dict[str, Any] = {"semantics": {"unpredicted": unpredicted}, "weight": weight}
     popularity = popular(labels)
     by = ["w", classes, "label_popularity", "unpredicted"]
-    settings = Settings(moved=3, worst_slices=2)
+    settings = Settings(moved=3)
     found = []
     for number in range(parts):
         own = {name: part(run, parts, number) for name, run in runs.items()}
@@ -116,7 +116,6 @@ def test_parts_merge_to_the_comparison_of_the_whole(
         baseline="b",
         by=by,
         moved=3,
-        worst_slices=2,
         **options,
     )
     for name, one in results.items():
@@ -128,5 +127,5 @@ def test_parts_merge_to_the_comparison_of_the_whole(
             one.metrics
         )
     one = finish(last.state, settings, 1, results, moved=lists_moved(last.moved))
-    for field in (*ALIKE, "slices", "losses"):
+    for field in (*ALIKE, "slices"):
         assert getattr(one, field) == getattr(whole, field), field

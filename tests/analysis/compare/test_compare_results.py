@@ -56,10 +56,10 @@ def same(found: Any, expected: Any) -> None:
     [
         {},
         {"baseline": "best", "tests": ["t", "wilcoxon"], "margin": 0.1, "moved": 3},
-        {"by": FACTS, "worst_slices": 2, "correction": "bh"},
+        {"by": FACTS, "correction": "bh"},
         {"by": FACTS, "cluster": "session"},
         {"adjust": BEFORE},
-        {"tests": "randomization", "replicates": 200, "seed": 3, "confidence": 0.9},
+        {"tests": "randomization", "seed": 3, "confidence": 0.9},
     ],
     ids=["plain", "tests", "slices", "clusters", "adjusted", "resampled"],
 )

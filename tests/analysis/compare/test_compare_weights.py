@@ -105,16 +105,3 @@ def test_weighted_parts_merge():
     assert [one.to_dict() for one in merged.slices] == [one.to_dict() for one in whole.slices]
 
 
-@pytest.mark.small
-def test_losses_are_by_weight():
-    labels, runs, weights = weighted()
-    found = rankmill.compare(
-        rankmill.Labels(labels, weight="w"),
-        {"good": runs["good"], "poor": runs["poor"]},
-        "map@3",
-        by="half",
-        worst_slices=2,
-    )
-    halves = {f"h{i}": weights[i::2].sum() for i in range(2)}
-    sums = [one.difference.value * halves[one.value[0]] for one in found.losses]
-    assert sums == sorted(sums)

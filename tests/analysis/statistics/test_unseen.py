@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import unseen_oracle as oracle
-from rankmill.analysis.statistics.moments import MINE, THEIRS, Moments
+from rankmill.analysis.statistics.moments import MINE, THEIRS, PairMoments
 from rankmill.analysis.statistics.unseen import (
     Part,
     Spread,
@@ -38,8 +38,8 @@ def pairs(least=1, most=40):
 def test_moments_give_the_cumulants_of_the_definition(drawn, ratio, how):
     old, new, weights, codes = map(np.array, drawn)
     more = {"plain": {}, "weights": {"weights": weights}, "clusters": {"codes": codes}}[how]
-    found = Moments.of_clusters(new, old, codes) if how == "clusters" else None
-    found = found or Moments.of(new, old, more.get("weights"))
+    found = PairMoments.of_clusters(new, old, codes) if how == "clusters" else None
+    found = found or PairMoments.of(new, old, more.get("weights"))
     for end in (1.0, -ratio):
         expected = oracle.cumulants(new - ratio * old, end, **more)
         assert with_unseen(found.spread(ratio), end) == pytest.approx(expected, rel=1e-6, abs=1e-12)
@@ -50,17 +50,17 @@ def test_moments_merge_and_part_to_the_bit(drawn, cut):
     old, new, weights, _ = map(np.array, drawn)
     for one in (None, weights):
         parts = [slice(0, cut), slice(cut, None)]
-        whole = Moments.of(new, old, one)
+        whole = PairMoments.of(new, old, one)
         if cut < len(old):
             first, rest = (
-                Moments.of(new[part], old[part], None if one is None else one[part])
+                PairMoments.of(new[part], old[part], None if one is None else one[part])
                 for part in parts
             )
             assert first.merge(rest).sums == rest.merge(first).sums == whole.sums
             assert whole.without(first).sums == rest.sums
         assert whole.without(whole) is None
         for side, values in ((MINE, new), (THEIRS, old)):
-            assert whole.of_side(side).sums == Moments.of(values, None, one).sums
+            assert whole.of_side(side).sums == PairMoments.of(values, None, one).sums
 
 
 @pytest.mark.parametrize("n", [5, 30, 1000])
@@ -68,7 +68,7 @@ def test_moments_merge_and_part_to_the_bit(drawn, cut):
 def test_the_ends_are_those_of_a_shifted_gamma(n, tail):
     draw = np.random.default_rng(n)
     old, new = draw.random(n), draw.random(n) ** 4
-    spread = Moments.of(new, old).spread(1.0)
+    spread = PairMoments.of(new, old).spread(1.0)
     low, high = mean_ends([Part(1.0, spread, -1.0, 1.0)], tail)
     assert high == pytest.approx(min(1.0, oracle.largest(new - old, 1.0, tail)), rel=1e-9)
     assert low == pytest.approx(max(-1.0, oracle.smallest(new - old, -1.0, tail)), rel=1e-9)
@@ -80,7 +80,7 @@ def test_the_bound_is_the_quantile_of_the_mean_with_random_weights():
     draw = np.random.default_rng(0)
     values = np.append((draw.random(40) < 0.1) * draw.random(40), 1.0)
     drawn = draw.dirichlet(np.ones(41), 200_000) @ values
-    spread = Moments.of(values[:-1]).spread(0.0)
+    spread = PairMoments.of(values[:-1]).spread(0.0)
     found = largest(with_unseen(spread, 1.0), 0.025)
     assert found == pytest.approx(np.quantile(drawn, 0.975), rel=0.01)
 
@@ -103,8 +103,8 @@ def test_independent_parts_add_up():
     draw = np.random.default_rng(1)
     old, new = draw.random(30), draw.random(50)
     parts = [
-        Part(1.0, Moments.of(new).spread(0.0), 0.0, 1.0),
-        Part(-0.9, Moments.of(old).spread(0.0), 0.0, 1.0),
+        Part(1.0, PairMoments.of(new).spread(0.0), 0.0, 1.0),
+        Part(-0.9, PairMoments.of(old).spread(0.0), 0.0, 1.0),
     ]
     one, other = oracle.cumulants(new, 1.0), oracle.cumulants(old, 0.0)
     expected = [a + (-0.9) ** r * b for r, (a, b) in enumerate(zip(one, other, strict=True), 1)]

@@ -26,6 +26,7 @@ from rankmill.nightly.rules.breaches import broken_words, slice_keys
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
 from rankmill.nightly.rules.reports import junit, lines, markdown
 from rankmill.nightly.rules.rules import parse_rule
+from rankmill.package import GONE
 from rankmill.show.tables import Bad
 
 QUERIES = 1500
@@ -265,7 +266,7 @@ def test_a_confidence_next_to_certainty(dumps):
         assert -10 < one.low < one.measured < one.high <= 1
 
 
-@pytest.mark.parametrize("undecided", ["warn", "pass", "fail"])
+@pytest.mark.parametrize("undecided", ["warn", "fail"])
 def test_what_the_data_do_not_decide(dumps, undecided):
     rule = "map@5 drop <= 20% confidence 0.95"
     found = word(dumps, "worse", rule, baseline=dumps["old"], undecided=undecided)
@@ -538,6 +539,8 @@ def test_what_else_is_refused(dumps):
         word(dumps, "same")
     with pytest.raises(rankmill.UsageError, match="undecided is 'maybe'"):
         word(dumps, "same", "map@5 > 0", undecided="maybe")
+    with pytest.raises(rankmill.UsageError, match=GONE["undecided pass"]):
+        word(dumps, "same", "map@5 > 0", undecided="pass")
     with pytest.raises(rankmill.UsageError, match="a Table has no age"):
         word(dumps, "same", "predictions_age <= 1d")
     with pytest.raises(rankmill.InputError, match="no column 'land' for the slices"):

@@ -24,16 +24,16 @@ def moments_of(
     theirs: np.ndarray | None,
     weights: np.ndarray | None,
     clusters: np.ndarray | None,
-) -> "Moments | None":
+) -> "PairMoments | None":
     """Return the moments of queries; None without any of a weight, or of weights that overflow."""
     if clusters is not None:
-        return Moments.of_clusters(mine, theirs, clusters) if len(mine) else None
+        return PairMoments.of_clusters(mine, theirs, clusters) if len(mine) else None
     if not len(mine) if weights is None else not 0 < weights.max(initial=0) <= LARGEST_WEIGHT:
         return None
-    return Moments.of(mine, theirs, weights)
+    return PairMoments.of(mine, theirs, weights)
 
 
-class Moments:
+class PairMoments:
     """The sums over units of all products of at most three of: a baseline's value, a value, 1.
 
     A unit is a query, whose values and whose 1 are times its weight if it has one, or a cluster,
@@ -42,13 +42,13 @@ class Moments:
     Examples
     --------
     >>> old, new = np.array([1.0, 0.5, 0.0]), np.array([0.5, 0.5, 0.5])
-    >>> found = Moments.of(new, old).merge(Moments.of(new[:2], old[:2]))
+    >>> found = PairMoments.of(new, old).merge(PairMoments.of(new[:2], old[:2]))
     >>> spread = found.spread(1.0)
     >>> round(spread.mean, 12), round(spread.square * 25, 12)
     (-0.1, 0.7)
     """
 
-    def __init__(self, sums: dict[Exponents, int], alone: "Moments | None" = None) -> None:
+    def __init__(self, sums: dict[Exponents, int], alone: "PairMoments | None" = None) -> None:
         self.sums = sums
         self.alone = alone  # those of queries, if these are of clusters
 

@@ -10,7 +10,7 @@ from rankmill.analysis.statistics.clusters import ClusteredMean
 from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.jackknife import interval_within
-from rankmill.analysis.statistics.moments import MINE, Moments
+from rankmill.analysis.statistics.moments import MINE, PairMoments
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE
 from rankmill.analysis.statistics.unseen import Part, Spread, mean_ends, ratio_ends
 from rankmill.analysis.statistics.unseen import spread_of as spread_of_mean
@@ -37,7 +37,7 @@ class MeasuredSide(NamedTuple):
     # The degrees of freedom of values that a covariate adjusts; None for those that weights, or
     # clusters of unequal size, leave.
     known_freedom: float | None = None
-    moments: Moments | None = None  # of this system alone
+    moments: PairMoments | None = None  # of this system alone
     third: float | None = None  # the third moment of values, of a run of a history
 
     @classmethod
@@ -81,9 +81,9 @@ class Measurement(NamedTuple):
     bounds: tuple[float, float] = NO_BOUNDS  # the range of the metric, if it is a mean over queries
     groups: LeftOut | None = None  # what the jackknife left out for the system
     clusters: bool = False  # whether queries come in clusters
-    pairs: Moments | None = None  # of the values of both, for queries of both
+    pairs: PairMoments | None = None  # of the values of both, for queries of both
     # Of the queries that only the system has, and of those that only the baseline has.
-    alone: tuple[Moments | None, ...] = (None, None)
+    alone: tuple[PairMoments | None, ...] = (None, None)
 
     @classmethod
     def of(
@@ -275,7 +275,7 @@ def parts_of(one: Measurement, ratio: float) -> list[Part] | None:
 
 
 def _of_pairs(
-    pairs: Moments, alone: tuple[Moments | None, ...], bounds: Ends, ratio: float
+    pairs: PairMoments, alone: tuple[PairMoments | None, ...], bounds: Ends, ratio: float
 ) -> list[Part]:
     """Return the mean of pairs, and those of queries that one side alone has."""
     low, high = bounds

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rankmill.analysis.statistics.clusters import ClusteredMean, ClusteredPaired, of_clusters
-from rankmill.analysis.statistics.moments import Moments, moments_of
+from rankmill.analysis.statistics.moments import PairMoments, moments_of
 from rankmill.analysis.statistics.paired_differences import (
     AnyPaired,
     Paired,
@@ -32,7 +32,7 @@ class SystemColumn(NamedTuple):
 
     mean: AnyMean
     paired: AnyPaired | None
-    moments: Moments | None = None
+    moments: PairMoments | None = None
 
 
 def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
@@ -41,7 +41,7 @@ def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
     for one in parts[1:]:
         mean = mean.merge(one.mean)
     known = [one.moments for one in parts if one.moments is not None]
-    moments = reduce(Moments.merge, known) if known else None
+    moments = reduce(PairMoments.merge, known) if known else None
     pairs = [one.paired for one in parts]
     plain = [one for one in pairs if isinstance(one, Paired)]
     weighted = [one for one in pairs if isinstance(one, WeightedPaired)]
