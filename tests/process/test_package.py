@@ -431,22 +431,22 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_427,
-    "analysis": 3_640,
+    "analysis": 3_625,
     "cli": 2_225,
     "columns": 1_106,
-    "config": 693,
+    "config": 701,
     "engine": 3_007,
     "io": 877,
     "kernels": 3_128,
     "matching": 744,
     "metrics": 4_119,
-    "nightly": 3_998,
+    "nightly": 4_065,
     "results": 481,
     "root": 447,
     "semantics": 184,
     "show": 807,
     "sources": 6_350,
-    "spark": 1_413,
+    "spark": 1_415,
 }
 
 
