@@ -431,22 +431,22 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_427,
-    "analysis": 3_636,
-    "cli": 2_077,
+    "analysis": 3_717,
+    "cli": 2_085,
     "columns": 1_106,
-    "config": 670,
+    "config": 678,
     "engine": 2_947,
     "io": 863,
     "kernels": 3_128,
     "matching": 744,
     "metrics": 4_119,
-    "nightly": 3_998,
+    "nightly": 4_223,
     "results": 477,
     "root": 421,
     "semantics": 184,
     "show": 801,
-    "sources": 6_350,
-    "spark": 1_413,
+    "sources": 6_332,
+    "spark": 1_415,
 }
 
 

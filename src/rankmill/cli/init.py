@@ -234,13 +234,24 @@ def _rules(
     told = f"  # it is {100 * lost:.3g}% today" if today else ""
     first, *others = [_limit(name, today.get("metrics", {}).get(name, 0)) for name in metrics]
     needs = "" if paired else '  # needs a baseline, such as baseline = "last" with a history'
-    drop = f'"{metrics[0]} drop <= 1% confidence 0.95",{needs}'
+    drop = f'"{metrics[0]} drop <= {_drop(metrics[0], today, paired)}% confidence 0.95",{needs}'
+    series = drop.partition('",')[0] + f' since {date.today():%Y-%m-%d}",'
+    series += "  # a series of nights finds smaller losses; needs a history"
     every = [f'"{metrics[0]}[{n}=*] drop <= 5%",{needs}' for n in cuts[:1] if n.isidentifier()]
     on, off = ([drop], [first, '"queries change <= 10%",']) if paired else ([first], [drop])
     on.append(f'"queries_only_labelled <= {most}%",{told}')
-    off += [*others, '"repeated_items <= 1%",']
+    off += [series, *others, '"repeated_items <= 1%",']
     (on if paired and sliced else off).extend(every)
     return "\n".join([*(f"  {one}" for one in on), *(f"  # {one}" for one in off)])
+
+
+def _drop(name: str, today: Mapping[str, Any], paired: bool) -> int:
+    """Return a limit in percent that a night like today is likely to be shown to keep."""
+    value, error = (today.get(one, {}).get(name) for one in ("metrics", "standard_errors"))
+    far = 2.8 * (error or 0.0) * (0.7 if paired else 1.4)  # pairs differ by less than two nights
+    if not value:
+        return 1
+    return next((one for one in (1, 2, 3, 5, 10, 20) if 100 * far <= one * value), 50)
 
 
 def _limit(name: str, value: float) -> str:

@@ -4,7 +4,6 @@ import pyarrow as pa
 import pytest
 
 import rankmill
-from flat import flat
 from rankmill.engine.segments import natural
 
 QUERIES = list(range(24))

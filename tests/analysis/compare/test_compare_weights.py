@@ -103,5 +103,3 @@ def test_weighted_parts_merge():
     assert merged.values == whole.values
     assert merged.differences == whole.differences
     assert [one.to_dict() for one in merged.slices] == [one.to_dict() for one in whole.slices]
-
-

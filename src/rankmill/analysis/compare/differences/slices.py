@@ -1,4 +1,4 @@
-"""The slices of a comparison, tested, and those in which a system lost most."""
+"""The slices of a comparison, tested as a family."""
 
 from typing import NamedTuple
 
@@ -14,33 +14,29 @@ Place = tuple[tuple[str, ...], tuple[str | None, ...]]
 
 
 class OfSlices(NamedTuple):
-    """The differences of all slices, which are not corrected yet."""
+    """The differences of all slices of one name, which are not corrected yet."""
 
-    found: Judged  # what cuts, the value of the slice, metric and system -> the difference
-    alone: Judged  # those of slices of one name
+    alone: Judged  # what cuts, the value of the slice, metric and system -> the difference
     confidence: float  # that of each interval, with which all of them hold together
 
 
 def differences_of_slices(state: ComparisonState, settings: Settings, threads: int) -> OfSlices:
-    """Return the differences in all slices that are looked at; the first test is run in each."""
+    """Return the differences in all slices of one name; the first test is run in each."""
     settings = first_test(settings)
-    tests = sum(
-        len(of_way) * len(state.metrics) * (len(state.systems) - 1)
-        for of_way in state.slices.values()
-    )
+    ways = {by: of_way for by, of_way in state.slices.items() if len(by) == 1}
+    tests = sum(map(len, ways.values())) * len(state.metrics) * (len(state.systems) - 1)
     together = settings.confidence
     if settings.correction != "none":  # Bonferroni: no interval of all is wrong but by that chance
         together = 1 - (1 - together) / max(tests, 1)
     found = {
         (by, value, *task): difference
-        for by, of_way in state.slices.items()
+        for by, of_way in ways.items()
         for value, one in of_way.items()
         for task, difference in differences(
             one, state.baseline, settings, threads, together
         ).items()
     }
-    alone = {place: one for place, one in found.items() if len(place[0]) == 1}
-    return OfSlices(found, alone, together)
+    return OfSlices(found, together)
 
 
 def tested_slices(state: ComparisonState, settings: Settings, threads: int) -> list[Slice]:
