@@ -258,7 +258,7 @@ def _since(text: str | None, rule: str) -> date | None:
         return None if text is None else date.fromisoformat(text)
     except ValueError:
         raise UsageError(
-            f"rule {rule!r}: since {text} is no date; expected the first night, as in "
+            f"rule {rule!r}: since {text} is not a date; expected the first night, as in "
             "since 2026-05-01"
         ) from None
 
