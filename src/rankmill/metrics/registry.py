@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rankmill.errors import UsageError
+from rankmill.metrics import libraries
 from rankmill.metrics.base import MICRO, Better, Metric, MetricSpec, Parameter
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.families import (
@@ -22,7 +23,6 @@ from rankmill.metrics.families import (
     wholelist,
 )
 from rankmill.metrics.packages import load_packages
-from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
 from rankmill.metrics.spellings import SUMMARISED, given_text, read_parameters, read_summary
 from rankmill.metrics.texts import (
     DEFINED,
@@ -57,7 +57,7 @@ def register(spec: MetricSpec) -> None:
     if spec.home and not (same and same.home == spec.home):
         small = spec.name.lower()
         there = _BY_NAME.get(small) or _BY_CUT_NAME.get(small.rpartition("_")[0])
-        if there or small in (*SETS, *SUMMARISED, *EVERYWHERE, *_BY_CUT_NAME):
+        if there or small in (*SETS, *SUMMARISED, *libraries.refused_anywhere(), *_BY_CUT_NAME):
             whose = f", of {there.source}" if there and there.home else ""
             raise UsageError(f"there is a {spec.name} already{whose}: choose another name")
     global _registered
@@ -251,14 +251,13 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     load_packages()
     if spec := _BY_NAME.get(small):
         return spec, None
-    from rankmill.metrics.libraries import refused_elsewhere
-
-    if why := EVERYWHERE.get(small) or ("" if small in _BY_CUT_NAME else refused_elsewhere(small)):
+    why = "" if small in _BY_CUT_NAME else libraries.refused_elsewhere(small)
+    if why := libraries.refused_anywhere().get(small, why):
         raise UsageError(f"{name} is not a metric here: {why}")
     if cut_spec := _BY_CUT_NAME.get(small):
         at, example = ("recall or multiple", "0.5") if cut_spec.at else ("cutoff", "10")
         raise UsageError(f"{name} needs a {at}, such as {name}_{example}")
-    if here := here_for(name):
+    if here := libraries.here_for(name):
         raise UsageError(f"unknown metric {text!r}: type {here}; {LISTED}")
     if small in SETS:
         raise UsageError(
@@ -332,9 +331,13 @@ def parse_under(
     names, named = split_names(texts), preset_named(semantics)
     known = PRESETS[named].skipped if named else ()
     small = {one: one.strip().lower() for one in names if isinstance(one, str)}
-    skipped = {one: EVERYWHERE[name] for one, name in small.items() if name in known}
+    skipped = {
+        one: libraries.refused_anywhere()[name] for one, name in small.items() if name in known
+    }
     left = {one: _read(one, rel) for one in [one for one in names if one not in skipped] or names}
-    elsewhere = {one: why for one, metric in left.items() if (why := told_under(semantics, metric))}
+    elsewhere = {
+        one: why for one, metric in left.items() if (why := libraries.told_under(semantics, metric))
+    }
     if elsewhere and (tuple(names) != DEFAULT_METRICS or len(elsewhere) == len(left)):
         one, why = next(iter(elsewhere.items()))
         raise UsageError(f"{left[one].text} under the preset {named}: {why}")

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from rankmill.errors import UsageError
 from rankmill.metrics.base import GAIN, JUDGED_ONLY, REL, Metric, MetricSpec
-from rankmill.metrics.refusals import parameter_elsewhere
+from rankmill.metrics.libraries import parameter_elsewhere
 from rankmill.semantics.metric_names import canonical, number_text
 
 # What the values of a metric come to, other than their mean.
