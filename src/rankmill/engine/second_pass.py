@@ -18,7 +18,7 @@ from rankmill.matching.order import arrange, changes_lists
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.gap.gap import first_confidences
 from rankmill.metrics.gap.gap_counts import Among
-from rankmill.metrics.records.fingerprints import NOTHING, Seen
+from rankmill.metrics.records.state_rows import NOTHING, Seen
 from rankmill.sources.inputs.inputs import Input, map_confidences, map_lists
 from rankmill.threads import Workers
 

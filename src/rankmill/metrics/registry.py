@@ -23,13 +23,16 @@ from rankmill.metrics.families import (
     wholelist,
 )
 from rankmill.metrics.packages import load_packages
-from rankmill.metrics.spellings import SUMMARISED, given_text, read_parameters, read_summary
 from rankmill.metrics.texts import (
     DEFINED,
     LISTED,
     SETS,
+    SUMMARISED,
+    given_text,
     pieces_of,
     place_of,
+    read_parameters,
+    read_summary,
     split_names,
     without_cutoff,
 )

@@ -133,7 +133,7 @@ class _Direct:
             return False
         if not self._widen(lowest, highest):
             return False
-        from rankmill.kernels.item_counts import count_direct
+        from rankmill.kernels.catalogue import count_direct
 
         ranks, repeat, cutoffs = how
         start = np.uint64(self._lowest % 2**64)
@@ -175,7 +175,7 @@ class _Hashed:
 
     def add(self, offsets: np.ndarray, items: Ids, *how: np.ndarray) -> None:
         """Add lists."""
-        from rankmill.kernels.item_counts import count_hashed
+        from rankmill.kernels.catalogue import count_hashed
 
         if items.kind != SIGNED and self._kind == SIGNED:
             self._kind = items.kind

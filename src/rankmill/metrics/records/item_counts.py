@@ -78,8 +78,8 @@ class ItemCounts:
         return sum(map(_bytes_of, self.parts))
 
     def _join(self, most: float = math.inf) -> Part:
+        from rankmill.kernels.catalogue import sum_rows
         from rankmill.kernels.identity import group_rows
-        from rankmill.kernels.item_counts import sum_rows
 
         if not self.parts:
             return NO_IDS, np.zeros((0, self.columns), np.int64)
