@@ -323,7 +323,7 @@ def test_imports_keep_to_the_table(module: str) -> None:
         # intrinsics, which are instructions, how ids are compared, and how values are sorted.
         shared = {"rankmill.kernels.jit", "rankmill.kernels.intrinsics"}
         if module.rpartition(".")[2] in ("jit", "cache", "compiler", "instructions"):
-            policy = ("cache", "compiler", "instructions", "plain", "trust")
+            policy = ("cache", "compiler", "instructions", "plain")
             shared |= {f"rankmill.kernels.{name}" for name in policy}
         shared |= {f"rankmill.kernels.{name}" for name in ("identity", "order")}
         assert own_imports(module) <= shared | {"rankmill.kernels"}

@@ -9,6 +9,7 @@ They stand in ``names.csv``, a row each, of one of these kinds:
 - "anywhere": a name, in small letters, that is refused under every preset, and why: a measure of
   trec_eval and ir_measures that is not computed, or a name of one thing in one library and of
   another thing in the next;
+- "written": a name of the field that no name here is nearly spelled like, and the name here;
 - "under": a name, in small letters, that means something else in the library of a preset.
 """
 

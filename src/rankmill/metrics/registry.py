@@ -230,16 +230,6 @@ def _name_in(text: str) -> str:
 
 # The words of a name, as other tools print it: map_at_10, nDCG-10, precisionAtK, top_5_accuracy.
 _WORD = re.compile(r"[0-9]+(?:[.][0-9]+)?|[A-Z]+(?![a-z])|[A-Z]?[^\W0-9A-Z_]+|[+]")
-# Names of the field that no name here is nearly spelled like -> the name here.
-_WRITTEN_OUT = {
-    **dict.fromkeys(("averageprecision", "meanaverageprecision"), "map"),
-    **{"globalaverageprecision": "gap", "meanreciprocalrank": "mrr", "f1score": "f1"},
-    **dict.fromkeys(("microap", "globalap"), "gap"),
-    **dict.fromkeys(("hitratio", "hits", "hr", "accuracy", "acc"), "hit"),
-    "avgprecision": "map",
-    **{"discountedcumulativegain": "dcg", "normalizeddiscountedcumulativegain": "ndcg"},
-    **{"normalizeddcg": "ndcg", "rankbiasedprecision": "rbp", "rankbiasedoverlap": "rbo"},
-}
 
 
 def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
@@ -280,7 +270,7 @@ def _near(name: str, text: str) -> list[str]:
     """
     rest = text.strip()[len(name) :]
     words = [one.lower() for one in _WORD.findall(name)]
-    known = {one: [name] for one, name in _WRITTEN_OUT.items()}
+    known = {one: [name] for one, name in libraries.table("written")[""].items()}
     for one in _BY_NAME:
         known.setdefault("".join(_WORD.findall(one)), []).append(one)
     near, cutoff = known.get("".join(words)), ""
