@@ -323,7 +323,7 @@ def test_imports_keep_to_the_table(module: str) -> None:
         # intrinsics, which are instructions, how ids are compared, and how values are sorted.
         shared = {"rankmill.kernels.jit", "rankmill.kernels.intrinsics"}
         if module.rpartition(".")[2] in ("jit", "cache", "compiler", "instructions"):
-            policy = ("cache", "compiler", "instructions", "plain", "trust")
+            policy = ("cache", "compiler", "instructions", "plain")
             shared |= {f"rankmill.kernels.{name}" for name in policy}
         shared |= {f"rankmill.kernels.{name}" for name in ("identity", "order")}
         assert own_imports(module) <= shared | {"rankmill.kernels"}
@@ -428,22 +428,22 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_427,
-    "analysis": 3_636,
+    "adapters": 1_418,
+    "analysis": 3_629,
     "cli": 2_077,
     "columns": 1_106,
     "config": 670,
     "engine": 2_947,
     "io": 863,
-    "kernels": 3_128,
+    "kernels": 3_120,
     "matching": 744,
-    "metrics": 4_119,
-    "nightly": 3_998,
+    "metrics": 4_093,
+    "nightly": 3_994,
     "results": 477,
-    "root": 421,
+    "root": 420,
     "semantics": 184,
     "show": 801,
-    "sources": 6_350,
+    "sources": 6_332,
     "spark": 1_413,
 }
 

@@ -29,7 +29,7 @@ from rankmill.matching.order import arrange, changes_lists
 from rankmill.metrics.base import MICRO, NO_CUTOFF
 from rankmill.metrics.gap.gap import first_confidences
 from rankmill.metrics.gap.gap_counts import Among
-from rankmill.metrics.records.fingerprints import NOTHING, Seen
+from rankmill.metrics.records.state_rows import NOTHING, Seen
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE

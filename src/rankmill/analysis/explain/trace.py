@@ -27,8 +27,7 @@ from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
-from rankmill.metrics.gap.gap import Gap
-from rankmill.metrics.gap.gap_rows import join, rank_pooled
+from rankmill.metrics.gap.gap import Gap, join, rank_pooled
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import parse
 from rankmill.results.curves import thinned
