@@ -317,6 +317,8 @@ def test_imports_keep_to_the_table(module: str) -> None:
     if room(module) in BASE:
         assert not used
         return
+    if room(module) == "cli":
+        used -= ENTRIES  # commands call what programs call
     assert used <= reach(room(module))
     if room(module) == "kernels":
         # A compiled kernel is kept for the sources of all kernels/, but calls only its own file's,
@@ -430,7 +432,7 @@ def test_foreign_imports(module: str) -> None:
 BUDGETS = {
     "adapters": 1_427,
     "analysis": 3_636,
-    "cli": 2_077,
+    "cli": 2_064,
     "columns": 1_106,
     "config": 670,
     "engine": 2_947,

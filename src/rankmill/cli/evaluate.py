@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import rankmill
 from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.output_checks import catalogue_sources
@@ -22,7 +23,6 @@ from rankmill.results.result import Result, check_values
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
-    from rankmill.engine.results import Results
     from rankmill.engine.state import State
     from rankmill.metrics.base import Metric
 
@@ -85,14 +85,10 @@ def command(
         asked = face_of(plan_runs, label_source, runs, options)
         outputs.write(plan_view(plan_runs(**asked)))
         return
-    from rankmill.engine.results import Results
-
     details, given = None, {}
     results: Mapping[str, Result]
     if outputs.files["report"] is None:
-        from rankmill.engine.evaluate import evaluate_runs
-
-        results = run(evaluate_runs, label_source, runs, options)
+        results = run(rankmill.evaluate_runs, label_source, runs, options)
     else:
         from rankmill.analysis.compare.view.details import evaluate_in_detail
 
@@ -100,7 +96,7 @@ def command(
         given = face_of(evaluate_in_detail, label_source, runs, options)
         results, details = call(evaluate_in_detail, given)
     show(
-        Results(results),
+        rankmill.Results(results),
         outputs,
         (label_source, runs),
         lambda one: outputs.page(one, given, details),
@@ -108,7 +104,7 @@ def command(
 
 
 def show(
-    results: Results,
+    results: rankmill.Results,
     outputs: RunOutputs,
     files: tuple[Any, Any],
     page: Callable[[Result], str],

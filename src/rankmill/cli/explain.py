@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+import rankmill
 from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import deliver
 from rankmill.cli.output_checks import catalogue_sources, check_outputs, format_for
@@ -67,11 +68,10 @@ def command(
     if rows is None and chosen in ("table", "markdown", "latex"):
         rows = _ROWS
 
-    from rankmill.analysis.explain.trace import explain
     from rankmill.analysis.explain.trace_view import joint_table, traces_view
 
     options |= {"metric": metric, "query_id": query_id, "rows": rows}
-    found = {name: run(explain, label_source, one, options) for name, one in runs.items()}
+    found = {name: run(rankmill.explain, label_source, one, options) for name, one in runs.items()}
     one = next(iter(found.values()))
     several = len(found) > 1
     if as_table and output is not None:
@@ -118,7 +118,5 @@ def explain_evaluators(
     outputs.check(sources)
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 
-    from rankmill.analysis.explain.evaluators import explain_evaluators
-
     options |= {"metric": metric, "presets": named}
-    outputs.write(run(explain_evaluators, sources[0], sources[1], options))
+    outputs.write(run(rankmill.explain_evaluators, sources[0], sources[1], options))

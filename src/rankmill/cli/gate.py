@@ -6,6 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+import rankmill
 from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.output_checks import catalogue_sources
 from rankmill.cli.progress_bar import call, run
@@ -69,12 +70,11 @@ def command(
         return
     outputs.begin(rules, labels, predictions)
     from rankmill.nightly.gate.gate import gate, gate_in_detail
-    from rankmill.sources.nouns import Predictions
 
     given = face_of(gate, sources[0], sources[1], outputs.asked(rules, base, options))
     found = call(gate_in_detail, given, details=outputs.files["report"] is not None)
     found = replace(found, run=outputs.name)
-    candidate = Predictions.of(given["predictions"])
+    candidate = rankmill.Predictions.of(given["predictions"])
     runs = {"candidate": candidate}
     if (found.baseline or {}).get("kind") == "predictions":
         runs["baseline"] = replace(candidate, data=base)
@@ -97,8 +97,6 @@ def _show_power(
         of_verdict = path is not None and name != "per_query"
         if of_verdict and source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--power gives no verdict: leave out --{name.replace('_', '-')}")
-    from rankmill.nightly.gate.power import gate_power
-
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
-    found = run(gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
+    found = run(rankmill.gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
     outputs.write(found)
