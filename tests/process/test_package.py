@@ -431,12 +431,12 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_427,
-    "analysis": 3_636,
-    "cli": 2_064,
+    "analysis": 3_635,
+    "cli": 2_048,
     "columns": 1_106,
     "config": 670,
-    "engine": 2_947,
-    "io": 863,
+    "engine": 2_918,
+    "io": 860,
     "kernels": 3_128,
     "matching": 744,
     "metrics": 4_119,

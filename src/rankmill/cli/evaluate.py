@@ -78,7 +78,7 @@ def command(
     options["per_query"] = outputs.files["per_query"] is not None
 
     if only_plan:
-        from rankmill.engine.plan import plan_runs, plan_view
+        from rankmill.engine.evaluate import plan_runs, plan_view
 
         for name in ("by", "sums", "threads", "per_query"):
             del options[name]
@@ -218,7 +218,7 @@ rankmill merge state-*.arrow --history runs --tag model=a7
 def merge(states: tuple[str, ...], outputs: RunOutputs, threads: int | None) -> None:
     """Read all files, refuse what does not fit together, and show or write what they add up to."""
     from rankmill.engine.origin import check_whole
-    from rankmill.engine.state_files import merge_files, table_of_state
+    from rankmill.engine.parts import merge_files, table_of_state
 
     outputs.check(states)
     if outputs.files["state"] is None:
@@ -264,7 +264,7 @@ def described(state: State) -> str:
 
 def _checked_state(outputs: RunOutputs, **others: Any) -> str:
     """Return the file of --state; raise UsageError if it cannot be one, or if more is asked for."""
-    from rankmill.engine.state_files import check_state_name
+    from rankmill.engine.parts import check_state_name
 
     others |= {"o": outputs.output, "format": outputs.format, **outputs.files, "state": None}
     others |= {one: getattr(outputs, one) for one in ("history", "mlflow")}
@@ -285,29 +285,26 @@ def write_part(
     options: dict[str, Any],
 ) -> None:
     """Evaluate a part, or pass over it a second time, and write its state."""
-    from rankmill.cli.progress_bar import run
-    from rankmill.config.face import face_of
-    from rankmill.engine import state_files
+    from rankmill.engine import parts
     from rankmill.engine.origin import check_whole
-    from rankmill.engine.parts import evaluate_part, second_pass
 
     state = _checked_state(outputs, plan=only_plan or None)
     if len(systems) > 1:
         raise UsageError("--state takes the PREDICTIONS of one system: type a command for each")
     ((_, predictions),) = systems.items()
     if second is None:
-        found = run(evaluate_part, labels, predictions, options)
-        whole_files.write_files([(state, state_files.table_of_state(found))])
+        found = run(parts.evaluate_part, labels, predictions, options)
+        whole_files.write_files([(state, parts.table_of_state(found))])
         emit(f"{described(found)}, in {state}\n")
         return
-    given = face_of(evaluate_part, labels, predictions, options)
-    merged = state_files.merge_files([second]).state
+    given = face_of(parts.evaluate_part, labels, predictions, options)
+    merged = parts.merge_files([second]).state
     check_whole(merged.origin)
-    state_files.check_asked(merged, given)
+    parts.check_asked(merged, given)
     if not merged.two_passes:
         raise UsageError(f"no metric of {second} needs a second pass: 'rankmill merge' has all")
     more = {name: options[name] for name in ("part", "threads", "memory")}
-    counts = second_pass(merged, given["predictions"], **more)
-    whole_files.write_files([(state, state_files.table_of_counts(counts, options["part"]))])
+    counts = parts.second_pass(merged, given["predictions"], **more)
+    whole_files.write_files([(state, parts.table_of_counts(counts, options["part"]))])
     seen = max(one.seen.predictions for one in counts.values())
     emit(f"second pass: {plural(seen, 'prediction')}, in {state}\n")

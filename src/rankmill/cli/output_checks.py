@@ -10,8 +10,7 @@ from typing import Any
 from rankmill.cli.process import output_failure
 from rankmill.errors import InputError, UsageError
 from rankmill.io import whole_files as writing
-from rankmill.io.stores.read_paths import opened, place_of
-from rankmill.io.stores.urls import is_url, local_path, shown
+from rankmill.io.stores.urls import is_url, local_path, opened, place_of, shown
 from rankmill.io.table_files import check_table_name, suffix_of
 
 STANDARD_OUTPUT = "-"
