@@ -11,11 +11,10 @@ import click
 import rankmill
 from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.output_checks import catalogue_sources
+from rankmill.cli.output_checks import inputs_of
 from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import RunOutputs, board
 from rankmill.config.face import face_of
-from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files
 from rankmill.io.table_files import NAMED, suffix_of
@@ -63,9 +62,7 @@ def command(
     from rankmill.metrics.registry import parse_under
 
     parsed, _ = parse_under(options["metrics"], options["semantics"])
-    label_source = source_of(labels, "LABELS")
-    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    inputs = [label_source, *runs.values(), *catalogue_sources(options)]
+    label_source, runs, inputs = inputs_of(labels, systems, options)
     inputs += [second] if second else []
     if outputs.files["state"] is not None:
         outputs.check(inputs)

@@ -7,7 +7,7 @@ import click
 import rankmill
 from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import deliver
-from rankmill.cli.output_checks import catalogue_sources, check_outputs, format_for
+from rankmill.cli.output_checks import check_outputs, format_for, inputs_of
 from rankmill.cli.progress_bar import run
 from rankmill.cli.run_outputs import RunOutputs
 from rankmill.config.config import Config
@@ -59,9 +59,8 @@ def command(
     curve or the bins. novelty, ild and other means over lists need the same options as in 'rankmill
     evaluate', such as --train.
     """
-    label_source = source_of(labels, "LABELS")
-    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)])
+    label_source, runs, inputs = inputs_of(labels, systems, options)
+    check_outputs(output, inputs)
     # CSV is what --format csv writes.
     as_table = format is None and suffix_of(output or "") in {*SUFFIXES} - {".csv"}
     chosen = "" if as_table else format_for(format, output, SUFFIXES)

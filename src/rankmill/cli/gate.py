@@ -8,7 +8,7 @@ from click.core import ParameterSource
 
 import rankmill
 from rankmill.cli.command import FileCommand, table_command
-from rankmill.cli.output_checks import catalogue_sources
+from rankmill.cli.output_checks import inputs_of
 from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import page_of
 from rankmill.cli.verdict_outputs import VerdictOutputs, start
@@ -61,10 +61,11 @@ def command(
     from rankmill.nightly.rules.rules import parse_rules
 
     parse_rules(rules)
-    sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
+    source, runs, inputs = inputs_of(labels, {"": predictions}, options)
+    sources = [source, runs[""]]
     base = None if baseline is None else source_of(baseline, "--baseline")
     read = [] if base is None or (isinstance(base, str) and is_choice(base)) else [base]
-    outputs.check([*sources, *read, *catalogue_sources(options)])
+    outputs.check([*inputs, *read])
     if power:
         _show_power(sources, rules, base, outputs, options)
         return

@@ -8,12 +8,11 @@ import click
 
 from rankmill.cli.command import Command, FileCommand, table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.output_checks import catalogue_sources, check_outputs
+from rankmill.cli.output_checks import check_outputs, inputs_of
 from rankmill.cli.process import is_terminal
 from rankmill.cli.progress_bar import call
 from rankmill.cli.run_outputs import RunOutputs, page_of, trends_of
 from rankmill.config.face import face_of
-from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files as writing
 
@@ -45,9 +44,7 @@ def command(
             "page.html, or use -o - to print it anyway"
         )
     report = None if report == "-" else report
-    source = source_of(labels, "LABELS")
-    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    inputs = [source, *runs.values(), *catalogue_sources(options)]
+    source, runs, inputs = inputs_of(labels, systems, options)
     check_outputs(report and os.devnull, inputs, report=report)
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
