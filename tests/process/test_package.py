@@ -317,6 +317,8 @@ def test_imports_keep_to_the_table(module: str) -> None:
     if room(module) in BASE:
         assert not used
         return
+    if room(module) == "cli":
+        used -= ENTRIES  # commands call what programs call
     assert used <= reach(room(module))
     if room(module) == "kernels":
         # A compiled kernel is kept for the sources of all kernels/, but calls only its own file's,
@@ -429,21 +431,21 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_418,
-    "analysis": 3_629,
-    "cli": 2_077,
+    "analysis": 3_628,
+    "cli": 2_045,
     "columns": 1_106,
     "config": 670,
-    "engine": 2_947,
-    "io": 863,
+    "engine": 2_918,
+    "io": 860,
     "kernels": 3_120,
     "matching": 744,
     "metrics": 4_093,
-    "nightly": 3_994,
+    "nightly": 3_993,
     "results": 477,
     "root": 420,
     "semantics": 184,
     "show": 801,
-    "sources": 6_332,
+    "sources": 6_331,
     "spark": 1_413,
 }
 

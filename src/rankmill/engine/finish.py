@@ -93,6 +93,8 @@ def sealed(result: Result) -> Result:
     To make it takes time, and values that are only compared are never written.
     """
     made = vars(result)["per_query"]
+    if isinstance(made, pa.Table):  # it was asked for
+        made = partial(_with_result, partial(made.slice), result)
     whole = partial(made, checksum=True) if isinstance(made, partial) else made
     return replace(result, per_query=whole)
 
