@@ -17,7 +17,7 @@ from rankmill.columns.ids import is_text_type
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+from rankmill.metrics.aggregates.mean import WeightedMean
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, Baseline, check_range
 from rankmill.nightly.rules.rules import Rule
 from rankmill.nightly.runs.folder import Folder

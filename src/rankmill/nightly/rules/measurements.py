@@ -15,7 +15,7 @@ from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE
 from rankmill.analysis.statistics.unseen import Part, Spread, mean_ends, ratio_ends
 from rankmill.analysis.statistics.unseen import spread_of as spread_of_mean
 from rankmill.errors import plural
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
+from rankmill.metrics.aggregates.mean import WeightedMean, freedom_of
 from rankmill.metrics.base import Better
 from rankmill.metrics.gap.gap_groups import LeftOut
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE

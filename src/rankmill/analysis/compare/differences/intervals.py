@@ -21,7 +21,7 @@ from rankmill.analysis.statistics.unseen import (
     spread_of,
     with_unseen,
 )
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
+from rankmill.metrics.aggregates.mean import WeightedMean, freedom_of
 from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.registry import parse
 
