@@ -9,9 +9,9 @@ that is never taken, a `not` that is left out, within a function. The sample is 
 the folders, and the same seed and sources give the same sample.
 
 All tests run once, and note which of the functions that will be broken they call. For each break, a
-child of this process then has its function broken, and runs the tests that call it until one fails.
-So tests that start processes of their own are not counted on. A break that no test sees may be one
-that changes no behaviour.
+child of this process then has its function broken, and runs the tests that call it, the quickest
+first, until one fails. So tests that start processes of their own are not counted on. A break that
+no test sees may be one that changes no behaviour.
 """
 
 from __future__ import annotations
@@ -215,8 +215,8 @@ def forget(place: Path) -> None:
 class Campaign:
     """A plugin of pytest that runs its tests once, and then those that call what is broken."""
 
-    def __init__(self, place: Path, breaks: list[Break], limit: int) -> None:
-        self.place, self.breaks, self.limit = place, breaks, limit
+    def __init__(self, place: Path, breaks: list[Break], limit: int, most: int) -> None:
+        self.place, self.breaks, self.limit, self.most = place, breaks, limit, most
         self.failed = False
         self.callers: dict[int, list[tuple[float, Any]]] = {n: [] for n in range(len(breaks))}
         self.ends: list[str] = []
@@ -264,7 +264,8 @@ class Campaign:
         """Which test finds a break, or "" if none does."""
         from _pytest.runner import runtestprotocol
 
-        items = [item for _, item in sorted(self.callers[number], key=lambda each: each[0])]
+        callers = sorted(self.callers[number], key=lambda each: each[0])
+        items = [item for _, item in callers[: self.most]]
         if not items:
             return ""
         read, write = os.pipe()
@@ -307,7 +308,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--source", metavar="REVISION", help="of src; this checkout by default")
     parser.add_argument("--tests", metavar="REVISION", help="of tests; this checkout by default")
     parser.add_argument("--limit", type=int, default=300, help="seconds a break (%(default)s)")
-    parser.add_argument("--folders", nargs="+", default=TESTS, help="of tests")
+    parser.add_argument("--most", type=int, default=100, help="tests a break (%(default)s)")
+    parser.add_argument("--folders", nargs="+", default=TESTS, help="or files, of tests")
     parser.add_argument("--show", action="store_true", help="only show the breaks")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
@@ -323,7 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["PYTHONPATH"] = str(place / "src")
         import pytest
 
-        campaign = Campaign(place, breaks, options.limit)
+        campaign = Campaign(place, breaks, options.limit, options.most)
         folders = [one for one in options.folders if (place / one).exists()]
         quiet = "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=fd"
         pytest.main([*quiet, "--show-capture=no", *folders], plugins=[campaign])

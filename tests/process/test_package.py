@@ -474,7 +474,7 @@ def test_source_files_are_short(path: Path) -> None:
 
 TESTS = ROOT / "tests"
 # Tests of what no folder has alone, and what tests share.
-APART = {"contract", "peers", "process", "programs", "samples", "support"}
+APART = {"contract", "peers", "process", "programs", "samples", "shown", "support"}
 
 
 def test_tests_mirror_the_house() -> None:
