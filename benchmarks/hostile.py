@@ -46,7 +46,7 @@ import pyarrow.parquet as pq
 import broken
 import broken_inputs
 import rankmill.__main__
-import rankmill.engine.memory
+import rankmill.engine.first_pass
 from broken import SIDES, Case
 from broken_inputs import KINDS, STATE, STATE_METRICS, TEXT_METRICS, Input
 from judge import METRICS, print_contradictions, print_evaluation, print_formats, print_value
@@ -360,7 +360,7 @@ def main(arguments: list[str] | None = None) -> int:
     for module, _ in COMMANDS.values():
         import_module(module)
     broken_inputs.usual(), metrics_of_state()  # before children are forked
-    rankmill.engine.memory.LEAST = 1  # labels of small files, too, are then held range by range
+    rankmill.engine.first_pass.LEAST = 1  # labels of small files, too, are then held range by range
     if options.case is not None:
         return run_again(options.seed, options.case, options.keep)
     work = partial(run_case, options.seed, options.keep)

@@ -12,7 +12,7 @@ import math
 import os
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from functools import cache, cached_property, partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -201,37 +201,6 @@ class Workers:
             for one in (*(piece.batches for piece in begun), *unread, *lone):
                 _close(one)
 
-    @contextlib.contextmanager
-    def ahead(
-        self, pieces: Sequence[Iterator[Item]], size: Callable[[Item], int], most: int
-    ) -> Iterator[list[Iterator[Item]]]:
-        """Give pieces for `read`, of which a thread begins to read the first at once.
-
-        It reads until the first batch is asked for, or until those read have `most` bytes, by the
-        `size` of each. An error is raised behind the batches before it. The pieces are closed at
-        the end of the `with` block.
-        """
-        first, *others = pieces
-        ready: Queue = SimpleQueue()
-
-        def read() -> None:
-            room = most
-            for batch in first:
-                ready.put(batch)
-                room -= size(batch)
-                if room <= 0 or reading.cancelled:
-                    break
-
-        reading = Task(read, ready)  # whose mark comes behind the batches
-        try:
-            self.begin(reading)
-            yield [_after(reading, ready, first), *others]
-        finally:
-            _end([reading])
-            ready.put(None)  # another thread may wait for the mark, too
-            for piece in pieces:
-                _close(piece)
-
     def _read_on(
         self,
         begun: "deque[_Piece[Item, Value]]",
@@ -327,17 +296,6 @@ def _run_tasks(tasks: Queue, pool: list[Thread], most: int) -> None:
         task.run()
         del task  # its value may be large
     tasks.put(task)
-
-
-def _after(reading: Task[None], ready: Queue, rest: Iterator[Item]) -> Iterator[Item]:
-    """Yield what was read ahead, then the rest of the piece."""
-    reading.cancelled = True
-    if reading.running:  # it reads one more batch at most
-        while (batch := ready.get()) is not None:
-            yield batch
-    if reading.errors:
-        raise reading.errors.pop()
-    yield from rest
 
 
 def _begin(source: Iterator[Item]) -> tuple[list[Item], Iterator[Item] | None]:

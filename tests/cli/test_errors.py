@@ -71,7 +71,7 @@ def test_the_command_line_hears_its_own() -> None:
 def messages(*, of_errors: bool = False) -> Iterator[tuple[str, str]]:
     """All texts of the library, or those of errors, but for commands; x is what they fill in."""
     for path in sorted(SOURCE.rglob("*.py")):
-        if {"cli", "config"} & {*path.parts}:
+        if {"cli", "config"} & {*path.relative_to(SOURCE).parts}:
             continue
         nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
         if of_errors:

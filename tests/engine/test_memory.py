@@ -18,8 +18,8 @@ import strategies
 from flat import flat
 from rankmill import InputError
 from rankmill.engine import first_pass
+from rankmill.engine.first_pass import bytes_of_labels
 from rankmill.engine.job import open_job, parse_job
-from rankmill.engine.memory import bytes_of_labels
 from rankmill.semantics.presets import PRESETS
 from strategies import Case, examples, some
 
@@ -299,7 +299,7 @@ def test_labels_of_a_share_without_predictions_count(tmp_path: Path, shares: lis
 def test_what_cannot_be_divided_is_refused_with_the_number(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rankmill.engine.memory.SPARED", 1)
+    monkeypatch.setattr("rankmill.engine.first_pass.SPARED", 1)
     many = pa.table({"user_id": range(300), "items": [[1]] * 300})
     one = pa.table({"user_id": [2], "items": [list(range(100_000))]})
     labels = write(many, tmp_path / "labels", 10)

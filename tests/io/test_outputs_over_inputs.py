@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rankmill.io.stores.read_paths import gathered, is_opened, opened
+from rankmill.io.stores.urls import gathered, is_opened, opened
 from strategies import some
 
 pytestmark = pytest.mark.small
@@ -67,7 +67,7 @@ SUFFIXES |= {"--junit": ".xml", "--markdown": ".md", "--report": ".html", "--plo
 OF_COMMAND = {("report", "-o"): ".html"}
 # What stands before its name, or makes another name.
 WAYS = {"its name": "", "a missing folder": "missing/../"}
-WAYS |= {"a symbolic link": os.symlink, "a hard link": os.link}
+WAYS |= {"a symbolic link": os.symlink}
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_standard_input_may_be_an_input(folder):
 
 def test_two_outputs_are_not_links_to_one_file(run, folder):
     Path("a.json").touch()
-    os.link("a.json", "a.parquet")
+    os.symlink("a.json", "a.parquet")
     outputs = ["-o", "a.json", "--per-query", "a.parquet"]
     code, _, err = run("evaluate", "labels.csv", "new.csv", "-m", "map@2", *outputs)
     assert code == 2

@@ -99,10 +99,9 @@ def test_one_cpu(dump: tuple[str, str]) -> None:
 
 
 def test_rows_row_groups_threads_files_and_memory_do_not_change_a_bit(
-    dump: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dump: tuple[str, str], tmp_path: Path
 ) -> None:
     expected = score(dump)
-    monkeypatch.setattr("rankmill.sources.inputs.inputs.BATCH_VALUES", 0)  # predictions read ahead
     for seed, (rows, threads, memory) in enumerate(
         [(40, 1, 1), (400, 3, 1), (1000, 2, 1 << 30), (5000, 4, 10_000)]
     ):

@@ -68,12 +68,11 @@ def prose(text: str) -> str:
 
 def helps() -> str:
     """What helps say: of the program, of commands, and of options."""
-    whole = importlib.import_module("rankmill.cli.history").command
     modules = [importlib.import_module(home) for home, _ in COMMANDS.values()]
-    modules += [importlib.import_module(f"rankmill.cli.spark_{one}") for one in ("compare", "gate")]
-    commands = [one.command for one in modules if isinstance(one.command, Command)]
+    defined = (one for module in modules for one in vars(module).values())
+    commands = [*dict.fromkeys(one for one in defined if isinstance(one, Command))]
     texts = [main.help, main.epilog, *(line for _, line in COMMANDS.values())]
-    texts += [one.help for one in (whole, *commands)]
+    texts += [one.help for one in commands]
     texts += [text for one in commands for text in one._exits.values()]
     texts += [one.help for rows in OPTIONS.values() for one in rows]
     # Names of metrics, commands and options are no words.

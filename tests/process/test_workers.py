@@ -164,67 +164,6 @@ def test_one_piece_of_work_is_done_by_the_thread_that_asks() -> None:
         assert here not in list(workers.read([iter([1, 2])], named))
 
 
-def test_a_piece_is_read_ahead_as_far_as_allowed() -> None:
-    """Batches of 10 bytes: a thread reads until 25 are there, and what is left follows in order."""
-    read: list[int] = []
-    closed: list[bool] = []
-    third = threading.Event()
-
-    def piece() -> Iterator[int]:
-        try:
-            for number in range(6):
-                read.append(number)
-                if number == 2:
-                    third.set()
-                    time.sleep(0.1)
-                yield number
-            raise ValueError("behind the last batch")
-        finally:
-            closed.append(True)
-
-    with Workers(2) as workers:
-        with workers.ahead([piece(), iter([6, 7])], lambda _: 10, 25) as pieces:
-            assert third.wait(30), "nothing has asked for a batch yet"
-            assert list(workers.map(lambda one: one, range(9))) == list(range(9))
-            assert read == [0, 1, 2]
-            found: list[int] = []
-            with pytest.raises(ValueError, match="behind the last batch"):
-                found.extend(workers.read(pieces, lambda one: one))
-            assert found == list(range(6))
-        read.clear()
-        third.clear()
-        with workers.ahead([piece()], lambda _: 10, 1000):
-            assert third.wait(30)
-        count = len(read)
-        assert closed == [True, True]
-        assert list(workers.map(lambda one: one, range(9))) == list(range(9))
-        assert len(read) == count, "nothing runs on"
-
-
-class PanicError(BaseException):
-    """An error such as libraries in Rust raise."""
-
-
-@pytest.mark.parametrize("kind", [ValueError, PanicError])
-def test_an_error_of_what_is_read_ahead_comes_behind_the_batches_before_it(
-    kind: type[BaseException],
-) -> None:
-    reached = threading.Event()
-
-    def piece() -> Iterator[int]:
-        yield from range(3)
-        reached.set()
-        raise kind("behind three batches")
-
-    for threads in (1, 3):
-        with Workers(threads) as workers, workers.ahead([piece()], lambda _: 1, 100) as pieces:
-            assert reached.wait(30)
-            found: list[int] = []
-            with pytest.raises(kind, match="behind three batches"):
-                found.extend(pieces[0])
-            assert found == [0, 1, 2]
-
-
 def interrupted(after: int, call: Callable[[], object]) -> bool:
     """Call under a KeyboardInterrupt after so many instructions; tell whether it came."""
     left = after
@@ -264,8 +203,8 @@ def test_a_pool_survives_an_interrupt_at_any_instruction(first: int) -> None:
 
     def job() -> None:
         with Workers(2) as workers:
-            with workers.ahead([batches(0, 1, 2), batches(3, 4)], lambda _: 1, 2) as pieces:
-                assert list(workers.read(pieces, str)) == list("01234")
+            pieces = [batches(0, 1, 2), batches(3, 4)]
+            assert list(workers.read(pieces, str)) == list("01234")
             assert list(workers.map(str, range(4))) == list("0123")
 
     job()
@@ -361,16 +300,8 @@ def written(folder: Path, name: str, table: pa.Table, files: int) -> str:
     return str(root)
 
 
-@pytest.fixture(params=[False, True], ids=["", "ahead"])
-def ahead(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read predictions ahead, however short they are."""
-    if request.param:
-        monkeypatch.setattr("rankmill.sources.inputs.inputs.BATCH_VALUES", 0)
-
-
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="needs /proc (Linux)")
 @pytest.mark.parametrize("kind", some(FAILURES, 2))
-@pytest.mark.usefixtures("ahead")
 def test_no_failure_leaves_anything_behind(kind: str, leaves_nothing: Path) -> None:
     labels, predictions, memory = FAILURES[kind]
     paths = written(leaves_nothing, "l", labels, 1), written(leaves_nothing, "p", predictions, 12)
@@ -385,7 +316,6 @@ def test_no_failure_leaves_anything_behind(kind: str, leaves_nothing: Path) -> N
 @pytest.mark.parametrize(
     ("shape", "memory"), some([(wide, 1 << 30), (long, 1 << 30), (wide, 1), (long, 1)], 3)
 )
-@pytest.mark.usefixtures("ahead")
 def test_no_interrupt_leaves_anything_behind(
     shape: Callable[..., pa.Table], memory: int, leaves_nothing: Path
 ) -> None:

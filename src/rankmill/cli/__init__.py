@@ -17,37 +17,36 @@ from rankmill.cli import process
 from rankmill.errors import InputError, RankmillError, ResourceError, install, speak_to_command_line
 from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
-from rankmill.io.stores.read_paths import gathered
-from rankmill.io.stores.urls import redacted
+from rankmill.io.stores.urls import gathered, redacted
 from rankmill.package import GONE, __version__
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
-    "merge": ("rankmill.cli.merge", "Merge the states of all parts into one result."),
+    "merge": ("rankmill.cli.evaluate", "Merge the states of all parts into one result."),
     "spark": ("rankmill.cli.spark", "Evaluate, compare and gate on Spark."),
     "compare": (
         "rankmill.cli.compare",
         "Compare systems, with significance tests.",
     ),
     "gate": ("rankmill.cli.gate", "Check a system against rules; the exit code stops a job."),
-    "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
+    "history": ("rankmill.cli.report", "Show how metrics moved over recorded runs."),
     "report": ("rankmill.cli.report", "Write an HTML report on a system."),
     "head": ("rankmill.cli.head", "Show how an input is read, and its first queries."),
     "check": ("rankmill.cli.check", "Check a competition submission for mistakes."),
     "explain": ("rankmill.cli.explain", "Show how a metric is computed for a query, rank by rank."),
     "explain-evaluators": (
-        "rankmill.cli.explain_evaluators",
+        "rankmill.cli.explain",
         "Show why evaluators differ on the same predictions.",
     ),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
-    "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
+    "presets": ("rankmill.cli.metrics", "List the presets: how other evaluators count."),
     "docs": ("rankmill.cli.docs", "Show the documentation."),
     "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of inputs and options."),
-    "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
+    "convert": ("rankmill.cli.head", "Write any input as Parquet, sorted by query id."),
     "trec_eval": ("rankmill.cli.trec_eval", "Print what trec_eval prints, with the same flags."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, and check the installation."),
 }
-"""Name -> (module with the click command as `command`, line of help). One row adds a command."""
+"""Name -> (module, line of help). The click command there is called as here, or `command`."""
 _GROUPS = {
     "evaluate": "Score",
     "compare": "Compare",
@@ -89,7 +88,9 @@ class _Commands(click.Group):
                 told = f"There is no command {cmd_name!r}, only: {there}.{meant}"
                 ctx.fail(GONE.get(cmd_name, told))
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        module = import_module(COMMANDS[cmd_name][0])
+        own = getattr(module, cmd_name.replace("-", "_"), None)  # where it has more than one
+        command: click.Command = own or module.command
         command.help = command.help or COMMANDS[cmd_name][1]  # python -OO has no docstrings
         return command
 

@@ -42,5 +42,5 @@ def command(
     from rankmill.adapters.kaggle.submission import check
 
     found = check(solution, submission, query, metric, item=item, confidence=score)
-    outputs.deliver(found)
+    outputs.write(found)
     context.exit(int(bool(found.problems)))

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from rankmill.cli.command import table_command
-from rankmill.cli.file_command import FileCommand
-from rankmill.cli.output_checks import catalogue_sources
+from rankmill.cli.command import FileCommand, table_command
+from rankmill.cli.output_checks import inputs_of
 from rankmill.cli.progress_bar import call
-from rankmill.cli.run_outputs import RunOutputs, command_line
+from rankmill.cli.run_outputs import RunOutputs, board, command_line
+from rankmill.config.document import joined
 from rankmill.config.face import face_of
-from rankmill.config.given_inputs import source_of
-from rankmill.config.keys import joined
 from rankmill.config.options import options_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import redacted, shown
 
 if TYPE_CHECKING:
     from rankmill.analysis.compare.view.comparison import Comparison
+    from rankmill.show.tables import View
 
 # Options of both commands that do not change what is counted, or that each query has its own of.
 _OWN = "labels", "predictions", "metrics", "date", "format", "output", "memory", "threads", "quiet"
@@ -56,34 +55,50 @@ def command(
     p-value, corrected over all metrics and systems; the verdict; and the queries won, tied and
     lost. See 'rankmill docs comparing' for which test to use when.
     """
-    from rankmill.analysis.compare.comparison_request import metrics_at
-    from rankmill.metrics.defaults import DEFAULT_METRICS
-    from rankmill.metrics.registry import parse_under
-    from rankmill.metrics.texts import split_beside
-
-    asked = metrics_at(options["metrics"], options["cutoffs"])[0]
-    parse_under(split_beside(asked)[0] or DEFAULT_METRICS, options["semantics"])
-    label_source = source_of(labels, "LABELS")
-    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
+    label_source, runs, inputs = inputs_of(labels, systems, options)
     check_several(runs)
     files = outputs.files
     options["all_pairs"] |= files["leaderboard"] is not None
-    outputs.check([label_source, *runs.values(), *catalogue_sources(options)])
+    outputs.check(inputs)
 
     from rankmill.analysis.compare.compare import compare, compare_in_detail
     from rankmill.analysis.compare.view.comparison import view_of
 
     given = face_of(compare, label_source, runs, options)
     found = call(compare_in_detail, given, details=files["report"] is not None)
-    per_query = files["per_query"]
-    more = [] if per_query is None else [(per_query, found.per_query)]
-    more += outputs.picture(found.plot) + outputs.page(found, given) + outputs.board(found)
-    if found.queries:
-        more += outputs.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.
     explaining = None if options["drop_seen"] else _explaining(labels, systems, found.baseline)
-    outputs.deliver(view_of(found, explaining, _listing(per_query)), more)
-    check_queries(found, systems.values())
+    view = view_of(found, explaining, _listing(files["per_query"]))
+    show(found, outputs, (label_source, runs), given, systems.values(), view)
+
+
+def show(
+    found: Comparison,
+    outputs: RunOutputs,
+    files: tuple[Any, Any],
+    given: Mapping[str, Any],
+    systems: Iterable[str],
+    view: View | None = None,
+) -> None:
+    """Show a comparison, and write what else is asked for.
+
+    `files` are the paths of the labels and, by system, of the predictions; `systems` are these as
+    they are told.
+    """
+    contents = {
+        "per_query": lambda: found.per_query,
+        "plot": found.plot,
+        "report": lambda: outputs.page(found, given),
+        "leaderboard": lambda: board(found),
+    }
+    record = outputs.record_run(found, *files) if found.queries else []
+    outputs.write(view or found, contents, record)
+    if not found.queries:
+        raise InputError(
+            f"{', '.join(map(redacted, systems))}: no query counts for every system under "
+            "these semantics: check that the query ids of all files agree, or count queries "
+            "without predictions as well"
+        )
     outputs.log()
 
 
@@ -93,16 +108,6 @@ def check_several(systems: Sized) -> None:
         raise UsageError(
             "compare takes the PREDICTIONS of two systems or more; found those of one: give those "
             "of another system, too, or score one system with 'rankmill evaluate'"
-        )
-
-
-def check_queries(found: Comparison, texts: Iterable[str]) -> None:
-    """Raise InputError if no query counts for all systems, by the paths of their predictions."""
-    if not found.queries:
-        raise InputError(
-            f"{', '.join(map(redacted, texts))}: no query counts for every system under "
-            "these semantics: check that the query ids of all files agree, or count queries "
-            "without predictions as well"
         )
 
 

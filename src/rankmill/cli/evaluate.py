@@ -1,30 +1,29 @@
-"""`rankmill evaluate`: score predictions against labels, print or write the result."""
+"""`rankmill evaluate` scores predictions; `rankmill merge` adds up the states of parts of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rankmill.cli.command import table_command
-from rankmill.cli.file_command import FileCommand
-from rankmill.cli.merge import write_part
-from rankmill.cli.output_checks import catalogue_sources
+import click
+
+import rankmill
+from rankmill.cli.command import FileCommand, table_command
+from rankmill.cli.draw import emit
+from rankmill.cli.output_checks import inputs_of
 from rankmill.cli.progress_bar import call, run
-from rankmill.cli.run_outputs import RunOutputs
+from rankmill.cli.run_outputs import RunOutputs, board
 from rankmill.config.face import face_of
-from rankmill.config.given_inputs import source_of
-from rankmill.engine.results_view import same_queries, systems_view
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, plural
+from rankmill.io import whole_files
 from rankmill.io.table_files import NAMED, suffix_of
 from rankmill.results.result import Result, check_values
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
+    from rankmill.engine.state import State
     from rankmill.metrics.base import Metric
-    from rankmill.show.pictures import Picture
-    from rankmill.show.tables import View
 
 _HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
 a folder, several files separated by commas, a URL, or - for standard input. Instead of both, a
@@ -63,9 +62,7 @@ def command(
     from rankmill.metrics.registry import parse_under
 
     parsed, _ = parse_under(options["metrics"], options["semantics"])
-    label_source = source_of(labels, "LABELS")
-    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    inputs = [label_source, *runs.values(), *catalogue_sources(options)]
+    label_source, runs, inputs = inputs_of(labels, systems, options)
     inputs += [second] if second else []
     if outputs.files["state"] is not None:
         outputs.check(inputs)
@@ -78,33 +75,71 @@ def command(
     options["per_query"] = outputs.files["per_query"] is not None
 
     if only_plan:
-        from rankmill.engine.plan import plan_runs, plan_view
+        from rankmill.engine.evaluate import plan_runs, plan_view
 
         for name in ("by", "sums", "threads", "per_query"):
             del options[name]
         asked = face_of(plan_runs, label_source, runs, options)
-        outputs.deliver(plan_view(plan_runs(**asked)))
+        outputs.write(plan_view(plan_runs(**asked)))
         return
-    recorded: list[tuple[str, Any]] = []
-    results: dict[str, Result]
+    details, given = None, {}
+    results: Mapping[str, Result]
     if outputs.files["report"] is None:
-        from rankmill.engine.evaluate import evaluate_runs
-
-        results = run(evaluate_runs, label_source, runs, options)
+        results = run(rankmill.evaluate_runs, label_source, runs, options)
     else:
         from rankmill.analysis.compare.view.details import evaluate_in_detail
 
         del options["per_query"]
         given = face_of(evaluate_in_detail, label_source, runs, options)
         results, details = call(evaluate_in_detail, given)
-        (only,) = results.values()
-        recorded += outputs.page(only, given, details)
-    recorded += files_of(results, outputs)
-    if all(None not in one.metrics.values() for one in results.values()):
-        recorded += outputs.record_run(results, label_source, runs)
-    _deliver(results, outputs, recorded)
+    show(
+        rankmill.Results(results),
+        outputs,
+        (label_source, runs),
+        lambda one: outputs.page(one, given, details),
+    )
+
+
+def show(
+    results: rankmill.Results,
+    outputs: RunOutputs,
+    files: tuple[Any, Any],
+    page: Callable[[Result], str],
+) -> None:
+    """Show one result, or several side by side, and write what else is asked for.
+
+    `files` are the paths of the labels and, by system, of the predictions.
+    """
+    first = next(iter(results.values()))
+    contents = {
+        "curve": lambda: _points(results, outputs.files["curve"]),
+        "plot": results.plot,
+        "report": lambda: page(first),
+        "leaderboard": lambda: board(results),
+        "per_query": lambda: _values(results),
+    }
+    good = all(None not in one.metrics.values() for one in results.values())
+    record = outputs.record_run(results, *files) if good else []
+    outputs.write(results if len(results) > 1 else first, contents, record)
     check_values(results)
     outputs.log()
+
+
+def _values(results: Mapping[str, Result]) -> Any:
+    """Return the values of each query, of several systems beside each other."""
+    from rankmill.analysis.compare.queries.alignment import join_per_query
+
+    first, *others = results.values()
+    return join_per_query(results) if others else first.per_query
+
+
+def _points(results: Mapping[str, Result], path: str | None) -> Any:
+    """Return the points of curves as a table, or as JSON."""
+    from rankmill.engine.curves import curve_rows
+    from rankmill.results.curves import view_of_curves
+
+    table = curve_rows(results)
+    return write(view_of_curves(table), "json") if suffix_of(path or "") == ".json" else table
 
 
 def check_files(
@@ -123,27 +158,6 @@ def check_files(
             "--leaderboard takes the PREDICTIONS of two systems or more; found those of one: give "
             "those of another system, too, or leave out --leaderboard"
         )
-
-
-def files_of(results: dict[str, Result], outputs: RunOutputs) -> list[tuple[str, Any]]:
-    """Return the files of curves and the leaderboard, as far as they are asked for."""
-    from rankmill.engine.results import Results
-
-    curve, files = outputs.files["curve"], outputs.picture(partial(_drawn_curves, results))
-    if curve is not None:
-        from rankmill.engine.curves import curve_rows
-        from rankmill.results.curves import view_of_curves
-
-        table = curve_rows(results)
-        as_json = suffix_of(curve) == ".json"
-        files.append((curve, write(view_of_curves(table), "json") if as_json else table))
-    return files + outputs.board(Results(results))
-
-
-def _drawn_curves(results: dict[str, Result]) -> Picture:
-    from rankmill.engine.curves import curve_picture
-
-    return curve_picture(results)
 
 
 def _check_points(path: str) -> None:
@@ -176,20 +190,118 @@ def _check_curves(curve: str | None, plot: str | None, metrics: Sequence[Metric]
         raise UsageError(f"--curve needs {DRAWN}: add one with -m")
 
 
-def _deliver(
-    results: dict[str, Result], outputs: RunOutputs, tables: list[tuple[str, Any]]
+_MERGE_HELP = """Merge the states that 'evaluate --state' wrote for all parts, and show the result.
+
+It equals the result of one evaluation of all queries, to the last bit. A metric over all
+predictions, such as gap, needs a second pass: write the merged STATE with --state, evaluate each
+part again with --second, and merge the merged STATE with the files of the second pass. See
+'rankmill docs parts'.
+"""
+_MERGE_EXAMPLES = """
+rankmill merge state-*.arrow
+rankmill merge state-*.arrow --state merged.arrow
+rankmill merge merged.arrow second-*.arrow -o result.json
+rankmill merge state-*.arrow --history runs --tag model=a7
+"""
+
+
+@table_command(
+    "merge",
+    [click.Argument(["states"], metavar="STATE...", nargs=-1, required=True)],
+    outputs=RunOutputs,
+    help=_MERGE_HELP,
+    examples=_MERGE_EXAMPLES,
+)
+def merge(states: tuple[str, ...], outputs: RunOutputs, threads: int | None) -> None:
+    """Read all files, refuse what does not fit together, and show or write what they add up to."""
+    from rankmill.engine.origin import check_whole
+    from rankmill.engine.parts import merge_files, table_of_state
+
+    outputs.check(states)
+    if outputs.files["state"] is None:
+        found = merge_files(states)
+        if found.waiting:
+            check_whole(found.state.origin)
+            raise UsageError(f"{' and '.join(found.waiting)} {_PASS}")
+        result = found.state.result(found.among, threads)
+        good = None not in result.metrics.values()
+        outputs.write(result, record=outputs.record_run(result) if good else [])
+        check_values({"": result})
+        outputs.log()
+        return
+    state = _checked_state(outputs)
+    merged = merge_files(states)
+    if merged.among:
+        raise UsageError(
+            "counts of a second pass do not belong in a state: leave out --state to see the "
+            "result, or leave out their files"
+        )
+    whole_files.write_files([(state, table_of_state(merged.state))])
+    emit(f"{described(merged.state)}, in {state}\n")
+
+
+_PASS = (
+    "needs a second pass: write the merged state with --state merged.arrow, evaluate each part "
+    "again with --second merged.arrow and a --state of its own, and merge merged.arrow with these"
+)
+
+
+def described(state: State) -> str:
+    """Return what a state covers, in a line."""
+    counted = f"{plural(state.queries, 'query')} count" + "s" * (state.queries == 1)
+    origin = state.origin
+    if origin is None or not origin.of:
+        return counted
+    if not origin.missing:
+        return f"all {origin.of} parts: {counted}"
+    some = len(origin.numbers)
+    part = f"part {origin.numbers[0]}" if some == 1 else f"{some} parts"
+    return f"{part} of {origin.of}: {counted}"
+
+
+def _checked_state(outputs: RunOutputs, **others: Any) -> str:
+    """Return the file of --state; raise UsageError if it cannot be one, or if more is asked for."""
+    from rankmill.engine.parts import check_state_name
+
+    others |= {"o": outputs.output, "format": outputs.format, **outputs.files, "state": None}
+    others |= {one: getattr(outputs, one) for one in ("history", "mlflow")}
+    for name in (name for name, value in others.items() if value is not None):
+        option = f"-{'-' * (len(name) > 1)}{name.replace('_', '-')}"
+        raise UsageError(f"--state writes a state and shows no result: leave out {option}")
+    state = str(outputs.files["state"])
+    check_state_name(state)
+    return state
+
+
+def write_part(
+    labels: Any,
+    systems: dict[str, Any],
+    second: str | None,
+    outputs: RunOutputs,
+    only_plan: bool,
+    options: dict[str, Any],
 ) -> None:
-    """Show one result, or several side by side, with the values of each query in a file."""
-    first, *others = results.values()
-    shown: Result | View = first
-    if others:
-        from rankmill.metrics.registry import sides_of
+    """Evaluate a part, or pass over it a second time, and write its state."""
+    from rankmill.engine import parts
+    from rankmill.engine.origin import check_whole
 
-        shown = systems_view(results, same_queries(results), sides_of(first.metrics))
-    per_query = outputs.files["per_query"]
-    if per_query is not None:
-        from rankmill.analysis.compare.queries.alignment import join_per_query
-
-        values = join_per_query(results) if others else first.per_query
-        tables = [(per_query, values), *tables]
-    outputs.deliver(shown, tables)
+    state = _checked_state(outputs, plan=only_plan or None)
+    if len(systems) > 1:
+        raise UsageError("--state takes the PREDICTIONS of one system: type a command for each")
+    ((_, predictions),) = systems.items()
+    if second is None:
+        found = run(parts.evaluate_part, labels, predictions, options)
+        whole_files.write_files([(state, parts.table_of_state(found))])
+        emit(f"{described(found)}, in {state}\n")
+        return
+    given = face_of(parts.evaluate_part, labels, predictions, options)
+    merged = parts.merge_files([second]).state
+    check_whole(merged.origin)
+    parts.check_asked(merged, given)
+    if not merged.two_passes:
+        raise UsageError(f"no metric of {second} needs a second pass: 'rankmill merge' has all")
+    more = {name: options[name] for name in ("part", "threads", "memory")}
+    counts = parts.second_pass(merged, given["predictions"], **more)
+    whole_files.write_files([(state, parts.table_of_counts(counts, options["part"]))])
+    seen = max(one.seen.predictions for one in counts.values())
+    emit(f"second pass: {plural(seen, 'prediction')}, in {state}\n")

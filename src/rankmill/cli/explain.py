@@ -1,12 +1,15 @@
-"""`rankmill explain`: the walk down one query's list, or that of gap, to the value of a metric."""
+"""`rankmill explain` and `explain-evaluators`: how a value comes about, and why others differ."""
 
 from typing import Any
 
-from rankmill.cli.command import table_command
+import click
+
+import rankmill
+from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import deliver
-from rankmill.cli.file_command import FileCommand
-from rankmill.cli.output_checks import catalogue_sources, check_outputs, format_for
+from rankmill.cli.output_checks import check_outputs, format_for, inputs_of
 from rankmill.cli.progress_bar import run
+from rankmill.cli.run_outputs import RunOutputs
 from rankmill.config.config import Config
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import InputError
@@ -56,23 +59,18 @@ def command(
     curve or the bins. novelty, ild and other means over lists need the same options as in 'rankmill
     evaluate', such as --train.
     """
-    from rankmill.metrics.registry import parse
-
-    parse(metric)
-    label_source = source_of(labels, "LABELS")
-    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)])
+    label_source, runs, inputs = inputs_of(labels, systems, options)
+    check_outputs(output, inputs)
     # CSV is what --format csv writes.
     as_table = format is None and suffix_of(output or "") in {*SUFFIXES} - {".csv"}
     chosen = "" if as_table else format_for(format, output, SUFFIXES)
     if rows is None and chosen in ("table", "markdown", "latex"):
         rows = _ROWS
 
-    from rankmill.analysis.explain.trace import explain
     from rankmill.analysis.explain.trace_view import joint_table, traces_view
 
     options |= {"metric": metric, "query_id": query_id, "rows": rows}
-    found = {name: run(explain, label_source, one, options) for name, one in runs.items()}
+    found = {name: run(rankmill.explain, label_source, one, options) for name, one in runs.items()}
     one = next(iter(found.values()))
     several = len(found) > 1
     if as_table and output is not None:
@@ -82,3 +80,42 @@ def command(
     for name, one in found.items():
         if one.value is None and one.query is None:
             raise InputError(f"{systems[name]}: {one.headline}")
+
+
+_EXAMPLES_OF_EVALUATORS = """
+rankmill explain-evaluators labels.parquet run.parquet -m map@12
+rankmill explain-evaluators labels run -m map@12 --presets default,trec_eval,spark
+rankmill explain-evaluators labels run -m gap --format json
+"""
+
+
+@table_command(
+    "explain-evaluators",
+    [click.Argument(["labels"]), click.Argument(["predictions"])],
+    outputs=RunOutputs,
+    examples=_EXAMPLES_OF_EVALUATORS,
+)
+def explain_evaluators(
+    labels: str,
+    predictions: str,
+    metric: str,
+    presets: str | None,
+    outputs: RunOutputs,
+    **options: Any,
+) -> None:
+    """Score PREDICTIONS as several evaluators do, and show which choices make the difference.
+
+    LABELS and PREDICTIONS are the same as for 'rankmill evaluate'. The first preset that has a
+    value is the base. Each other preset is followed by the choices in which it differs from the
+    base, each changed alone: the value, the difference from the base, how many queries change, and
+    the one that changes most. See 'rankmill presets' for what each preset does, and its source.
+
+    A preset marked * has no value on this data, for example because it rejects repeated
+    predictions. It is shown with that choice as in the base.
+    """
+    sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
+    outputs.check(sources)
+    named = None if presets is None else [name.strip() for name in presets.split(",")]
+
+    options |= {"metric": metric, "presets": named}
+    outputs.write(run(rankmill.explain_evaluators, sources[0], sources[1], options))

@@ -1,17 +1,19 @@
-"""`rankmill metrics`: the registry, for people and for programs."""
+"""`rankmill metrics` and `rankmill presets`: what there is to choose, also for programs."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rankmill.cli.command import complete_metrics, table_command
 from rankmill.cli.draw import emit
 from rankmill.errors import UsageError
+from rankmill.semantics.choices import CHOICES
+from rankmill.semantics.presets import PRESETS, Preset
 from rankmill.show.tables import Column, Facts, Part, Table, View, listing
-from rankmill.show.writers import write
+from rankmill.show.writers import plain_text, write
 
 if TYPE_CHECKING:
     from rankmill.metrics.base import MetricSpec
@@ -125,4 +127,50 @@ def _paragraph(spec: MetricSpec, options: bool) -> str:
             subsequent_indent="      ",
             break_on_hyphens=False,
         )
+    return "\n".join(lines) + "\n"
+
+
+_OF_PRESETS = """\
+Each field below is a choice on which evaluators differ; fields that are not listed have their
+default. R is the number of labels, n of predictions, and k the cutoff.
+"""
+_COLUMNS = "name", "semantics", "metrics", "source", "note"
+
+
+@table_command("presets")
+def presets(format: str) -> None:
+    """List the presets: how they count, what their metrics are called there, and the sources."""
+    if format == "table":
+        emit("\n".join([_summary(), _OF_PRESETS, *(_preset(*one) for one in PRESETS.items())]))
+        return
+    rows: list[dict[str, Any]] = []
+    cells = []
+    for name, one in PRESETS.items():
+        fields, texts = one.semantics.differences(), (one.source, one.note)
+        rows.append(dict(zip(_COLUMNS, (name, fields, one.metrics, *texts), strict=True)))
+        cells.append([name, _pairs(fields, " "), _pairs(one.metrics, " = "), *texts])
+    emit(write(listing(Table([*map(Column, _COLUMNS)], cells), rows), format))
+
+
+def _summary() -> str:
+    """Return a line for each preset: its name, and the evaluator that it counts as."""
+    rows = [[name, one.evaluator] for name, one in PRESETS.items()]
+    table = Table([Column("--preset NAME"), Column("counts as")], rows)
+    return plain_text([table, ""])
+
+
+def _pairs(texts: dict[str, str], between: str) -> str:
+    return ", ".join(f"{key}{between}{text}" for key, text in texts.items())
+
+
+def _preset(name: str, preset: Preset) -> str:
+    fields = preset.semantics.differences().items()
+    texts = [f"{field} {choice}: {CHOICES[field][choice]}" for field, choice in fields]
+    texts = texts or ["all fields as by default"]
+    titled = {"metrics": _pairs(preset.metrics, " = "), "source": preset.source}
+    titled["note"] = preset.note
+    texts += [f"{title}: {text}" for title, text in titled.items() if text]
+    lines = [click.style(name, bold=True)]
+    for text in texts:
+        lines += textwrap.wrap(text, width=98, initial_indent="    ", subsequent_indent="      ")
     return "\n".join(lines) + "\n"

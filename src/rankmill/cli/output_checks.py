@@ -1,19 +1,17 @@
 """Check the outputs of a command: their names say what they hold, and none replaces an input."""
 
-import fnmatch
 import glob
 import itertools
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from rankmill.cli.process import output_failure
+from rankmill.config.given_inputs import source_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io import whole_files as writing
-from rankmill.io.stores.read_paths import opened
-from rankmill.io.stores.urls import is_url, local_path, shown
+from rankmill.io.stores.urls import is_url, local_path, opened, place_of, shown
 from rankmill.io.table_files import check_table_name, suffix_of
 
 STANDARD_OUTPUT = "-"
@@ -32,6 +30,11 @@ _TEXTS = {
 }
 # The options that write a table, in the format of the suffix; and what these may be besides.
 _TABLES = {"per_query": (), "curve": (".json",)}
+
+
+def flag_of(name: str) -> str:
+    """Return the name of an option as it is typed."""
+    return f"-{'-' * (len(name) > 1)}{name.replace('_', '-')}"
 
 
 def check_names(output: str | None, others: Mapping[str, str | None]) -> None:
@@ -97,29 +100,35 @@ def check_outputs(
     failed = output_failure() if printed else None
     if failed is not None:
         raise failed
-    given = {"o": output, **others}
-    if any(path and os.path.isfile(os.path.realpath(local_path(path))) for path in given.values()):
-        _open_files(inputs)
-    for path in given.values():
-        if path in (None, STANDARD_OUTPUT):
+    named = {name: one for name, one in {"o": output, **others}.items() if one is not None}
+    read = [path for one in inputs for path in ([one] if isinstance(one, str) else one)]
+    if any(is_url(one) or os.path.isfile(place_of(one)) for one in named.values()):
+        _note(read)
+    for path in named.values():
+        if path == STANDARD_OUTPUT:
             continue
         writing.check_target(path)
-        if is_url(path):
-            _check_url_is_no_input(path, _flat(inputs))
-            continue
-        path = local_path(path)
-        for text in _flat(inputs):
-            if not is_url(text) and _would_be_read(path, text):
+        for text in read:
+            if is_url(text) == is_url(path) and _would_be_read(path, text):
                 raise UsageError(
-                    f"cannot write to {path}: the next run over {text} would read it as an input; "
-                    "choose another folder"
+                    f"cannot write to {shown(local_path(path))}: the next run over {shown(text)} "
+                    "would read it as an input; choose another folder"
                 )
-    named = [(name, path) for name, path in given.items() if path not in (None, os.devnull)]
-    for (one, path), (other, same) in itertools.combinations(named, 2):
-        if _same_place(str(path), str(same)):
-            both = " and ".join(f"-{'-' * (len(n) > 1)}{n.replace('_', '-')}" for n in (one, other))
-            raise UsageError(f"{both} are the same file, {shown(str(path))}: give two names")
+    files = [(name, path) for name, path in named.items() if path != os.devnull]
+    for (one, path), (other, same) in itertools.combinations(files, 2):
+        if place_of(path) == place_of(same):
+            both = f"{flag_of(one)} and {flag_of(other)}"
+            raise UsageError(f"{both} are the same file, {shown(path)}: give two names")
     check_names(output, others)
+
+
+def inputs_of(
+    labels: str, systems: Mapping[str, str], options: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any], list[Any]]:
+    """Return the labels, the predictions of each system, and all that is read."""
+    source = source_of(labels, "LABELS")
+    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
+    return source, runs, [source, *runs.values(), *catalogue_sources(options)]
 
 
 def catalogue_sources(options: Mapping[str, Any]) -> list[str | list[str]]:
@@ -132,37 +141,7 @@ def catalogue_sources(options: Mapping[str, Any]) -> list[str | list[str]]:
     return named
 
 
-def _same_place(one: str, other: str) -> bool:
-    if is_url(one) or is_url(other):
-        return shown(one) == shown(other)
-    one, other = local_path(one), local_path(other)
-    linked = os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
-    return linked or os.path.realpath(one) == os.path.realpath(other)
-
-
-def _check_url_is_no_input(url: str, inputs: Sequence[str]) -> None:
-    """Raise UsageError if an output in a store is an input, or if the next run would read it."""
-    from rankmill.sources.files.files import matches
-    from rankmill.sources.files.formats import format_of_name
-
-    name = shown(url)
-    for text in filter(is_url, inputs):
-        read = shown(text).rstrip("/")
-        if name == read:
-            raise UsageError(
-                f"cannot write to {name}: it is one of the inputs; choose another name"
-            )
-        below = name.removeprefix(f"{read}/").split("/")
-        hidden = any(part[:1] in ("", ".", "_") for part in below)
-        within = name.startswith(f"{read}/") and not hidden and format_of_name(name) is not None
-        if within or matches(name.split("/"), read.split("/")):
-            raise UsageError(
-                f"cannot write to {name}: the next run over {read} would read it as an input; "
-                "choose another folder"
-            )
-
-
-def _open_files(inputs: Sequence[str | list[str]]) -> None:
+def _note(inputs: Sequence[str]) -> None:
     """Take note of all files of the inputs, before they are opened, for `check_target`.
 
     What is not among the inputs here is known once it is opened: before anything is written. An
@@ -170,43 +149,28 @@ def _open_files(inputs: Sequence[str | list[str]]) -> None:
     """
     from rankmill.sources.files.files import find_files, is_pipe
 
-    local = [path for path in _flat(inputs) if not is_url(path)]
-    for path in filter(is_pipe, local):
-        opened(path)
-    for path in local:
+    for path in inputs:
+        if is_url(path) or is_pipe(path):
+            opened(path)
+            continue
         with suppress(InputError):
-            find_files([] if is_pipe(path) else [path])
-
-
-def _flat(inputs: Sequence[str | list[str]]) -> list[str]:
-    return [path for one in inputs for path in ([one] if isinstance(one, str) else one)]
+            find_files([path])
 
 
 def _would_be_read(path: str, text: str) -> bool:
-    """Tell whether the input `text`, if it is a folder or a glob, would include a file `path`."""
+    """Tell whether an input, if it is a folder or a glob, would include a file at a path."""
+    from rankmill.sources.files.files import matches
     from rankmill.sources.files.formats import format_of_name
 
-    target = Path(os.path.realpath(path))
-    if os.path.exists(target) and not os.path.isfile(target):
+    target = place_of(path)
+    if not is_url(path) and os.path.exists(target) and not os.path.isfile(target):
         return False  # a device or a pipe is not replaced by a file
-    matches = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
-    for folder in filter(os.path.isdir, matches):
-        root = Path(os.path.realpath(folder))
-        if format_of_name(target.name) is not None and target.is_relative_to(root):
-            below = target.relative_to(root).parts
-            if not any(part[0] in "._" for part in below):
-                return True
-    if os.path.exists(text):
-        return False
-    beside, pattern = os.path.split(text)
-    if pattern == "**":  # this pattern matches files at any depth
-        return any(target.is_relative_to(os.path.realpath(one)) for one in matches)
-    hidden = target.name.startswith(".") and not pattern.startswith(".")
-    return (
-        not hidden
-        and fnmatch.fnmatchcase(target.name, pattern)
-        and any(
-            os.path.realpath(one) == str(target.parent)
-            for one in (glob.glob(beside, recursive=True) if beside else [os.curdir])
-        )
+    read = place_of(text)
+    pattern = (glob.escape(read) if os.path.exists(text) else read).rstrip("/").split("/")
+    parts = target.split("/")
+    if matches(parts, pattern):
+        return True
+    return format_of_name(parts[-1]) is not None and any(
+        matches(parts[:n], pattern) and not any(one[:1] in ("", ".", "_") for one in parts[n:])
+        for n in range(1, len(parts))
     )

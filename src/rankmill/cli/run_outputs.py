@@ -58,6 +58,13 @@ def page_of(
     )
 
 
+def board(found: Any) -> str:
+    """Return the page of --leaderboard about several systems."""
+    from rankmill.nightly.report.pages import leaderboard_page
+
+    return leaderboard_page(found, command_line())
+
+
 def command_line() -> str:
     """Return the command line as a shell takes it, without credentials."""
     words = click.get_current_context().find_root().obj
@@ -166,35 +173,24 @@ class RunOutputs:
 
             check_picture(str(self.files["plot"]))
 
-    def page(
-        self, found: Any, given: Mapping[str, Any], details: Details | None = None
-    ) -> list[tuple[str, Any]]:
-        """Return the file and the page of --report; the arguments are those of `page_of`."""
-        path = self.files["report"]
-        if path is None:
-            return []
-        trends = trends_of(found, self.history, self.time)
-        return [(path, page_of(found, given, trends, details))]
+    def page(self, found: Any, given: Mapping[str, Any], details: Details | None = None) -> str:
+        """Return the page of --report; the arguments are those of `page_of`."""
+        return page_of(found, given, trends_of(found, self.history, self.time), details)
 
-    def board(self, found: Any) -> list[tuple[str, Any]]:
-        """Return the file and the page of --leaderboard about several systems."""
-        path = self.files["leaderboard"]
-        if path is None:
-            return []
-        from rankmill.nightly.report.pages import leaderboard_page
+    def made(self, contents: Mapping[str, Callable[[], Any]]) -> list[tuple[str, Any]]:
+        """Return the files that are asked for, with what the option of each writes."""
+        asked = [(name, path) for name, path in self.files.items() if path is not None]
+        made = [(path, contents[name]()) for name, path in asked if name in contents]
+        return [(path, f"{one.svg()}\n" if hasattr(one, "svg") else one) for path, one in made]
 
-        return [(path, leaderboard_page(found, command_line()))]
-
-    def picture(self, plot: Callable[[], Any]) -> list[tuple[str, Any]]:
-        """Return the file and the picture of --plot, which a function draws."""
-        path = self.files["plot"]
-        if path is None:
-            return []
-        return [(path, f"{plot().svg()}\n".encode())]
-
-    def deliver(self, found: Answer | View, more: Sequence[tuple[str, Any]] = ()) -> None:
-        """Show what was found, and write all other files with it or none."""
-        deliver(found, self.chosen, self.output, more)
+    def write(
+        self,
+        found: Answer | View,
+        contents: Mapping[str, Callable[[], Any]] = {},
+        record: Sequence[tuple[str, Any]] = (),
+    ) -> None:
+        """Show what was found, and write it, all other files and the record with it or none."""
+        deliver(found, self.chosen, self.output, [*self.made(contents), *record])
 
     def record_run(
         self, found: Found, labels: Any = None, predictions: Any = None

@@ -22,8 +22,7 @@ from rankmill.config.document import parse_date
 from rankmill.errors import RankmillError, UsageError, is_shortage
 from rankmill.io import signals
 from rankmill.io.inert_text import visible
-from rankmill.io.stores.read_paths import times_opened
-from rankmill.io.stores.urls import is_url, join, local_path, redacted
+from rankmill.io.stores.urls import is_url, join, local_path, redacted, times_opened
 from rankmill.io.whole_files import write_files
 from rankmill.show.writers import write
 
@@ -166,14 +165,13 @@ class VerdictOutputs(RunOutputs):
 
         time = self.time or datetime.now(UTC)
         found = reports.NoVerdict(reason, code, self.rules, self.inputs, time)
-        texts: dict[str, Callable[[], str]] = {
-            "json": lambda: found.to_json(indent=2) + "\n",
-            "junit": lambda: reports.junit_without(found),
-            "markdown": lambda: reports.markdown_without(found),
-            "report": lambda: _page(found),
-            "summary": lambda: reports.summary_without(found),
-        }
-        printed, written = self._made(texts)
+        printed, written = self._apart(
+            json=lambda: found.to_json(indent=2) + "\n",
+            junit=lambda: reports.junit_without(found),
+            markdown=lambda: reports.markdown_without(found),
+            report=lambda: _page(found),
+            summary=lambda: reports.summary_without(found),
+        )
         result = write(found._view(), self.chosen)
         if self.output is not None:
             written.insert(0, (self.output, result))
@@ -195,41 +193,37 @@ class VerdictOutputs(RunOutputs):
         self.log([path for path, _ in contents])
         return stale
 
-    def _made(self, texts: Mapping[str, Callable[[], str]]) -> tuple[str, list[tuple[str, Any]]]:
+    def _apart(self, **contents: Callable[[], Any]) -> tuple[str, list[tuple[str, Any]]]:
         """Return what is printed of the texts asked for, and the files of the others."""
-        made = {name: text() for name, text in texts.items() if self.files[name] is not None}
-        printed = [name for name in made if self.files[name] == STANDARD_OUTPUT]
-        files = [(str(self.files[name]), made[name]) for name in made if name not in printed]
-        return "".join(made[name] for name in printed), files
+        made = self.made(contents)
+        printed = "".join(text for path, text in made if path == STANDARD_OUTPUT)
+        return printed, [one for one in made if one[0] != STANDARD_OUTPUT]
 
     def asked(self, rules: Any, baseline: Any, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of `gate` that are of no input."""
         of_run = {"history": self.history, "time": self.time}
         return {"rules": rules, "baseline": baseline, **of_run, **options}
 
-    def trends(self, found: Verdict) -> Trends:
-        """Return the history, if an output shows it."""
-        shown = self.files["report"] is not None or self.files["summary"] is not None
-        return trends_of(found, self.history, self.time) if shown else {}
-
-    def write(
+    def tell(
         self,
         found: Verdict,
-        trends: Trends,
         sources: Sequence[Any],
-        more: Sequence[tuple[str, Any]],
+        report: Callable[[Trends], str],
     ) -> None:
-        """Write all outputs or none, `more` among them, and exit with the verdict."""
+        """Write all outputs or none, of which `report` makes a page, and exit with the verdict."""
         from rankmill.nightly.rules import reports
 
-        texts: dict[str, Callable[[], str]] = {
-            "summary": lambda: reports.summary_line(found, trends),
-            "json": lambda: found.to_json(indent=2) + "\n",
-            "junit": lambda: reports.junit(found),
-            "markdown": lambda: reports.markdown(found),
-        }
-        printed, written = self._made(texts)
-        written += [*more, *self.record_run(found, *sources)]
+        shown = self.files["report"] is not None or self.files["summary"] is not None
+        trends = trends_of(found, self.history, self.time) if shown else {}
+        printed, written = self._apart(
+            summary=lambda: reports.summary_line(found, trends),
+            json=lambda: found.to_json(indent=2) + "\n",
+            junit=lambda: reports.junit(found),
+            markdown=lambda: reports.markdown(found),
+            report=lambda: report(trends),
+            per_query=lambda: found.result.per_query,
+        )
+        written += self.record_run(found, *sources)
         only_line = self.files["summary"] == STANDARD_OUTPUT and self.output is None
         if only_line or not _shows_table_beside_errors(self.chosen, self.output):
             for line in reports.lines(found):
@@ -238,7 +232,7 @@ class VerdictOutputs(RunOutputs):
             if only_line:
                 write_files(written)
             else:
-                self.deliver(found, written)
+                self.write(found, record=written)
             if printed:
                 emit(printed)
         if self.step is not None:

@@ -11,10 +11,21 @@ import click
 
 from rankmill.config.baseline_choice import is_choice
 from rankmill.config.click_options import click_option
-from rankmill.config.document import Document, key_text, parse_date, read_document
+from rankmill.config.document import (
+    INPUT,
+    SEMANTICS,
+    SYSTEMS,
+    Document,
+    Place,
+    check_keys,
+    joined,
+    key_text,
+    parse_date,
+    read_document,
+)
 from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import system_names
-from rankmill.config.keys import SEMANTICS, check_input, check_keys, check_systems, joined
+from rankmill.config.option import Option
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import RankmillError, UsageError
 from rankmill.io.stores.urls import is_url
@@ -108,7 +119,7 @@ class Config:
         baselines = (base, self.baseline) if apart else ()
         left = [name for name in self.systems if name not in baselines]
         if len(left) != 1:
-            place = ("systems",) if "systems" in self.document.values else ("predictions",)
+            place = (SYSTEMS,) if SYSTEMS in self.document.values else ("predictions",)
             beside = " beside the baseline" if apart else ""
             self.document.fail(
                 place, f"{taker} takes one system{beside}, not {len(left)}: {', '.join(left)}"
@@ -184,34 +195,35 @@ def read_config(
     """
     filled = os.environ if environment is None else environment
     document = read_document(path, parse_date(date), filled)
-    values = check_keys(document)
-    if "labels" not in document.values:
-        _missing(document, "labels", "the path of the labels")
     folder = os.path.dirname(document.path)
-    labels = _input(check_input(document, ("labels",), document.values["labels"]), folder)
-    systems = _systems(document, folder)
-    if "define" in values and os.path.realpath(folder) != os.path.realpath("."):
+    found = check_keys(document)
+    if ("labels",) not in found:
+        _missing(document, "labels", "the path of the labels")
+    labels = _from_here(found.pop(("labels",)), INPUT, folder)
+    systems = _systems(document, found, folder)
+    baseline = found.pop(("baseline",), None)
+    if baseline is not None:
+        baseline = joined(baseline)
+        if baseline not in systems and not is_choice(baseline):
+            baseline = _from_here(baseline, INPUT, folder)
+    if ("define",) in found and os.path.realpath(folder) != os.path.realpath("."):
         document.fail(
             ("define",),
             "it runs code, which only a file in the working folder may ask for; expected --define "
             "on the command line, or a command that runs in its folder",
         )
-    for name, value in values.items():
-        key = keys().get(name)
-        if key is not None and key.kind == "input":
-            values[name] = joined(_input(value, folder))
-        elif key is not None and key.path != "no":
-            values[name] = _option(value, folder, key.path == "maybe")
-        elif name == "metrics":
-            values[name] = tuple(_metrics(one, folder) for one in value)
-    baseline = document.values.get("baseline")
-    if baseline is not None:
-        baseline = joined(check_input(document, ("baseline",), baseline))
-        if baseline not in systems and not is_choice(baseline):
-            baseline = joined(_input(baseline, folder))
-    return Config(
-        document.path, labels, systems, baseline, _converted(document, values), values, document
-    )
+    semantics = {str(at[-1]): found.pop(at) for at in [*found] if at[0] == SEMANTICS}
+    values = {}
+    for name, value in ((str(place[-1]), one) for place, one in found.items()):
+        values[name] = _from_here(value, keys()[name], folder)
+        if keys()[name].kind == "input":
+            values[name] = joined(values[name])
+    options = _converted(document, values) | ({"semantics": semantics} if semantics else {})
+    if "preset" in semantics:
+        values["preset"] = semantics["preset"]
+    fields = [f"{name}={one}" for name, one in semantics.items() if name != "preset"]
+    values |= {"fields": fields} if fields else {}
+    return Config(document.path, labels, systems, baseline, options, values, document)
 
 
 def texts_of(path: str, date: str | None) -> dict[str, Any]:
@@ -223,9 +235,8 @@ def texts_of(path: str, date: str | None) -> dict[str, Any]:
         return {}
     values = read_document(path, parse_date(date), os.environ).values
     values |= {f"systems.{name}": one for name, one in dict(values.get("systems", {})).items()}
-    known, folder = keys(), os.path.dirname(path)
     return {
-        name: one if name in known and known[name].path == "no" else _option(one, folder, False)
+        name: _from_here(one, keys().get(name, INPUT), os.path.dirname(path))
         for name, one in values.items()
         if isinstance(one, str) or (isinstance(one, list) and all(isinstance(t, str) for t in one))
     }
@@ -235,38 +246,37 @@ def _missing(document: Document, name: str, expected: str) -> None:
     raise UsageError(f"{document.path}: the key {name} is missing; expected {expected}")
 
 
-def _systems(document: Document, folder: str) -> dict[str, str | list[str]]:
-    given = [name for name in ("predictions", "systems") if name in document.values]
-    if not given:
+def _systems(
+    document: Document, found: dict[Place, Any], folder: str
+) -> dict[str, str | list[str]]:
+    """Return the predictions of each system, which are no longer among what is found."""
+    one = found.pop(("predictions",), None)
+    places = [place for place in found if place[0] == SYSTEMS]
+    if one is None and not places:
         _missing(document, "predictions", "the path of the predictions, or a table [systems]")
-    if len(given) == 2:
-        document.fail(("systems",), "predictions are given as well; expected one of the two")
-    if given == ["systems"]:
-        return {name: _input(one, folder) for name, one in check_systems(document).items()}
-    one = _input(check_input(document, ("predictions",), document.values["predictions"]), folder)
+    if one is None:
+        return {str(place[-1]): _from_here(found.pop(place), INPUT, folder) for place in places}
+    one = _from_here(one, INPUT, folder)
     return {system_names([joined(one)])[0]: one}
 
 
-def _input(value: str | list[str], folder: str) -> Any:
-    """Return an input, which is one path, several between commas, or a list, as seen from here."""
-    if isinstance(value, list):
-        return [_input(one, folder) for one in value]
-    whole = os.path.exists(os.path.join(folder, value))
-    return ",".join(_path(one, folder) for one in ([value] if whole else value.split(",")))
+def _from_here(value: Any, key: Option, folder: str) -> Any:
+    """Return a value with its paths, which a file has as seen from its folder, as seen from here.
 
-
-def _option(value: str | list[str], folder: str, maybe: bool) -> Any:
-    """Return the path, or paths, of an option as seen from here."""
+    An input is one path, or several between commas; of metrics, those after an @ are paths.
+    """
     if isinstance(value, list):
-        return [_option(one, folder, maybe) for one in value]
+        return [_from_here(one, key, folder) for one in value]
+    if key.name == "metrics":
+        return re.sub(r"(?:(?<=,)|^)\s*@([^,]+)", lambda at: f"@{_path(at[1], folder)}", value)
+    if key.kind == "input":
+        whole = os.path.exists(os.path.join(folder, value))
+        return ",".join(_path(one, folder) for one in ([value] if whole else value.split(",")))
+    if key.path == "no":
+        return value
     from rankmill.sources.files.formats import is_path
 
-    return value if maybe and not is_path(value) else _path(value, folder)
-
-
-def _metrics(text: str, folder: str) -> str:
-    """Return a text of metrics with its files as seen from here."""
-    return re.sub(r"(?:(?<=,)|^)\s*@([^,]+)", lambda one: f"@{_path(one[1], folder)}", text)
+    return _path(value, folder) if key.path == "yes" or is_path(value) else value
 
 
 def _path(text: str, folder: str) -> str:
@@ -278,8 +288,6 @@ def _converted(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options as the commands hand them to the functions."""
     found: dict[str, Any] = {}
     for name, value in values.items():
-        if name in ("preset", "fields"):
-            continue
         option = click_option(keys()[name])
         with click.Context(click.Command("file")) as context:
             try:
@@ -290,6 +298,4 @@ def _converted(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:
                 document.fail(keys()[name].place, error.message)
             except RankmillError as error:
                 document.fail(keys()[name].place, str(error))
-    fields = dict(one.split("=", 1) for one in values.get("fields", ()))
-    chosen = ({"preset": values["preset"]} if "preset" in values else {}) | fields
-    return found | ({"semantics": chosen} if chosen else {})
+    return found

@@ -1,9 +1,10 @@
 """convert() writes any input as wide Parquet, sorted by query id."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +14,16 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_type, ids_to_arrow
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.ranked_lists import Lists
-from rankmill.engine.progress import Progress, progress_of
-from rankmill.engine.role import open_as
+from rankmill.engine.first_pass import Progress, progress_of
+from rankmill.engine.head import open_as
+from rankmill.engine.held_labels import read_in_order
 from rankmill.errors import InputError, ResourceError, UsageError, plural, positive
-from rankmill.io.whole_files import check_target, whole_file
+from rankmill.io.whole_files import check_target, write_files
+from rankmill.matching.index import RepeatedQueryError
 from rankmill.show.tables import Facts
 from rankmill.sources.input_options import MEMORY, Role
 from rankmill.sources.inputs.inputs import Input, alike, map_lists
 from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers
 
 SUFFIX = ".parquet"
@@ -32,10 +34,6 @@ GROUP_BYTES = 1 << 26
 
 # The rows of some lists, and of these the rows that were read, the null items and the tied ones.
 _Block = tuple[Any, int, int, int]
-
-
-class RepeatedRowError(InputError):
-    """A query that is in two rows."""
 
 
 @reading_again
@@ -113,10 +111,8 @@ def convert(
         stack.callback(one.source.close)
         (one,) = alike([one])
         workers = stack.enter_context(Workers(threads))
-        if not one.columns.wide:  # its rows may be adjacent by query; else they are read again
-            with suppress(ScatteredRowsError, RepeatedRowError):
-                return _written(path, role, one, workers, memory, True, report)
-        return _written(path, role, one, workers, memory, False, report)
+        write = partial(_written, path, role, one, workers, memory, report)
+        return read_in_order(write, one.columns)
 
 
 def _written(
@@ -125,8 +121,8 @@ def _written(
     one: Input,
     workers: Workers,
     memory: int,
-    together: bool,
     progress: Progress | None,
+    together: bool,
 ) -> dict[str, Any]:
     """Read, sort and write an input; return what `convert` does."""
     rows = _Rows(one, role)
@@ -134,7 +130,7 @@ def _written(
     with closing(read) as blocks:
         table = rows.held(blocks, memory, progress)
     order = _order(table.column(0), one.source.name)
-    _write(path, table, order, rows.target)
+    write_files([(path, partial(_write, table=table, order=order, target=rows.target))])
     return {
         "path": str(path),
         "role": role,
@@ -214,9 +210,10 @@ def _order(ids: Any, name: str) -> Any:
     if pc.any(same).as_py():
         repeated = ids[1:].filter(same)[0].as_py()
         shown = repeated.decode(errors="backslashreplace") if isinstance(repeated, bytes) else None
-        raise RepeatedRowError(
+        raise RepeatedQueryError(
+            0,
             f"{name}: query {repeated if shown is None else repr(shown)} is in two rows; expected "
-            "one row per query, as the items are lists: merge or drop its rows"
+            "one row per query, as the items are lists: merge or drop its rows",
         )
     return order
 
@@ -257,24 +254,21 @@ def _number_type(one: Input, name: str) -> Any:
     return pa.float32() if narrow else pa.float64()
 
 
-def _write(path: str | Path, table: Any, order: Any, target: Any) -> None:
+def _write(file: BinaryIO, table: Any, order: Any, target: Any) -> None:
     """Write the rows of a table in an order."""
     import pyarrow.parquet as pq
 
     count = min(GROUP_ROWS, max(1, GROUP_BYTES * len(table) // max(1, table.nbytes)))
-    with (
-        whole_file(path) as file,
-        pq.ParquetWriter(
-            file,
-            target,
-            compression="zstd",
-            use_dictionary=["items.list.element"],
-            write_statistics=["query_id"],
-            write_page_index=True,
-            write_page_checksum=True,
-            store_schema=False,  # else lists and strings would be read with 64-bit offsets
-        ) as writer,
-    ):
+    with pq.ParquetWriter(
+        file,
+        target,
+        compression="zstd",
+        use_dictionary=["items.list.element"],
+        write_statistics=["query_id"],
+        write_page_index=True,
+        write_page_checksum=True,
+        store_schema=False,  # else lists and strings would be read with 64-bit offsets
+    ) as writer:
         for start in range(0, len(table), count):
             rows = table.take(order[start : start + count])
             # The bytes of text are written as they were read, valid or not.

@@ -15,8 +15,8 @@ from rankmill.results.curves import curves_of
 from rankmill.results.result import Result
 from rankmill.results.slices import REACH
 from rankmill.show.charts import Ends
+from rankmill.show.marks import scale_of
 from rankmill.show.pictures import Picture, Points, picture_of_lines
-from rankmill.show.scales import scale_of
 
 AT_CUTOFFS = "a metric at several cutoffs, such as map@1..100, or pr"
 DRAWN = f"{AT_CUTOFFS}, or one with a curve, such as auprc or ece"

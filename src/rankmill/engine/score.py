@@ -104,7 +104,7 @@ def score_lists(
     if job.alike is not None:
         shown, beside = job.alike.score(lists)
         values |= beside
-    places = places_of(ways)
+    places = places_of(ways) if ways else {}
     return Block(
         queries=lists.queries,
         place=lists.place,
@@ -133,9 +133,9 @@ def score_lists(
             # Nearly all are predicted: so it takes less time than to add those up alone.
             "predicted_labels": int(counts.sum()) - int(counts[~predicted].sum()),
         },
-        slices=update_slices(places, empties, job, each, whole),
+        slices=update_slices(places, empties, job, each, whole) if places else {},
         label_pairs={key: int(counts[at][both[at]].sum()) for key, at in places.items()},
-        moments=moments_of(job, ways, each),
+        moments=moments_of(job, ways, each) if job.terms else TermProducts(),
     )
 
 

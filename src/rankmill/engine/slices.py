@@ -81,8 +81,6 @@ def update_slices(
     take what slices have of the `whole` block.
     """
     found: dict[Key, dict[str, Aggregate]] = {}
-    if not places:
-        return found
     wanted = job.of_slice.asked
     others = [] if whole is None else [name for name in wanted if name not in of_queries]
     for key, at in places.items():
@@ -119,8 +117,6 @@ def _taken(block: ScoredBlock, at: np.ndarray) -> ScoredBlock:
 
 def moments_of(job: Job, ways: Ways, of_queries: Mapping[str, ScoredBlock]) -> TermProducts:
     """Return the moments of the terms of sums that queries of a block have."""
-    if not job.terms:
-        return TermProducts()
     some = next(iter(of_queries.values()))
     nothing = np.zeros(len(some.predicted)), None, some.weights
     every = {name: (one.values, one.divisors, one.weights) for name, one in of_queries.items()}

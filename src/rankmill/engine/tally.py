@@ -34,7 +34,7 @@ from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Aggregate, Closing, TwoPasses, WeightSums
-from rankmill.metrics.aggregates.weighted_mean import sum_weights
+from rankmill.metrics.aggregates.mean import sum_weights
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.no_value import no_value, skipping
 from rankmill.metrics.sums import TermProducts
@@ -113,7 +113,8 @@ class Tally:
             raise repeated_query(block.queries, repeated, block.place, repeated)
         for name, new in block.aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
-        self._add_to_slices(block.slices)
+        if block.slices:
+            self._add_to_slices(block.slices)
         self.label_pairs.update(block.label_pairs)
         self.moments = self.moments.merge(block.moments)
         self.rows += block.input_rows
@@ -141,7 +142,7 @@ class Tally:
             for name, new in some.items():
                 before[name] = before[name].merge(new)
         for name, one in self.aggregates.items():
-            if slices and one.passes > 1 and cast(TwoPasses, one).held() is None:
+            if one.passes > 1 and cast(TwoPasses, one).held() is None:
                 for some_of in self.slices.values():
                     if name in some_of:
                         some_of[name] = some_of[name].small()
@@ -170,8 +171,8 @@ class Tally:
         }
         for name, mean in self.shared.close().items():
             self.aggregates[name] = self.aggregates[name].merge(mean)
-        before, index, known = self.before, self.index, self.job.catalogue
-        needs = {need: need.find_labels(index, known) for need in self.job.needs}
+        before, index, job, known = self.before, self.index, self.job, self.job.catalogue
+        needs = {need: need.find_labels(index, known) for need in job.needs}
         closing = counted.closing._replace(known=index, needs=needs)
         self.state = replace(
             before,
@@ -180,16 +181,14 @@ class Tally:
             + self._gap_total(labelled, pairs, self.counts["predicted_labels"]),
             audit=audit.add(before.audit, audit.add(self.audit, counts)),
             aggregates={name: one.close(closing) for name, one in self.aggregates.items()},
-            slices=merged(before.slices, dict(self._close_slices())),
-            moments=before.moments.merge(self._moments()),
+            slices=merged(before.slices, dict(self._close_slices()) if index.classes else {}),
+            moments=before.moments.merge(self._moments()) if job.terms else before.moments,
         )
         return self.state
 
     def _close_slices(self) -> Iterator[tuple[Key, State]]:
         """Yield the state of each slice of these queries."""
         index, job, counted = self.index, self.job, self.counted
-        if not index.classes:
-            return
         offsets = self._label_offsets
         nothing = State.of(job.of_slice)
         for name, (values, codes) in index.classes.items():
@@ -245,8 +244,6 @@ class Tally:
     def _moments(self) -> TermProducts:
         """Return the moments of all queries of this tally."""
         found, counted = self.moments, self.counted
-        if not self.job.terms:
-            return found
         for at, ways in pieces_of(self.index):
             weights = None if self.index.weights is None else self.index.weights[at]
             some = counted.among_labels[at], counted.ones[at], weights
@@ -269,7 +266,8 @@ class Tally:
         ways = ways_at(self.index, (), rows, rows)
         each = {name: block for name, (block, _) in blocks.items()}
         self._add_to_slices(update_slices(places_of(ways), self.empties, job, each))
-        self.moments = self.moments.merge(moments_of(job, ways, each))
+        if job.terms:
+            self.moments = self.moments.merge(moments_of(job, ways, each))
 
     def first_stranger(self) -> str | None:
         """Return the first query that is only in the predictions, as text, or None."""

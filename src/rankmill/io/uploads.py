@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from rankmill.errors import InputError, UsageError, is_shortage
-from rankmill.io.stores.failures import failure
 from rankmill.io.stores.filesystems import Stored, bucket_of, stored
+from rankmill.io.stores.store_objects import failure
 from rankmill.io.stores.urls import parse, shown
 from rankmill.threads import Task, Workers
 

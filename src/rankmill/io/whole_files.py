@@ -10,7 +10,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from rankmill.errors import UsageError, is_shortage
 from rankmill.io import signals
-from rankmill.io.stores.read_paths import is_opened
-from rankmill.io.stores.urls import is_url, local_path, shown
+from rankmill.io.stores.urls import is_opened, is_url, local_path, shown
 from rankmill.io.table_files import write_by_suffix
 from rankmill.threads import apart
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Content: TypeAlias = str | bytes | pa.Table | None
+    Content: TypeAlias = str | bytes | pa.Table | Callable[[BinaryIO], object] | None
 
 # What these resolve to may be a regular file (a shell's `> file`), which its owner holds open:
 # replacing that file by another would lose what is written to it.
@@ -41,14 +40,15 @@ def check_target(path: str | Path) -> None:
     """
     if not str(path):
         raise UsageError("cannot write to '': the name of the output file is empty")
+    if is_url(str(path)):
+        from rankmill.io.uploads import check_url
+
+        check_url(str(path))
     if is_opened(str(path)):
         raise UsageError(
             f"cannot write to {shown(str(path))}: it is one of the inputs; choose another name"
         )
     if is_url(str(path)):
-        from rankmill.io.uploads import check_url
-
-        check_url(str(path))
         return
     path = local_path(str(path))
     if _is_written_directly(path):
@@ -82,7 +82,7 @@ def check_target(path: str | Path) -> None:
 
 
 def write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
-    """Write texts, tables and bytes, and put them into place only once all are complete.
+    """Write texts, tables and bytes, or what functions write to a file, once all are complete.
 
     Readers of a path see the old content or the new one, never a part of it. On an exception, be it
     KeyboardInterrupt, everything is as it was. A symbolic link is followed and stays; a file that
@@ -124,19 +124,6 @@ def _write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Yield an empty file, which is put into place at the end, or not at all on an exception."""
-    check_target(path)
-    with ExitStack() as stack:
-        if _is_written_directly(path):
-            signals.printing()
-            with _told(path):
-                yield stack.enter_context(open(path, "ab"))
-        else:
-            yield from stack.enter_context(_complete_files([path]))
-
-
-@contextmanager
 def _folder_for_files(folder: str | Path) -> Iterator[None]:
     """Make a folder if it is missing; on an exception it goes again, if it is empty."""
     if os.path.isdir(folder):
@@ -153,7 +140,9 @@ def _folder_for_files(folder: str | Path) -> Iterator[None]:
 
 
 def _fill(file: BinaryIO, content: Content, path: str | Path) -> None:
-    if isinstance(content, bytes):
+    if callable(content):
+        content(file)
+    elif isinstance(content, bytes):
         file.write(content)
     elif isinstance(content, str):
         # Names of files need not be valid UTF-8; Python carries the rest as lone surrogates.

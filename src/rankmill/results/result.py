@@ -10,7 +10,7 @@ from rankmill.errors import InputError
 from rankmill.package import stamp
 from rankmill.results import audit as audit_counts
 from rankmill.results.answer import Answer, WhenAsked, plain, read_fields
-from rankmill.results.provenance import described, rules_of
+from rankmill.results.audit import described, rules_of
 from rankmill.results.slices import UNKNOWN, WeightedSum, slice_parts, table_of_slices
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.metric_names import canonical

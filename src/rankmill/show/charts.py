@@ -5,8 +5,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
-from rankmill.show.marks import LOOKS, AreaMark, Drawing, Mark, Marker, Stroke, Text
-from rankmill.show.scales import Scale, scale_of, tick_texts
+from rankmill.show.marks import (
+    LOOKS,
+    AreaMark,
+    Drawing,
+    Mark,
+    Marker,
+    Scale,
+    Stroke,
+    Text,
+    scale_of,
+    tick_texts,
+)
 
 # The system that the page is about, and the one that it is compared with.
 SUBJECT, BASE = "s0", "s1"

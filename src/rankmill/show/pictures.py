@@ -19,12 +19,12 @@ from rankmill.show.marks import (
     Drawing,
     Mark,
     Text,
+    distinct_texts,
     element,
     moved,
     rules,
     tag,
 )
-from rankmill.show.scales import distinct_texts
 
 _ABREAST = 3  # panels beside each other
 _MARGIN, _GAP = 14, 28  # pixels: around a picture, between panels

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from rankmill.engine.second_pass import limits_of, needs_items, reread_among
+from rankmill.engine.finish import limits_of, needs_items, reread_among
 from rankmill.engine.state import State
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.gap.gap_counts import Among

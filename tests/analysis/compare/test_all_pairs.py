@@ -15,8 +15,7 @@ from statsmodels.stats.multitest import multipletests
 
 import rankmill
 from rankmill.analysis.statistics.outcome import correct
-from rankmill.show.leaderboard import leaderboard
-from rankmill.show.tables import Best
+from rankmill.show.tables import Best, leaderboard
 from systems import made, table
 
 METRICS = ["map@3", "recall@2", "first_rank", "num_ret"]

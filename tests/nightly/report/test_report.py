@@ -49,8 +49,9 @@ from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.show import charts
-from rankmill.show.marks import LOOKS, Text
-from rankmill.show.scales import (
+from rankmill.show.marks import (
+    LOOKS,
+    Text,
     distinct_texts,
     half_width,
     number,

@@ -22,9 +22,9 @@ from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import cuts_of
+from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job, runs_of
 from rankmill.engine.origin import OriginRecorder
-from rankmill.engine.progress import Progress
 from rankmill.engine.results import Results
 from rankmill.errors import UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS

@@ -29,9 +29,9 @@ from rankmill.analysis.compare.differences.slices import (
 )
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, check_weighted
-from rankmill.engine.results_view import joint_notes, side_notes
+from rankmill.engine.results import joint_notes, side_notes
 from rankmill.metrics.registry import sides_of
-from rankmill.results.provenance import beside
+from rankmill.results.audit import beside
 from rankmill.results.result import Result
 
 NONE: Mapping[str, Any] = MappingProxyType({})

@@ -14,15 +14,14 @@ from rankmill.analysis.explain.evaluators_view import Change, EvaluatorDifferenc
 from rankmill.columns.ids import id_value
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.engine.finish import finish
-from rankmill.engine.first_pass import run
+from rankmill.engine.first_pass import Progress, progress_of, run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, open_job, parse_job
-from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import name_there
-from rankmill.metrics.refusals import told_under
+from rankmill.metrics.libraries import told_under
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.results.result import check_values
 from rankmill.semantics.choices import DEFAULT, Choices

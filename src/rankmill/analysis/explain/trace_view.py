@@ -11,7 +11,7 @@ import pyarrow.types as types
 
 from rankmill.package import stamp
 from rankmill.results.answer import Answer, plain_fields, read_fields
-from rankmill.results.provenance import rules_of
+from rankmill.results.audit import rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Column, Facts, Kind, Part, Table, View

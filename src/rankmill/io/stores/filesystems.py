@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from rankmill.errors import RankmillError, UsageError, is_shortage
-from rankmill.io.stores.failures import failure
+from rankmill.io.stores.store_objects import failure
 from rankmill.io.stores.urls import Url, parse, shown
 
 # How long requests are repeated: a store that does not answer is an error within seconds.

@@ -11,7 +11,7 @@ from pyarrow import PythonFile
 from pyarrow.fs import FileInfo, FileType, FSSpecHandler, PyFileSystem
 
 from rankmill.errors import InputError, RankmillError, UsageError, install
-from rankmill.io.stores.failures import failure, is_missing, is_refused, reading
+from rankmill.io.stores.store_objects import failure, is_missing, is_refused, reading
 
 Value = TypeVar("Value")
 

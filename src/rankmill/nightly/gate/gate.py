@@ -18,8 +18,8 @@ from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
 from rankmill.engine.finish import sealed
+from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job
-from rankmill.engine.progress import Progress
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.gate.gate_request import (
     CheckedGate,

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.queries.join import Reading
 from rankmill.analysis.statistics.distributions import t_tail
+from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job
-from rankmill.engine.progress import Progress
 from rankmill.nightly.gate.gate import measured
 from rankmill.nightly.gate.gate_request import CheckedGate, Rules, asked_of, metrics_asked
 from rankmill.nightly.gate.judge import cases_of, confidence_of_each, finite

@@ -17,8 +17,7 @@ from rankmill.nightly.report.section import Figure, Folded, Grid, Html, Section,
 from rankmill.nightly.report.subject import Subject
 from rankmill.show import charts
 from rankmill.show.charts import BASE, CLASSES, SUBJECT, Dot
-from rankmill.show.marks import Drawing
-from rankmill.show.scales import Scale, count, half_width, number, percent, scale_of, signed
+from rankmill.show.marks import Drawing, Scale, count, half_width, number, percent, scale_of, signed
 
 # So many slices of one way are drawn: those that lost most, and those that gained most.
 MOST_SLICES = 24

@@ -13,8 +13,7 @@ from rankmill.analysis.compare.view.comparison import Comparison, leaderboard_pa
 from rankmill.analysis.compare.view.details import Details
 from rankmill.analysis.compare.view.tables import pair_tables, slice_tables
 from rankmill.analysis.explain.side_by_side import Listed
-from rankmill.engine.results import Results
-from rankmill.engine.results_view import board_of, facts_of_systems, slice_boards
+from rankmill.engine.results import Results, board_of, facts_of_systems, slice_boards
 from rankmill.errors import plural
 from rankmill.io.inert_text import visible
 from rankmill.metrics.registry import sides_of
@@ -47,7 +46,7 @@ from rankmill.nightly.rules.reports import NoVerdict
 from rankmill.nightly.rules.rules import HELD, UNDECIDED
 from rankmill.nightly.runs.runs import run_text
 from rankmill.package import __version__
-from rankmill.results.provenance import beside, described, semantics_text
+from rankmill.results.audit import beside, described, semantics_text
 from rankmill.results.slices import slice_parts
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE

@@ -17,7 +17,7 @@ from rankmill.nightly.report.section import Figure, Grid, Html, Query, Section, 
 from rankmill.nightly.report.subject import Subject
 from rankmill.show import charts
 from rankmill.show.charts import Series, around
-from rankmill.show.scales import count, distinct_texts, half_width, number, percent, signed
+from rankmill.show.marks import count, distinct_texts, half_width, number, percent, signed
 from rankmill.sources.files.files import is_pipe
 from rankmill.sources.nouns import Given
 

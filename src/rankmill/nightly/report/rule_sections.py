@@ -24,7 +24,7 @@ from rankmill.results import audit
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 from rankmill.show import charts
-from rankmill.show.scales import count, number, percent, scale_of
+from rankmill.show.marks import count, number, percent, scale_of
 
 SUSPECT = "look"
 # So many slices of a rule are drawn, those that broke it first.

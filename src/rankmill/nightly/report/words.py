@@ -19,7 +19,7 @@ from rankmill.analysis.compare.view.details import CutoffPoint, Histogram
 from rankmill.nightly.report.section import Html, listed, name, say
 from rankmill.nightly.rules.breaches import Night
 from rankmill.results.slices import UNKNOWN
-from rankmill.show.scales import half_width, number, percent, signed
+from rankmill.show.marks import half_width, number, percent, signed
 
 # The most slices that a title names.
 NAMED = 2

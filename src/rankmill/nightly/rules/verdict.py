@@ -26,7 +26,7 @@ from rankmill.nightly.rules.rules import (
 )
 from rankmill.package import stamp
 from rankmill.results.answer import Answer, plain_fields
-from rankmill.results.provenance import described, rules_of
+from rankmill.results.audit import described, rules_of
 from rankmill.results.result import Result
 from rankmill.results.slices import UNKNOWN
 from rankmill.show.tables import Bad, Cell, Column, Facts, Part, Table, View

@@ -17,8 +17,7 @@ import pyarrow.types as kinds
 
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, is_shortage
-from rankmill.io.stores.failures import failure, is_of_store
-from rankmill.io.stores.store_objects import open_ranges
+from rankmill.io.stores.store_objects import failure, is_of_store, open_ranges
 from rankmill.kernels.footers import (
     CHUNK_FIELDS,
     COMPRESSED,

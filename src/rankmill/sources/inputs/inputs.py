@@ -14,7 +14,7 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.files.formats import check_format
-from rankmill.sources.input_options import FRUGAL, MEMORY, InputOptions, Role
+from rankmill.sources.input_options import MEMORY, InputOptions, Role
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.meaning.cells import with_cells
 from rankmill.sources.meaning.column_names import warn
@@ -26,7 +26,7 @@ from rankmill.sources.meaning.understood import understood
 from rankmill.sources.nouns import Given, Labels, Predictions
 from rankmill.sources.roles.columns import Columns
 from rankmill.sources.roles.findings import PARTS
-from rankmill.sources.roles.source import BATCH_VALUES, Batch, Block, Source, read_batches
+from rankmill.sources.roles.source import Batch, Source, read_batches
 from rankmill.sources.rows.long import group_lists, stream_rows
 from rankmill.sources.rows.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
@@ -321,31 +321,6 @@ def map_lists(
     from rankmill.sources.rows.spill import grouped_lists
 
     return workers.map(work, grouped_lists(source, columns, workers, memory))
-
-
-@contextmanager
-def begun(one: Input, memory: int, workers: Workers) -> Iterator[Input]:
-    """Give an input of which a thread begins to read the first piece at once, if it is of files."""
-    source, columns = one.source, one.columns.names()
-    alone = not source.format or source.lists is not None
-    if alone or memory < FRUGAL or workers.threads == 1:
-        yield one
-        return
-    if max(count for count, _ in source.sizes(columns).values()) <= BATCH_VALUES:
-        yield one  # it is one batch
-        return
-    with workers.ahead(source.pieces(columns), _bytes_of, AHEAD_BYTES) as ahead:
-        waiting = [ahead]
-
-        def pieces(asked: list[str]) -> Sequence[Iterator[Block]]:
-            return waiting.pop() if waiting and asked == columns else source.pieces(asked)
-
-        yield replace(one, source=replace(source, pieces=pieces))
-
-
-def _bytes_of(block: Block) -> int:
-    """The bytes of a batch; what another thread has yet to make is not worth reading ahead."""
-    return block.data.nbytes if isinstance(block, Batch) else AHEAD_BYTES
 
 
 def map_confidences(

@@ -17,8 +17,13 @@ from pyarrow.types import is_dictionary, is_large_list, is_list, is_map, is_nest
 from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, is_shortage
-from rankmill.io.stores.failures import failure, is_of_store
-from rankmill.io.stores.store_objects import beside, is_read_by_threads, open_ranges
+from rankmill.io.stores.store_objects import (
+    beside,
+    failure,
+    is_of_store,
+    is_read_by_threads,
+    open_ranges,
+)
 from rankmill.kernels.footers import COMPRESSED, VALUES
 from rankmill.sources.files.files import File, check_unchanged
 from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders

@@ -10,7 +10,7 @@ from rankmill.analysis.statistics.outcome import Tested
 from rankmill.errors import plural
 from rankmill.metrics.base import Better
 from rankmill.results.answer import plain, read_fields
-from rankmill.show.leaderboard import Beaten
+from rankmill.show.tables import Beaten
 
 BETTER, WORSE = "better", "worse"
 # Of a metric of which neither side is better.

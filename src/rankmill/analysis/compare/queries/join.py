@@ -35,12 +35,11 @@ from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
+from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import Job
-from rankmill.engine.progress import Progress
 from rankmill.engine.segments import Segments
 from rankmill.engine.state import State
-from rankmill.metrics.aggregates.mean import Mean
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
 from rankmill.results.result import Result

@@ -36,11 +36,11 @@ from rankmill.analysis.compare.view.tables import (
     slice_tables,
     tests_of,
 )
-from rankmill.engine.results_view import audit_table
+from rankmill.engine.results import audit_table
 from rankmill.metrics.registry import lines_of, parse
 from rankmill.package import stamp
 from rankmill.results.answer import Answer, plain_fields, read_fields
-from rankmill.results.provenance import facts_of, rules_of
+from rankmill.results.audit import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View, view_of_blocks

@@ -11,8 +11,8 @@ from rankmill.analysis.compare.differences.slices import tested_slices
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.queries.page_metrics import Bin
 from rankmill.engine.cuts import Cuts, check_several, job_of
+from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import runs_of
-from rankmill.engine.progress import Progress
 from rankmill.engine.segments import Segments
 from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS

@@ -24,9 +24,8 @@ from rankmill.io.inert_text import brief
 from rankmill.semantics.metric_names import side_text
 from rankmill.show import charts
 from rankmill.show.charts import CLASSES, ROW, Dot, Series
-from rankmill.show.marks import Drawing, Text
+from rankmill.show.marks import Drawing, Text, scale_of, scale_of_counts, tick_texts
 from rankmill.show.pictures import Key, Panel, Picture, compose
-from rankmill.show.scales import scale_of, scale_of_counts, tick_texts
 
 MOST_ROWS = 40
 """The most intervals in a panel."""

@@ -23,8 +23,7 @@ from rankmill.analysis.compare.differences.differences import (
 from rankmill.errors import plural
 from rankmill.metrics.registry import parse, sides_of
 from rankmill.results.slices import UNKNOWN
-from rankmill.show.leaderboard import leaderboard
-from rankmill.show.tables import Best, Cell, Column, Marked, Part, Table, decimals_of
+from rankmill.show.tables import Best, Cell, Column, Marked, Part, Table, decimals_of, leaderboard
 
 # The most characters of a value in a table.
 LONGEST = 60
