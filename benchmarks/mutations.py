@@ -334,7 +334,7 @@ def main(arguments: list[str] | None = None) -> int:
 
         campaign = Campaign(place, breaks, options.limit, options.most)
         folders = [one for one in options.folders if (place / one).exists()]
-        quiet = "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=fd"
+        quiet = "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain"
         pytest.main([*quiet, "--show-capture=no", *folders], plugins=[campaign])
         for folder in FOLDERS:
             ends = [
