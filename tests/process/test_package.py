@@ -433,18 +433,18 @@ BUDGETS = {
     "cli": 2_077,
     "columns": 1_106,
     "config": 670,
-    "engine": 2_947,
+    "engine": 2_946,
     "io": 863,
     "kernels": 3_128,
     "matching": 744,
     "metrics": 4_119,
-    "nightly": 3_998,
+    "nightly": 3_995,
     "results": 477,
     "root": 421,
     "semantics": 184,
     "show": 801,
-    "sources": 6_350,
-    "spark": 1_413,
+    "sources": 6_280,
+    "spark": 1_412,
 }
 
 

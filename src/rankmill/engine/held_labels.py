@@ -18,7 +18,7 @@ from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
 from rankmill.matching.label_lists import LabelLists, clean_labels, with_worths
 from rankmill.sources.inputs.inputs import Input, map_lists
-from rankmill.sources.roles.columns import Columns
+from rankmill.sources.roles.source import Columns
 from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers

@@ -29,8 +29,7 @@ from rankmill.sources.meaning.looks import NUMBERS, look_of
 from rankmill.sources.meaning.numbers import with_numbers
 from rankmill.sources.meaning.plain_ids import with_plain_ids
 from rankmill.sources.meaning.roles import find_item
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
 from rankmill.threads import Workers
 
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing, nullcontext
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -88,7 +89,7 @@ def distinct_texts(array: Any, most: int = TEXTS) -> list[str]:
         for one in pc.unique(with_bytes(array)).to_pylist()[:most]
         if one is not None
     )
-    return [one for one in map(str.strip, texts) if not_missing(one)]
+    return [one for one in map(str.strip, texts) if one not in MISSING]
 
 
 def with_bytes(array: Any) -> Any:
@@ -98,16 +99,16 @@ def with_bytes(array: Any) -> Any:
     return array.cast(id_type(array.type)).cast(pa.large_binary()) if is_text else array
 
 
-def not_missing(text: str) -> bool:
-    """Whether a text stands for something."""
-    return text not in MISSING
-
-
 def are_missing(texts: Any) -> Any:
     """Which texts of an Arrow array of large strings stand for a missing value."""
     import pyarrow.compute as pc
 
-    return pc.is_in(texts, array_of_values([*MISSING], pa.string()).cast(texts.type))
+    return pc.is_in(texts, _missing(texts.type))
+
+
+@cache
+def _missing(kind: Any) -> Any:
+    return array_of_values([*MISSING], pa.string()).cast(kind)
 
 
 def without_missing(texts: Any) -> Any:

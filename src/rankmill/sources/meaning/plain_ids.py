@@ -59,24 +59,30 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
     schemas = source.kinds().values()
     if source.lists is not None or any(one.names.count(name) != 1 for one in schemas):
         return source  # the code that reads the column raises the error
-    source = _with_empty_lists(source, name)
-    every = {value_type(one.field(name).type) for one in source.kinds().values()}
+    whole = [one.field(name).type for one in schemas]
+    every = {*map(value_type, whole)}
     integers = all(kinds.is_integer(one) or kinds.is_null(one) for one in every)
     if integers and not source.sampled:
         return source
-    if any(map(kinds.is_nested, every)) or (role != "query" and any(map(_names_queries, every))):
+    if any(map(is_list_type, whole)) and any(map(kinds.is_floating, whole)):
+        source = _with_empty_lists(source, name)
+        every = {value_type(one.field(name).type) for one in source.kinds().values()}
+    texts = all(map(is_text_type, every))
+    strange = () if texts else every
+    if any(map(kinds.is_nested, strange)) or (
+        role != "query" and any(map(_names_queries, strange))
+    ):
         return source
     for fits, rule in KINDS:
-        if any(map(fits, every)):
+        if any(map(fits, strange)):
             source.findings.used(rule, name)
     if any(map(is_uuid, every)) or (BYTES in map(id_type, every) and _are_uuids(source, name)):
         source.findings.used("UUIDs", name)
         source.looks[name] = UUID
         return with_values(source, name, lambda kind: TEXT, _uuids)
     for fits, look in ((kinds.is_boolean, BOOLEAN), (_is_time, TIMES)):
-        if any(map(fits, every)):
+        if any(map(fits, strange)):
             source.looks[name] = look
-    texts = all(map(is_text_type, every))
     if texts and source.exact_ids:
         return source
     return with_values(source, name, _plain_type, partial(_plain, source=source, role=role))
@@ -106,9 +112,6 @@ def _with_empty_lists(source: Source, name: str) -> Source:
 
     pandas writes such a column as doubles.
     """
-    every = [one.field(name).type for one in source.kinds().values()]
-    if not any(map(is_list_type, every)) or not any(map(kinds.is_floating, every)):
-        return source
 
     def kind_of(file: str, schema: Any) -> Any:
         kind = schema.field(name).type

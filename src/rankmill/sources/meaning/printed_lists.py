@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -46,7 +45,9 @@ def entry_type(source: Source, name: str) -> Any:
         with suppress(ValueError):
             found.append(printed_value(text))
     if found and all(isinstance(one, dict) for one in found):
-        return BY_ITEM if all(map(_is_number, _values(found))) else None
+        return (
+            BY_ITEM if all(_is_number(number) for one in found for number in one.values()) else None
+        )
     entries = [one for some in found if isinstance(some, list | tuple) for one in some]
     if entries and all(map(_is_pair, entries)):
         return PAIR
@@ -59,10 +60,6 @@ def entry_type(source: Source, name: str) -> Any:
     }
     struct = {field: pa.float64() if number else TEXT for field, number in numbers.items()}
     return pa.large_list(pa.struct(struct))
-
-
-def _values(found: list[dict[Any, Any]]) -> Iterator[Any]:
-    return (number for one in found for number in one.values())
 
 
 def _is_number(value: Any) -> bool:

@@ -73,15 +73,12 @@ def shaped(source: Source) -> Source:
 def _decoded(source: Source) -> Source:
     """The source with plain values in columns of encoded numbers, such as categories of pandas."""
     schemas = [*source.kinds().values()]
-    encoded = [one.name for schema in schemas for one in schema if _is_encoded(one.type)]
+    fields = [(one.name, value_type(one.type)) for schema in schemas for one in schema]
+    encoded = [name for name, kind in fields if decoded_type(kind) != kind]
     for name in dict.fromkeys(encoded):
         if all(one.names.count(name) == 1 for one in schemas):  # or that is the error
             source = with_values(source, name, decoded_type, _decoded_values)
     return source
-
-
-def _is_encoded(kind: Any) -> bool:
-    return bool(decoded_type(value_type(kind)) != value_type(kind))
 
 
 def _decoded_values(values: Values) -> Any:

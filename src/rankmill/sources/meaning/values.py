@@ -11,8 +11,7 @@ from rankmill.columns.ids import id_type, plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
 from rankmill.sources.meaning.derived_columns import derived
-from rankmill.sources.roles.findings import OddIds
-from rankmill.sources.roles.source import Batch, Source
+from rankmill.sources.roles.source import Batch, OddIds, Source
 
 Convert = Callable[["Values"], Any]
 

@@ -167,7 +167,6 @@ def open_text(
         None,
         sizes,
         pieces,
-        text=True,
         format=format,
         comments=comments,
         peek=peek,

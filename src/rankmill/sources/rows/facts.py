@@ -12,8 +12,7 @@ from rankmill.columns.ids import id_text, is_text_type, join_ids, take_ids
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
 from rankmill.sources.rows.wide import queries_of
 from rankmill.threads import Workers
 

@@ -18,8 +18,7 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, Otherwise
 from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
 from rankmill.kernels.lists import sort_by_group
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import BATCH_VALUES, Batch, Source, read_batches
+from rankmill.sources.roles.source import BATCH_VALUES, Batch, Columns, Source, read_batches
 from rankmill.sources.rows.wide import checked_numbers, number_error, queries_of
 from rankmill.threads import Workers
 

@@ -11,8 +11,7 @@ from rankmill.columns.buffers import arrow_of, floats_of, numbers_of
 from rankmill.columns.ids import is_text_type, plain
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.diversity import SUBTOPICS
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
 from rankmill.sources.roles.streams import open_batches
 from rankmill.threads import Workers
 

@@ -14,8 +14,7 @@ from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch
+from rankmill.sources.roles.source import Batch, Columns
 
 
 def wide_lists(batch: Batch, columns: Columns) -> Lists:
