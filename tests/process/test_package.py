@@ -431,7 +431,7 @@ BUDGETS = {
     "adapters": 1_427,
     "analysis": 3_636,
     "cli": 2_077,
-    "columns": 1_106,
+    "columns": 1_114,
     "config": 670,
     "engine": 2_946,
     "io": 863,
@@ -443,7 +443,7 @@ BUDGETS = {
     "root": 421,
     "semantics": 184,
     "show": 801,
-    "sources": 6_280,
+    "sources": 6_246,
     "spark": 1_412,
 }
 

@@ -70,10 +70,7 @@ class Input:
 
     def id_types(self, role: str) -> set[Any]:
         """The Arrow types of the ids in a column, over all files; for lists, of their items."""
-        return self.types(getattr(self.columns, role))
-
-    def types(self, name: str) -> set[Any]:
-        """The Arrow types of a column, over all files; for lists, of their items."""
+        name = getattr(self.columns, role)
         return {value_type(schema.field(name).type) for schema in self.source.kinds().values()}
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankmill.columns.buffers import pc
 from rankmill.columns.ids import id_type, is_id_type, is_text_type, plain
 from rankmill.errors import InputError
 from rankmill.sources.input_options import Key
@@ -122,8 +123,6 @@ def _batch(block: Block, name: str, make: Callable[[Batch], Any]) -> Batch:
 
 def _joined(batch: Batch, key: Key, held: dict[str, str]) -> Any:
     """The ids of a batch; null where a part is null."""
-    import pyarrow.compute as pc
-
     parts, kind = [], TEXT
     for name in key.parts:
         column = plain(batch.data.column(name), f"{batch.source}: column {name!r}")
@@ -150,8 +149,6 @@ def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str,
 
     If only one does, the others end where the first or the last of these characters stands.
     """
-    import pyarrow.compute as pc
-
     for name, column in zip(key.parts, parts, strict=True):
         for one in sorted(set("".join(key.texts[1:-1]))):
             if name in held:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from rankmill.columns.buffers import pc
 from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, plain
 from rankmill.columns.lists import value_type
 from rankmill.errors import InputError, UsageError
@@ -146,8 +147,6 @@ def _change_of(
 
 def _share(first: Any, pattern: str) -> float | None:
     """How many of the first ids match a pattern; None if there is none."""
-    import pyarrow.compute as pc
-
     if not len(first):
         return None
     return float(pc.mean(pc.match_substring_regex(first, pattern)).as_py())
@@ -164,8 +163,6 @@ def _as_integers(one: _Side, role: str, kind: Any) -> Source:
 
 
 def _integers(values: Values, role: str, kind: Any, source: Source) -> Any:
-    import pyarrow.compute as pc
-
     if not is_text_type(values.array.type):
         return values.array
     texts = _pointless(values, source)
@@ -179,8 +176,6 @@ def _integers(values: Values, role: str, kind: Any, source: Source) -> Any:
 
 def _pointless(values: Values, source: Source) -> Any:
     """Texts without a point and zeros behind an integer, which is told."""
-    import pyarrow.compute as pc
-
     texts = as_text(values.array)
     marks = pc.match_substring_regex(texts, WITH_POINT)
     if not pc.any(marks).as_py():
@@ -197,8 +192,6 @@ def _without_points(one: _Side) -> Source:
 
 
 def _in_lower_case(one: _Side) -> Source:
-    import pyarrow.compute as pc
-
     one.source.findings.used("UUIDs in lower case", one.name)
     return _with_texts(one, lambda values: pc.ascii_lower(as_text(values.array)))
 
@@ -248,8 +241,6 @@ def _shown(texts: Any) -> str:
 
 def _mixed(role: str, one: _Side, first: Any, other: _Side) -> str:
     """What to say of first ids that are no integers, where all ids of another input are."""
-    import pyarrow.compute as pc
-
     found = _shown(first.filter(pc.invert(pc.match_substring_regex(first, WHOLE))))
     return (
         f"{one.source.name}: {found} in {one.name!r} is no integer, as all {role} ids of "

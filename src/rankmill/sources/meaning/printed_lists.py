@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import numbers_of
+from rankmill.columns.buffers import numbers_of, pc
 from rankmill.sources.meaning.looks import MISSING, distinct_texts, head, without_missing
 from rankmill.sources.meaning.names import plain
 from rankmill.sources.meaning.shapes import OF_ITEM
@@ -106,8 +106,6 @@ def _entries(text: str | None, kind: Any) -> Any:
 
 def printed(values: Values) -> tuple[np.ndarray, Any]:
     """The same of lists as JSON, Python or NumPy print them."""
-    import pyarrow.compute as pc
-
     for pattern in (OF_INTEGERS, *OF_TEXTS):  # most lists need no parser
         if pc.all(pc.match_substring_regex(values.array, pattern)).as_py():
             inner = without_missing(pc.utf8_trim(values.array, "[] \t\r\n,"))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, is_number_type, validity_of
+from rankmill.columns.buffers import arrow_of, is_number_type, pc, validity_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists, value_type
 from rankmill.errors import InputError
@@ -82,8 +82,6 @@ def _decoded(source: Source) -> Source:
 
 
 def _decoded_values(values: Values) -> Any:
-    import pyarrow.compute as pc
-
     array = values.array
     return pc.run_end_decode(array) if kinds.is_run_end_encoded(array.type) else array.slice(0)
 
@@ -180,8 +178,6 @@ def _with_lists(source: Source, name: str, how: Nested) -> Source:
 
 def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
     """The lists of items of a column, and those of their numbers if there are any."""
-    import pyarrow.compute as pc
-
     for one in how.wraps:
         column = pc.struct_field(column, one)
     if how.rule == FIELDS:
@@ -213,8 +209,6 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
 def _of_fields(column: Any) -> tuple[Any, Any]:
     """Structs that have a field for each item, whose values are the numbers."""
     names = [column.type.field(i).name for i in range(column.type.num_fields)]
-    import pyarrow.compute as pc
-
     values = [pc.struct_field(column, name).cast(pa.float64()) for name in names]
     there = np.column_stack([validity_of(one) for one in values])
     numbers = np.column_stack([one.fill_null(0).to_numpy() for one in values])

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.types as kinds
 
+from rankmill.columns.buffers import pc
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.columns.objects import EXACT, shown
 from rankmill.errors import InputError
@@ -116,8 +117,6 @@ def _changed(kind: Any, fits: Callable[[Any], bool], other: Any) -> Any:
 
 def _largest(column: Any) -> float:
     """The largest of the doubles in a column without their signs."""
-    import pyarrow.compute as pc
-
     if is_list_type(column.type):
         return _largest(pc.list_flatten(column))
     if kinds.is_struct(column.type):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of, floats_of, numbers_of
+from rankmill.columns.buffers import arrow_of, floats_of, numbers_of, pc
 from rankmill.columns.ids import is_text_type, plain
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.diversity import SUBTOPICS
@@ -102,8 +102,6 @@ def _refuse(bad: np.ndarray, name: str, what: str) -> None:
 
 def _numbered(table: Any, column: str, name: str) -> tuple[Any, np.ndarray]:
     """The distinct ids of a column, ascending, and the place of each row's; -1 for null."""
-    import pyarrow.compute as pc
-
     values = plain(table.column(column).combine_chunks(), f"{name}: column {column!r}")
     if not (pa.types.is_integer(values.type) or is_text_type(values.type)):
         raise InputError(
