@@ -30,7 +30,7 @@ from rankmill.sources.inputs.inputs import (
 )
 from rankmill.sources.inputs.item_vectors import open_features, read_features
 from rankmill.sources.meaning.column_names import warn
-from rankmill.sources.meaning.padding import SAY_PADDING, USUAL_PADDING, is_id
+from rankmill.sources.meaning.filler_items import SAY_PADDING, USUAL_PADDING, is_id
 from rankmill.sources.meaning.roles import among
 from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.threads import Workers

@@ -17,7 +17,7 @@ from rankmill.kernels.identity import Ids
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.meaning.padding import without_padding
+from rankmill.sources.meaning.filler_items import without_padding
 from rankmill.sources.meaning.plain_ids import with_plain_ids
 from rankmill.sources.meaning.roles import find_item
 from rankmill.sources.roles.source import Batch, Columns, Source, read_batches

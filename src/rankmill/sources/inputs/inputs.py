@@ -18,8 +18,8 @@ from rankmill.sources.input_options import MEMORY, InputOptions, Role
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.meaning.cells import with_cells
 from rankmill.sources.meaning.column_names import warn
+from rankmill.sources.meaning.filler_items import without_padding
 from rankmill.sources.meaning.one_id_kind import with_one_id_kind
-from rankmill.sources.meaning.padding import without_padding
 from rankmill.sources.meaning.shapes import shaped
 from rankmill.sources.meaning.understood import NO_FACTS, Kind, find_facts, understood
 from rankmill.sources.nouns import Given, Labels, Predictions
