@@ -2,20 +2,27 @@
 
     python benchmarks/mutations.py                       # the tests of this checkout
     python benchmarks/mutations.py --tests main          # those of a revision, on the same breaks
-    python benchmarks/mutations.py --only 17 --show      # one of them
+    python benchmarks/mutations.py --show                # which breaks there are
 
 A break is a comparison turned round, + for -, a whole number off by one, `and` for `or`, a branch
-that is never taken, a `not` that is left out. The sample is spread evenly over the folders, and the
-same seed and sources give the same sample. Each break runs the tests of its folder and those of the
-face, and ends at the first that fails. Found is what fails or takes longer than the limit; the rest
-changes nothing that a test sees, which also holds of breaks that change no behaviour.
+that is never taken, a `not` that is left out, within a function. The sample is spread evenly over
+the folders, and the same seed and sources give the same sample.
+
+All tests run once, and note which of the functions that will be broken they call. For each break, a
+child of this process then has its function broken, and runs the tests that call it until one fails.
+So tests that start processes of their own are not counted on. A break that no test sees may be one
+that changes no behaviour.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import builtins
 import contextlib
+import functools
+import gc
+import importlib
 import os
 import random
 import signal
@@ -23,21 +30,17 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-FACE = ["tests/contract", "tests/shown", "tests/results", "tests/config", "tests/cli"]
-FOLDERS = {
-    "engine": ["tests/engine"],
-    "sources": ["tests/sources"],
-    "analysis": ["tests/analysis"],
-    "nightly": ["tests/nightly"],
-    "metrics": ["tests/metrics"],
-    "matching": ["tests/matching"],
-}
-"""Folder of the sources -> its tests, which run before those of the face."""
+FOLDERS = "engine", "sources", "analysis", "nightly", "metrics", "matching"
+TESTS = [
+    *(f"tests/{folder}" for folder in FOLDERS),
+    *("tests/contract", "tests/shown", "tests/results", "tests/config", "tests/cli"),
+]
 OTHERS: dict[type, type] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -107,7 +110,9 @@ def breaks_of(path: Path, source: Path) -> list[Break]:
         ends.append(ends[-1] + len(line))
     name = str(path.relative_to(source))
     found = []
-    for node in running(ast.parse(text)):
+    functions = (one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.FunctionDef))
+    bodies = [statement for one in functions for statement in one.body]
+    for node in {id(node): node for one in bodies for node in running(one)}.values():
         new: ast.expr | None = broken(node)
         if isinstance(node, ast.If | ast.IfExp):
             node, new = node.test, ast.Constant(False)
@@ -155,32 +160,142 @@ def checked_out(revision: str | None, names: list[str], target: Path) -> None:
     subprocess.run(["tar", "-xf-"], cwd=target, input=packed.stdout, check=True)
 
 
-def tested(place: Path, folders: list[str], limit: float) -> tuple[str, float]:
-    """Run tests until one fails: "passed", or what failed first, and the seconds."""
-    there = [one for one in folders if (place / one).exists()]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
-    begin = time.monotonic()
-    process = subprocess.Popen(
-        [*command, "-p", "no:randomly", *there],
-        cwd=place,
-        env={**os.environ, "PYTHONPATH": str(place / "src")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        out, _ = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return "over the limit", limit
-    failed = [line for line in out.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    seconds = time.monotonic() - begin
-    if process.returncode == 0:
-        return "passed", seconds
-    return (failed or [out[-200:].replace("\n", " ")])[0].split(" - ")[0], seconds
+def codes(code: types.CodeType, path: tuple[int, ...] = ()) -> Iterator[tuple[Any, Any]]:
+    """Each code object within another, by its place."""
+    for place, one in enumerate(code.co_consts):
+        if isinstance(one, types.CodeType):
+            yield (*path, place), one
+            yield from codes(one, (*path, place))
+
+
+def probe(tree: ast.Module, line: int, number: int) -> None:
+    """Let the innermost function of a line note that it is called."""
+    within = [
+        one
+        for one in ast.walk(tree)
+        if isinstance(one, ast.FunctionDef) and one.lineno <= line <= (one.end_lineno or 0)
+    ]
+    inner = max(within, key=lambda one: one.lineno)
+    note = ast.parse(f"__import__('builtins').noted.add({number})").body[0]
+    for node in ast.walk(note):
+        node.lineno = node.end_lineno = inner.body[0].lineno
+        node.col_offset = node.end_col_offset = 0
+    inner.body.insert(0, note)
+
+
+def replace_code(place: Path, path: str, old: Any, new: Any) -> None:
+    """Give the functions of a module the code of other sources of it."""
+    file = str(place / path)
+    before, after = (dict(codes(compile(one, file, "exec"))) for one in (old, new))
+    made = [one for one in gc.get_objects() if isinstance(one, types.FunctionType)]
+    for function in made:
+        if function.__code__.co_filename != file:
+            continue
+        for where, code in before.items():
+            same = code.co_qualname == function.__code__.co_qualname
+            if same and code.co_firstlineno == function.__code__.co_firstlineno:
+                function.__code__ = after.get(where) or next(
+                    one
+                    for one in after.values()
+                    if (one.co_qualname, one.co_firstlineno)
+                    == (code.co_qualname, code.co_firstlineno)
+                )
+                break
+
+
+def forget(place: Path) -> None:
+    """Empty the caches that what is broken may have filled."""
+    for one in gc.get_objects():
+        if isinstance(one, functools._lru_cache_wrapper):
+            code = getattr(one.__wrapped__, "__code__", None)
+            if code is not None and code.co_filename.startswith(str(place)):
+                one.cache_clear()
+
+
+class Campaign:
+    """A plugin of pytest that runs its tests once, and then those that call what is broken."""
+
+    def __init__(self, place: Path, breaks: list[Break], limit: int) -> None:
+        self.place, self.breaks, self.limit = place, breaks, limit
+        self.failed = False
+        self.callers: dict[int, list[tuple[float, Any]]] = {n: [] for n in range(len(breaks))}
+        self.ends: list[str] = []
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.failed = self.failed or report.failed
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        from _pytest.runner import runtestprotocol
+
+        gc.unfreeze()  # what is frozen is not listed
+        noted: set[int] = set()
+        builtins.noted = noted  # type: ignore[attr-defined]
+        for path in {one.path for one in self.breaks}:
+            text = (self.place / path).read_bytes()
+            importlib.import_module(path[4:-3].replace("/", "."))
+            tree = ast.parse(text)
+            for number, one in enumerate(self.breaks):
+                if one.path == path:
+                    probe(tree, one.line, number)
+            replace_code(self.place, path, text, tree)
+        begin = time.monotonic()
+        gone = []
+        for number, item in enumerate(session.items):
+            noted.clear()
+            started = time.monotonic()
+            self.failed = False
+            following = session.items[number + 1] if number + 1 < len(session.items) else None
+            runtestprotocol(item, log=False, nextitem=following)
+            if self.failed:
+                gone.append(item.nodeid)
+                continue
+            for one in noted:
+                self.callers[one].append((time.monotonic() - started, item))
+        print(f"{len(session.items)} tests in {time.monotonic() - begin:.0f} s", flush=True)
+        print(f"left out, as they fail: {gone}", flush=True)
+        for number, one in enumerate(self.breaks):
+            begin = time.monotonic()
+            how = self.end_of(number, one)
+            self.ends.append(how)
+            print(f"{number:3} {time.monotonic() - begin:4.0f} s  {one}: {how}", flush=True)
+        return True
+
+    def end_of(self, number: int, one: Break) -> str:
+        """Which test finds a break, or "" if none does."""
+        from _pytest.runner import runtestprotocol
+
+        items = [item for _, item in sorted(self.callers[number], key=lambda each: each[0])]
+        if not items:
+            return ""
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            with contextlib.suppress(BaseException):
+                text = (self.place / one.path).read_bytes()
+                broken = text[: one.start] + one.new.encode() + text[one.end :]
+                replace_code(self.place, one.path, text, broken)
+                forget(self.place)
+                for item in items:
+                    self.failed = False
+                    item._initrequest()
+                    runtestprotocol(item, log=False, nextitem=None)
+                    if self.failed:
+                        os.write(write, item.nodeid.encode())
+                        os._exit(0)
+                os._exit(0)
+            os.write(write, b"the process of the test")
+            os._exit(0)
+        os.close(write)
+        left = self.limit
+        while left > 0 and os.waitpid(child, os.WNOHANG) == (0, 0):
+            time.sleep(0.1)
+            left -= 0.1
+        if left <= 0:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        with os.fdopen(read, "rb") as told:
+            found = told.read().decode()
+        return found if left > 0 else "no end within the limit"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -191,8 +306,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     parser.add_argument("--source", metavar="REVISION", help="of src; this checkout by default")
     parser.add_argument("--tests", metavar="REVISION", help="of tests; this checkout by default")
-    parser.add_argument("--limit", type=float, default=600, help="seconds a break (%(default)s)")
-    parser.add_argument("--only", type=int, nargs="+", metavar="NUMBER", help="these breaks")
+    parser.add_argument("--limit", type=int, default=300, help="seconds a break (%(default)s)")
+    parser.add_argument("--folders", nargs="+", default=TESTS, help="of tests")
     parser.add_argument("--show", action="store_true", help="only show the breaks")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
@@ -200,26 +315,25 @@ def main(arguments: list[str] | None = None) -> int:
         checked_out(options.source, ["src", "README.md", "pyproject.toml", "benchmarks"], place)
         checked_out(options.tests, ["tests", "conftest.py"], place)
         breaks = sample(place, options.count, options.seed)
-        found: dict[str, list[int]] = {folder: [] for folder in FOLDERS}
-        missed: dict[str, list[int]] = {folder: [] for folder in FOLDERS}
-        for number, one in enumerate(breaks):
-            if options.only and number not in options.only:
-                continue
-            if options.show:
-                print(number, one)
-                continue
-            path = place / one.path
-            whole = path.read_bytes()
-            path.write_bytes(whole[: one.start] + one.new.encode() + whole[one.end :])
-            how, seconds = tested(place, FOLDERS[one.folder] + FACE, options.limit)
-            path.write_bytes(whole)
-            (missed if how == "passed" else found)[one.folder].append(number)
-            print(f"{number:3} {seconds:4.0f} s  {one}: {how}", flush=True)
+        if options.show:
+            print(*(f"{number} {one}" for number, one in enumerate(breaks)), sep="\n")
+            return 0
+        os.chdir(place)
+        sys.path.insert(0, str(place / "src"))
+        os.environ["PYTHONPATH"] = str(place / "src")
+        import pytest
+
+        campaign = Campaign(place, breaks, options.limit)
+        folders = [one for one in options.folders if (place / one).exists()]
+        quiet = "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=fd"
+        pytest.main([*quiet, "--show-capture=no", *folders], plugins=[campaign])
         for folder in FOLDERS:
-            both = len(found[folder]), len(found[folder]) + len(missed[folder])
-            print(f"{folder}: {both[0]} of {both[1]} found; not: {missed[folder]}")
-        total = sum(map(len, found.values()))
-        print(f"{total} of {total + sum(map(len, missed.values()))} found")
+            ends = [
+                how for how, one in zip(campaign.ends, breaks, strict=True) if one.folder == folder
+            ]
+            print(f"| {folder} | {len(ends)} | {len([one for one in ends if one])} |")
+        found = [one for one in campaign.ends if one]
+        print(f"| all | {len(campaign.ends)} | {len(found)} |")
     return 0
 
 

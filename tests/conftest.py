@@ -143,6 +143,16 @@ def run(run_cli: Any) -> Any:
     return call
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="write the files of tests/shown again")
+
+
+@pytest.fixture
+def update(request: pytest.FixtureRequest) -> bool:
+    """Whether what is shown is written down, and not compared."""
+    return bool(request.config.getoption("--update", False))
+
+
 LONG = ("test_warmup.py", "test_benchmarks.py", "test_references_peers.py", "test_trace.py")
 
 

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from rankmill.engine.convert import convert as convert
     from rankmill.engine.evaluate import evaluate as evaluate
     from rankmill.engine.evaluate import evaluate_runs as evaluate_runs
+    from rankmill.engine.evaluate import plan as plan
     from rankmill.engine.head import head as head
-    from rankmill.engine.plan import plan as plan
     from rankmill.engine.results import Results as Results
     from rankmill.errors import InputError as InputError
     from rankmill.errors import RankmillError as RankmillError
@@ -101,7 +101,7 @@ _HOMES = {
     "gate_power": "nightly.gate.power",
     "head": "engine.head",
     "metric": "metrics.own",
-    "plan": "engine.plan",
+    "plan": "engine.evaluate",
 }
 # The public modules, which hand the other names on.
 _MODULES = (

@@ -20,17 +20,19 @@ differ. An integer is never a string: if labels are integers and predictions are
 is 0, as in notebooks.
 """
 
-from rankmill.adapters.kaggle.gap_vector import GAP_vector
-from rankmill.adapters.kaggle.many_queries import map_per_set, mapk, mean_average_precision
-from rankmill.adapters.kaggle.one_query import (
+from rankmill.adapters.kaggle.functions import (
     apk,
     average_precision,
     average_precision_at_k,
     map_per_image,
+    map_per_set,
+    mapk,
+    mean_average_precision,
     precision_at_k,
     recall,
     rel_at_k,
 )
+from rankmill.adapters.kaggle.gap_vector import GAP_vector
 from rankmill.adapters.kaggle.submission import ParticipantVisibleError, check, score
 
 __all__ = [

@@ -306,21 +306,6 @@ def test_metrics_lists_the_registry_in_every_format(run):
             assert " ".join(text.split()) in words
 
 
-def test_metrics_shows_one(run):
-    """By any of its names, with a cutoff or parameters too."""
-    code, out, err = run("metrics", "ndcg")
-    assert (code, err) == (0, "")
-    assert out.startswith("ndcg[@k]\n")
-    assert " ".join(REGISTRY["ndcg"].definition.split()) in " ".join(out.split())
-    assert "first_hit" not in out
-    for name in ("NDCG@10", "ndcg_cut_10", "nDCG(rel=2):sum"):
-        assert run("metrics", name)[1] == out
-    (only,) = json.loads(run("metrics", "NumRet", "--format", "json")[1])
-    assert only["name"] == "num_ret"
-    there = json.loads(run("metrics", "mrr", "--elsewhere", "--format", "json")[1])
-    assert there.keys() == {"first_hit"}
-
-
 @pytest.mark.parametrize(
     ("command", "near"),
     [

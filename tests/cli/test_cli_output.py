@@ -1,24 +1,16 @@
 """How results look: as text, drawn on a terminal, and while they are being computed."""
 
-import json
 import re
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pytest
 
-from cli_runs import made, on_a_terminal, process
+from cli_runs import on_a_terminal, process
 from rankmill.cli import COMMANDS
 from rankmill.cli.output_checks import format_for
 from rankmill.cli.progress_bar import Progress
-from rankmill.results import audit
-from rankmill.results.result import Result
-from rankmill.semantics.choices import DEFAULT
-from shown import markdown, render, render_all, render_plan
-
-MEANINGS = audit.meanings(DEFAULT)
 
 # Rendering
 
@@ -38,48 +30,6 @@ MEANINGS = audit.meanings(DEFAULT)
 )
 def test_the_format_is_as_chosen_or_as_the_suffix_says(chosen, output, format):
     assert format_for(chosen, output) == format
-
-
-def test_csv_keeps_every_digit():
-    assert render(made(), "csv").splitlines() == [
-        "metric,value,standard_error,queries,worst,best",
-        "map@12,0.30000000000000004,0.00123456789,1200000,,",
-        "gap,0.0212,,1200000,0.0211,0.0213",
-    ]
-
-
-def test_markdown():
-    assert render(made(), "markdown").splitlines() == [
-        "| metric | value | standard error | queries | worst..best |",
-        "| --- | ---: | ---: | ---: | --- |",
-        "| map@12 | 0.3000000 | 0.00123 | 1,200,000 |  |",
-        "| gap | 0.0212000 |  | 1,200,000 | 0.0211000..0.0213000 |",
-    ]
-    assert markdown(["a"], [["x|y"]]) == "| a |\n| --- |\n| x\\|y |\n"
-
-
-def test_json_is_one_object():
-    text = render(made(), "json")
-    assert json.loads(text)["metrics"]["map@12"] == 0.1 + 0.2
-    assert text.endswith("}\n")
-
-
-def test_the_table_for_pipes_is_plain_and_whole():
-    assert render(made(), "table").splitlines() == [
-        "metric      value  standard error    queries  worst..best",
-        "------  ---------  --------------  ---------  --------------------",
-        "map@12  0.3000000         0.00123  1,200,000",
-        "gap     0.0212000                  1,200,000  0.0211000..0.0213000",
-        "",
-        "queries_labelled   1,200,000  queries with at least one label",
-        "queries_predicted          0  queries with at least one prediction",
-        "queries_in_both            0  queries with labels and predictions",
-        f"tied_confidences       4,321  {MEANINGS['tied_confidences']}",
-        "",
-        "labels       [red]labels.parquet (wide; 1,200,000 rows; query = user_id, item = items)",
-        f"predictions  {'p' * 100} (long; 7 rows)",
-        "seconds      0.93",
-    ]
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -165,61 +115,6 @@ def test_progress_is_silent_without_a_terminal(capfd, monkeypatch):
 # Several systems
 
 
-def three() -> dict[str, Result]:
-    other = replace(
-        made(),
-        metrics={"map@12": 0.25, "gap": 0.0213},
-        audit=audit.empty() | {"queries_labelled": 1_200_000, "null_items": 7},
-    )
-    return {"old": made(), "x/new": other, "x/same": other}
-
-
-def test_systems_stand_side_by_side_and_the_best_are_marked():
-    assert render_all(three(), "table").splitlines() == [
-        "metric        old       x/new      x/same",
-        "------  ----------  ----------  ----------",
-        "map@12  0.3000000*  0.2500000   0.2500000",
-        "gap     0.0212000   0.0213000*  0.0213000*",
-        "* the best of a metric",
-        "",
-        "audit                    old      x/new     x/same",
-        "-----------------  ---------  ---------  ---------  " + "-" * len(MEANINGS["null_items"]),
-        "queries_labelled   1,200,000  1,200,000  1,200,000  queries with at least one label",
-        "queries_predicted          0          0          0  queries with at least one prediction",
-        "queries_in_both            0          0          0  queries with labels and predictions",
-        f"null_items                 0          7          7  {MEANINGS['null_items']}",
-        f"tied_confidences       4,321          0          0  {MEANINGS['tied_confidences']}",
-        "",
-        "labels: [red]labels.parquet (wide; 1,200,000 rows; query = user_id, item = items)",
-        *(f"{name}: {'p' * 100} (long; 7 rows)" for name in ("old", "x/new", "x/same")),
-        "seconds: 2.80",
-    ]
-    alike = dict.fromkeys(("a", "b"), made())
-    assert "*" not in render_all(alike, "table")
-
-
-def test_systems_as_csv_markdown_and_json():
-    assert render_all(three(), "csv").splitlines()[:4] == [
-        "system,metric,value,standard_error,queries,worst,best,note",
-        "old,map@12,0.30000000000000004,0.00123456789,1200000,,,",
-        "old,gap,0.0212,,1200000,0.0211,0.0213,",
-        "x/new,map@12,0.25,0.00123456789,1200000,,,",
-    ]
-    lines = render_all(three(), "markdown").splitlines()
-    assert lines[0] == "| system | map@12 | gap |"  # the table of a paper
-    start = lines.index("| system | metric | value | standard error | queries | worst..best |")
-    assert lines[start + 2] == "| old | map@12 | 0.3000000 | 0.00123 | 1,200,000 |  |"
-    assert len(lines) == start + 8
-    content = json.loads(render_all(three(), "json"))
-    assert list(content) == ["rankmill", "format", "same_queries", "note", "systems"]
-    assert (content["same_queries"], content["note"]) == (True, None)
-    assert list(content["systems"]) == ["old", "x/new", "x/same"]
-    whole = json.loads(render(made(), "json"))
-    assert content["systems"]["old"] | {key: content[key] for key in content if key in whole} == (
-        whole
-    )
-
-
 @pytest.mark.parametrize("columns", [60, 120])
 def test_drawn_systems_fit_and_say_everything(columns):
     code = "from shown import draw_all\ndraw_all({f'system-{i}': made() for i in range(6)})"
@@ -229,26 +124,6 @@ def test_drawn_systems_fit_and_say_everything(columns):
     assert text.count("0.3000000") == text.count("4,321") == 6
     assert all(f"system-{i} " in text for i in range(6))
     assert "…" not in text
-
-
-def test_a_plan_shows_sizes_and_columns():
-    one = {"source": "l", "files": 1, "rows": 1000, "shape": "wide", "values": 3600}
-    one |= {"columns": {"query": "u", "item": "i"}, "bytes": 12_345}
-    plan = {"labels": one, "predictions": {"x": one}, "scope": {}}
-    assert render_plan(plan, "table").splitlines() == [
-        "input        files   rows  values  to read  shape  columns",
-        "-----------  -----  -----  ------  -------  -----  ---------------",
-        "labels           1  1,000   3,600     12KB  wide   query=u, item=i",
-        "predictions      1  1,000   3,600     12KB  wide   query=u, item=i",
-        "",
-        "to read  25KB",
-    ]
-    assert json.loads(render_plan(plan, "json"))["predictions"] == {"x": one}
-    assert render_plan(plan | {"predictions": {"x": one, "y": one}}, "csv").splitlines() == [
-        "input,source,shape,files,rows,values,bytes,columns",
-        *(f"{name},l,wide,1,1000,3600,12345,query=u item=i" for name in ("labels", "x", "y")),
-    ]
-    assert render_plan(plan, "markdown").startswith("| input | files |")
 
 
 def test_garbage_is_looked_for_once_the_first_rows_are_done():

@@ -1,15 +1,12 @@
 """`rankmill presets`, `--preset`, and how a result names semantics that are not the default."""
 
-import csv
 import json
-from dataclasses import replace
 
 import pytest
 
-from cli_runs import made, write_dump
+from cli_runs import write_dump
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS, Preset
-from shown import render, render_all
 
 
 @pytest.fixture
@@ -60,15 +57,6 @@ def test_a_word_for_presets_names_those_that_it_may_mean(run, dump, tmp_path):
 
 
 @pytest.mark.small
-def test_presets_begin_with_a_line_for_each(run):
-    lines = run("presets")[1].splitlines()
-    assert lines[0].split() == ["--preset", "NAME", "counts", "as"]
-    assert [line.split()[0] for line in lines[2 : 2 + len(PRESETS)]] == [*PRESETS]
-    assert "ml_metrics           Kaggle's MAP@k: benhamner/Metrics" in lines
-    assert lines[2 + len(PRESETS)] == ""
-
-
-@pytest.mark.small
 def test_fields_of_a_preset_are_changed_one_by_one(run, dump, strict):
     arguments = "evaluate", *dump, "-m", "map@3", "--format", "json", "--preset", "strict"
     code, out, err = run(
@@ -85,40 +73,3 @@ def test_fields_of_a_preset_are_changed_one_by_one(run, dump, strict):
         code, out, err = run(*arguments, "--semantics", wrong)
         assert (code, out) == (2, "")
         assert told in err
-
-
-def test_semantics_are_told_where_they_are_not_the_default():
-    assert "semantics" not in render(made(), "table")
-    other = replace(made(), semantics=Choices(ap_divisor="labels", order="worst"))
-    assert "semantics    ap_divisor labels, order worst" in render(other, "table").splitlines()
-    lines = render_all({"a": other, "b": other}, "table").splitlines()
-    assert "semantics: ap_divisor labels, order worst" in lines
-    assert "semantics" not in render_all({"a": made(), "b": made()}, "table")
-
-
-def test_presets_in_every_format(run, strict):
-    assert PRESETS
-    code, out, err = run("presets")
-    assert (code, err) == (0, "")
-    assert all(f"\n{name}\n" in out for name in PRESETS)
-    assert (
-        "\nstrict\n"
-        "    unpredicted skip: a query with labels and no predictions is left out\n"
-        "    metrics: map@k = MAP at k\n"
-        "    source: a test\n"
-        "    note: no | note\n"
-    ) in out
-    listed = json.loads(run("presets", "--format", "json")[1])
-    assert [one["name"] for one in listed] == list(PRESETS)
-    assert listed[-1] == {
-        "name": "strict",
-        "semantics": {"unpredicted": "skip"},
-        "metrics": {"map@k": "MAP at k"},
-        "source": "a test",
-        "note": "no | note",
-    }
-    rows = list(csv.reader(run("presets", "--format", "csv")[1].splitlines()))
-    assert rows[-1] == ["strict", "unpredicted skip", "map@k = MAP at k", "a test", "no | note"]
-    lines = run("presets", "--format", "markdown")[1].splitlines()
-    assert lines[-1] == ("| strict | unpredicted skip | map@k = MAP at k | a test | no \\| note |")
-    assert len(lines) == 2 + len(PRESETS)

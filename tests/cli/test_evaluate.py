@@ -3,17 +3,13 @@
 import csv
 import json
 import os
-import statistics
 import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli_runs import FIRST_HIT, GAP, MAP, write_dump
-from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.results import audit
-from rankmill.semantics.choices import DEFAULT
+from cli_runs import GAP, MAP, write_dump
 
 
 @pytest.fixture
@@ -22,71 +18,6 @@ def dump(tmp_path):
 
 
 # rankmill evaluate, the whole way
-
-
-@pytest.mark.small
-def test_json_output(run, dump):
-    code, out, err = run(
-        "evaluate", *dump, "-m", "map@3", "-m", "mrr", "-m", "gap", "--format", "json"
-    )
-    assert (code, err) == (0, "")
-    content = json.loads(out)
-    assert list(content) == [
-        "rankmill",
-        "format",
-        "queries",
-        "metrics",
-        "standard_errors",
-        "bounds",
-        "semantics",
-        "scope",
-        "notes",
-        "audit",
-        "inputs",
-        "seconds",
-        "checksum",
-    ]
-    assert content["queries"] == 3
-    assert list(content["metrics"]) == ["map@3", "mrr", "gap"]
-    assert content["metrics"] == pytest.approx({"map@3": MAP, "mrr": FIRST_HIT, "gap": GAP})
-    error = statistics.stdev([5 / 6, 1 / 2, 0]) / 3**0.5
-    assert content["standard_errors"]["map@3"] == pytest.approx(error, rel=1e-12)
-    assert content["standard_errors"]["gap"] is None
-    assert content["bounds"]["gap"] == pytest.approx({"worst": GAP, "best": GAP})
-    assert list(content["audit"]) == list(audit.FIELDS)
-    expected = {
-        "queries_labelled": 3,
-        "queries_predicted": 3,
-        "queries_in_both": 2,
-        "queries_only_labelled": 1,
-        "queries_only_predicted": 1,
-        "short_lists": 1,
-        "labels": 4,
-        "predictions": 6,
-    }
-    assert content["audit"] == audit.empty() | expected
-    for side, rows in (("labels", 3), ("predictions", 3)):
-        assert content["inputs"][side]["rows"] == rows
-        assert content["inputs"][side]["shape"] == "wide"
-        assert content["inputs"][side]["columns"]["query"] == "user_id"
-    assert content["seconds"] > 0
-
-
-@pytest.mark.small
-def test_the_default_is_a_table(run, dump):
-    code, out, err = run("evaluate", *dump, "-m", "map@3", "-m", "gap")
-    assert (code, err) == (0, "")
-    assert out.startswith("metric     value  standard error  queries  worst..best\n")
-    assert "\nmap@3   0.444444" in out
-    assert audit.meanings(DEFAULT)["queries_only_predicted"] in out
-    assert "\x1b" not in out
-
-
-@pytest.mark.small
-def test_without_metrics_it_computes_the_usual_ones(run, dump):
-    code, out, err = run("evaluate", *dump, "--format", "json")
-    assert (code, err) == (0, "")
-    assert list(json.loads(out)["metrics"]) == list(DEFAULT_METRICS)
 
 
 @pytest.mark.small
@@ -157,30 +88,6 @@ def test_several_files_and_a_comma_in_a_name(run, dump, tmp_path):
         code, out, err = run("evaluate", labels, source, "-m", "map@3", "--format", "json")
         assert (code, err) == (0, "")
         assert json.loads(out)["metrics"]["map@3"] == pytest.approx(MAP, rel=1e-12)
-
-
-@pytest.mark.small
-def test_columns_of_any_name(run, dump, tmp_path):
-    labels, predictions = tmp_path / "l.parquet", tmp_path / "p.parquet"
-    pq.write_table(pq.read_table(dump[0]).rename_columns(["who", "what"]), labels)
-    pq.write_table(pq.read_table(dump[1]).rename_columns(["u", "i", "s"]), predictions)
-    names = ["--query", "u", "--item", "i", "--score", "s"]
-    names += ["--label-query", "who", "--label-item", "what"]
-    code, out, err = run("evaluate", labels, predictions, "-m", "gap", *names, "--format", "json")
-    assert (code, err) == (0, "")
-    assert json.loads(out)["metrics"]["gap"] == pytest.approx(GAP, rel=1e-12)
-
-
-@pytest.mark.small
-def test_gains_reach_the_evaluation(run, tmp_path):
-    labels, predictions = tmp_path / "l.parquet", tmp_path / "p.parquet"
-    pq.write_table(pa.table({"user_id": [1, 1], "item_id": [1, 2], "stars": [1.0, 3.0]}), labels)
-    pq.write_table(pa.table({"user_id": [1], "item_id": [[2]]}), predictions)
-    for gains, value in (("linear", 3), ("exp", 7)):
-        asked = ["-m", "dcg@1", "--gain", "stars", "--gain-function", gains, "--threads", "1"]
-        code, out, err = run("evaluate", labels, predictions, *asked, "--format", "json")
-        assert (code, err) == (0, "")
-        assert json.loads(out)["metrics"]["dcg@1"] == pytest.approx(value, rel=1e-15)
 
 
 @pytest.mark.small
@@ -332,16 +239,6 @@ def test_one_broken_system_is_an_error_and_nothing_is_written(run, dump, systems
 
 
 # Memory and plans
-
-
-@pytest.mark.small
-def test_memory_changes_no_bit(run, dump):
-    outputs = []
-    for size in ("1B", "1GiB"):
-        code, out, err = run("evaluate", *dump, "-m", "gap", "--memory", size, "--format", "csv")
-        assert (code, err) == (0, "")
-        outputs.append(out)
-    assert outputs[0] == outputs[1]
 
 
 @pytest.mark.small

@@ -11,7 +11,6 @@ import pytest
 
 from cli_runs import GAP, on_a_terminal, write_dump
 from preset_tables import tables
-from rankmill import evaluate
 from rankmill.semantics.presets import PRESETS
 from references import REFERENCES
 
@@ -44,49 +43,6 @@ def test_an_id_that_is_not_utf_8(run, tmp_path, kind):
     code, _, err = run(*asked, "\ud800")
     assert code == 2
     assert "is not valid UTF-8 text" in err
-
-
-@pytest.mark.small
-def test_a_query_as_a_table(run, dump):
-    code, out, err = run("explain", *dump, "-m", "map@3", "--query-id", "1")
-    assert (code, err) == (0, "")
-    assert out.splitlines() == [
-        "rank  item  hit  precision      term      sum",
-        "----  ----  ---  ---------  --------  -------",
-        "   1  10    yes   1.000000  1.000000  1.00000",
-        "   2  99    no    0.500000  0.000000  1.00000",
-        "   3  11    yes   0.666667  0.666667  1.66667",
-        "",
-        "labels       2: 10, 11",
-        "predictions  3",
-        "divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)",
-        f"value        map@3 of query 1 = {1 + 2 / 3!r} / 2 = {(1 + 2 / 3) / 2!r}",
-    ]
-    code, out, err = run(
-        "explain", *dump, "-m", "map@3", "--query-id", "1", "--preset", "trec_eval"
-    )
-    assert (code, err) == (0, "")
-    assert "\nsemantics    trec_eval: ap_divisor labels, " in out
-
-
-@pytest.mark.small
-def test_json_csv_and_markdown_hold_the_same_rows(run, dump, tmp_path):
-    asked = ("explain", *dump, "-m", "ndcg@2", "--query-id", "2")
-    content = json.loads(run(*asked, "--format", "json")[1])
-    assert content["query"] == 2
-    table = evaluate(*map(str, dump), "ndcg@2").per_query
-    value = table["ndcg@2"][table["user_id"].to_pylist().index(2)].as_py()
-    assert content["value"] == content["total"] / content["divisor"] == value
-    assert [row["item"] for row in content["rows"]] == [99, 20]
-    written = tmp_path / "rows.csv"
-    assert run(*asked, "-o", written) == (0, "", "")
-    rows = list(csv.DictReader(written.read_text().splitlines()))
-    assert [float(row["sum"]) for row in rows] == [row["sum"] for row in content["rows"]]
-    lines = run(*asked, "--format", "markdown", "--rows", "1")[1].splitlines()
-    assert lines[0].startswith("| rank | item | hit | term | sum |")
-    assert lines[1].startswith("| ---: | --- | --- | ---: | ---: |")
-    assert len(lines) == 5
-    assert lines[4].endswith(f"= {value!r}")
 
 
 @pytest.mark.small

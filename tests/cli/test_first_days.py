@@ -31,7 +31,7 @@ from cli_runs import on_a_terminal
 from processes import python
 from rankmill.cli import COMMANDS, main
 from rankmill.errors import install
-from rankmill.kernels import trust
+from rankmill.kernels import cache
 from store_server import Files, served
 
 FILES = {
@@ -412,7 +412,7 @@ def refused_cache() -> str:
     folder.mkdir()
     folder.chmod(0o777)
     with pytest.raises(RuntimeError) as caught:
-        trust.check_folder(str(folder.resolve()), "")
+        cache.check_folder(str(folder.resolve()), "")
     return str(caught.value)
 
 

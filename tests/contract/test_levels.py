@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 import pytrec_eval
 from hypothesis import assume, given, settings
@@ -297,36 +295,3 @@ def test_evaluators_are_compared_within_the_scope() -> None:
         "scope: relevant from gain 2, the first 4 predictions of each query"
     )
     assert found.to_dict()["scope"] == {"rel": 2, "depth": 4, "judged_only": False}
-
-
-# ------------------------------------------------------------------ the command line
-
-ASKED = ["--gain", "gain", "--rel", "2", "--depth", "4", "--judged-only"]
-SAID = "relevant from gain 2, the first 4 predictions of each query, judged predictions only"
-
-
-def test_the_command_line(run: Any, tmp_path: Any) -> None:
-    paths = [tmp_path / name for name in ("l.parquet", "p.parquet", "q.parquet")]
-    for path, table in zip(paths, (LABELS, PREDICTIONS, PREDICTIONS), strict=True):
-        pq.write_table(table, path)
-    code, out, err = run("evaluate", *paths[:2], "-m", "map", "-m", "ndcg", *ASKED)
-    assert (code, err) == (0, "")
-    lines = [line.split() for line in out.splitlines()]
-    assert lines[2][:2] == ["map(rel=2)", "0.166667"]
-    assert ["items_beyond_depth", "1", "predictions", "beyond", "the", "depth,", "cut"] in [
-        line[:7] for line in lines
-    ]
-    assert ["scope", *SAID.split()] in lines
-    assert f"\nscope: {SAID}\n" in run("evaluate", *paths, "-m", "map", *ASKED)[1]
-    asked = [*paths[:2], "-m", "map", *ASKED, "--format", "json"]
-    content = json.loads(run("evaluate", *asked)[1])
-    assert content["scope"] == {"rel": 2, "depth": 4, "judged_only": True}
-    assert json.loads(run("evaluate", *asked, "--plan")[1])["scope"] == content["scope"]
-    assert SAID in run("evaluate", *paths[:2], *ASKED, "--plan")[1]
-    out = run("explain", *paths[:2], "-m", "map", "--query-id", "1", *ASKED)[1]
-    assert "map(rel=2) of query 1 = 0.3333333333333333 / 1 = 0.3333333333333333" in out
-    assert "predictions  3; beyond the depth: 1; unjudged, dropped: 1" in out
-    assert f"scope        {SAID}" in out
-    out = run("explain-evaluators", *paths[:2], "-m", "map", *ASKED)[1]
-    assert out.endswith(f"scope: {SAID}\n")
-    assert run("evaluate", *paths[:2], "--rel", "-1")[0] == 2

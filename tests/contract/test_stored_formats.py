@@ -25,7 +25,7 @@ from rankmill.analysis.explain.evaluators import EvaluatorDifferences
 from rankmill.columns.seal import seal_of_json
 from rankmill.config import read_config
 from rankmill.errors import InputError, UsageError
-from rankmill.metrics.records.fingerprints import FORMAT as STATES
+from rankmill.metrics.records.state_rows import FORMAT as STATES
 from rankmill.nightly.runs import runs
 from rankmill.package import FORMAT, __version__
 from rankmill.parts import ComparisonState, State, compare_part, evaluate_part, second_pass

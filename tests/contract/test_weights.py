@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -291,38 +290,6 @@ def test_explain_shows_the_query_alone() -> None:
 
 
 # ------------------------------------------------------------------ what is shown
-
-
-def test_the_command_line(run: Any, tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in ("l.parquet", "p.parquet", "q.parquet")]
-    for path, table in zip(paths, (LABELS, PREDICTIONS, PREDICTIONS), strict=True):
-        pq.write_table(table, path)
-    each = tmp_path / "each.parquet"
-    asked = ["-m", "map", "--weight", "w"]
-    code, out, err = run("evaluate", *paths[:2], *asked, "--per-query", each)
-    assert (code, err) == (0, "")
-    lines = [line.split() for line in out.splitlines()]
-    assert lines[0] == ["metric", "value", "standard", "error", "queries", "effective"]
-    assert (lines[2][0], lines[2][3:]) == ("map", ["3", "2.46154"])
-    assert ["scope", "queries", "weighted", "by", "w"] in lines
-    assert pq.read_table(each).to_pylist()[1] == {"query": 2, "map": 0.5, "weight": 3.0}
-    content = json.loads(run("evaluate", *paths[:2], *asked, "--format", "json")[1])
-    assert content["effective_queries"] == 64 / 26
-    assert content["scope"]["weight"] == "w"
-    assert "not read" not in out
-    out = run("evaluate", *paths[:2], *asked, "--format", "csv")[1]
-    assert out.splitlines()[0].endswith("queries,worst,best,effective_queries")
-    out = run("evaluate", *paths, *asked)[1]
-    assert "effective: p 2.5, q 2.5\n" in out
-    assert "scope: queries weighted by w\n" in out
-    assert "queries weighted by w" in run("evaluate", *paths[:2], *asked, "--plan")[1]
-    out = run("explain", *paths[:2], *asked, "--query-id", "2")[1]
-    assert "map of query 2 = 0.5 / 1 = 0.5" in out
-    code, _, err = run("evaluate", *paths[:2], "-m", "gap", "--weight", "w")
-    assert (code, "gap is not a mean over queries" in err) == (2, True)
-    pq.write_table(weighted_by([0, 0, 0]), paths[0])
-    code, _, err = run("evaluate", *paths[:2], *asked)
-    assert (code, "each query that counts has the weight 0 in column 'w'" in err) == (3, True)
 
 
 def test_without_weights_nothing_of_them_is_shown(run: Any) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import rankmill
 from flat import flat
 from parts_of_inputs import FIELDS, METRICS, counted, merged, random_parts, sent
-from rankmill.metrics.records.fingerprints import PIECE, Seen
+from rankmill.metrics.records.state_rows import PIECE, Seen
 from sealed_rows import resealed
 from strategies import examples
 

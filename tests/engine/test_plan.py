@@ -17,7 +17,11 @@ PEAK = """
 import resource, sys, rankmill
 labels, predictions, metrics = sys.argv[1], sys.argv[2], sys.argv[3].split()
 memory = int(sys.argv[4])
-rankmill.evaluate(labels, predictions, metrics, threads=2, per_query=False, memory=memory)
+how = {"threads": 2, "per_query": False, "memory": memory}
+try:
+    rankmill.evaluate(labels, predictions, metrics, **how)
+except rankmill.ResourceError as error:
+    print(error, file=sys.stderr)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 QUERIES = 100_000
@@ -106,6 +110,26 @@ def peak_of(labels: str, predictions: str, metrics: str, memory: int) -> int:
     )
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
+def test_counts_of_items_are_refused_before_they_are_joined(tmp_path: Path) -> None:
+    """3.6 million distinct items of 20 bytes take 170 MB, and to join them as much again."""
+    queries = 300_000
+    items = pa.array([f"item-{number:015d}" for number in range(12 * queries)])
+    paths = []
+    for width in (1, 12):
+        paths.append(str(tmp_path / f"{width}.parquet"))
+        offsets = pa.array(np.arange(0, width * queries + 1, width, dtype=np.int32))
+        lists = pa.ListArray.from_arrays(offsets, items[: width * queries])
+        table = pa.table({"user_id": np.arange(queries), "items": lists})
+        pq.write_table(table, paths[-1], row_group_size=20_000)
+    beside = peak_of(*paths, "map@12", 1 << 27)
+    with pytest.raises(rankmill.ResourceError, match="counts of items take more than 67MB"):
+        rankmill.evaluate(*paths, "gini@10", memory=1 << 27, per_query=False)
+    peak = peak_of(*paths, "gini@10", 1 << 27)
+    assert peak - beside <= 400e6, f"{(peak - beside) / 1e6:.0f} MB"
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,8 @@
 """Several systems: their join by query id, and the note if they count different queries."""
 
-import csv
-import io
 import itertools
 import json
 import random
-import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -200,28 +197,6 @@ def test_per_query_values_on_the_command_line(run, dump, tmp_path):
         "b:map@3": [None, 0, 1],
         "c:map@3": [None, 0, None],
     }
-
-
-@pytest.mark.small
-@pytest.mark.parametrize(("last", "counts"), [(3, "a 2, b 2"), (4, "a 2, b 2, c 1")])
-def test_every_format_says_that_queries_differ(run, dump, last, counts):
-    def shown(*more):
-        code, out, err = run("evaluate", *dump[:last], *SKIP, *more)
-        assert (code, err) == (0, "")
-        return out
-
-    assert f"\nqueries: {DIFFERENT}{counts}\n" in shown()
-    assert "*" not in shown()
-    other = "c: no prediction is correct; " if "c" in counts else "| system |"
-    assert f" |\n\n{DIFFERENT}{counts}\n\n{other}" in shown("--format", "markdown")
-    rows = list(csv.DictReader(io.StringIO(shown("--format", "csv"))))
-    assert [row["queries"] for row in rows] == re.findall(r"\d", counts)
-    assert {row["note"] for row in rows} == {DIFFERENT + counts}
-    content = json.loads(shown("--format", "json"))
-    assert content["same_queries"] is False
-    assert content["note"] == DIFFERENT + counts
-    assert "queries" not in content
-    assert [str(one["queries"]) for one in content["systems"].values()] == re.findall(r"\d", counts)
 
 
 @pytest.mark.small

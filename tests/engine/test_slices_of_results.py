@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from conftest import tells
 
@@ -310,37 +307,3 @@ def test_two_sums_of_one_name_and_slices_of_all_systems() -> None:
         rankmill.evaluate_runs(labels, runs, "map", by="unpredicted")
     found = rankmill.evaluate(labels, runs["good"], "map", by="unpredicted")
     assert {row["by"] for row in found.by.to_pylist()} == {"unpredicted"}
-
-
-# ------------------------------------------------------------------ the command line
-
-
-def test_one_command_in_all_formats(tmp_path: Path, run: Any) -> None:
-    labels, submission = otto_dump(7, 60)
-    pq.write_table(labels, tmp_path / "labels.parquet")
-    pq.write_table(submission, tmp_path / "run.parquet")
-    paths = tmp_path / "labels.parquet", tmp_path / "run.parquet"
-    given = "evaluate", *paths, "--query", "session_type", "-m", "recall@20", "--by", "type"
-    given = *given, "--sum", SUM
-    wanted = session(labels, submission)
-    text = run(*given)[1]
-    assert "95% interval" in text
-    assert f"{wanted['otto']:.4f}" in text
-    told = json.loads(run(*given, "--format", "json")[1])
-    assert told["sums"]["otto"]["value"] == wanted["otto"]
-    assert len(told["by"]) == 6
-    lines = run(*given, "--format", "csv")[1].splitlines()
-    assert lines[0] == "metric,value,standard_error,queries,worst,best,by,slice"
-    assert lines[3].startswith(f"otto,{wanted['otto']!r},")
-    assert [line.split(",")[-1] for line in lines[4:]] == sorted([*TYPES, *TYPES])
-    assert "| otto |" in run(*given, "--format", "markdown")[1]
-    assert "otto & " in run(*given, "--format", "latex")[1]
-    page = tmp_path / "page.html"
-    assert run(*given, "--report", page)[1].splitlines()[:20] == text.splitlines()[:20]
-    assert "carts" in page.read_text()
-    config = tmp_path / "rankmill.toml"
-    config.write_text(
-        'labels = "labels.parquet"\npredictions = "run.parquet"\nmetrics = ["recall@20"]\n'
-        f'by = ["type"]\nsums = ["{SUM}"]\n[columns]\nquery = "session_type"\n'
-    )
-    assert run("evaluate", config)[1].splitlines()[:20] == text.splitlines()[:20]

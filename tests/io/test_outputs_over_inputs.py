@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rankmill.io.stores.read_paths import gathered, is_opened, opened
+from rankmill.io.stores.urls import gathered, is_opened, opened
 from strategies import some
 
 pytestmark = pytest.mark.small

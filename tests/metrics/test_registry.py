@@ -14,7 +14,7 @@ from rankmill import InputError, UsageError
 from rankmill.metrics.base import REL, Metric, MetricSpec, Parameter
 from rankmill.metrics.quantities import QUANTITIES, kernel_of
 from rankmill.metrics.registry import REGISTRY, parse, parse_all
-from rankmill.metrics.spellings import spellings
+from rankmill.metrics.texts import spellings
 from rankmill.semantics.metric_names import canonical
 
 LABELS = pa.table({"query": [1], "items": [["a", "b", "c", "d"]], "gain": [[2.0, 0.0, 1.0, 0.0]]})

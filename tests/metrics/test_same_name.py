@@ -18,7 +18,7 @@ from flat import flat
 from rankmill import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.elsewhere import names_elsewhere
-from rankmill.metrics.refusals import told_under
+from rankmill.metrics.libraries import told_under
 from rankmill.metrics.registry import parse, parse_under
 from rankmill.semantics.presets import PRESETS
 from strategies import examples

@@ -11,9 +11,10 @@ import pytest
 
 from rankmill import UsageError
 from rankmill.metrics.elsewhere import exported_names
-from rankmill.metrics.libraries import COMPUTED, REFUSED
+from rankmill.metrics.libraries import table
 from rankmill.metrics.registry import REGISTRY, parse, parse_all
 
+COMPUTED, REFUSED = table("computed"), table("refused")
 # Where a library lists its metrics, and what stands there and is none.
 LISTS = {
     "ranx": ("ranx", "metrics/__init__.py", set[str]()),

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 import pytest
 
-from rankmill.kernels import cache, jit, trust
+from rankmill.kernels import cache, jit
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
@@ -267,10 +267,10 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path, mode, above, user, 
     folder.chmod(mode)
     folder.parent.chmod(above)
     if said is None:
-        trust.check_folder(str(folder), "")
+        cache.check_folder(str(folder), "")
     else:
         with pytest.raises(RuntimeError, match=re.escape(said)):
-            trust.check_folder(str(folder), "")
+            cache.check_folder(str(folder), "")
 
 
 @AS_ROOT
@@ -278,16 +278,16 @@ def test_a_folder_above_that_another_owns_is_refused(tmp_path):
     (tmp_path / "above" / "cache").mkdir(parents=True)
     os.chown(tmp_path / "above", UNKNOWN, 0)
     with pytest.raises(RuntimeError, match=f"above belongs to another user .uid {UNKNOWN}"):
-        trust.check_folder(str(tmp_path / "above" / "cache"), "")
+        cache.check_folder(str(tmp_path / "above" / "cache"), "")
 
 
 def test_the_named_folder_may_not_be_a_shared_one(tmp_path):
     (tmp_path / "cache" / "kernels_1").mkdir(parents=True)
     (tmp_path / "cache").chmod(0o1777)
     path = str(tmp_path / "cache" / "kernels_1")
-    trust.check_folder(path, "")
+    cache.check_folder(path, "")
     with pytest.raises(RuntimeError, match="cache can be written by everybody"):
-        trust.check_folder(path, str(tmp_path / "cache"))
+        cache.check_folder(path, str(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777])
@@ -409,12 +409,12 @@ def test_what_is_not_a_file_is_not_opened_but_replaced(processes, made, monkeypa
 @pytest.mark.parametrize("made", [os.mkfifo, bound, Path.mkdir])
 def test_numba_opens_nothing_in_a_folder_with_what_is_not_a_file(tmp_path, made, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    trust.check_files(".")
+    cache.check_files(".")
     Path("link").symlink_to("nothing")
-    trust.check_files(".")
+    cache.check_files(".")
     made(Path("entry"))
     with pytest.raises(RuntimeError, match="entry is not a plain file"):
-        trust.check_files(".")
+        cache.check_files(".")
 
 
 def test_a_saved_kernel_is_loaded_without_numba(processes):

@@ -317,13 +317,15 @@ def test_imports_keep_to_the_table(module: str) -> None:
     if room(module) in BASE:
         assert not used
         return
+    if room(module) == "cli":
+        used -= ENTRIES  # commands call what programs call
     assert used <= reach(room(module))
     if room(module) == "kernels":
         # A compiled kernel is kept for the sources of all kernels/, but calls only its own file's,
         # intrinsics, which are instructions, how ids are compared, and how values are sorted.
         shared = {"rankmill.kernels.jit", "rankmill.kernels.intrinsics"}
         if module.rpartition(".")[2] in ("jit", "cache", "compiler", "instructions"):
-            policy = ("cache", "compiler", "instructions", "plain", "trust")
+            policy = ("cache", "compiler", "instructions", "plain")
             shared |= {f"rankmill.kernels.{name}" for name in policy}
         shared |= {f"rankmill.kernels.{name}" for name in ("identity", "order")}
         assert own_imports(module) <= shared | {"rankmill.kernels"}
@@ -428,22 +430,22 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_427,
-    "analysis": 3_636,
-    "cli": 2_077,
+    "adapters": 1_418,
+    "analysis": 3_628,
+    "cli": 2_045,
     "columns": 1_114,
     "config": 670,
-    "engine": 2_946,
-    "io": 863,
-    "kernels": 3_128,
+    "engine": 2_917,
+    "io": 860,
+    "kernels": 3_120,
     "matching": 744,
-    "metrics": 4_119,
-    "nightly": 3_995,
+    "metrics": 4_093,
+    "nightly": 3_993,
     "results": 477,
-    "root": 421,
+    "root": 420,
     "semantics": 184,
     "show": 801,
-    "sources": 6_246,
+    "sources": 6_245,
     "spark": 1_412,
 }
 

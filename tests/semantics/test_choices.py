@@ -24,7 +24,7 @@ from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import offsets_of
 from rankmill.matching.hits import Hits, group_hits
 from rankmill.metrics.families.gain import LARGEST_IDEAL
-from rankmill.metrics.gap.gap_rows import PooledPredictions, rank_pooled
+from rankmill.metrics.gap.gap import PooledPredictions, rank_pooled
 from rankmill.semantics.choices import CHOICES, Choices
 
 Lists = dict[int, list[tuple[Any, Any]]]

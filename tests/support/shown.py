@@ -5,7 +5,7 @@ from typing import Any
 
 from rankmill.analysis.explain.evaluators_view import EvaluatorDifferences
 from rankmill.cli import draw as drawing
-from rankmill.engine.plan import plan_view
+from rankmill.engine.evaluate import plan_view
 from rankmill.engine.results import same_queries, systems_view
 from rankmill.metrics.registry import sides_of
 from rankmill.results.result import Result

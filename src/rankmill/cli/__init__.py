@@ -17,8 +17,7 @@ from rankmill.cli import process
 from rankmill.errors import InputError, RankmillError, ResourceError, install, speak_to_command_line
 from rankmill.io import signals
 from rankmill.io.inert_text import visible_message
-from rankmill.io.stores.read_paths import gathered
-from rankmill.io.stores.urls import redacted
+from rankmill.io.stores.urls import gathered, redacted
 from rankmill.package import GONE, __version__
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -30,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Compare systems, with significance tests.",
     ),
     "gate": ("rankmill.cli.gate", "Check a system against rules; the exit code stops a job."),
-    "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
+    "history": ("rankmill.cli.report", "Show how metrics moved over recorded runs."),
     "report": ("rankmill.cli.report", "Write an HTML report on a system."),
     "head": ("rankmill.cli.head", "Show how an input is read, and its first queries."),
     "check": ("rankmill.cli.check", "Check a competition submission for mistakes."),
@@ -43,7 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "presets": ("rankmill.cli.metrics", "List the presets: how other evaluators count."),
     "docs": ("rankmill.cli.docs", "Show the documentation."),
     "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of inputs and options."),
-    "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
+    "convert": ("rankmill.cli.head", "Write any input as Parquet, sorted by query id."),
     "trec_eval": ("rankmill.cli.trec_eval", "Print what trec_eval prints, with the same flags."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, and check the installation."),
 }

@@ -10,12 +10,11 @@ import click
 from click.core import ParameterSource
 
 from rankmill.cli.command import FileCommand, table_command
-from rankmill.cli.output_checks import catalogue_sources
+from rankmill.cli.output_checks import inputs_of
 from rankmill.cli.progress_bar import call
 from rankmill.cli.run_outputs import RunOutputs, board, command_line
 from rankmill.config.document import joined
 from rankmill.config.face import face_of
-from rankmill.config.given_inputs import source_of
 from rankmill.config.options import options_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import redacted, shown
@@ -56,12 +55,11 @@ def command(
     p-value, corrected over all metrics and systems; the verdict; and the queries won, tied and
     lost. See 'rankmill docs comparing' for which test to use when.
     """
-    label_source = source_of(labels, "LABELS")
-    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
+    label_source, runs, inputs = inputs_of(labels, systems, options)
     check_several(runs)
     files = outputs.files
     options["all_pairs"] |= files["leaderboard"] is not None
-    outputs.check([label_source, *runs.values(), *catalogue_sources(options)])
+    outputs.check(inputs)
 
     from rankmill.analysis.compare.compare import compare, compare_in_detail
     from rankmill.analysis.compare.view.comparison import view_of

@@ -13,24 +13,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import rankmill
 from rankmill.adapters.torch.listwise import listwise_ap_loss
-from rankmill.analysis.compare.compare import compare
 from rankmill.analysis.statistics.paired_differences import paired_of
 from rankmill.analysis.statistics.significance import TESTS, run_test
 from rankmill.columns.ids import to_ids
-from rankmill.columns.ragged_lists import Ragged
-from rankmill.engine.evaluate import evaluate
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
 from rankmill.kernels.plain import compile_all
-from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.families import confidence, diversity
-from rankmill.metrics.gap.gap_array import global_average_precision
 from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.metrics.registry import examples, parse
 from rankmill.semantics.choices import DEFAULT, Choices
-from rankmill.semantics.semantics import Semantics
-from rankmill.sources.memory.best_items import top_k
-from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.threads import available_cpus
 
 QUERIES = 30
@@ -71,24 +64,26 @@ def _steps(direction: int) -> Iterator[Callable[[], object]]:
     names = [*_plain(DEFAULT), "map(rel=2)", "map:median"][::direction]
     diverse = [spec.example for spec in diversity.METRICS]
     for labels, predictions, items in _tables():
-        beside = Catalogue(train=labels, items=items, group="group", features=items)
+        beside = rankmill.Catalogue(train=labels, items=items, group="group", features=items)
         both = labels, predictions
-        yield partial(evaluate, *both, names, threads=1, catalogue=beside)
-        yield partial(evaluate, *both, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
-        yield partial(compare, labels, dict.fromkeys("ab", predictions), ["gap"], threads=1)
+        yield partial(rankmill.evaluate, *both, names, threads=1, catalogue=beside)
+        yield partial(rankmill.evaluate, *both, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
+        yield partial(
+            rankmill.compare, labels, dict.fromkeys("ab", predictions), ["gap"], threads=1
+        )
         weights = pa.array(np.ones(len(labels)))
-        weighted = Labels(labels.append_column("weight", weights), weight="weight")
-        yield partial(evaluate, weighted, predictions, ["map"], threads=1)
+        weighted = rankmill.Labels(labels.append_column("weight", weights), weight="weight")
+        yield partial(rankmill.evaluate, weighted, predictions, ["map"], threads=1)
         for semantics in SEMANTICS[::direction]:
-            chosen = Semantics.of(semantics).choices
+            chosen = rankmill.Semantics.of(semantics).choices
             per_query = [name for name in _plain(chosen) if parse(name).spec.kernel][::direction]
-            yield partial(evaluate, *both, per_query, threads=1, semantics=chosen)
+            yield partial(rankmill.evaluate, *both, per_query, threads=1, semantics=chosen)
     topics = _long(False, None, None)
     topics = topics.append_column("subtopic", pa.array(np.arange(len(topics)) % 3))
-    labels = Labels(topics, subtopic="subtopic")
-    yield partial(evaluate, labels, _wide(_long(False, None, None)), diverse, threads=1)
+    labels = rankmill.Labels(topics, subtopic="subtopic")
+    yield partial(rankmill.evaluate, labels, _wide(_long(False, None, None)), diverse, threads=1)
     yield from (_evaluate_arrays, _evaluate_text)
-    yield partial(evaluate, {"1": ["a"]}, {"1": ["a"]}, ["map"], threads=1)
+    yield partial(rankmill.evaluate, {"1": ["a"]}, {"1": ["a"]}, ["map"], threads=1)
     yield from (_join_counts, _compare)
     empty = np.zeros((1, 1, CHUNK_FIELDS), np.int64)
     # Parquet files need this one.
@@ -168,11 +163,11 @@ def _evaluate_text() -> None:
         paths = {name: os.path.join(folder, name) for name in texts}
         for name, text in texts.items():
             Path(paths[name]).write_text(text)
-        evaluate(paths["l.qrels"], paths["p.run"], ["map"], threads=1)
+        rankmill.evaluate(paths["l.qrels"], paths["p.run"], ["map"], threads=1)
         for name in ("p.csv", "pairs.csv", "lists.csv"):
-            evaluate(paths["l.csv"], paths[name], ["map"], threads=1)
+            rankmill.evaluate(paths["l.csv"], paths[name], ["map"], threads=1)
         integers = pa.table({"user": [1], "item": [1]})
-        evaluate(integers, paths["lists.csv"], ["map"], threads=1)
+        rankmill.evaluate(integers, paths["lists.csv"], ["map"], threads=1)
 
 
 def _join_counts() -> None:
@@ -191,10 +186,13 @@ def _compare() -> None:
 def _evaluate_arrays() -> None:
     """Call the functions over arrays, with integer and with string items."""
     for items in ([[1, 2], [], [3]], [["a", "b"], [], ["c"]]):
-        lists = Ragged.from_lists(items)
-        average_precision(lists, lists, 2)
-        ndcg(lists, lists, 2, gain=Ragged(lists.offsets, np.ones(3)))
+        lists = rankmill.arrays.Ragged.from_lists(items)
+        rankmill.arrays.average_precision(lists, lists, 2)
+        rankmill.arrays.ndcg(
+            lists, lists, 2, gain=rankmill.arrays.Ragged(lists.offsets, np.ones(3))
+        )
     for width in (np.float32, np.float64):
-        global_average_precision(np.arange(2, dtype=width), np.ones(2, np.bool_), 2)
+        confidences = np.arange(2, dtype=width)
+        rankmill.arrays.global_average_precision(confidences, np.ones(2, np.bool_), 2)
         listwise_ap_loss(np.ones((1, 2), width), np.ones((1, 2), np.bool_))
-        top_k(np.ones((1, 2), width), 1)
+        rankmill.arrays.top_k(np.ones((1, 2), width), 1)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import rankmill
 from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.output_checks import catalogue_sources
+from rankmill.cli.output_checks import inputs_of
 from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import RunOutputs, board
 from rankmill.config.face import face_of
-from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files
 from rankmill.io.table_files import NAMED, suffix_of
@@ -22,7 +22,6 @@ from rankmill.results.result import Result, check_values
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
-    from rankmill.engine.results import Results
     from rankmill.engine.state import State
     from rankmill.metrics.base import Metric
 
@@ -63,9 +62,7 @@ def command(
     from rankmill.metrics.registry import parse_under
 
     parsed, _ = parse_under(options["metrics"], options["semantics"])
-    label_source = source_of(labels, "LABELS")
-    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    inputs = [label_source, *runs.values(), *catalogue_sources(options)]
+    label_source, runs, inputs = inputs_of(labels, systems, options)
     inputs += [second] if second else []
     if outputs.files["state"] is not None:
         outputs.check(inputs)
@@ -78,21 +75,17 @@ def command(
     options["per_query"] = outputs.files["per_query"] is not None
 
     if only_plan:
-        from rankmill.engine.plan import plan_runs, plan_view
+        from rankmill.engine.evaluate import plan_runs, plan_view
 
         for name in ("by", "sums", "threads", "per_query"):
             del options[name]
         asked = face_of(plan_runs, label_source, runs, options)
         outputs.write(plan_view(plan_runs(**asked)))
         return
-    from rankmill.engine.results import Results
-
     details, given = None, {}
     results: Mapping[str, Result]
     if outputs.files["report"] is None:
-        from rankmill.engine.evaluate import evaluate_runs
-
-        results = run(evaluate_runs, label_source, runs, options)
+        results = run(rankmill.evaluate_runs, label_source, runs, options)
     else:
         from rankmill.analysis.compare.view.details import evaluate_in_detail
 
@@ -100,7 +93,7 @@ def command(
         given = face_of(evaluate_in_detail, label_source, runs, options)
         results, details = call(evaluate_in_detail, given)
     show(
-        Results(results),
+        rankmill.Results(results),
         outputs,
         (label_source, runs),
         lambda one: outputs.page(one, given, details),
@@ -108,7 +101,7 @@ def command(
 
 
 def show(
-    results: Results,
+    results: rankmill.Results,
     outputs: RunOutputs,
     files: tuple[Any, Any],
     page: Callable[[Result], str],
@@ -222,7 +215,7 @@ rankmill merge state-*.arrow --history runs --tag model=a7
 def merge(states: tuple[str, ...], outputs: RunOutputs, threads: int | None) -> None:
     """Read all files, refuse what does not fit together, and show or write what they add up to."""
     from rankmill.engine.origin import check_whole
-    from rankmill.engine.state_files import merge_files, table_of_state
+    from rankmill.engine.parts import merge_files, table_of_state
 
     outputs.check(states)
     if outputs.files["state"] is None:
@@ -268,7 +261,7 @@ def described(state: State) -> str:
 
 def _checked_state(outputs: RunOutputs, **others: Any) -> str:
     """Return the file of --state; raise UsageError if it cannot be one, or if more is asked for."""
-    from rankmill.engine.state_files import check_state_name
+    from rankmill.engine.parts import check_state_name
 
     others |= {"o": outputs.output, "format": outputs.format, **outputs.files, "state": None}
     others |= {one: getattr(outputs, one) for one in ("history", "mlflow")}
@@ -289,29 +282,26 @@ def write_part(
     options: dict[str, Any],
 ) -> None:
     """Evaluate a part, or pass over it a second time, and write its state."""
-    from rankmill.cli.progress_bar import run
-    from rankmill.config.face import face_of
-    from rankmill.engine import state_files
+    from rankmill.engine import parts
     from rankmill.engine.origin import check_whole
-    from rankmill.engine.parts import evaluate_part, second_pass
 
     state = _checked_state(outputs, plan=only_plan or None)
     if len(systems) > 1:
         raise UsageError("--state takes the PREDICTIONS of one system: type a command for each")
     ((_, predictions),) = systems.items()
     if second is None:
-        found = run(evaluate_part, labels, predictions, options)
-        whole_files.write_files([(state, state_files.table_of_state(found))])
+        found = run(parts.evaluate_part, labels, predictions, options)
+        whole_files.write_files([(state, parts.table_of_state(found))])
         emit(f"{described(found)}, in {state}\n")
         return
-    given = face_of(evaluate_part, labels, predictions, options)
-    merged = state_files.merge_files([second]).state
+    given = face_of(parts.evaluate_part, labels, predictions, options)
+    merged = parts.merge_files([second]).state
     check_whole(merged.origin)
-    state_files.check_asked(merged, given)
+    parts.check_asked(merged, given)
     if not merged.two_passes:
         raise UsageError(f"no metric of {second} needs a second pass: 'rankmill merge' has all")
     more = {name: options[name] for name in ("part", "threads", "memory")}
-    counts = second_pass(merged, given["predictions"], **more)
-    whole_files.write_files([(state, state_files.table_of_counts(counts, options["part"]))])
+    counts = parts.second_pass(merged, given["predictions"], **more)
+    whole_files.write_files([(state, parts.table_of_counts(counts, options["part"]))])
     seen = max(one.seen.predictions for one in counts.values())
     emit(f"second pass: {plural(seen, 'prediction')}, in {state}\n")

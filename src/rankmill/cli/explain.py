@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
+import rankmill
 from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import deliver
-from rankmill.cli.output_checks import catalogue_sources, check_outputs, format_for
+from rankmill.cli.output_checks import check_outputs, format_for, inputs_of
 from rankmill.cli.progress_bar import run
 from rankmill.cli.run_outputs import RunOutputs
 from rankmill.config.config import Config
@@ -58,20 +59,18 @@ def command(
     curve or the bins. novelty, ild and other means over lists need the same options as in 'rankmill
     evaluate', such as --train.
     """
-    label_source = source_of(labels, "LABELS")
-    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)])
+    label_source, runs, inputs = inputs_of(labels, systems, options)
+    check_outputs(output, inputs)
     # CSV is what --format csv writes.
     as_table = format is None and suffix_of(output or "") in {*SUFFIXES} - {".csv"}
     chosen = "" if as_table else format_for(format, output, SUFFIXES)
     if rows is None and chosen in ("table", "markdown", "latex"):
         rows = _ROWS
 
-    from rankmill.analysis.explain.trace import explain
     from rankmill.analysis.explain.trace_view import joint_table, traces_view
 
     options |= {"metric": metric, "query_id": query_id, "rows": rows}
-    found = {name: run(explain, label_source, one, options) for name, one in runs.items()}
+    found = {name: run(rankmill.explain, label_source, one, options) for name, one in runs.items()}
     one = next(iter(found.values()))
     several = len(found) > 1
     if as_table and output is not None:
@@ -118,7 +117,5 @@ def explain_evaluators(
     outputs.check(sources)
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 
-    from rankmill.analysis.explain.evaluators import explain_evaluators
-
     options |= {"metric": metric, "presets": named}
-    outputs.write(run(explain_evaluators, sources[0], sources[1], options))
+    outputs.write(run(rankmill.explain_evaluators, sources[0], sources[1], options))

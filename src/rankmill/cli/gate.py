@@ -6,8 +6,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+import rankmill
 from rankmill.cli.command import FileCommand, table_command
-from rankmill.cli.output_checks import catalogue_sources
+from rankmill.cli.output_checks import inputs_of
 from rankmill.cli.progress_bar import call, run
 from rankmill.cli.run_outputs import page_of
 from rankmill.cli.verdict_outputs import VerdictOutputs, start
@@ -60,21 +61,21 @@ def command(
     from rankmill.nightly.rules.rules import parse_rules
 
     parse_rules(rules)
-    sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
+    source, runs, inputs = inputs_of(labels, {"": predictions}, options)
+    sources = [source, runs[""]]
     base = None if baseline is None else source_of(baseline, "--baseline")
     read = [] if base is None or (isinstance(base, str) and is_choice(base)) else [base]
-    outputs.check([*sources, *read, *catalogue_sources(options)])
+    outputs.check([*inputs, *read])
     if power:
         _show_power(sources, rules, base, outputs, options)
         return
     outputs.begin(rules, labels, predictions)
     from rankmill.nightly.gate.gate import gate, gate_in_detail
-    from rankmill.sources.nouns import Predictions
 
     given = face_of(gate, sources[0], sources[1], outputs.asked(rules, base, options))
     found = call(gate_in_detail, given, details=outputs.files["report"] is not None)
     found = replace(found, run=outputs.name)
-    candidate = Predictions.of(given["predictions"])
+    candidate = rankmill.Predictions.of(given["predictions"])
     runs = {"candidate": candidate}
     if (found.baseline or {}).get("kind") == "predictions":
         runs["baseline"] = replace(candidate, data=base)
@@ -97,8 +98,6 @@ def _show_power(
         of_verdict = path is not None and name != "per_query"
         if of_verdict and source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--power gives no verdict: leave out --{name.replace('_', '-')}")
-    from rankmill.nightly.gate.power import gate_power
-
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
-    found = run(gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
+    found = run(rankmill.gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
     outputs.write(found)

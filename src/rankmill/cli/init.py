@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+import rankmill
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.progress_bar import run
@@ -111,7 +112,6 @@ def command(
         del given["gain_function"]
 
     from rankmill.engine.cuts import column_names
-    from rankmill.engine.evaluate import evaluate
     from rankmill.sources.files.formats import is_path
 
     told = [_told(one, one is sources[0], given) for one in sources]
@@ -119,7 +119,7 @@ def command(
     today: dict[str, Any] = {}
     if not no_evaluate:
         asked = given | {"metrics": metrics, "by": by, "per_query": False}
-        today = vars(run(evaluate, sources[0], sources[1], asked))
+        today = vars(run(rankmill.evaluate, sources[0], sources[1], asked))
     slices = [_path(one, folder, day) if is_path(one) else one for one in by]
     named = [name for one in by for name in (column_names(one) if is_path(one) else [one])]
     columns = {one["name"]: one for one in told[0]["columns"]}
@@ -182,13 +182,10 @@ def _path(source: str | list[str], folder: str, day: date | None) -> str | list[
 
 def _told(source: Any, is_labels: bool, given: dict[str, Any]) -> dict[str, Any]:
     """Return how an input is understood under the options."""
-    from rankmill.engine.head import head
-    from rankmill.engine.plan import plan
-    from rankmill.sources.nouns import Labels, Predictions
-
-    known = {name: one for name, one in given.items() if name in options_taken(plan)}
-    both = face_of(plan, source, source, known)
-    told = head(Labels.of(both["labels"]) if is_labels else Predictions.of(both["predictions"]))
+    known = {name: one for name, one in given.items() if name in options_taken(rankmill.plan)}
+    both = face_of(rankmill.plan, source, source, known)
+    kind = rankmill.Labels if is_labels else rankmill.Predictions
+    told = rankmill.head(kind.of(both["labels" if is_labels else "predictions"]))
     if told["problem"] is not None:
         raise InputError(told["problem"])
     return told

@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Any
 
 from rankmill.cli.process import output_failure
+from rankmill.config.given_inputs import source_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io import whole_files as writing
-from rankmill.io.stores.read_paths import opened, place_of
-from rankmill.io.stores.urls import is_url, local_path, shown
+from rankmill.io.stores.urls import is_url, local_path, opened, place_of, shown
 from rankmill.io.table_files import check_table_name, suffix_of
 
 STANDARD_OUTPUT = "-"
@@ -120,6 +120,15 @@ def check_outputs(
             both = f"{flag_of(one)} and {flag_of(other)}"
             raise UsageError(f"{both} are the same file, {shown(path)}: give two names")
     check_names(output, others)
+
+
+def inputs_of(
+    labels: str, systems: Mapping[str, str], options: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any], list[Any]]:
+    """Return the labels, the predictions of each system, and all that is read."""
+    source = source_of(labels, "LABELS")
+    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
+    return source, runs, [source, *runs.values(), *catalogue_sources(options)]
 
 
 def catalogue_sources(options: Mapping[str, Any]) -> list[str | list[str]]:

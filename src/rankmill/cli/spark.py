@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import rankmill
 from rankmill.cli import process
 from rankmill.cli.command import Command, FileCommand, table_command
 from rankmill.cli.compare import check_several
@@ -219,7 +220,6 @@ def command(
     given = _Inputs(labels, systems, options, outputs)
     check_files(outputs, parsed, len(systems), given.check)
 
-    from rankmill.engine.results import Results
     from rankmill.spark.evaluation import evaluate_runs
     from rankmill.spark.systems import values_of_runs
 
@@ -233,7 +233,7 @@ def command(
     )
     # If predictions decide which queries count, only their values tell whether these are the same.
     by_predictions = any(one.semantics.counts_by_predictions for one in results.values())
-    several = Results(results, None if by_predictions else True)
+    several = rankmill.Results(results, None if by_predictions else True)
     show(several, outputs, given.files, lambda one: outputs.page(one, {}))
 
 

@@ -22,8 +22,7 @@ from rankmill.config.document import parse_date
 from rankmill.errors import RankmillError, UsageError, is_shortage
 from rankmill.io import signals
 from rankmill.io.inert_text import visible
-from rankmill.io.stores.read_paths import times_opened
-from rankmill.io.stores.urls import is_url, join, local_path, redacted
+from rankmill.io.stores.urls import is_url, join, local_path, redacted, times_opened
 from rankmill.io.whole_files import write_files
 from rankmill.show.writers import write
 

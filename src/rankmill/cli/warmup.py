@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+import rankmill
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.errors import RankmillError
@@ -77,12 +78,11 @@ def _kernels() -> str:
 
 def _parquet() -> str:
     """Score the same as Parquet, which this pyarrow wrote, with little memory."""
-    from rankmill.engine.convert import convert
     from rankmill.kernels.plain import compile_all
 
     with compile_all(), tempfile.TemporaryDirectory(prefix="rankmill-") as folder:
         for name in ("labels", "predictions"):
-            convert(DUMP / f"{name}.csv", Path(folder, f"{name}.parquet"))
+            rankmill.convert(DUMP / f"{name}.csv", Path(folder, f"{name}.parquet"))
         return _scored(Path(folder), "parquet", memory=1 << 9)
 
 
@@ -100,10 +100,8 @@ def _cache() -> str:
 
 def _scored(folder: Path = DUMP, suffix: str = "csv", memory: int = 1 << 30) -> str:
     """Evaluate; raise ArithmeticError where a value differs from the expected one."""
-    from rankmill.engine.evaluate import evaluate
-
     labels, predictions = (folder / f"{name}.{suffix}" for name in ("labels", "predictions"))
-    result = evaluate(labels, predictions, [*GOLDEN], memory=memory)
+    result = rankmill.evaluate(labels, predictions, [*GOLDEN], memory=memory)
     for name, wanted in GOLDEN.items():
         if result[name] != float.fromhex(wanted):
             raise ArithmeticError(

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from rankmill.config.option import FILE, Option
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
-from rankmill.io.stores.read_paths import opened
+from rankmill.io.stores.urls import opened
 from rankmill.package import GONE
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import preset

@@ -29,7 +29,7 @@ from rankmill.matching.order import arrange, changes_lists
 from rankmill.metrics.base import MICRO, NO_CUTOFF
 from rankmill.metrics.gap.gap import first_confidences
 from rankmill.metrics.gap.gap_counts import Among
-from rankmill.metrics.records.fingerprints import NOTHING, Seen
+from rankmill.metrics.records.state_rows import NOTHING, Seen
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
@@ -93,6 +93,8 @@ def sealed(result: Result) -> Result:
     To make it takes time, and values that are only compared are never written.
     """
     made = vars(result)["per_query"]
+    if isinstance(made, pa.Table):  # it was asked for
+        made = partial(_with_result, partial(made.slice), result)
     whole = partial(made, checksum=True) if isinstance(made, partial) else made
     return replace(result, per_query=whole)
 

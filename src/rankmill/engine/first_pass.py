@@ -11,7 +11,6 @@ from typing import Any, cast
 
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import value_type
-from rankmill.engine.catalogue_inputs import with_catalogue
 from rankmill.engine.cuts import with_ways
 from rankmill.engine.held_labels import (
     HeldLabels,
@@ -19,6 +18,7 @@ from rankmill.engine.held_labels import (
     check_width,
     read_in_order,
     read_labels,
+    with_catalogue,
 )
 from rankmill.engine.job import Job
 from rankmill.engine.score import score_lists

@@ -32,10 +32,10 @@ from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.gap.gap_counts import Among, merged_counts
 from rankmill.metrics.no_value import notes_on_values
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.records.fingerprints import FORMAT, JOB_FORMAT, digest
+from rankmill.metrics.records.state_rows import FORMAT, JOB_FORMAT, digest
 from rankmill.metrics.registry import parse_all
-from rankmill.metrics.spellings import spellings
 from rankmill.metrics.sums import TermProducts, read_sums
+from rankmill.metrics.texts import spellings
 from rankmill.results import audit
 from rankmill.results.audit import PADDED
 from rankmill.results.result import Result

@@ -34,7 +34,7 @@ from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Aggregate, Closing, TwoPasses, WeightSums
-from rankmill.metrics.aggregates.weighted_mean import sum_weights
+from rankmill.metrics.aggregates.mean import sum_weights
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.no_value import no_value, skipping
 from rankmill.metrics.sums import TermProducts

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from rankmill.errors import UsageError, is_shortage
 from rankmill.io import signals
-from rankmill.io.stores.read_paths import is_opened
-from rankmill.io.stores.urls import is_url, local_path, shown
+from rankmill.io.stores.urls import is_opened, is_url, local_path, shown
 from rankmill.io.table_files import write_by_suffix
 from rankmill.threads import apart
 

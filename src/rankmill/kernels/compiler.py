@@ -10,8 +10,8 @@ from numba import njit, typeof
 from numba.core import config, types
 
 from rankmill.kernels import plain
+from rankmill.kernels.cache import check_files
 from rankmill.kernels.instructions import COMPILED
-from rankmill.kernels.trust import check_files
 
 # What Python calls needs no function for C to call, and what only kernels call needs neither. To
 # leave them out saves a sixth of the time to compile.

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.kernels.ties import count_runs, move_hits
+from rankmill.kernels.order import count_runs, move_hits
 from rankmill.matching.hits import Hits
 
 

@@ -247,7 +247,7 @@ class TwoPasses(Protocol):
 OF_GROUPS = ".groups"
 # The class that adds the same up where queries have weights.
 WEIGHTED = dict.fromkeys(
-    ("aggregates.mean.Mean", "aggregates.mean.SignedMean"), "aggregates.weighted_mean.WeightedMean"
+    ("aggregates.mean.Mean", "aggregates.mean.SignedMean"), "aggregates.mean.WeightedMean"
 ) | {"aggregates.mean.MicroAverage": "aggregates.mean.MicroAverage"}
 
 

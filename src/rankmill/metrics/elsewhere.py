@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable
 
 from rankmill.metrics.base import Metric
-from rankmill.metrics.libraries import COMPUTED, REFUSED
+from rankmill.metrics.libraries import table
 from rankmill.metrics.registry import REGISTRY, parse_all
 from rankmill.semantics.choices import DEFAULT, Choices
-from rankmill.semantics.presets import PRESETS, names_table
+from rankmill.semantics.presets import PRESETS
 
 # The libraries of the table of names. Those with a preset have the metrics of the preset, whose
 # values are equal, and those below, which they define alike.
@@ -15,36 +15,6 @@ LIBRARIES = (
     *("trec_eval", "trec_eval-10", "ir_measures", "ranx", "rectools", "replay", "sklearn"),
     *("torchmetrics", "recommenders"),
 )
-_NAMES = {
-    "ir_measures": names_table(
-        "map: AP, AP@k; first_hit: RR, RR@k; precision: P@k; recall: R@k; hit: Success@k; rprec: "
-        "Rprec; ndcg: nDCG, nDCG@k; num_ret: NumRet; num_rel: NumRel; num_rel_ret: NumRelRet; "
-        "set_p: SetP; set_f: SetF; set_map: SetAP; set_relative_p: SetRelP; iprec: IPrec@x; rbp: "
-        "RBP(p=p); err: ERR@k; bpm: BPM@k; inst: INST; insq: INSQ; judged: Judged@k; bpref: Bpref; "
-        "infap: infAP; alpha_ndcg: alpha_nDCG@k; err_ia: ERR_IA@k; subtopic_recall: StRecall@k; "
-        "alpha_dcg: alpha_DCG@k; nerr_ia: nERR_IA@k; nrbp: NRBP; nnrbp: nNRBP; p_ia: P_IA@k; "
-        "map_ia: AP_IA; compat: Compat; sdcg: SDCG(max_rel=g)@k; nerr8: NERR8(max_rel=g)@k; nerr9: "
-        "NERR9(max_rel=g)@k; nerr10: NERR10(max_rel=g); nerr11: NERR11(max_rel=g)"
-    ),
-    "ranx": names_table("bpref: bpref; rbp: rbp.p"),
-    "rectools": names_table(
-        "coverage: CatalogCoverage(k, normalize=True); user_coverage: CoveredUsers; "
-        "popularity: AvgRecPopularity(k); novelty: MeanInvUserFreq(k); "
-        "serendipity: Serendipity(k); fbeta: F1Beta(k, beta=b); mcc: MCC(k=k)"
-    ),
-    "replay": {"coverage": "Coverage(k)"},
-    "sklearn": names_table(
-        "lrap: label_ranking_average_precision_score; auc: roc_auc_score; "
-        "auprc: auc(precision_recall_curve); auprc_step: average_precision_score; "
-        "brier: brier_score_loss; log_loss: log_loss"
-    ),
-    "torchmetrics": names_table(
-        "recall_at_precision: BinaryRecallAtFixedPrecision(x); "
-        "precision_at_recall: BinaryPrecisionAtFixedRecall(x); ece: BinaryCalibrationError(bins); "
-        "fallout: RetrievalFallOut(top_k=k); pair_accuracy: RetrievalAUROC(top_k=k)"
-    ),
-    "recommenders": names_table("coverage: catalog_coverage; entropy: distributional_coverage"),
-}
 _CUT = re.compile(r"[@(]k\b")
 
 
@@ -68,11 +38,12 @@ def exported_names(asked: Iterable[str], refused: bool) -> list[list[str]]:
     """
     some = set(asked)
     rows: dict[tuple[str, str, str], list[str]] = {}
-    for library in {**COMPUTED, **REFUSED}:
-        for there, here in COMPUTED.get(library, {}).items():
+    computed, why_not = table("computed"), table("refused")
+    for library in {**computed, **why_not}:
+        for there, here in computed.get(library, {}).items():
             if parse_all(here.partition(";")[0])[0].name in some:
                 rows.setdefault((library, here.replace(";", " with"), ""), []).append(there)
-        for there, why in REFUSED.get(library, {}).items() if refused else ():
+        for there, why in why_not.get(library, {}).items() if refused else ():
             rows.setdefault((library, "", why), []).append(there)
     return [[library, ", ".join(names), *told] for (library, *told), names in rows.items()]
 
@@ -80,7 +51,7 @@ def exported_names(asked: Iterable[str], refused: bool) -> list[list[str]]:
 def _names_of(library: str, name: str) -> list[str]:
     of_preset = PRESETS[library].metrics if library in PRESETS else {}
     names = [there for metric, there in of_preset.items() if metric.partition("@")[0] == name]
-    more = _NAMES.get(library, {}).get(name)
+    more = table("named").get(library, {}).get(name)
     return [*names, *([more] if more else [])]
 
 
@@ -91,7 +62,7 @@ def name_there(name: str, metric: Metric) -> str:
     there = metrics.get(f"{metric.name}@{metric.k}") or metrics.get(metric.name + suffix)
     if there or name not in PRESETS:
         return there or ""
-    more = re.split(r", (?![^()]*\))", _NAMES.get(name, {}).get(metric.name, ""))
+    more = re.split(r", (?![^()]*\))", table("named").get(name, {}).get(metric.name, ""))
     return next((one for one in more if bool(_CUT.search(one)) == (metric.k is not None)), "")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rankmill.errors import UsageError
+from rankmill.metrics import libraries
 from rankmill.metrics.base import MICRO, Better, Metric, MetricSpec, Parameter
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.families import (
@@ -22,14 +23,16 @@ from rankmill.metrics.families import (
     wholelist,
 )
 from rankmill.metrics.packages import load_packages
-from rankmill.metrics.refusals import EVERYWHERE, here_for, told_under
-from rankmill.metrics.spellings import SUMMARISED, given_text, read_parameters, read_summary
 from rankmill.metrics.texts import (
     DEFINED,
     LISTED,
     SETS,
+    SUMMARISED,
+    given_text,
     pieces_of,
     place_of,
+    read_parameters,
+    read_summary,
     split_names,
     without_cutoff,
 )
@@ -57,7 +60,7 @@ def register(spec: MetricSpec) -> None:
     if spec.home and not (same and same.home == spec.home):
         small = spec.name.lower()
         there = _BY_NAME.get(small) or _BY_CUT_NAME.get(small.rpartition("_")[0])
-        if there or small in (*SETS, *SUMMARISED, *EVERYWHERE, *_BY_CUT_NAME):
+        if there or small in (*SETS, *SUMMARISED, *libraries.refused_anywhere(), *_BY_CUT_NAME):
             whose = f", of {there.source}" if there and there.home else ""
             raise UsageError(f"there is a {spec.name} already{whose}: choose another name")
     global _registered
@@ -227,16 +230,6 @@ def _name_in(text: str) -> str:
 
 # The words of a name, as other tools print it: map_at_10, nDCG-10, precisionAtK, top_5_accuracy.
 _WORD = re.compile(r"[0-9]+(?:[.][0-9]+)?|[A-Z]+(?![a-z])|[A-Z]?[^\W0-9A-Z_]+|[+]")
-# Names of the field that no name here is nearly spelled like -> the name here.
-_WRITTEN_OUT = {
-    **dict.fromkeys(("averageprecision", "meanaverageprecision"), "map"),
-    **{"globalaverageprecision": "gap", "meanreciprocalrank": "mrr", "f1score": "f1"},
-    **dict.fromkeys(("microap", "globalap"), "gap"),
-    **dict.fromkeys(("hitratio", "hits", "hr", "accuracy", "acc"), "hit"),
-    "avgprecision": "map",
-    **{"discountedcumulativegain": "dcg", "normalizeddiscountedcumulativegain": "ndcg"},
-    **{"normalizeddcg": "ndcg", "rankbiasedprecision": "rbp", "rankbiasedoverlap": "rbo"},
-}
 
 
 def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
@@ -251,14 +244,13 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     load_packages()
     if spec := _BY_NAME.get(small):
         return spec, None
-    from rankmill.metrics.libraries import refused_elsewhere
-
-    if why := EVERYWHERE.get(small) or ("" if small in _BY_CUT_NAME else refused_elsewhere(small)):
+    why = "" if small in _BY_CUT_NAME else libraries.refused_elsewhere(small)
+    if why := libraries.refused_anywhere().get(small, why):
         raise UsageError(f"{name} is not a metric here: {why}")
     if cut_spec := _BY_CUT_NAME.get(small):
         at, example = ("recall or multiple", "0.5") if cut_spec.at else ("cutoff", "10")
         raise UsageError(f"{name} needs a {at}, such as {name}_{example}")
-    if here := here_for(name):
+    if here := libraries.here_for(name):
         raise UsageError(f"unknown metric {text!r}: type {here}; {LISTED}")
     if small in SETS:
         raise UsageError(
@@ -278,7 +270,7 @@ def _near(name: str, text: str) -> list[str]:
     """
     rest = text.strip()[len(name) :]
     words = [one.lower() for one in _WORD.findall(name)]
-    known = {one: [name] for one, name in _WRITTEN_OUT.items()}
+    known = {one: [name] for one, name in libraries.table("written")[""].items()}
     for one in _BY_NAME:
         known.setdefault("".join(_WORD.findall(one)), []).append(one)
     near, cutoff = known.get("".join(words)), ""
@@ -332,9 +324,13 @@ def parse_under(
     names, named = split_names(texts), preset_named(semantics)
     known = PRESETS[named].skipped if named else ()
     small = {one: one.strip().lower() for one in names if isinstance(one, str)}
-    skipped = {one: EVERYWHERE[name] for one, name in small.items() if name in known}
+    skipped = {
+        one: libraries.refused_anywhere()[name] for one, name in small.items() if name in known
+    }
     left = {one: _read(one, rel) for one in [one for one in names if one not in skipped] or names}
-    elsewhere = {one: why for one, metric in left.items() if (why := told_under(semantics, metric))}
+    elsewhere = {
+        one: why for one, metric in left.items() if (why := libraries.told_under(semantics, metric))
+    }
     if elsewhere and (tuple(names) != DEFAULT_METRICS or len(elsewhere) == len(left)):
         one, why = next(iter(elsewhere.items()))
         raise UsageError(f"{left[one].text} under the preset {named}: {why}")

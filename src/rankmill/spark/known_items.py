@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
-from rankmill.engine.catalogue_inputs import (
+from rankmill.engine.held_labels import (
     described_beside,
     item_counts,
     training_of,

@@ -1,6 +1,5 @@
 """explain_evaluators(): its values are those of evaluate(), and its changes are right."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -112,43 +111,6 @@ def test_the_example_by_hand():
         "before": None,
         "after": 0.0,
     }
-
-
-@pytest.mark.small
-def test_the_table_tells_values_reasons_and_what_moves_nothing():
-    labels, predictions = lists({1: [10, 11], 2: [20], 4: [40]}, {1: [9, 10, 10], 2: [20]})
-    found = explain_evaluators(labels, predictions, "map@2", ["default", "trec_eval", "spark"])
-    lines = repr(found).splitlines()
-    assert lines[0] == "counted as                       map@2  from default  queries  example"
-    assert lines[2:5] == [
-        "default                       0.416667",
-        "trec_eval*                    0.625000     +0.208333        1  4: 0 -> not counted",
-        "  repeated_predictions error                                   not possible on this data",
-    ]
-    assert lines[-1] == "(R labels and n predictions of a query, k the cutoff)"
-    header, rows = difference_cells(found)
-    assert header == ["counted as", "map@2", "from default", "queries", "example", "meaning"]
-    assert rows[0] == ["default", "0.416667", "", "", "", ""]
-    assert rows[1] == [
-        *("trec_eval*", "0.625000", "+0.208333", "1", "4: 0 -> not counted"),
-        "map_cut_k; * with repeated_predictions as in default",
-    ]
-    assert rows[2] == [
-        *("  repeated_predictions error", "", "", "", "not possible on this data"),
-        "row 0, query 1 predicts item 10 a second time, but repeated_predictions is 'error'",
-    ]
-    assert rows[4][0] == "  no effect"
-    assert rows[4][4] == (
-        "ap_divisor labels, repeated_labels error, order item_descending_float32, "
-        "no_relevant scored"
-    )
-    assert rows[5][0] == "spark"
-    assert rows[5][5] == "meanAveragePrecisionAt(k)"
-    text = repr(found)
-    meaning = "a query with labels and no predictions is left out; default: a query with labels"
-    assert text.count(meaning) == 1
-    assert "<td" in found._repr_html_()
-    assert json.dumps(found.to_dict(), allow_nan=False)
 
 
 @pytest.mark.small

@@ -23,8 +23,7 @@ from flat import flat
 from rankmill import Catalogue, UsageError
 from rankmill.columns.ids import ids_to_arrow, to_ids
 from rankmill.kernels.identity import SIGNED, Ids
-from rankmill.metrics.aggregates.exposure_values import Entropy, Gini
-from rankmill.metrics.exposure import Exposure, ExposureCounters
+from rankmill.metrics.exposure import Entropy, Exposure, ExposureCounters, Gini
 from rankmill.metrics.records import item_counter, item_counts
 from rankmill.metrics.records.item_counter import NO_RANKS, NO_REPEATS, ItemCounter, Total
 from rankmill.metrics.records.item_counts import ItemCounts

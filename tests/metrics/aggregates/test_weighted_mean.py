@@ -18,8 +18,7 @@ import oracle
 from rankmill.errors import UsageError
 from rankmill.kernels.exact import accumulate_weighted
 from rankmill.metrics.aggregate import Closing
-from rankmill.metrics.aggregates.mean import Mean
-from rankmill.metrics.aggregates.weighted_mean import BINS, WeightedMean, sum_weights
+from rankmill.metrics.aggregates.mean import BINS, Mean, WeightedMean, sum_weights
 
 pytestmark = pytest.mark.small
 

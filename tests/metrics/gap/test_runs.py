@@ -14,9 +14,8 @@ import rankmill
 from rankmill.io.overflow import Overflow
 from rankmill.metrics.gap import distinct as distinct_module
 from rankmill.metrics.gap import gap as gap_module
-from rankmill.metrics.gap.distinct import counted
+from rankmill.metrics.gap.distinct import RunsCounter, RunsFile, counted, everything
 from rankmill.metrics.gap.gap_counts import GapCounter, gap_of_counts
-from rankmill.metrics.gap.runs import RunsCounter, RunsFile, everything
 from rankmill.threads import Workers
 from strategies import examples
 

@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.adapters.trec.measures import MEASURES, NICKNAMES, OF_OTHER_FILES, columns_of
-from rankmill.adapters.trec.values import Levels, judged_hits
+from rankmill.adapters.trec.measures import (
+    MEASURES,
+    NICKNAMES,
+    OF_OTHER_FILES,
+    Levels,
+    columns_of,
+    judged_hits,
+)
 from rankmill.columns.ids import to_ids
 from rankmill.columns.item_buffers import join_items
 from rankmill.columns.lists import offsets_of

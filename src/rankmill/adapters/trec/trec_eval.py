@@ -12,8 +12,15 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankmill.adapters.trec.measures import MeasureColumn, columns_of
-from rankmill.adapters.trec.values import LEAST, Levels, in_order, judged_hits, relevance_string
+from rankmill.adapters.trec.measures import (
+    LEAST,
+    Levels,
+    MeasureColumn,
+    columns_of,
+    in_order,
+    judged_hits,
+    relevance_string,
+)
 from rankmill.columns.ids import ids_to_arrow, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists

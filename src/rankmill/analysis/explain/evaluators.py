@@ -21,7 +21,7 @@ from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import name_there
-from rankmill.metrics.refusals import told_under
+from rankmill.metrics.libraries import told_under
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.results.result import check_values
 from rankmill.semantics.choices import DEFAULT, Choices

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from rankmill.metrics.elsewhere import name_there
+from rankmill.metrics.libraries import told_under
 from rankmill.metrics.no_value import notes_on_values
-from rankmill.metrics.refusals import told_under
 from rankmill.metrics.registry import parse
 from rankmill.package import stamp
 from rankmill.results.answer import Answer, plain, plain_fields, read_fields

@@ -15,10 +15,9 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
-from rankmill.engine.catalogue_inputs import with_catalogue
 from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import Progress, progress_of, run
-from rankmill.engine.held_labels import HeldLabels, clean_lists
+from rankmill.engine.held_labels import HeldLabels, clean_lists, with_catalogue
 from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.score import score_lists
 from rankmill.engine.tally import Tally
@@ -27,8 +26,7 @@ from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
-from rankmill.metrics.gap.gap import Gap
-from rankmill.metrics.gap.gap_rows import join, rank_pooled
+from rankmill.metrics.gap.gap import Gap, join, rank_pooled
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import parse
 from rankmill.results.curves import thinned

@@ -33,7 +33,7 @@ from rankmill.metrics.base import NO_CUTOFF, Columns, Metric
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.quantities import counted, divided_by
 from rankmill.metrics.registry import REGISTRY, parse
-from rankmill.metrics.spellings import SUMMARISED
+from rankmill.metrics.texts import SUMMARISED
 from rankmill.metrics.values import Matched
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.sources.inputs.inputs import Input

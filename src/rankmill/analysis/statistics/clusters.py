@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankmill.analysis.statistics.paired_differences import Paired, WeightedPaired, paired_of
-from rankmill.metrics.aggregates.mean import UNIT
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+from rankmill.metrics.aggregates.mean import UNIT, WeightedMean
 
 # Sums of so many bits of float64 values are exact in float64, for up to 2**27 queries.
 LIMB = 26

@@ -8,8 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from rankmill.errors import InputError
-from rankmill.metrics.aggregates.mean import Mean
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 
 # Squares of larger values, times a number of queries, may not be float64 values.
 LARGEST = 1e140

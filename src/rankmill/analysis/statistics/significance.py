@@ -138,7 +138,7 @@ def t_test(paired: AnyPaired, confidence: float = 0.95) -> Tested:
     """Return the two-sided paired t test, and the interval of the mean.
 
     t = mean / (s / sqrt(n)) with n - 1 degrees of freedom, of which weights leave fewer
-    (`rankmill.metrics.aggregates.weighted_mean.freedom_of`); of too few queries there is no test.
+    (`rankmill.metrics.aggregates.mean.freedom_of`); of too few queries there is no test.
     Urbano, Lima & Hanjalic, Statistical significance testing in information retrieval, SIGIR 2019,
     find it the most reliable. If all differences are zero, p is 1. If they are the same number
     otherwise, t has no spread to compare with, and p and the interval are None (SciPy's p would be

@@ -1,11 +1,13 @@
-"""URLs of objects in stores, and what of them may be shown: never the credentials.
+"""URLs of objects in stores, what of them may be shown, and what a command opened to read.
 
-This module only looks at text. A URL may hold credentials before an `@` and in its query (a signed
-URL), so every name, message and result has what `shown` leaves of it.
+A URL may hold credentials before an `@` and in its query (a signed URL), so every name, message and
+result has what `shown` leaves of it.
 """
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -142,3 +144,61 @@ def redacted(text: str) -> str:
 def _without_credentials(found: re.Match[str]) -> str:
     url = found[0].rstrip(".,:;)]}")
     return "::".join(map(_shown, _CHAIN.split(url))) + found[0][len(url) :]
+
+
+# ------------------------------------------------------------------ what is opened to read
+
+
+STANDARD_INPUT = "-"
+
+# None: nobody asks. Not a context variable, as threads open files for the command too.
+_opened: set[str] | None = None
+_times = 0
+
+
+@contextmanager
+def gathered() -> Iterator[None]:
+    """Gather what is opened within.
+
+    A command does so. A program that calls rankmill may write later to what it has read.
+    """
+    global _opened
+    before, _opened = _opened, set()
+    try:
+        yield
+    finally:
+        _opened = before
+
+
+def opened(path: str) -> None:
+    """Take note of a path, a URL, or "-" for standard input, which is opened to read."""
+    global _times
+    _times += 1
+    if _opened is not None:
+        _opened.add(path)
+
+
+def times_opened() -> int:
+    """Return how often something was opened so far: more than before if something was read."""
+    return _times
+
+
+def is_opened(target: str) -> bool:
+    """Return whether to write a target would replace a file, or an object, that was opened."""
+    if not _opened:
+        return False
+    place = place_of(target)
+    # Devices and pipes are not replaced.
+    there = is_url(target) or os.path.isfile(place)
+    return there and place in map(place_of, _opened)
+
+
+def place_of(path: str) -> str:
+    """Return what two names of one file, or of one object of a store, have in common.
+
+    A file is where it will be written: "missing/../a.csv" is a.csv. Hard links are two files, since
+    a new file takes the place of a name.
+    """
+    if is_url(path):
+        return shown(path)
+    return os.path.realpath("/dev/fd/0" if path == STANDARD_INPUT else local_path(path))

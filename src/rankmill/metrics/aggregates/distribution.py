@@ -17,7 +17,7 @@ from rankmill.metrics.aggregate import (
 from rankmill.metrics.aggregates.mean import UNIT, Mean
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, same
-from rankmill.metrics.spellings import read_summary
+from rankmill.metrics.texts import read_summary
 
 FLOOR = 1e-5
 
@@ -40,7 +40,7 @@ class Distribution(Aggregate):
     (0.5, 0.2)
     """
 
-    # What the value is, such as "gm": see `rankmill.metrics.spellings`.
+    # What the value is, such as "gm": see `rankmill.metrics.texts`.
     summary: Annotated[str, same(lambda row, name: read_summary(state_rows.text(row, name), name))]
     # The distinct values other than 0, ascending, and how many queries have each.
     values: Annotated[np.ndarray, same(_floats)]

@@ -53,13 +53,13 @@ METRICS = (
         "items of --items, else of --train, else of --features, else all labels and predictions",
         source=GE,
         aliases=("catalog_coverage",),
-        aggregate="aggregates.exposure_values.Coverage",
+        aggregate="exposure.Coverage",
     ),
     ranked(
         name="coverage_of_labels",
         definition="share of the distinct labels that any list hits within k",
         source="Ge et al., RecSys 2010, as weighted by what is relevant",
-        aggregate="aggregates.exposure_values.LabelCoverage",
+        aggregate="exposure.LabelCoverage",
     ),
     MetricSpec(
         name="user_coverage",
@@ -77,7 +77,7 @@ METRICS = (
         better="neither",
         source=SHANI,
         parameters=(OF,),
-        aggregate="aggregates.exposure_values.Gini",
+        aggregate="exposure.Gini",
     ),
     shown(
         name="entropy",
@@ -86,7 +86,7 @@ METRICS = (
         range="0 to log2 of the number of items",
         better="neither",
         source=SHANI,
-        aggregate="aggregates.exposure_values.Entropy",
+        aggregate="exposure.Entropy",
     ),
     shown(
         name="hhi",
@@ -96,7 +96,7 @@ METRICS = (
         better="neither",
         source="Hirschman, The Paternity of an Index, American Economic Review, 1964",
         aliases=("herfindahl",),
-        aggregate="aggregates.exposure_values.Concentration",
+        aggregate="exposure.Concentration",
     ),
     shown(
         name="personalization",
@@ -106,7 +106,7 @@ METRICS = (
         source=ZHOU,
         cutoff="required",
         aliases=("inter_list_diversity",),
-        aggregate="aggregates.exposure_values.Personalization",
+        aggregate="exposure.Personalization",
     ),
     shown(
         name="popularity",

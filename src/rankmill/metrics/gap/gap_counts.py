@@ -9,10 +9,9 @@ import numpy as np
 
 from rankmill.errors import UsageError
 from rankmill.kernels.gap import count_among, sum_ties
-from rankmill.metrics.gap.distinct import RANGE, Distinct, ascending
-from rankmill.metrics.gap.runs import RunsAmong
+from rankmill.metrics.gap.distinct import RANGE, Distinct, RunsAmong, ascending
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.records.fingerprints import FORMAT, NOTHING, Seen
+from rankmill.metrics.records.state_rows import FORMAT, NOTHING, Seen
 from rankmill.threads import Workers
 
 # Confidences are copied, sorted and counted when that takes so many bytes, twice their own.

@@ -8,7 +8,6 @@ from threading import Lock
 import numpy as np
 
 from rankmill.columns.ids import NO_DATA, NO_PLACES, join_ids, take_ids
-from rankmill.errors import ResourceError
 from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids, build_table
 from rankmill.kernels.lists import pack_strings
 from rankmill.metrics.records.item_counts import ItemCounts, narrow
@@ -21,7 +20,6 @@ SMALLEST, WIDEST = 1 << 16, 4
 AN_ITEM, A_COUNT = 2 * (8 + 8 + 8), 2 * 8
 # Counts of fewer bytes are never refused.
 SPARED = 64 << 20
-MB = 10**6
 NO_REPEATS = np.empty(0, np.bool_)
 NO_RANKS = np.empty(0, np.int64)
 
@@ -66,12 +64,7 @@ class Total:
 
     def counts(self) -> ItemCounts:
         """Return what was added, each item once; raises ResourceError as `add`."""
-        number = len(self._counts.joined()[1])
-        if self._counts.bytes > self._most:
-            raise ResourceError(
-                f"counts of items take more than {int(self._most) // MB:,}MB in memory, for "
-                f"{number:,} items so far: allow more memory"
-            )
+        self._counts.joined(self._most)
         return self._counts
 
 
@@ -140,7 +133,7 @@ class _Direct:
             return False
         if not self._widen(lowest, highest):
             return False
-        from rankmill.kernels.item_counts import count_direct
+        from rankmill.kernels.catalogue import count_direct
 
         ranks, repeat, cutoffs = how
         start = np.uint64(self._lowest % 2**64)
@@ -182,7 +175,7 @@ class _Hashed:
 
     def add(self, offsets: np.ndarray, items: Ids, *how: np.ndarray) -> None:
         """Add lists."""
-        from rankmill.kernels.item_counts import count_hashed
+        from rankmill.kernels.catalogue import count_hashed
 
         if items.kind != SIGNED and self._kind == SIGNED:
             self._kind = items.kind

@@ -1,7 +1,9 @@
 """How many lists each item stands in, by how far down: exact counts that merge."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ from rankmill.columns.ids import (
     take_ids,
     to_ids,
 )
-from rankmill.errors import InputError
+from rankmill.errors import InputError, ResourceError
 from rankmill.kernels.identity import SEED, SIGNED, STRING, UNSIGNED, Ids
 from rankmill.metrics.records import state_rows
 
@@ -24,6 +26,8 @@ NO_IDS = Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, SIGNED)
 ROOM = 1 << 16
 # More rows are joined in partitions, each of which fits the caches.
 PARTITIONS, AT_ONCE = 64, 1 << 20
+MB = 10**6
+Part: TypeAlias = tuple[Ids, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +44,7 @@ class ItemCounts:
 
     columns: int
     # The distinct items of each part, and their counts, [n, columns] of signed integers.
-    parts: tuple[tuple[Ids, np.ndarray], ...] = ()
+    parts: tuple[Part, ...] = ()
 
     def with_counts(self, items: Ids, counts: np.ndarray) -> Self:
         """Return the counts with those of distinct items."""
@@ -57,46 +61,51 @@ class ItemCounts:
             return type(self)(self.columns, (found.joined(),))
         return found
 
-    def joined(self) -> tuple[Ids, np.ndarray]:
-        """Return all distinct items with their counts. They take the place of the parts."""
+    def joined(self, most: float = math.inf) -> tuple[Ids, np.ndarray]:
+        """Return all distinct items with their counts. They take the place of the parts.
+
+        Raises ResourceError if they take more than so many bytes, as soon as some of them do.
+        """
+        for one in self.parts:  # to join them would take as much again
+            _check_room([one], most)
         if len(self.parts) != 1:
-            object.__setattr__(self, "parts", (self._join(),))
+            object.__setattr__(self, "parts", (self._join(most),))
         return self.parts[0]
 
     @property
     def bytes(self) -> int:
         """How many bytes the parts take; their items may be in several."""
-        return sum(
-            one.nbytes
-            for ids, counts in self.parts
-            for one in (ids.keys, ids.starts, ids.ends, ids.data, counts)
-        )
+        return sum(map(_bytes_of, self.parts))
 
-    def _join(self) -> tuple[Ids, np.ndarray]:
+    def _join(self, most: float = math.inf) -> Part:
+        from rankmill.kernels.catalogue import sum_rows
         from rankmill.kernels.identity import group_rows
-        from rankmill.kernels.item_counts import sum_rows
 
         if not self.parts:
             return NO_IDS, np.zeros((0, self.columns), np.int64)
         if sum(len(counts) for _, counts in self.parts) > AT_ONCE:
-            return self._join_partitions()
+            return self._join_partitions(most)
         ids = join_ids([items for items, _ in self.parts])
         counts = np.concatenate([counts for _, counts in self.parts]).astype(np.int64)
         groups, first = np.empty((2, len(ids.keys)), np.int64)
         distinct = group_rows(ids, SEED, groups, first)
         found = np.zeros((distinct, self.columns), np.int64)
         sum_rows(groups, counts, found)
-        return join_ids([take_ids(ids, first[:distinct])]), narrow(found)
+        whole = join_ids([take_ids(ids, first[:distinct])]), narrow(found)
+        _check_room([whole], most)
+        return whole
 
-    def _join_partitions(self) -> tuple[Ids, np.ndarray]:
-        parts: list[list[tuple[Ids, np.ndarray]]] = []
-        for items, counts in self.parts:
-            order, ends = in_partitions(items, PARTITIONS)
-            rows = (order[start:end] for start, end in ends)
-            parts.append([(take_ids(items, some), counts[some]) for some in rows])
-        partitions = (type(self)(self.columns, some) for some in zip(*parts, strict=True))
-        ids, found = zip(*(one._join() for one in partitions), strict=True)
-        return join_ids(list(ids)), np.concatenate(found)
+    def _join_partitions(self, most: float) -> Part:
+        places = [in_partitions(items, PARTITIONS) for items, _ in self.parts]
+        found: list[Part] = []
+        for number in range(PARTITIONS):
+            rows = (order[slice(*ends[number])] for order, ends in places)
+            pairs = zip(self.parts, rows, strict=True)
+            some = tuple((take_ids(items, row), counts[row]) for (items, counts), row in pairs)
+            found.append(type(self)(self.columns, some)._join())
+            _check_room(found, most)
+        ids, counts = zip(*found, strict=True)
+        return join_ids(list(ids)), np.concatenate(counts)
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow: integers, or bytes and where each item ends, and counts."""
@@ -138,6 +147,21 @@ class ItemCounts:
         if len(found._join()[1]) != len(ids.keys):
             raise state_rows.damaged(f"{prefix}keys has an item twice")
         return found
+
+
+def _bytes_of(part: Part) -> int:
+    ids, counts = part
+    return sum(one.nbytes for one in (ids.keys, ids.starts, ids.ends, ids.data, counts))
+
+
+def _check_room(some: Sequence[Part], most: float) -> None:
+    """Raise ResourceError if some distinct items take more than so many bytes."""
+    if sum(map(_bytes_of, some)) > most:
+        number = sum(len(counts) for _, counts in some)
+        raise ResourceError(
+            f"counts of items take more than {int(most) // MB:,}MB in memory, for {number:,} items "
+            "so far: allow more memory"
+        )
 
 
 def narrow(counts: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from rankmill.analysis.compare.view.details import Details, Histogram, histogram
 from rankmill.analysis.explain.side_by_side import Listed
 from rankmill.errors import UsageError, plural
 from rankmill.metrics.registry import parse
-from rankmill.metrics.spellings import spellings
+from rankmill.metrics.texts import spellings
 from rankmill.nightly.rules.breaches import Trends
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.results.result import Result

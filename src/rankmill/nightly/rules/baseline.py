@@ -13,7 +13,7 @@ import pyarrow as pa
 from rankmill.columns.seal import seal_of_table
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
-from rankmill.io.stores.read_paths import opened
+from rankmill.io.stores.urls import opened
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.limits import range_of, range_text
 from rankmill.nightly.runs.runs import (

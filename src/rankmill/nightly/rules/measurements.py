@@ -18,8 +18,7 @@ from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.jackknife import interval_within
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE
 from rankmill.errors import plural
-from rankmill.metrics.aggregates.mean import Mean
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
+from rankmill.metrics.aggregates.mean import Mean, WeightedMean, freedom_of
 from rankmill.metrics.base import Better
 from rankmill.metrics.gap.gap_groups import LeftOut
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE

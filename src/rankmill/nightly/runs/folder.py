@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, is_shortage, outside
 from rankmill.io.stores.filesystems import stored
-from rankmill.io.stores.read_paths import opened
 from rankmill.io.stores.store_objects import open_ranges, reading
-from rankmill.io.stores.urls import is_url, local_path, shown
+from rankmill.io.stores.urls import is_url, local_path, opened, shown
 from rankmill.nightly.runs.runs import (
     RecordedMetric,
     Run,

@@ -19,9 +19,8 @@ from rankmill.errors import InputError, UsageError, is_shortage
 from rankmill.io.overflow import on_disk, temporary_file
 from rankmill.io.stores import store_objects
 from rankmill.io.stores.filesystems import Stored, bucket_of, stored
-from rankmill.io.stores.read_paths import STANDARD_INPUT, opened
 from rankmill.io.stores.store_objects import reading
-from rankmill.io.stores.urls import is_url, local_path
+from rankmill.io.stores.urls import STANDARD_INPUT, is_url, local_path, opened
 from rankmill.sources.files.formats import files_of_one_format, format_of_name
 from rankmill.sources.files.tables import (
     check_no_parts,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from rankmill.engine.catalogue_inputs import beside, opened
+from rankmill.engine.held_labels import beside, opened
 from rankmill.engine.job import Job, check_subtopics
 from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive

@@ -17,7 +17,7 @@ from rankmill.columns.buffers import numbers_of
 from rankmill.columns.checksum import SEEDS, sum_pairs
 from rankmill.columns.place import Place
 from rankmill.columns.seal import seal_of
-from rankmill.engine.catalogue_inputs import opened, training_index
+from rankmill.engine.held_labels import opened, training_index
 from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
 from rankmill.engine.state import State

@@ -14,10 +14,9 @@ from rankmill.analysis.statistics.paired_differences import LARGEST, Paired, Wei
 from rankmill.columns.seal import seal_of
 from rankmill.engine.origin import Origin, merged_origin
 from rankmill.errors import UsageError
-from rankmill.metrics.aggregates.mean import Mean
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.records.fingerprints import FORMAT
+from rankmill.metrics.records.state_rows import FORMAT
 from rankmill.package import GONE
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope

@@ -11,7 +11,7 @@ from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.paired_differences import AnyPaired, Fit
 from rankmill.analysis.statistics.ratios import Pair, largest_ratio, least_ratio
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, too_few
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean, freedom_of
+from rankmill.metrics.aggregates.mean import WeightedMean, freedom_of
 from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.registry import parse
 

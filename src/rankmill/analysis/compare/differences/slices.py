@@ -10,8 +10,7 @@ from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.judgement import Judged, differences, first_test, judged
 from rankmill.analysis.compare.differences.sums import Sums
 from rankmill.engine.segments import natural
-from rankmill.metrics.aggregates.mean import UNIT
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+from rankmill.metrics.aggregates.mean import UNIT, WeightedMean
 
 Place = tuple[tuple[str, ...], tuple[str | None, ...]]
 """What cuts, and the value of a slice."""

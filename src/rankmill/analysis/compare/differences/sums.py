@@ -15,8 +15,7 @@ from rankmill.analysis.statistics.paired_differences import (
     merged,
     paired_of,
 )
-from rankmill.metrics.aggregates.mean import Mean
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 
 AnyMean = Mean | WeightedMean
 

@@ -39,8 +39,7 @@ from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import Job
 from rankmill.engine.segments import Segments
 from rankmill.engine.state import State
-from rankmill.metrics.aggregates.mean import Mean
-from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
 from rankmill.results.result import Result
