@@ -433,9 +433,9 @@ BUDGETS = {
     "adapters": 1_418,
     "analysis": 3_628,
     "cli": 2_045,
-    "columns": 1_106,
+    "columns": 1_114,
     "config": 670,
-    "engine": 2_918,
+    "engine": 2_917,
     "io": 860,
     "kernels": 3_120,
     "matching": 744,
@@ -445,8 +445,8 @@ BUDGETS = {
     "root": 420,
     "semantics": 184,
     "show": 801,
-    "sources": 6_331,
-    "spark": 1_413,
+    "sources": 6_245,
+    "spark": 1_412,
 }
 
 
