@@ -9,9 +9,9 @@ that is never taken, a `not` that is left out, within a function. The sample is 
 the folders, and the same seed and sources give the same sample.
 
 All tests run once, and note which of the functions that will be broken they call. For each break, a
-child of this process then has its function broken, and runs the tests that call it until one fails.
-So tests that start processes of their own are not counted on. A break that no test sees may be one
-that changes no behaviour.
+child of this process then has its function broken, and runs the tests that call it, the quickest
+first, until one fails. So tests that start processes of their own are not counted on. A break that
+no test sees may be one that changes no behaviour.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
-import contextlib
 import functools
 import gc
 import importlib
@@ -183,30 +182,37 @@ def probe(tree: ast.Module, line: int, number: int) -> None:
     inner.body.insert(0, note)
 
 
-def replace_code(place: Path, path: str, old: Any, new: Any) -> None:
+def functions_of(place: Path) -> dict[str, list[types.FunctionType]]:
+    """File -> the functions that were made of it."""
+    found: dict[str, list[types.FunctionType]] = {}
+    for one in gc.get_objects():
+        if type(one) is types.FunctionType and one.__code__.co_filename.startswith(str(place)):
+            found.setdefault(one.__code__.co_filename, []).append(one)
+    return found
+
+
+def replace_code(file: str, functions: list[types.FunctionType], old: Any, new: Any) -> None:
     """Give the functions of a module the code of other sources of it."""
-    file = str(place / path)
     before, after = (dict(codes(compile(one, file, "exec"))) for one in (old, new))
-    made = [one for one in gc.get_objects() if isinstance(one, types.FunctionType)]
-    for function in made:
-        if function.__code__.co_filename != file:
-            continue
-        for where, code in before.items():
-            same = code.co_qualname == function.__code__.co_qualname
-            if same and code.co_firstlineno == function.__code__.co_firstlineno:
-                function.__code__ = after.get(where) or next(
-                    one
-                    for one in after.values()
-                    if (one.co_qualname, one.co_firstlineno)
-                    == (code.co_qualname, code.co_firstlineno)
-                )
-                break
+
+    def key(code: types.CodeType) -> tuple[str, int]:
+        return code.co_qualname, code.co_firstlineno
+
+    for function in functions:
+        places = [where for where, code in before.items() if key(code) == key(function.__code__)]
+        same = [code for code in after.values() if key(code) == key(function.__code__)]
+        if len(same) == 1:
+            function.__code__ = same[0]
+        elif len(places) == len(same):  # lambdas of one line: in their order
+            known = [before[where] for where in places]
+            if function.__code__ in known:
+                function.__code__ = same[known.index(function.__code__)]
 
 
 def forget(place: Path) -> None:
     """Empty the caches that what is broken may have filled."""
     for one in gc.get_objects():
-        if isinstance(one, functools._lru_cache_wrapper):
+        if type(one) is functools._lru_cache_wrapper:
             code = getattr(one.__wrapped__, "__code__", None)
             if code is not None and code.co_filename.startswith(str(place)):
                 one.cache_clear()
@@ -215,14 +221,10 @@ def forget(place: Path) -> None:
 class Campaign:
     """A plugin of pytest that runs its tests once, and then those that call what is broken."""
 
-    def __init__(self, place: Path, breaks: list[Break], limit: int) -> None:
-        self.place, self.breaks, self.limit = place, breaks, limit
-        self.failed = False
+    def __init__(self, place: Path, breaks: list[Break], limit: int, most: int) -> None:
+        self.place, self.breaks, self.limit, self.most = place, breaks, limit, most
         self.callers: dict[int, list[tuple[float, Any]]] = {n: [] for n in range(len(breaks))}
         self.ends: list[str] = []
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        self.failed = self.failed or report.failed
 
     def pytest_runtestloop(self, session: Any) -> bool:
         from _pytest.runner import runtestprotocol
@@ -230,23 +232,25 @@ class Campaign:
         gc.unfreeze()  # what is frozen is not listed
         noted: set[int] = set()
         builtins.noted = noted  # type: ignore[attr-defined]
-        for path in {one.path for one in self.breaks}:
-            text = (self.place / path).read_bytes()
+        paths = {one.path for one in self.breaks}
+        for path in paths:
             importlib.import_module(path[4:-3].replace("/", "."))
+        self.functions = functions_of(self.place)
+        for path in paths:
+            text = (self.place / path).read_bytes()
             tree = ast.parse(text)
             for number, one in enumerate(self.breaks):
                 if one.path == path:
                     probe(tree, one.line, number)
-            replace_code(self.place, path, text, tree)
+            self.replace(path, text, tree)
         begin = time.monotonic()
         gone = []
         for number, item in enumerate(session.items):
             noted.clear()
             started = time.monotonic()
-            self.failed = False
             following = session.items[number + 1] if number + 1 < len(session.items) else None
-            runtestprotocol(item, log=False, nextitem=following)
-            if self.failed:
+            reports = runtestprotocol(item, log=False, nextitem=following)
+            if any(one.failed for one in reports):
                 gone.append(item.nodeid)
                 continue
             for one in noted:
@@ -260,30 +264,34 @@ class Campaign:
             print(f"{number:3} {time.monotonic() - begin:4.0f} s  {one}: {how}", flush=True)
         return True
 
+    def replace(self, path: str, old: Any, new: Any) -> None:
+        file = str(self.place / path)
+        replace_code(file, self.functions.get(file, []), old, new)
+
     def end_of(self, number: int, one: Break) -> str:
         """Which test finds a break, or "" if none does."""
         from _pytest.runner import runtestprotocol
 
-        items = [item for _, item in sorted(self.callers[number], key=lambda each: each[0])]
+        callers = sorted(self.callers[number], key=lambda each: each[0])
+        items = [item for _, item in callers[: self.most]]
         if not items:
             return ""
         read, write = os.pipe()
         child = os.fork()
         if not child:
-            with contextlib.suppress(BaseException):
+            try:
                 text = (self.place / one.path).read_bytes()
                 broken = text[: one.start] + one.new.encode() + text[one.end :]
-                replace_code(self.place, one.path, text, broken)
+                self.replace(one.path, text, broken)
                 forget(self.place)
                 for item in items:
-                    self.failed = False
                     item._initrequest()
-                    runtestprotocol(item, log=False, nextitem=None)
-                    if self.failed:
+                    reports = runtestprotocol(item, log=False, nextitem=None)
+                    if any(each.failed for each in reports):
                         os.write(write, item.nodeid.encode())
                         os._exit(0)
-                os._exit(0)
-            os.write(write, b"the process of the test")
+            except BaseException as error:
+                os.write(write, f"it ended with {error!r}".encode())
             os._exit(0)
         os.close(write)
         left = self.limit
@@ -307,7 +315,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--source", metavar="REVISION", help="of src; this checkout by default")
     parser.add_argument("--tests", metavar="REVISION", help="of tests; this checkout by default")
     parser.add_argument("--limit", type=int, default=300, help="seconds a break (%(default)s)")
-    parser.add_argument("--folders", nargs="+", default=TESTS, help="of tests")
+    parser.add_argument("--most", type=int, default=100, help="tests a break (%(default)s)")
+    parser.add_argument("--folders", nargs="+", default=TESTS, help="or files, of tests")
     parser.add_argument("--show", action="store_true", help="only show the breaks")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
@@ -323,9 +332,9 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["PYTHONPATH"] = str(place / "src")
         import pytest
 
-        campaign = Campaign(place, breaks, options.limit)
+        campaign = Campaign(place, breaks, options.limit, options.most)
         folders = [one for one in options.folders if (place / one).exists()]
-        quiet = "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--capture=fd"
+        quiet = "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain"
         pytest.main([*quiet, "--show-capture=no", *folders], plugins=[campaign])
         for folder in FOLDERS:
             ends = [

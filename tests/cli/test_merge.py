@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -80,16 +79,6 @@ def test_a_loop_has_the_bits_of_one_process(of: int, suffix: str, run: Any, fold
     done(run, "merge", *counts, "merged.arrow", "-o", "parts.json")
     done(run, "evaluate", "labels", "run", *ASKED, "-o", "whole.json")
     assert values("parts.json") == values("whole.json")
-
-
-def test_means_need_one_command_more(run: Any, folder: Path) -> None:
-    asked = ("-m", "map@3", "-m", "ndcg@5", "--rel", "1", "--semantics", "unlabelled=zero")
-    names = states(run, 3, *asked)
-    done(run, "merge", "state-*.arrow", "-o", "parts.csv")
-    done(run, "evaluate", "labels", "run", *asked, "-o", "whole.csv")
-    assert Path("parts.csv").read_text() == Path("whole.csv").read_text()
-    assert "map(rel=1)@3" in done(run, "merge", *names)
-    assert sum(os.path.getsize(name) for name in names) < 3 * 20_000
 
 
 def test_files_that_are_parts_already_need_no_number(run: Any, folder: Path) -> None:

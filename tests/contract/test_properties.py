@@ -181,28 +181,6 @@ def _write(dump: dict[str, np.ndarray], folder: Path, rows_a_group: int, wide: b
     return paths
 
 
-@pytest.mark.parametrize("wide", [True, False], ids=["wide", "long"])
-def test_threads_and_row_groups_do_not_change_a_bit(
-    dump: dict[str, np.ndarray], tmp_path: Path, wide: bool
-) -> None:
-    metrics = ["map@12", "map", "first_hit", "ndcg@5", "f1@3", "gap", "gap@4"]
-    results = [
-        rankmill.evaluate(*_write(dump, tmp_path, rows_a_group, wide), metrics, threads=threads)
-        for rows_a_group in (700, 9_973, 1_000_000)
-        for threads in (1, 2, None)
-    ]
-    first = results[0]
-    assert first.audit["repeated_items"] > 1000
-    assert first.audit["tied_confidences"] > 1000
-    assert 0 < first["map@12"] < 1
-    for result in results[1:]:
-        assert result.metrics == first.metrics
-        assert result.standard_errors == first.standard_errors
-        assert result.bounds == first.bounds
-        assert result.audit == first.audit
-        assert result.per_query.equals(first.per_query)
-
-
 @pytest.mark.parametrize("queries", [600, pytest.param(5_500, marks=pytest.mark.long)])
 def test_a_dump_equals_the_oracle(
     dump: dict[str, np.ndarray], tmp_path: Path, queries: int

@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import rankmill
@@ -21,7 +19,6 @@ from flat import flat
 from rankmill import InputError
 from rankmill.semantics.choices import CHOICES, Choices
 from semantic_cases import (
-    METRICS,
     defined,
 )
 from strategies import Case, some
@@ -194,15 +191,6 @@ def test_ties_by_item_compare_bytes_of_text(order: str, items: list[Any], kind: 
 
 # ------------------------------------------------------------------ the same bits
 
-KEPT = [
-    {"order": "item_descending", "repeated_predictions": "drop", "gap_total": "hits"},
-    {"order": "worst", "repeated_predictions": "each", "gap_ties": "threshold"},
-    {"order": "best", "repeated_predictions": "drop", "gap_ties": "best", "ideal_dcg": "k"},
-    {"order": "confidence", "gap_ties": "worst", "ap_divisor": "hits"},
-    {"repeated_predictions": "drop", "precision_divisor": "min_k_predictions"},
-    {"order": "expected", "repeated_predictions": "each", "repeated_labels": "count"},
-]
-
 
 @pytest.fixture(scope="module")
 def dump() -> tuple[pa.Table, pa.Table]:
@@ -223,42 +211,6 @@ def dump() -> tuple[pa.Table, pa.Table]:
     scores[::50] = np.nan
     predictions |= {"rank": np.arange(rows), "score": scores}
     return pa.table(labels), pa.table(predictions)
-
-
-def as_wide(table: pa.Table) -> pa.Table:
-    columns = [name for name in table.column_names if name not in ("query_id", "rank")]
-    grouped = table.group_by("query_id", use_threads=False)
-    lists = grouped.aggregate([(name, "list") for name in columns])
-    return lists.rename_columns(["query_id", *columns])
-
-
-def everything(result: rankmill.Result) -> tuple[Any, ...]:
-    return result.metrics, result.standard_errors, result.bounds, result.queries, result.audit
-
-
-@pytest.mark.parametrize("chosen", some(KEPT, 3), ids=lambda one: "-".join(one.values()))
-def test_bits_do_not_depend_on_threads_memory_or_shape(
-    chosen: dict[str, str], dump: tuple[pa.Table, pa.Table], tmp_path: Path
-) -> None:
-    """With little memory, confidences are read and sorted twice, and scattered rows go to disk."""
-    chosen = chosen | {"nan_confidence": "last", "unlabelled": "one"}
-    labels, predictions = dump
-    metrics = defined(strategies.metric_names([5], every=True), DEFAULTS | chosen, True)
-    path = tmp_path / "predictions.parquet"
-    assert predictions["score"].nbytes > 30_000
-    scattered = predictions.take(np.random.default_rng(1).permutation(len(predictions)))
-    first = None
-    for table in (predictions, as_wide(predictions), scattered):
-        pq.write_table(table, path, row_group_size=len(table) // 3)
-        for threads, memory in ((1, 1 << 30), (2, 30_000)):
-            result = rankmill.evaluate(
-                labels, path, metrics, semantics=chosen, threads=threads, memory=memory
-            )
-            first = first or result
-            assert everything(result) == everything(first)
-            assert result.per_query.equals(first.per_query)
-    assert first.audit["repeated_items"] > 100
-    assert first.queries == 600
 
 
 @pytest.mark.parametrize("ties", ["given", "ids"])
@@ -288,15 +240,3 @@ def test_gap_that_holds_all_rows_does_not_depend_on_memory(
             semantics={"gap_ties": ties, "nan_confidence": "last"},
             memory=100_000,
         )
-
-
-def test_several_systems_are_scored_as_each_alone(dump: tuple[pa.Table, pa.Table]) -> None:
-    labels, predictions = dump
-    chosen = KEPT[0] | {"nan_confidence": "last"}
-    runs = {"first": predictions, "other": predictions.slice(0, 900), "wide": as_wide(predictions)}
-    metrics = defined(METRICS, DEFAULTS | chosen, True)
-    results = rankmill.evaluate_runs(labels, runs, metrics, semantics=chosen)
-    for name, one in runs.items():
-        alone = rankmill.evaluate(labels, one, metrics, semantics=chosen)
-        assert everything(results[name]) == everything(alone)
-        assert results[name].per_query.equals(alone.per_query)

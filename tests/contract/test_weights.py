@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
@@ -18,7 +17,6 @@ import strategies
 from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.columns.ids import slice_ids, take_ids, to_ids
-from rankmill.engine import first_pass
 from rankmill.engine import held_labels as labels_of_jobs
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import LabelLists
@@ -84,29 +82,6 @@ def to_long(table: pa.Table, order: np.random.Generator | None = None) -> pa.Tab
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("text", [False, True])
-def test_all_shapes_and_formats_give_the_same_bits(tmp_path: Path, text: bool) -> None:
-    wide, predictions = inputs(text=text)
-    wide = wide.filter(pa.array([bool(one) for one in wide["items"].to_pylist()]))
-    long = to_long(wide)
-    pq.write_table(wide, tmp_path / "wide.parquet", row_group_size=50)
-    pq.write_table(long, tmp_path / "long.parquet", row_group_size=50)
-    pa_csv.write_csv(long, tmp_path / "long.csv")
-    expected = numbers(rankmill.evaluate(rankmill.Labels(wide, weight="w"), predictions, SOME))
-    draw = np.random.default_rng(0)
-    for labels in (
-        *(tmp_path / name for name in ("wide.parquet", "long.parquet", "long.csv")),
-        *(wide.take(draw.permutation(len(wide))), long, to_long(wide, draw)),
-        to_long(wide, draw).to_reader(max_chunksize=70),  # can be read only once
-        wide.to_reader(),
-    ):
-        options = {"threads": 2, "memory": 1 << 12, "binary": True}
-        found = flat(rankmill.evaluate, labels, predictions, SOME, weight="w", **options)
-        assert numbers(found) == expected
-        assert "unread" not in found.inputs["labels"]
-
-
-@pytest.mark.small
 def test_weights_are_joined_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that are read in another order than the labels belong to the same queries."""
     wide, predictions = inputs()
@@ -136,25 +111,6 @@ def test_unknown_queries_have_no_weight() -> None:
     index.weights, empty.weights = np.array([3.0]), np.empty(0)
     assert index.weights_at(np.array([-1, 0, -1])).tolist() == [0, 3, 0]
     assert empty.weights_at(np.array([-1])).tolist() == [0]
-
-
-@pytest.mark.small
-@pytest.mark.parametrize("text", [False, True])
-def test_shares_give_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bool
-) -> None:
-    labels, predictions = inputs(text=text)
-    expected = numbers(rankmill.evaluate(rankmill.Labels(labels, weight="w"), predictions, SOME))
-    read, only = [], first_pass.only
-    monkeypatch.setattr("rankmill.engine.first_pass.only", lambda *of: read.append(of) or only(*of))
-    for name, table in (("l", labels), ("p", predictions)):
-        pq.write_table(table, tmp_path / name, row_group_size=40)
-    files = tmp_path / "l", tmp_path / "p"
-    found = flat(
-        rankmill.evaluate, *files, SOME, weight="w", memory=3000, per_query=False, threads=2
-    )
-    assert len(read) > 4
-    assert numbers(found) == expected
 
 
 def test_states_with_other_weights_do_not_merge() -> None:

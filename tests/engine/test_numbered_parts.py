@@ -12,27 +12,15 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import rankmill
 import strategies
 from parts_of_inputs import FIELDS, merged, sent
 from rankmill.columns.ids import to_ids
 from rankmill.parts import State, evaluate_part, second_pass
-from strategies import Case, examples
 
-ASKED = [one for one in strategies.metric_names(cutoffs=[1, 3]) if "subtopic" not in one]
 METRICS = ["map@3", "first_hit", "ndcg@5", "recall@4:median", "recall@4:micro", "mrr@2:p90"]
 POOLED = ["gap", "gap@2"]
-
-
-def table_of(case: Case, side: str, shape: str, draw: random.Random) -> pa.Table:
-    """A side of a case in a shape; the rows of a query may be anywhere."""
-    if shape == "lists":
-        return getattr(strategies, f"wide_{side}")(case)
-    listed = strategies.rows(getattr(case, side), draw)
-    return getattr(strategies, f"long_{side}")(case, listed)
 
 
 def in_parts(labels: Any, predictions: Any, metrics: list[str], of: int, **more: Any) -> Any:
@@ -51,32 +39,6 @@ def in_parts(labels: Any, predictions: Any, metrics: list[str], of: int, **more:
 def check_same(one: Any, other: Any) -> None:
     for field in FIELDS:
         assert getattr(one, field) == getattr(other, field), field
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(
-    strategies.cases(),
-    st.sampled_from(["lists", "rows"]),
-    st.integers(1, 5),
-    st.sets(st.sampled_from(METRICS), min_size=1),
-    st.randoms(use_true_random=False),
-)
-def test_parts_have_the_bits_of_the_whole(
-    case: Case, shape: str, of: int, some: set[str], draw: random.Random
-) -> None:
-    case = case if shape == "lists" else strategies.plain(case)
-    if shape == "rows" and not (strategies.rows(case.labels) and strategies.rows(case.predictions)):
-        return
-    labels, predictions = (table_of(case, side, shape, draw) for side in ("labels", "predictions"))
-    scored = case.confidence is not None
-    metrics = [*some, *(POOLED if scored else [])]
-    try:
-        whole = rankmill.evaluate(labels, predictions, metrics)
-    except rankmill.InputError as error:
-        if "no query has a label" in str(error):
-            return
-        raise
-    check_same(in_parts(labels, predictions, metrics, of), whole)
 
 
 def dump(queries: int = 400, text: bool = False) -> tuple[pa.Table, pa.Table]:
@@ -101,19 +63,6 @@ def test_every_metric_in_any_number_of_parts(of: int) -> None:
     labels, predictions = dump(100)
     whole = rankmill.evaluate(labels, predictions, ["recsys", "official", *POOLED])
     check_same(in_parts(labels, predictions, ["recsys", "official", *POOLED], of), whole)
-
-
-def test_slices_sums_weights_and_text_ids() -> None:
-    labels, predictions = dump(text=True)
-    asked = {"by": ["country"], "sums": "s = 0.5*recall@4[country=1] + 2*map@3"}
-    whole = rankmill.evaluate(labels, predictions, METRICS, **asked)
-    found = in_parts(labels, predictions, METRICS, 3, **asked)
-    check_same(found, whole)
-    assert (found.by, found.sums) == (whole.by, whole.sums)
-    given = rankmill.Labels(labels, weight="weight")
-    check_same(
-        in_parts(given, predictions, ["map@3"], 4), rankmill.evaluate(given, predictions, ["map@3"])
-    )
 
 
 def test_kinds_of_ids_and_texts_divide_alike(tmp_path: Path) -> None:

@@ -5,21 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pickle
-import random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import rankmill
 from flat import flat
-from parts_of_inputs import FIELDS, METRICS, counted, merged, random_parts
-from rankmill.metrics.gap.gap_counts import Among
-from rankmill.semantics.presets import preset
-from strategies import examples
+from parts_of_inputs import METRICS
 
 
 def rows(first: int, last: int, dtype: type) -> tuple[pa.Table, pa.Table]:
@@ -44,39 +38,6 @@ def split(table: pa.Table, part: int, of: int) -> pa.Table:
 def through_arrow(state: rankmill.parts.State) -> rankmill.parts.State:
     """Return the state after a conversion to a table and back, as a cluster sends it."""
     return rankmill.parts.State.from_row(pa.Table.from_pylist([state.to_row()]).to_pylist()[0])
-
-
-@pytest.mark.small
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("semantics", ["default", "spark", "sklearn", "vsc2022"])
-def test_merged_parts_are_the_whole(dtype: type, semantics: str) -> None:
-    if semantics in ("sklearn", "vsc2022"):  # they refuse repeats; sklearn leaves gap@2 undefined
-        semantics = {
-            **preset(semantics).semantics.to_dict(),
-            "repeated_predictions": "drop",
-            "repeated_labels": "set",
-            "order": "given",
-        }
-    labels, predictions = rows(0, 60, dtype)
-    whole = rankmill.evaluate(labels, predictions, METRICS, semantics=semantics)
-    count = 3
-    parts = [(split(labels, i, count), split(predictions, i, count)) for i in range(count)]
-    states = [rankmill.parts.evaluate_part(*part, METRICS, semantics=semantics) for part in parts]
-    random.Random(1).shuffle(states)
-    state = functools.reduce(rankmill.parts.State.merge, map(through_arrow, states))
-    counted = [
-        rankmill.parts.second_pass(state, part[1], memory=1 + i) for i, part in enumerate(parts)
-    ]
-    among = {
-        name: functools.reduce(
-            Among.merge,
-            (rankmill.parts.State.read_counts(one[name].to_row()) for one in counted),
-        )
-        for name in ("gap", "gap@2")
-    }
-    result = state.result(among)
-    for field in FIELDS:
-        assert getattr(result, field) == getattr(whole, field), field
 
 
 @pytest.mark.small
@@ -186,48 +147,6 @@ def test_threads_are_a_positive_integer(wrong: Any) -> None:
     ):
         with pytest.raises(rankmill.UsageError, match="expected a positive integer"):
             call()
-
-
-@pytest.mark.small
-@settings(max_examples=examples(30))
-@given(st.integers(0, 2**32).map(random.Random), st.sampled_from(["default", "spark", "lenskit"]))
-def test_random_parts_merged_by_random_trees(draw: random.Random, semantics: str) -> None:
-    parts = random_parts(draw, draw.randrange(1, 5))
-    labels, predictions = (
-        pa.concat_tables(side, promote_options="permissive") for side in zip(*parts, strict=True)
-    )
-    if not any(labels["items"].to_pylist()) or not predictions.num_rows:
-        return
-    options = {
-        "query": "q",
-        "semantics": preset(semantics).semantics,
-        "gain_function": draw.choice(["linear", "exp"]),
-    }
-    whole = flat(rankmill.evaluate, labels, predictions, METRICS, **options)
-    states = [flat(rankmill.parts.evaluate_part, *part, METRICS, **options) for part in parts]
-    state = merged(states, draw)
-    result = merged(states, draw).result(counted(state, parts, draw))
-    for field in FIELDS:
-        assert getattr(result, field) == getattr(whole, field), field
-
-
-@pytest.mark.small
-def test_rows_of_all_parts_make_one_table() -> None:
-    table = pa.table({"q": [1], "items": [["a"]], "score": [[0.5]]})
-    parts = [table, table.slice(0, 0)]
-    states = [
-        rankmill.parts.evaluate_part(
-            rankmill.Labels(one, query="q"), rankmill.Predictions(one, query="q"), "gap"
-        )
-        for one in parts
-    ]
-    rows = pa.Table.from_pylist([state.to_row() for state in states]).to_pylist()
-    state = functools.reduce(rankmill.parts.State.merge, map(rankmill.parts.State.from_row, rows))
-    counted = [
-        rankmill.parts.second_pass(state, rankmill.Predictions(one, query="q"))["gap"]
-        for one in parts
-    ]
-    assert state.result({"gap": counted[0].merge(counted[1])})["gap"] == 1.0
 
 
 @pytest.mark.small

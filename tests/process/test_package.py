@@ -432,23 +432,23 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_418,
+    "adapters": 1_415,
     "analysis": 3_710,
     "cli": 2_053,
-    "columns": 1_106,
+    "columns": 1_114,
     "config": 678,
-    "engine": 2_918,
+    "engine": 2_917,
     "io": 860,
-    "kernels": 3_120,
-    "matching": 744,
-    "metrics": 4_093,
+    "kernels": 3_094,
+    "matching": 742,
+    "metrics": 4_090,
     "nightly": 4_222,
     "results": 477,
     "root": 420,
     "semantics": 184,
     "show": 801,
-    "sources": 6_331,
-    "spark": 1_415,
+    "sources": 6_245,
+    "spark": 1_414,
 }
 
 
@@ -478,7 +478,7 @@ def test_source_files_are_short(path: Path) -> None:
 
 TESTS = ROOT / "tests"
 # Tests of what no folder has alone, and what tests share.
-APART = {"contract", "peers", "process", "programs", "samples", "support"}
+APART = {"contract", "peers", "process", "programs", "samples", "shown", "support"}
 
 
 def test_tests_mirror_the_house() -> None:

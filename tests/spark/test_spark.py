@@ -178,11 +178,9 @@ def test_wrong_data_is_one_clear_error(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metrics": "mapp"}, "unknown metric"),
         ({"metrics": "gap", "semantics": {"gap_ties": "ids"}}, "needs all predictions at once"),
         ({"partitions": 0}, "partitions is 0"),
         ({"in_order": True}, "rows of Spark have no order"),
-        ({"score": "nope"}, "nope"),
     ],
 )
 def test_wrong_requests_are_refused_before_a_job(

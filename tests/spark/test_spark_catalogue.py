@@ -122,28 +122,6 @@ def test_what_was_seen_is_dropped_and_the_values_of_queries_know_it(spark: Any) 
 
 
 @pytest.mark.long
-def test_systems_are_compared_and_gated_with_a_catalogue(spark: Any) -> None:
-    labels, old = tables("strings", "wide", "wide")
-    new = tables("strings", "wide", "wide", seed=3)[1]
-    here, there = given(spark, train=TRAIN, items=ITEMS, group="genre")
-    of_labels, of_old, of_new = (frame_of(spark, one) for one in (labels, old, new))
-    metrics = ["map@3", "novelty@3", "ild@3", "gap"]
-    options: dict[str, Any] = {"by": ["weight", "label_popularity"], "moved": 3}
-    runs = {"old": of_old, "new": of_new}
-    found = rankmill.spark.compare(
-        of_labels, runs, metrics, catalogue=there, per_query=True, **options
-    )
-    whole = rankmill.compare(labels, {"old": old, "new": new}, metrics, catalogue=here, **options)
-    alike(found, whole)
-    assert found.per_query.count() == whole.per_query.num_rows
-    assert found.inputs["train"] | {"source": ""} == whole.inputs["train"] | {"source": ""}
-    here, there = given(spark, train=TRAIN, drop_seen=True)
-    rules = ["map@3 drop <= 1% confidence 0.95", "novelty@3 >= 0.1", "seen_items >= 3"]
-    judged = rankmill.spark.gate(of_labels, of_new, rules, baseline=of_old, catalogue=there)
-    alike(judged, rankmill.gate(labels, new, rules, baseline=old, catalogue=here))
-
-
-@pytest.mark.long
 def test_labels_with_subtopics_have_the_same_bits(spark: Any) -> None:
     labels, old = tables("strings", "long", "wide")
     new = tables("strings", "wide", "wide", seed=3)[1]

@@ -12,95 +12,12 @@ import pytest
 
 import rankmill
 import rankmill.spark
-from data import as_frames, frame_of, tables
+from data import frame_of, tables
 from flat import flat
-from rankmill.spark.exchange.frame_rows import to_arrow
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
-
-ALIKE = (
-    *("values", "differences", "queries", "effective_queries", "left_out", "differing"),
-    *("unpredicted", "slices", "moved", "pooled", "notes"),
-)
-
-
-def classes(labels: pa.Table, name: str, step: int) -> pa.Table:
-    """A table with a class for some of the queries of the labels, and for another one."""
-    queries = [*dict.fromkeys(labels["query"].to_pylist()), "none of them"][::step]
-    return pa.table({"query": queries, name: [f"c{i % 3}" for i in range(len(queries))]})
-
-
-@pytest.mark.parametrize(
-    ("partitions", "metrics", "options"),
-    [
-        (
-            2,
-            ["map", "gap", "p@2", "gap@2"],
-            {"by": ["weight", "label_popularity", "label_count"], "margin": 0.1, "moved": 4},
-        ),
-        (
-            17,  # so many that executors merge, too
-            ["map"],
-            {"by": [classes, "label_count"], "moved": 2, "binary": True},
-        ),
-        (
-            3,
-            ["map", "p@2"],
-            {
-                "weight": "weight",
-                "by": ["unpredicted", classes],
-                "semantics": {"unpredicted": "skip"},
-            },
-        ),
-        (
-            5,  # of first_rank lower is better, of num_ret neither side
-            ["first_rank", "num_ret"],
-            {
-                **{"by": [classes], "moved": 3, "margin": 0.5},
-                "semantics": {"unpredicted": "skip"},
-            },
-        ),
-        (
-            5,
-            ["map", "p@2"],
-            {"tests": ("randomization", "wilcoxon"), "baseline": "new"},
-        ),
-    ],
-    ids=str,
-)
-def test_a_comparison_has_the_same_bits(
-    spark: Any, partitions: int, metrics: list[str], options: dict[str, Any]
-) -> None:
-    labels, old = tables("strings", "long", "wide")
-    _, new = tables("strings", "long", "long", seed=5)
-    runs = {"old": old, "new": new}
-    frames = {name: frame_of(spark, one) for name, one in runs.items()}
-    table = classes(labels, "class", 2)
-    by, on_spark = ([*options.get("by", ())] for _ in range(2))
-    if classes in by:
-        by[by.index(classes)] = table
-        sent = frame_of(spark, table) if "weight" in options else table
-        on_spark[on_spark.index(classes)] = sent
-    found = flat(
-        rankmill.spark.compare,
-        frame_of(spark, labels),
-        frames,
-        metrics,
-        partitions=partitions,
-        per_query=partitions == 2,
-        **{**options, "by": on_spark},
-    )
-    whole = flat(rankmill.compare, labels, runs, metrics, **{**options, "by": by})
-    for field in ALIKE:
-        theirs = getattr(whole, field)
-        assert getattr(found, field) == (as_frames(theirs) if field == "notes" else theirs), field
-    if partitions == 2:
-        rows = to_arrow(found.per_query)
-        assert rows.column_names == whole.per_query.column_names
-        sort = [("query", "ascending")]
-        assert rows.sort_by(sort).to_pylist() == whole.per_query.sort_by(sort).to_pylist()
 
 
 @pytest.mark.parametrize(

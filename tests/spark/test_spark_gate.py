@@ -42,18 +42,6 @@ def same_verdict(one: Any, other: Any) -> None:
             assert getattr(one.comparison, field) == theirs, field
 
 
-def test_predictions_are_a_baseline(spark: Any, data: Any) -> None:
-    labels, old, new = data
-    rules = [*RULES, "gap drop <= 0.1 confidence 0.9", "map@3[country=*] drop <= 3% confidence 0.9"]
-    queries = [*dict.fromkeys(labels["query"].to_pylist())]
-    by = pa.table({"query": queries, "country": ["a", "b"] * (len(queries) // 2)})
-    frames = [frame_of(spark, one) for one in (labels, new, old, by)]
-    found = rankmill.spark.gate(
-        *frames[:2], rules, baseline=frames[2], by=frames[3], moved=2, partitions=1
-    )
-    same_verdict(found, rankmill.gate(labels, new, rules, baseline=old, by=by, moved=2))
-
-
 def test_an_earlier_run_is_a_baseline(spark: Any, data: Any) -> None:
     labels, old, new = data
     frames = [frame_of(spark, one) for one in (labels, new, old)]

@@ -14,13 +14,12 @@ from conftest import tells
 import rankmill
 import rankmill.spark
 from data import frame_of, same, tables
-from rankmill import InputError, Labels, UsageError
+from rankmill import InputError, UsageError
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
 
-METRICS = ["map@3", "recall@3:micro", "map:median", "coverage@2", "first_hit"]
 SUMS = [
     "both = 0.25*map@3[kind=a] + 0.75*recall@3:micro",
     "more = map@3 - 2*first_hit[kind=(unknown)]",
@@ -34,29 +33,6 @@ def cut(shape: str, other: str) -> tuple[pa.Table, pa.Table]:
     return labels.append_column("kind", pa.array(kinds)), predictions
 
 
-@pytest.mark.parametrize("shape", ["wide", "long"])
-@pytest.mark.parametrize("partitions", [3, None])
-def test_columns_and_files_give_the_same_bits(
-    spark: Any, tmp_path: Path, shape: str, partitions: int | None
-) -> None:
-    labels, predictions = cut(shape, "wide")
-    queries = labels["query"].unique().to_pylist()[::2]
-    ages = pa.table({"query": queries, "age": [i % 3 for i in range(len(queries))]})
-    pa.csv.write_csv(ages, tmp_path / "ages.csv")
-    how: Any = {"by": ["kind", str(tmp_path / "ages.csv"), "label_count"], "sums": SUMS}
-    if partitions is None and shape == "long":
-        how["by"] = "kind"
-    found = rankmill.spark.evaluate(
-        frame_of(spark, labels), frame_of(spark, predictions), METRICS, partitions=partitions, **how
-    )
-    whole = rankmill.evaluate(labels, predictions, METRICS, **how)
-    same(found, whole)
-    assert found.by == whole.by
-    assert found.sums == whole.sums
-    assert None not in found.sums["both"]
-    assert {row["by"] for row in found.by.to_pylist()} >= {"kind"}
-
-
 @pytest.mark.parametrize("name", ["class", "gain", "rating"])
 def test_columns_of_tables_are_not_those_of_labels(spark: Any, name: str) -> None:
     labels, predictions = cut("wide", "wide")
@@ -67,23 +43,6 @@ def test_columns_of_tables_are_not_those_of_labels(spark: Any, name: str) -> Non
     whole = rankmill.evaluate(labels, predictions, ["ndcg@3"], by=table)
     same(found, whole)
     assert found.by == whole.by
-
-
-def test_several_systems_weights_and_values_of_queries(spark: Any) -> None:
-    labels, predictions = cut("wide", "long")
-    runs = {"one": predictions, "two": predictions.slice(0, len(predictions) // 2)}
-    metrics, sums = METRICS[:2], SUMS[:1]
-    how: Any = {"by": "kind", "sums": sums}
-    given = Labels(frame_of(spark, labels), weight="weight")
-    frames = {name: frame_of(spark, one) for name, one in runs.items()}
-    found = rankmill.spark.evaluate_runs(
-        given, frames, metrics, partitions=2, per_query=True, **how
-    )
-    whole = rankmill.evaluate_runs(Labels(labels, weight="weight"), runs, metrics, **how)
-    assert found.by == whole.by
-    for name, one in found.items():
-        assert one.sums == whole[name].sums
-        assert one.per_query.count() == len(whole[name].per_query)
 
 
 @pytest.mark.parametrize(

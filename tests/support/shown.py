@@ -5,16 +5,11 @@ from typing import Any
 
 from rankmill.analysis.explain.evaluators_view import EvaluatorDifferences
 from rankmill.cli import draw as drawing
-from rankmill.engine.evaluate import plan_view
 from rankmill.engine.results import same_queries, systems_view
 from rankmill.metrics.registry import sides_of
 from rankmill.results.result import Result
 from rankmill.show import writers
 from rankmill.show.tables import Column, Facts, Table, View
-
-
-def render(result: Result, format: str) -> str:
-    return writers.write(result._view(), format)
 
 
 def view_all(results: Mapping[str, Result]) -> View:
@@ -24,10 +19,6 @@ def view_all(results: Mapping[str, Result]) -> View:
 
 def render_all(results: Mapping[str, Result], format: str) -> str:
     return writers.write(view_all(results), format)
-
-
-def render_plan(plan: Mapping[str, Any], format: str) -> str:
-    return writers.write(plan_view(plan), format)
 
 
 def draw(result: Result) -> None:

@@ -2,8 +2,7 @@
 
 Arrow's own ``to_numpy``, its scalars, and ``pyarrow.array`` of a NumPy array import pandas if it is
 installed, which takes longer than a small run. Importing ``pyarrow.compute`` takes 30 ms, and some
-methods of Arrow import it on their first call. A function that needs it imports it when it is
-called.
+methods of Arrow import it on their first call; `pc` stands for it, and imports it when it is used.
 """
 
 import math
@@ -23,6 +22,20 @@ _DTYPES = {
 }
 _ARROW_TYPES = {dtype: kind for kind, dtype in _DTYPES.items()}
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+
+
+class _Compute:
+    """The functions of ``pyarrow.compute``."""
+
+    def __getattr__(self, name: str) -> Any:
+        import pyarrow.compute
+
+        found = getattr(pyarrow.compute, name)
+        setattr(self, name, found)  # it is not asked for again
+        return found
+
+
+pc: Any = _Compute()
 
 
 def numbers_of(array: Any, null: float | None = None) -> np.ndarray:

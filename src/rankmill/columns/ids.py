@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, check_valid, numbers_of
+from rankmill.columns.buffers import arrow_of, check_valid, numbers_of, pc
 from rankmill.errors import InputError
 from rankmill.kernels.identity import (
     SEED,
@@ -18,6 +18,7 @@ from rankmill.kernels.identity import (
     TOP_BIT,
     UNSIGNED,
     Ids,
+    group_rows,
     hash_strings,
     parts_of,
 )
@@ -123,6 +124,12 @@ def _of_strings(array: Any) -> Ids:
     return ids
 
 
+def grouped(ids: Ids) -> tuple[np.ndarray, np.ndarray]:
+    """The number of each id among the distinct ones, and where each of these comes first."""
+    groups, first = np.empty((2, len(ids.keys)), np.int64)
+    return groups, first[: group_rows(ids, SEED, groups, first)]
+
+
 def text_places(array: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where each text of an Arrow array starts and ends in its bytes, and these, unchecked."""
     kind = array.type
@@ -186,8 +193,6 @@ def _dictionary(array: Any, index_type: Any) -> Any:
 
 def ascending(column: Any) -> tuple[Any, np.ndarray]:
     """Return the distinct ids of an Arrow array, ascending, and the place of each id among them."""
-    import pyarrow.compute as pc
-
     encoded = column.dictionary_encode()
     order = numbers_of(pc.sort_indices(encoded.dictionary)).astype(np.int64)
     places = np.empty(len(order), np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import numbers_of
+from rankmill.columns.buffers import numbers_of, pc
 from rankmill.errors import InputError
 from rankmill.kernels.lists import (
     kept_offsets,
@@ -49,8 +49,6 @@ def split_lists(array: Any) -> tuple[np.ndarray, Any]:
         raise InputError(f"expected lists, found {array.type}")
     usual = _usual_lists(array)
     if usual is None:
-        import pyarrow.compute as pc
-
         # flatten respects slices and leaves out the values under null lists.
         usual = offsets_of(numbers_of(pc.list_value_length(array), null=0)), array.flatten()
     offsets, values = usual

@@ -27,12 +27,12 @@ from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.meaning.column_names import warn
 from rankmill.sources.meaning.derived_columns import keyed
-from rankmill.sources.meaning.fact_columns import Kind, find_facts
 from rankmill.sources.meaning.one_id_kind import with_one_id_kind
 from rankmill.sources.meaning.plain_ids import with_plain_ids
 from rankmill.sources.meaning.roles import among, likely_query
+from rankmill.sources.meaning.understood import Kind, find_facts
 from rankmill.sources.nouns import Catalogue, Given, Labels
-from rankmill.sources.roles.columns import Columns
+from rankmill.sources.roles.source import Columns
 from rankmill.sources.rows.facts import QueryFacts, read_facts
 from rankmill.threads import Workers
 

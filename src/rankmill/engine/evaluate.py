@@ -20,8 +20,8 @@ from rankmill.semantics.semantics import Counting
 from rankmill.show.tables import Column, Facts, Part, Table, View, size_text
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind
 from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.understood import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 

@@ -21,8 +21,7 @@ from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input, check_told, open_input
 from rankmill.sources.meaning.rules import NAMES, RULES
 from rankmill.sources.nouns import Given, Labels, Predictions
-from rankmill.sources.roles.findings import PARTS
-from rankmill.sources.roles.source import Batch, Source, batch_of
+from rankmill.sources.roles.source import PARTS, Batch, Source, batch_of
 from rankmill.sources.rows.long import group_lists, long_rows
 from rankmill.sources.rows.wide import wide_lists
 

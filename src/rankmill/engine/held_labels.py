@@ -37,10 +37,10 @@ from rankmill.sources.inputs.inputs import (
 )
 from rankmill.sources.inputs.item_vectors import open_features, read_features
 from rankmill.sources.meaning.column_names import warn
-from rankmill.sources.meaning.derived_columns import SAY_PADDING, USUAL_PADDING, is_id
+from rankmill.sources.meaning.filler_items import SAY_PADDING, USUAL_PADDING, is_id
 from rankmill.sources.meaning.roles import among
 from rankmill.sources.nouns import Catalogue, Labels
-from rankmill.sources.roles.columns import Columns
+from rankmill.sources.roles.source import Columns
 from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers

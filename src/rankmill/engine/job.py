@@ -30,7 +30,7 @@ from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.input_options import FRUGAL, MEMORY
 from rankmill.sources.inputs.inputs import Input, open_inputs
-from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind
+from rankmill.sources.meaning.understood import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 
 # The inputs of a catalogue.

@@ -37,7 +37,7 @@ from rankmill.metrics.own import OwnMetricError
 from rankmill.metrics.sums import TermProducts
 from rankmill.metrics.values import Matched
 from rankmill.results.audit import PADDED
-from rankmill.sources.meaning.derived_columns import padded_tails
+from rankmill.sources.meaning.filler_items import padded_tails
 
 Empties = Mapping[Key, Mapping[str, Aggregate]]
 NO_SLICES: Empties = MappingProxyType({})

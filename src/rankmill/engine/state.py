@@ -42,7 +42,7 @@ from rankmill.results.result import Result
 from rankmill.results.slices import table_of_slices
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
-from rankmill.sources.meaning.derived_columns import padding_notes
+from rankmill.sources.meaning.filler_items import padding_notes
 from rankmill.threads import Workers
 
 # The fields of a row besides those of its audit and its aggregates.

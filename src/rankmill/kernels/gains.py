@@ -36,9 +36,7 @@ def discounted_by_lost_gain(hits, k, out):
     offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
     label_offsets, label_gains = hits.label_offsets, hits.label_gains
     for q in range(len(out)):
-        total = 0.0
-        gain = 0.0
-        cost = 0.0
+        total = gain = cost = 0.0
         rank = 0
         start = label_offsets[q]
         count = label_offsets[q + 1] - start
@@ -57,11 +55,8 @@ def ndcg_at_hits(hits, k, out):
     offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
     label_offsets, label_gains = hits.label_offsets, hits.label_gains
     for q in range(len(out)):
-        total = 0.0
-        gain = 0.0
-        ideal = 0.0
-        place = 0
-        found = 0
+        total = gain = ideal = 0.0
+        place = found = 0
         start = label_offsets[q]
         count = label_offsets[q + 1] - start
         for h in range(offsets[q], offsets[q + 1]):
@@ -94,10 +89,8 @@ def ndcg_at_levels(hits, k, out):
             continue
         start = label_offsets[q]
         count = label_offsets[q + 1] - start
-        total = 0.0
+        total = gain = ideal = 0.0
         levels = 0
-        gain = 0.0
-        ideal = 0.0
         for place in range(count):
             worth = label_gains[start + place]
             next_worth = label_gains[start + place + 1] if place + 1 < count else 0.0
@@ -160,9 +153,8 @@ def adaptive_inverse_squares(hits, k, t, most, out):
     Behind the last hit the weights are c / (rank + d)**2, and their sum has a closed form.
     """
     for q in range(len(out)):
-        total = 0.0
+        total = every = 0.0
         weight = 1.0
-        every = 0.0
         left = t
         h = hits.offsets[q]
         rank = 1
@@ -208,9 +200,7 @@ def inferred_precisions(hits, k, out):
     """Gains are 1 of relevant items, 0 of others, -1 of those pooled and not judged."""
     for q in range(len(out)):
         total = 0.0
-        relevant = 0
-        others = 0
-        pooled = 0
+        relevant = others = pooled = 0
         for h in range(hits.offsets[q], hits.offsets[q + 1]):
             if hits.gains[h] < 0:
                 pooled += 1

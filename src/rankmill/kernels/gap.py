@@ -130,8 +130,7 @@ def sum_of_line(first, growth, before, count):
     1 / (M + d) in d / M. That is at most 1/128, so that its eighth power does not matter any more.
     Odd powers of d add up to 0.
     """
-    total = 0.0
-    lost = 0.0
+    total = lost = 0.0
     j = 0
     while j < count:
         place = before + 1 + j
@@ -181,11 +180,8 @@ def sum_without(values, right, at, above, own, own_correct, ties):
     predictions, and almost not on how many are tied. Terms are added by sixteens, which are added
     with compensation: compensating each term would take longer than all else.
     """
-    total = 0.0
-    lost = 0.0
-    some = 0.0
-    before = 0
-    correct_before = 0
+    total = lost = some = 0.0
+    before = correct_before = 0
     place = len(own) - 1
     correct_place = len(own_correct) - 1
     for i in range(len(values) - 1, -1, -1):

@@ -253,8 +253,7 @@ def _match_long_list(
     seen = table_for(end - start)
     seen_mask = len(seen) - 1
     seen_shift = shift_of(len(seen))
-    hits = 0
-    repeats = 0
+    hits = repeats = 0
     for i in range(start, end):
         key = item_keys[i]
         slot = home(key, seed, seen_shift)

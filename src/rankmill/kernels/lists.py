@@ -61,8 +61,7 @@ def hash_lists(offsets, bits, seed, out_hashes):
 @kernel
 def pack_strings(starts, ends, data, base, out_ends, out_data):
     """Copy strings one after the other, and write where each ends, plus `base` bytes."""
-    written = 0
-    i = 0
+    written = i = 0
     while i < len(starts):
         start = starts[i]
         end = ends[i]
@@ -86,8 +85,7 @@ def unpack_strings(data, out_ends, out_data):
 
     Returns the number of strings; `out_ends` has room for as many as it should be.
     """
-    count = 0
-    written = 0
+    count = written = 0
     for i in range(len(data)):
         if data[i] != 0:
             out_data[written] = data[i]
@@ -156,8 +154,7 @@ def sort_lists(offsets, sort_keys, out_order):
     sort_keys[out_order[i]] is the key of member i. Returns how many members have the same key as
     another member of their list.
     """
-    tied = 0
-    longest = 0
+    tied = longest = 0
     for q in range(len(offsets) - 1):
         longest = max(longest, offsets[q + 1] - offsets[q])
     keys = np.empty(longest, sort_keys.dtype)

@@ -91,9 +91,7 @@ def fill_histograms(start, end, scores, relevant, high, per_unit, histograms):
 @helper
 def sum_over_bins(irrelevant, hits, tied, partials):
     """Return the sum of all bins' terms; write its derivatives by each bin's hits and n."""
-    hits_before = 0.0
-    before = 0.0
-    total = 0.0
+    hits_before = before = total = 0.0
     for m in range(len(hits)):
         n = irrelevant[m] + hits[m]
         if tied:
@@ -106,8 +104,7 @@ def sum_over_bins(irrelevant, hits, tied, partials):
         hits_before += hits[m]
         before += n
     # The n and the hits of a bin also enter the terms of all later bins.
-    by_hits_before = 0.0
-    by_before = 0.0
+    by_hits_before = by_before = 0.0
     for m in range(len(hits) - 1, -1, -1):
         partials[0, m] += by_hits_before
         partials[1, m] += by_before

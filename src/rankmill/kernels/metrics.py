@@ -244,8 +244,7 @@ def eleven_precisions(hits, k, added, out):
     for q in range(len(out)):
         start = hits.offsets[q]
         count = hits.offsets[q + 1] - start
-        total = 0.0
-        best = 0.0
+        total = best = 0.0
         for level in range(10, -1, -1):
             needed = share_of_labels(hits.label_counts[q], level / 10, added)
             while count >= max(1, needed):

@@ -104,8 +104,7 @@ def group_graded(
     slots = np.full(1 << 15, -1, np.int64)
     mask = np.uint64(len(slots) - 1)
     hashes = np.empty(len(label_counts), np.uint64)
-    found = 0
-    seen = 0
+    found = seen = 0
     without = -1
     differ = False
     for q in range(len(label_counts)):

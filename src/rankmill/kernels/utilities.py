@@ -37,8 +37,7 @@ def mean_gain(hits, k, most, kind, given, out):
         out[q] = 0.0
         if h == hits.offsets[q + 1]:
             continue
-        total = 0.0
-        every = 0.0
+        total = every = 0.0
         weight = 1.0
         for rank in range(1, min(k, DEEPEST) + 1):
             gain = 0.0
@@ -81,9 +80,7 @@ def ratio_of_list(hits, q, k, beta, gamma, kind):
     for h in range(start, end):
         if hits.gains[h] > hits.gains[best]:
             best = h
-    total = 0.0
-    gain = 0.0
-    ideal = 0.0
+    total = gain = ideal = 0.0
     place = 0
     power = 1.0
     for h in range(start, end):

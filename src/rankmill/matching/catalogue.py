@@ -27,8 +27,21 @@ HEAD, MIDDLE, TAIL = 0, 1, 2
 FINEST = 52
 
 
+class ItemRows:
+    """Distinct items, which have a row each."""
+
+    items: Ids
+
+    def __post_init__(self) -> None:
+        self._lookup = look_up(self.items)[0]
+
+    def find(self, items: Ids) -> np.ndarray:
+        """Return the row of each item as int64; -1 for one that is not among them."""
+        return self._lookup.find(items)
+
+
 @dataclass(eq=False, repr=False)
-class Training:
+class Training(ItemRows):
     """The items that queries had in training, each once a query."""
 
     items: Ids  # the distinct ones
@@ -41,7 +54,7 @@ class Training:
     seals: frozenset[int] = frozenset()  # of the parts that it was counted in, if it was in parts
 
     def __post_init__(self) -> None:
-        self._lookup = look_up(self.items)[0]
+        super().__post_init__()
         self._rows: np.ndarray | None = None
         self._labels: tuple[LabelIndex, np.ndarray] | None = None
 
@@ -50,10 +63,6 @@ class Training:
         found = copy(self)
         found.index, found._rows, found._labels = index, None, None
         return found
-
-    def find(self, items: Ids) -> np.ndarray:
-        """Return the row of each item as int64; -1 for one that no query had."""
-        return self._lookup.find(items)
 
     def rows_in(self, catalogue: "KnownItems") -> np.ndarray:
         """Return the row of each item that a query had in a catalogue; -1 for others."""
@@ -151,7 +160,7 @@ class Training:
         return seen
 
 
-class Features:
+class Features(ItemRows):
     """The vectors of items, scaled to length 1.
 
     They are integers, ``units`` of 1 / ``scale``, so that sums do not depend on the order. The sum
@@ -163,7 +172,7 @@ class Features:
         self.scale = 2.0 ** min(FINEST, 62 - len(vectors).bit_length())
         self.units: np.ndarray = np.empty(vectors.shape, np.int64)
         scale_vectors(vectors, self.scale, self.units)
-        self._lookup = look_up(items)[0]
+        self.__post_init__()
         self._had: np.ndarray | None = None
 
     def __str__(self) -> str:
@@ -181,10 +190,6 @@ class Features:
             rows[start : start + step] = some.sum(axis=1, dtype=np.uint64)
         return sum_rows(hash_ids(self.items, seed), rows)
 
-    def find(self, items: Ids) -> np.ndarray:
-        """Return the row of each item as int64; -1 for one without a vector."""
-        return self._lookup.find(items)
-
     def had(self, history: LabelIndex) -> np.ndarray:
         """Return the row of each item that a query had; -1 for those without a vector."""
         if self._had is None:
@@ -193,7 +198,7 @@ class Features:
 
 
 @dataclass(eq=False, repr=False)
-class KnownItems:
+class KnownItems(ItemRows):
     """Distinct items, and training, groups and features of items if there are any."""
 
     items: Ids
@@ -202,9 +207,6 @@ class KnownItems:
     groups: Groups | None = None
     features: Features | None = None
     text: str | None = None  # what to call it, where not all of the training is here
-
-    def __post_init__(self) -> None:
-        self._lookup = look_up(self.items)[0]
 
     def __len__(self) -> int:
         return len(self.items.keys)
@@ -242,7 +244,3 @@ class KnownItems:
             yield sum_pairs(index.queries, labels.offsets, labels.items, None, seed ^ np.uint64(2))
         if self.features is not None:
             yield self.features.checksum(seed)
-
-    def find(self, items: Ids) -> np.ndarray:
-        """Return the row of each item as int64; -1 for one that is not in the catalogue."""
-        return self._lookup.find(items)

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from rankmill.columns.groups import Groups
 from rankmill.columns.lists import take_spans
 from rankmill.kernels import catalogue as kernels
 from rankmill.kernels.hits import mark_repeats
@@ -134,7 +135,11 @@ class GroupLabels(Need):
     @classmethod
     def find_labels(cls, index: LabelIndex, catalogue: KnownItems | None) -> np.ndarray:
         """Return the counts."""
-        groups, rows = given(given(catalogue).groups), given(catalogue).find(index.labels.items)
-        counts = np.zeros(len(groups.names), np.int64)
-        kernels.count_shares(rows, *groups.arrays, counts)
-        return counts
+        return units_of(given(catalogue).find(index.labels.items), given(given(catalogue).groups))
+
+
+def units_of(rows: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return what each group has of some items."""
+    counts = np.zeros(len(groups.names), np.int64)
+    kernels.count_shares(rows, *groups.arrays, counts)
+    return counts

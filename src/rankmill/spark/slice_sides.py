@@ -16,7 +16,7 @@ from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.earlier_values import check_id_types
 from rankmill.results.result import WEIGHT
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.roles.columns import Columns
+from rankmill.sources.roles.source import Columns
 from rankmill.spark.comparison_tasks import EARLIER, POPULARITY, TABLE
 from rankmill.spark.exchange.frame_rows import FrameRows, column, from_arrow, spark_type
 from rankmill.spark.exchange.layout import Side, sides_of

@@ -85,21 +85,3 @@ def test_equal_weights_change_nothing():
                     if hasattr(each, "tests"):
                         each, expected = each.tests["t"], expected.tests["t"]
                     assert tuple(each) == tuple(expected)
-
-
-@pytest.mark.small
-def test_weighted_parts_merge():
-    labels, runs, _ = weighted()
-    whole = rankmill.compare(rankmill.Labels(labels, weight="w"), runs, ["map@3"], by="half")
-    parts = []
-    for i in range(2):
-        keep = pa.array([q % 4 < 2 if i else q % 4 >= 2 for q in range(60)])
-        each = {name: one.filter(keep) for name, one in runs.items()}
-        state = rankmill.parts.compare_part(
-            rankmill.Labels(labels.filter(keep), weight="w"), each, ["map@3"], by="half"
-        )
-        parts.append(rankmill.parts.ComparisonState.from_table(state.to_table()))
-    merged = rankmill.parts.compare_state(parts[0].merge(parts[1]))
-    assert merged.values == whole.values
-    assert merged.differences == whole.differences
-    assert [one.to_dict() for one in merged.slices] == [one.to_dict() for one in whole.slices]

@@ -18,7 +18,15 @@ import oracle
 from rankmill.errors import UsageError
 from rankmill.kernels.exact import accumulate_weighted
 from rankmill.metrics.aggregate import Closing
-from rankmill.metrics.aggregates.mean import BINS, Mean, WeightedMean, sum_weights
+from rankmill.metrics.aggregates.mean import (
+    UNIT,
+    WEIGHTED_BINS,
+    Mean,
+    SignedMean,
+    WeightedMean,
+    sum_cubes,
+    sum_weights,
+)
 
 pytestmark = pytest.mark.small
 
@@ -111,7 +119,7 @@ def products(value: float, weight: float) -> tuple[int, int, int]:
 def test_limbs_have_room_for_many_values() -> None:
     """All bits set, as often as limbs have room for: the sums of one value grow by multiples."""
     value = np.array([math.nextafter(2, 0)]).view(np.int64)
-    bins = np.zeros(BINS, np.int64)
+    bins = np.zeros(WEIGHTED_BINS, np.int64)
     accumulate_weighted(value, value, bins)
     assert bins.max() < 2**30
 
@@ -151,3 +159,29 @@ def test_damaged_rows_are_refused(change: dict[str, Any], told: str) -> None:
     row = weighted([(0.5, 1.0), (0.25, 3.0)]).to_row() | change
     with pytest.raises(UsageError, match=told):
         WeightedMean.from_row({f"map.{key}": value for key, value in row.items()}, "map.")
+
+
+def test_the_mean_without_weights_is_that_of_equal_ones() -> None:
+    """To the last bit; its standard error is the textbook one."""
+    generator = np.random.default_rng(9)
+    for count in (0, 1, 2, 3, 50, 1000):
+        for scale in (1e-100, 1.0, 1e100):
+            values = scale * generator.normal(size=count)
+            plain, weighted = SignedMean.of(values), WeightedMean.of(values, np.ones(count))
+            assert (plain.mean, plain.standard_error) == (weighted.mean, weighted.standard_error)
+            assert (plain.ratio(), plain.freedom) == (weighted.ratio(), weighted.freedom)
+            assert plain.effective is None
+            if count > 1:
+                error = values.std(ddof=1) / math.sqrt(count)
+                assert plain.standard_error == pytest.approx(error, rel=1e-12)
+
+
+def test_cubes_add_up_exactly_in_any_order() -> None:
+    generator = np.random.default_rng(3)
+    values, weights = generator.normal(size=300), generator.random(300)
+    for some in (None, weights):
+        counted = values if some is None else values * some
+        exact = sum(Fraction(float(one)) for one in counted * counted * counted)
+        parts = [(values[i::3], None if some is None else some[i::3]) for i in range(3)]
+        assert sum(sum_cubes(*part) for part in parts) == sum_cubes(values, some)
+        assert Fraction(sum_cubes(values, some), 1 << UNIT) == exact

@@ -17,6 +17,9 @@ import pytest
 
 import rankmill
 from rankmill import InputError, Labels, Predictions, RankmillError
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.roles.source import batch_of
 
 pytestmark = pytest.mark.small
 
@@ -356,3 +359,13 @@ def test_ids_of_json_lines_are_exact(ids: tuple[Any, Any], tmp_path: Path) -> No
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert value(path, {one: [one] for one in ids}) == 1.0
     assert value(path, dict(zip(ids, [[one] for one in ids[::-1]], strict=True))) == 0.0
+
+
+def test_a_few_lists_are_converted_once() -> None:
+    """What looks at them first, and what reads them, get the same arrays."""
+    source = open_source({"a": [1, 2], "b": [3]}, InputOptions())
+    (first,), (again,) = ([batch_of(one) for one in source.pieces([n])[0]] for n in ("items",) * 2)
+    addresses = [one.data.column("items").values.buffers()[1].address for one in (first, again)]
+    assert addresses[0] == addresses[1]
+    with pytest.raises(InputError, match="query 'b' holds a set"):
+        value({"a": [1], "b": [2]}, {"a": [1], "b": {2}})

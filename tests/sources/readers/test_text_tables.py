@@ -30,8 +30,7 @@ def opened(path: str | os.PathLike[str], role: Role = "labels", **told: Any) -> 
 
 
 def rows_of(source: Source, columns: list[str] | None = None) -> Rows:
-    """The line of each row, and its values; all are text."""
-    assert source.text
+    """The line of each row, and its values."""
     names = columns or next(iter(source.schemas.values())).names
     found: Rows = []
     for piece in source.pieces(names):

@@ -1,7 +1,6 @@
 """The functions of notebooks: for one query in plain Python, for many compiled and on threads."""
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -57,9 +56,7 @@ def apk(actual: Any, predicted: Any, k: int = 10) -> float:
     >>> apk(["a", "b"], ["a", "x", "b"], k=3)
     0.8333333333333333
     """
-    k = positive(k, "k")
-    labels, ranks = _hits(actual, predicted, k, ("actual", "predicted"))
-    return _share(_precisions(ranks), min(len(labels), k))
+    return _average_precision(actual, predicted, k, ("actual", "predicted"))
 
 
 def map_per_image(label: Any, predictions: Any) -> float:
@@ -153,9 +150,7 @@ def average_precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
     >>> average_precision_at_k(["a", "b"], ["a", "x", "b"])
     0.8333333333333333
     """
-    k = positive(k, "k")
-    labels, ranks = _hits(y_true, y_pred, k, ("y_true", "y_pred"))
-    return _share(_precisions(ranks), min(len(labels), k))
+    return _average_precision(y_true, y_pred, k, ("y_true", "y_pred"))
 
 
 def recall(gold: Any, retrieved: Any) -> float:
@@ -256,12 +251,13 @@ def _hits(
     return wanted, ranks
 
 
-def _precisions(ranks: Iterable[int]) -> float:
-    """Return the sum of the precisions at the ranks of hits, rounded as kernels round it."""
+def _average_precision(labels: Any, predictions: Any, k: Any, names: tuple[str, str]) -> float:
+    k = positive(k, "k")
+    wanted, ranks = _hits(labels, predictions, k, names)
     total = 0.0
     for count, rank in enumerate(ranks, start=1):
-        total += count / rank  # `sum` rounds otherwise from Python 3.12 on
-    return total
+        total += count / rank  # `sum` rounds otherwise from Python 3.12 on, and kernels do not
+    return _share(total, min(len(wanted), k))
 
 
 def _share(part: float, of: int) -> float:

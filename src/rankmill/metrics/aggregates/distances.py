@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from rankmill.columns.elementary import log2
-from rankmill.columns.groups import Groups
 from rankmill.columns.lists import take_spans
 from rankmill.kernels import catalogue as item_kernels
 from rankmill.kernels import vectors
@@ -17,7 +16,7 @@ from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.aggregate import ListWalk, Needs, ScoredBlock
 from rankmill.metrics.aggregates.list_means import ListMean, counted_once
 from rankmill.metrics.base import Columns
-from rankmill.metrics.needs import FeatureRows, GroupRows, Repeats, TrainingRows, given
+from rankmill.metrics.needs import FeatureRows, GroupRows, Repeats, TrainingRows, given, units_of
 
 # How much of the shares that a query had is mixed into those of its list, as Steck has it.
 ALPHA = 0.01
@@ -52,8 +51,8 @@ class Miscalibration(ListMean):
     def walk(scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
         """Return the shares of each group, before and in the list, and what they add."""
         groups, training = given(catalogue.groups), given(catalogue.training)
-        before = _units(_of_the_query(training.rows_in(catalogue), scored, catalogue), groups)
-        now = _units(scored.needs[GroupRows][:k][counted_once(scored)[:k]], groups)
+        before = units_of(_of_the_query(training.rows_in(catalogue), scored, catalogue), groups)
+        now = units_of(scored.needs[GroupRows][:k][counted_once(scored)[:k]], groups)
         some = np.flatnonzero(before + now)
         p, q = (one[some] / max(1, one.sum()) for one in (before, now))
         terms = np.zeros(len(some))
@@ -190,10 +189,3 @@ def _of_the_query(had: np.ndarray, scored: ScoredBlock, catalogue: KnownItems) -
     """Return what the query of the only list had, of what all had."""
     starts, ends = _spans(scored, catalogue)
     return had[int(starts[0]) : int(ends[0])]
-
-
-def _units(rows: np.ndarray, groups: Groups) -> np.ndarray:
-    """Return what each group has of some items."""
-    counts = np.zeros(len(groups.names), np.int64)
-    item_kernels.count_shares(rows, *groups.arrays, counts)
-    return counts

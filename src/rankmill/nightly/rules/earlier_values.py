@@ -24,7 +24,7 @@ from rankmill.nightly.runs.folder import Folder
 from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
 from rankmill.results.result import WEIGHT, Result
 from rankmill.results.slices import UNKNOWN
-from rankmill.sources.meaning.comparable_ids import check_order
+from rankmill.sources.meaning.one_id_kind import check_order
 
 Value = tuple[str | None, ...]
 

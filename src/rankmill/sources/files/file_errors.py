@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill.errors import InputError, is_shortage
+from rankmill.io.stores.store_objects import failure, is_of_store
 from rankmill.sources.files.files import File, check_unchanged
-from rankmill.sources.files.footers import REMEDY, first_line
+
+REMEDY = "Write or fetch the file again"
 
 # A failed request for more bytes than this, and more than so many times the size of the file, comes
 # from a broken length in the file.
@@ -47,16 +49,22 @@ def blamed(file: File, identity: Identity, what: str) -> Iterator[None]:
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, OverflowError) as error:
-        if not _asks_too_much(error, identity) and is_shortage(error, f"reading {file.name}"):
+        if not _asks_too_much(error, identity) and is_shortage(
+            error, f"reading {file.name}, {what}"
+        ):
             raise
+        if file.filesystem is not None and is_of_store(error):
+            raise InputError(f"{file.name} cannot be read: {failure(file.name, error)}") from None
         check_unchanged(file, identity)
         if isinstance(error, OSError) and error.errno:  # a system error, such as a broken disk
             raise InputError(f"{file.name} cannot be read: {os.strerror(error.errno)}") from None
         raise broken(file, f"{what} cannot be read: {first_line(error)}") from None
 
 
-def broken(file: File, what: str) -> InputError:
-    """Return the error for a file that breaks the rules of its format."""
+def broken(file: File, what: str, identity: Identity | None = None) -> InputError:
+    """Return the error for a file that breaks the rules of its format; raise if it has changed."""
+    if identity is not None:
+        check_unchanged(file, identity)
     return InputError(f"{file.name} is broken: {what}. {REMEDY}")
 
 
@@ -81,3 +89,8 @@ def _asks_too_much(error: BaseException, identity: Identity) -> bool:
     found = re.search(r"size (\d+)", str(error))
     size = int(found[1]) if found else 0
     return size > max(LARGE, TIMES * identity[2]) or "capacity too large" in str(error)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or the name of its type if the message is empty."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

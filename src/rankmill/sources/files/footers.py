@@ -26,11 +26,11 @@ from rankmill.kernels.footers import (
     VALUES,
     parse_footer,
 )
-from rankmill.sources.files.files import File, check_unchanged
+from rankmill.sources.files.file_errors import REMEDY, broken, first_line
+from rankmill.sources.files.files import File
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
-REMEDY = "Write or fetch the file again"
 # A list is always read whole, so longer lists would need an unbounded amount of memory.
 LONGEST_LIST = 1 << 24
 # If a row group has more values a byte than this, they are probably all in one very long list.
@@ -178,12 +178,6 @@ def _has_lists(kind: Any) -> bool:
     return is_list_type(kind) or bool(kinds.is_map(kind))
 
 
-def broken(footer: Footer, what: str) -> InputError:
-    """Return the error for a file that contradicts its footer; raise if the file has changed."""
-    check_unchanged(footer.file, footer.identity)
-    return InputError(f"{footer.file.name} is broken: {what}. {REMEDY}")
-
-
 # ------------------------------------------------------------------ column chunks
 
 
@@ -206,11 +200,9 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
             )
         bad = (values < rows) if is_list else (values != rows)
         if bad or not 0 <= size <= footer.identity[2] or whole < 0:
-            raise broken(
-                footer,
-                f"its footer says that row group {group} holds {rows} rows, and {values} values of "
-                f"column {column!r} in {size} bytes, which cannot be",
-            )
+            what = f"row group {group} holds {rows} rows, and {values} values of column {column!r}"
+            what = f"its footer says that {what} in {size} bytes, which cannot be"
+            raise broken(footer.file, what, footer.identity)
         # One list of that length may be among them.
         dense = values - rows >= LONGEST_LIST and values > MOST_VALUES_A_BYTE * (1 + whole)
         if is_list and (values > LONGEST_LIST * rows or dense):
@@ -221,8 +213,3 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
             )
     footer.checked[column] = chunks
     return chunks
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message, or the name of its type if the message is empty."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

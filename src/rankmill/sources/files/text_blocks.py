@@ -8,10 +8,16 @@ import numpy as np
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, is_shortage
 from rankmill.kernels.text import KINDS, NEWLINE, QUOTES, RETURN, survey
-from rankmill.sources.files.compression import broken_stream, decompressed
-from rankmill.sources.files.encodings import BYTE_ORDER_MARK, HOW, Recoded, check_text
+from rankmill.sources.files.encodings import (
+    BYTE_ORDER_MARK,
+    HOW,
+    Recoded,
+    broken_stream,
+    check_text,
+    decompressed,
+)
+from rankmill.sources.files.file_errors import first_line
 from rankmill.sources.files.files import File, check_unchanged
-from rankmill.sources.files.footers import first_line
 
 BLOCK_BYTES = 1 << 22
 HEAD_BYTES = 1 << 20

@@ -19,7 +19,7 @@ from rankmill.sources.files.content import format_of
 from rankmill.sources.files.files import File, find_files, is_pipe, spool
 from rankmill.sources.files.formats import FORMATS
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.memory.ragged_source import open_ragged
+from rankmill.sources.memory.matrices import open_matrix, open_ragged, open_sparse
 from rankmill.sources.roles.source import Prepared, Source
 from rankmill.sources.roles.streams import open_table
 
@@ -74,12 +74,6 @@ def _opener_of_empty(kind: type) -> Callable[[Any, InputOptions], Source] | None
     return _opener_of(kind())
 
 
-def _open_matrix(value: Any, asked: InputOptions) -> Source:
-    from rankmill.sources.memory.matrices import open_matrix, open_sparse
-
-    return open_matrix(value, asked) if isinstance(value, Matrix) else open_sparse(value, asked)
-
-
 def _open_prepared(prepared: Prepared, asked: InputOptions) -> Source:
     return prepared.opened(lambda data: open_source(data, asked, may_be_empty=True))
 
@@ -107,8 +101,7 @@ def _are_paths(value: Any) -> bool:
 # What a value is -> the function of `sources.memory` that opens it, whose module is loaded then.
 _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
     (_is_of("pandas", "DataFrame", "Series"), "frames.open_pandas"),
-    (_is_of("polars", "DataFrame"), "producers.open_polars"),
-    (_is_of("polars", "LazyFrame"), "producers.open_lazy_polars"),
+    (_is_of("polars", "DataFrame", "LazyFrame"), "producers.open_polars"),
     (_is_of("duckdb", "DuckDBPyRelation"), "producers.open_duckdb"),
     (_has("mapInArrow"), "python_objects.refuse_spark"),
     (_is_of("pyarrow", "Dataset"), "producers.open_dataset"),
@@ -129,8 +122,8 @@ _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
 _KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, InputOptions], Source]]] = [
     (_is_a(Ragged), open_ragged),
     (_is_a(Prepared), _open_prepared),
-    (_is_a(Matrix), _open_matrix),
-    (lambda value: hasattr(value, "tocsr") or is_sparse(value), _open_matrix),
+    (_is_a(Matrix), open_matrix),
+    (lambda value: hasattr(value, "tocsr") or is_sparse(value), open_sparse),
     (_is_a(str, os.PathLike), lambda path, asked: open_paths([path], asked)),
     (_are_paths, lambda paths, asked: open_paths(paths, asked)),
     (_is_a(pa.Table), lambda table, asked: open_table(table, f"the table of {asked.role}")),

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import pc
 from rankmill.columns.groups import Groups
-from rankmill.columns.ids import drop_nulls, join_ids, plain, take_ids, to_ids
+from rankmill.columns.ids import drop_nulls, grouped, join_ids, plain, take_ids, to_ids
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists, values_in
 from rankmill.errors import InputError, UsageError
-from rankmill.kernels.identity import SEED, Ids, group_rows
+from rankmill.kernels.identity import Ids
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.meaning.derived_columns import without_padding
+from rankmill.sources.meaning.filler_items import without_padding
 from rankmill.sources.meaning.plain_ids import with_plain_ids
 from rankmill.sources.meaning.roles import find_item
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
 from rankmill.threads import Workers
 
 
@@ -117,12 +117,11 @@ def read_items(items: Input, workers: Workers) -> CatalogueItems:
     every = join_ids([ids for ids, _, _ in parts])
     if not len(every.keys):
         raise InputError(f"{items.source.name} holds no items in column {name!r}; expected some")
-    groups, first = np.empty((2, len(every.keys)), np.int64)
-    count = group_rows(every, SEED, groups, first)
-    only = join_ids([take_ids(every, first[:count])])
+    groups, first = grouped(every)
+    only = join_ids([take_ids(every, first)])
     told = None
     if items.columns.facts:
-        told = _groups(groups, count, [texts for _, texts, _ in parts])
+        told = _groups(groups, len(first), [texts for _, texts, _ in parts])
         if not len(told.names):
             raise InputError(
                 f"{items.source.name}: column {items.columns.facts[0]!r} is empty; expected groups"
@@ -150,8 +149,6 @@ def _texts(column: Any, what: str) -> tuple[np.ndarray, Any]:
 
 def _groups(item_of_row: np.ndarray, count: int, parts: list[tuple[np.ndarray, Any]]) -> Groups:
     """Return the groups of each distinct item: those of all of its rows."""
-    import pyarrow.compute as pc
-
     texts = pa.chunked_array([one for _, one in parts], pa.large_string())
     names = sorted(pc.unique(texts).to_pylist())
     places = pc.index_in(texts, value_set=pa.array(names, pa.large_string()))
@@ -164,6 +161,4 @@ def _groups(item_of_row: np.ndarray, count: int, parts: list[tuple[np.ndarray, A
 
 def distinct(ids: Ids) -> Ids:
     """Return each id once, in order of first appearance, as a copy."""
-    groups, first = np.empty((2, len(ids.keys)), np.int64)
-    count = group_rows(ids, SEED, groups, first)
-    return join_ids([take_ids(ids, first[:count])])
+    return join_ids([take_ids(ids, grouped(ids)[1])])

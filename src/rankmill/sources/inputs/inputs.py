@@ -18,23 +18,18 @@ from rankmill.sources.input_options import MEMORY, InputOptions, Role
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.meaning.cells import with_cells
 from rankmill.sources.meaning.column_names import warn
-from rankmill.sources.meaning.derived_columns import without_padding
-from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind, find_facts
+from rankmill.sources.meaning.filler_items import without_padding
 from rankmill.sources.meaning.one_id_kind import with_one_id_kind
 from rankmill.sources.meaning.shapes import shaped
-from rankmill.sources.meaning.understood import understood
+from rankmill.sources.meaning.understood import NO_FACTS, Kind, find_facts, understood
 from rankmill.sources.nouns import Given, Labels, Predictions
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.findings import PARTS
-from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.roles.source import PARTS, Batch, Columns, Source, read_batches
 from rankmill.sources.rows.long import group_lists, stream_rows
 from rankmill.sources.rows.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
 
 Value = TypeVar("Value")
 
-# Of an input that is read ahead, so many bytes at most wait.
-AHEAD_BYTES = 1 << 26
 # What pandas calls an index without a name, in Parquet, in CSV, and read from CSV: row numbers.
 ROW_NUMBERS = re.compile(r"(__index_level_[0-9]+__|Unnamed: 0([.][0-9]+)?)?")
 
@@ -75,16 +70,14 @@ class Input:
 
     def id_types(self, role: str) -> set[Any]:
         """The Arrow types of the ids in a column, over all files; for lists, of their items."""
-        return self.types(getattr(self.columns, role))
-
-    def types(self, name: str) -> set[Any]:
-        """The Arrow types of a column, over all files; for lists, of their items."""
+        name = getattr(self.columns, role)
         return {value_type(schema.field(name).type) for schema in self.source.kinds().values()}
 
 
 def open_input(
     one: Labels | Predictions,
     *,
+    opened: Source | None = None,
     role: Role | None = None,
     need_score: bool = False,
     semantics: Choices = DEFAULT,
@@ -103,7 +96,7 @@ def open_input(
     if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
         return one.data
     asked = one.asked(role, facts=tuple(facts), memory=memory)
-    source = one.data  # opened before, if it is read several times
+    source = opened or one.data  # opened before, if it is read several times
     if not isinstance(source, Source):
         (source,) = open_sources([(one.data, asked)], may_be_empty=may_be_empty)
     try:
@@ -254,18 +247,17 @@ def open_inputs(
         opened = open_sources(asked, may_be_empty=may_be_empty)
         for source in opened:  # ends what stays open if a later one is wrong
             stack.callback(source.close)
-        of_noun = {id(one): source for one, source in zip(fresh, opened, strict=True)}
-        label_input = open_input(
-            replace(labels, data=of_noun.get(id(labels), labels.data)),
-            memory=memory,
-            facts=facts,
-            noted=noted,
-        )
+        of_noun: dict[int, Source] = {
+            id(one): source for one, source in zip(fresh, opened, strict=True)
+        }
+        found = of_noun.get(id(labels))
+        label_input = open_input(labels, opened=found, memory=memory, facts=facts, noted=noted)
         stack.callback(label_input.source.close)
         inputs = {}
         for name, predictions in runs.items():
             inputs[name] = open_input(
-                replace(predictions, data=of_noun.get(id(predictions), predictions.data)),
+                predictions,
+                opened=of_noun.get(id(predictions)),
                 need_score=need_score,
                 semantics=semantics,
                 memory=memory,
@@ -290,7 +282,7 @@ def alike(inputs: Sequence[Input], *, fixed: bool = False, opened: bool = False)
     first.compared = [*first.compared, *others] if fixed else others
     for one in others:
         one.compared = [first]
-    return [replace(one, source=source) for one, source in zip(inputs, sources, strict=True)]
+    return [Input(source, one.columns) for one, source in zip(inputs, sources, strict=True)]
 
 
 def map_lists(

@@ -11,6 +11,7 @@ import pyarrow.types as kinds
 from rankmill.columns.buffers import floats_of, is_number_type
 from rankmill.columns.ids import (
     drop_nulls,
+    grouped,
     id_text,
     is_text_type,
     join_ids,
@@ -21,7 +22,7 @@ from rankmill.columns.ids import (
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, UsageError
-from rankmill.kernels.identity import SEED, Ids, group_rows
+from rankmill.kernels.identity import Ids
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
@@ -29,8 +30,7 @@ from rankmill.sources.meaning.looks import NUMBERS, look_of
 from rankmill.sources.meaning.numbers import with_numbers
 from rankmill.sources.meaning.plain_ids import with_plain_ids
 from rankmill.sources.meaning.roles import find_item
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
 from rankmill.threads import Workers
 
 
@@ -224,9 +224,8 @@ def _where(place: Place, row: int) -> str:
 def _once(parts: list[_Part]) -> Ids:
     """Return the items of all parts; InputError if one is in two rows."""
     items = join_ids([part.items for part in parts])
-    groups, first = np.empty((2, len(items.keys)), np.int64)
-    count = group_rows(items, SEED, groups, first)
-    if count < len(items.keys):
+    groups, first = grouped(items)
+    if len(first) < len(groups):
         again = int((first[groups] != np.arange(len(groups))).argmax())
         ends = offsets_of(np.array([len(part.rows) for part in parts]))
         where = []

@@ -10,32 +10,20 @@ template, such as "{session}_{type}", gives the text that the other side has as 
 two of its columns may not both hold what stands between them, which would make texts ambiguous.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, validity_of
-from rankmill.columns.ids import drop_nulls, id_type, is_id_type, is_text_type, plain, to_ids
-from rankmill.columns.lists import is_list_type, split_lists, value_type
-from rankmill.columns.objects import array_of
-from rankmill.errors import InputError, UsageError
-from rankmill.kernels.hits import count_last
-from rankmill.kernels.identity import SIGNED, STRING, UNSIGNED, Ids
+from rankmill.columns.buffers import pc
+from rankmill.columns.ids import id_type, is_id_type, is_text_type, plain
+from rankmill.errors import InputError
 from rankmill.sources.input_options import Key
 from rankmill.sources.roles.source import Batch, Block, Source, batch_of, of_batch
 
 BYTES, TEXT = pa.large_binary(), pa.large_string()
-# What implicit and FAISS put behind the items of a list that is too short.
-USUAL_PADDING = "-1"
-# How to say that an item is padding; notes of results are read by programs and at command lines.
-SAY_PADDING = "--padding -1 on the command line, padding=-1 of Labels and Predictions in Python"
-INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
 def keyed(source: Source, key: Key) -> Source:
@@ -63,44 +51,6 @@ def _part_type(file: str, schema: Any, part: str) -> Any:
             "Labels(query=...) or Predictions(query=...) in Python"
         )
     return found
-
-
-def without_padding(source: Source, item: str, padding: str) -> Source:
-    """The source with nulls in the place of the items that are padding."""
-    if source.lists is not None:
-        raise UsageError(
-            f"{source.name} holds no padding that could be dropped, as each of its lists has a "
-            "length of its own: leave the items out, or give lists or a matrix"
-        )
-    for file, schema in source.schemas.items():
-        found = value_type(schema.field(item).type)
-        if kinds.is_integer(found) and not INTEGER.fullmatch(padding):
-            raise UsageError(
-                f"padding is {padding!r}, but the items in {item!r} of {file} are {found}: give an "
-                "integer"
-            )
-
-    def kind_of(file: str, schema: Any) -> Any:
-        kind = schema.field(item).type
-        found = id_type(value_type(kind))
-        return pa.large_list(found) if is_list_type(kind) else found
-
-    source.findings.used("padding", item)
-    make = partial(_unpadded, item=item, padding=padding)
-    return derived(source, item, (item,), kind_of, make)
-
-
-def padded_tails(offsets: np.ndarray, items: Ids) -> int:
-    """How many lists of several items end in what is usually padding."""
-    if items.kind == UNSIGNED:
-        return 0
-    return int(count_last(offsets, items, _usual_padding(items.kind)))
-
-
-@cache
-def _usual_padding(kind: int) -> Ids:
-    padding = USUAL_PADDING if kind == STRING else int(USUAL_PADDING)
-    return to_ids(array_of([padding], str), "padding")
 
 
 def derived(
@@ -173,8 +123,6 @@ def _batch(block: Block, name: str, make: Callable[[Batch], Any]) -> Batch:
 
 def _joined(batch: Batch, key: Key, held: dict[str, str]) -> Any:
     """The ids of a batch; null where a part is null."""
-    import pyarrow.compute as pc
-
     parts, kind = [], TEXT
     for name in key.parts:
         column = plain(batch.data.column(name), f"{batch.source}: column {name!r}")
@@ -201,8 +149,6 @@ def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str,
 
     If only one does, the others end where the first or the last of these characters stands.
     """
-    import pyarrow.compute as pc
-
     for name, column in zip(key.parts, parts, strict=True):
         for one in sorted(set("".join(key.texts[1:-1]))):
             if name in held:
@@ -219,38 +165,3 @@ def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str,
                         f"as --query {','.join(key.parts)} on the command line, "
                         f"query={[*key.parts]} of both in Python"
                     )
-
-
-def padding_notes(lists: int) -> list[str]:
-    """A note if so many lists end in what usually is padding."""
-    what = f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other"
-    return [f"{what}: if it is padding, say {SAY_PADDING}"] if lists else []
-
-
-def _unpadded(batch: Batch, item: str, padding: str) -> Any:
-    """The items of a batch, with nulls in the place of padding."""
-    column = batch.data.column(item)
-    offsets, values = split_lists(column) if is_list_type(column.type) else (None, column)
-    values = plain(values, f"{batch.source}: column {item!r}")
-    values = values.cast(id_type(values.type))  # Arrow cannot take from views
-    there = validity_of(values)
-    keep = there.copy()
-    keep[there] = ~is_id(to_ids(drop_nulls(values), batch.source), padding)
-    values = values.take(arrow_of(np.arange(len(values)), ~keep))
-    return values if offsets is None else pa.LargeListArray.from_arrays(arrow_of(offsets), values)
-
-
-def is_id(ids: Ids, text: str) -> np.ndarray:
-    """Whether each id is the one that a text names, be it an integer or the text itself."""
-    if ids.kind != STRING:
-        number = int(text) if INTEGER.fullmatch(text) else 2**64
-        low = -(2**63) if ids.kind == SIGNED else 0
-        fits = low <= number < low + 2**64
-        equal: np.ndarray = ids.keys == np.uint64(number % 2**64)
-        return equal & fits
-    wanted = np.frombuffer(text.encode(errors="surrogateescape"), np.uint8)
-    same: np.ndarray = ids.ends - ids.starts == len(wanted)
-    for place, byte in enumerate(wanted.tolist()):
-        at = np.flatnonzero(same)
-        same[at] = ids.data[ids.starts[at] + place] == byte
-    return same

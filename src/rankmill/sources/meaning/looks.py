@@ -4,12 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import closing, nullcontext
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import array_of_values
+from rankmill.columns.buffers import array_of_values, pc
 from rankmill.columns.ids import id_type, is_text_type, plain
 from rankmill.columns.lists import is_list_type, value_type, values_in
 from rankmill.sources.roles.source import FIRST_ROWS, Source, batch_of
@@ -72,8 +73,6 @@ def look(array: Any) -> str:
 
 
 def _are_whole(array: Any) -> bool:
-    import pyarrow.compute as pc
-
     values = array.cast(pa.float64())  # Arrow can neither round decimals nor half floats
     values = values.filter(pc.is_finite(values))
     return pc.all(pc.equal(pc.floor(values), values)).as_py() is not False
@@ -81,14 +80,12 @@ def _are_whole(array: Any) -> bool:
 
 def distinct_texts(array: Any, most: int = TEXTS) -> list[str]:
     """Some different values of an array as texts, without blanks around them or missing ones."""
-    import pyarrow.compute as pc
-
     texts = (
         one.decode(errors="replace") if isinstance(one, bytes) else str(one)
         for one in pc.unique(with_bytes(array)).to_pylist()[:most]
         if one is not None
     )
-    return [one for one in map(str.strip, texts) if not_missing(one)]
+    return [one for one in map(str.strip, texts) if one not in MISSING]
 
 
 def with_bytes(array: Any) -> Any:
@@ -98,22 +95,18 @@ def with_bytes(array: Any) -> Any:
     return array.cast(id_type(array.type)).cast(pa.large_binary()) if is_text else array
 
 
-def not_missing(text: str) -> bool:
-    """Whether a text stands for something."""
-    return text not in MISSING
-
-
 def are_missing(texts: Any) -> Any:
     """Which texts of an Arrow array of large strings stand for a missing value."""
-    import pyarrow.compute as pc
+    return pc.is_in(texts, _missing(texts.type))
 
-    return pc.is_in(texts, array_of_values([*MISSING], pa.string()).cast(texts.type))
+
+@cache
+def _missing(kind: Any) -> Any:
+    return array_of_values([*MISSING], pa.string()).cast(kind)
 
 
 def without_missing(texts: Any) -> Any:
     """Texts of Arrow, null where they stand for a missing value."""
-    import pyarrow.compute as pc
-
     return pc.if_else(are_missing(texts), pa.nulls(1, texts.type)[0], texts)
 
 

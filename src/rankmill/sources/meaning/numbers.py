@@ -1,14 +1,14 @@
 """Scores, gains and ranks of every type as numbers."""
 
+import math
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import array_of_values, arrow_of, floats_of
+from rankmill.columns.buffers import array_of_values, pc
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import value_type
 from rankmill.sources.meaning.looks import MISSING, PATTERNS
@@ -16,6 +16,10 @@ from rankmill.sources.meaning.values import Values, with_values
 from rankmill.sources.roles.source import Source
 
 TEXT = pa.large_string()
+WHOLE = (
+    "expected a whole number for the rank: rank with method='first', or leave the rows in rank "
+    "order with --in-order"
+)
 
 
 def with_numbers(source: Source, name: str, role: str) -> Source:
@@ -62,12 +66,10 @@ def _numbers(values: Values, role: str, whole: bool, comma: bool) -> Any:
     if is_text_type(array.type):
         array = _of_texts(values, role, comma)
     ranks = whole and not kinds.is_integer(array.type)
-    return _ranks(values._replace(array=array)) if ranks else array
+    return values._replace(array=array).whole(math.inf, lambda found: WHOLE) if ranks else array
 
 
 def _of_texts(values: Values, role: str, comma: bool) -> Any:
-    import pyarrow.compute as pc
-
     texts = values.texts()
     with suppress(pa.ArrowInvalid):  # most columns have nothing but numbers
         if not comma:
@@ -107,18 +109,3 @@ def _of_texts(values: Values, role: str, comma: bool) -> Any:
 
 
 _NUMBER = f"^(?:{PATTERNS['fraction'].pattern}|[-+]?inf(?:inity)?|nan)$"
-
-
-def _ranks(values: Values) -> Any:
-    """Ranks that are floats, as integers."""
-    floats = floats_of(values.array).astype(np.float64)
-    missing = np.isnan(floats)
-    floats[missing] = 0
-    bad = np.floor(floats) != floats
-    if bad.any():
-        raise values.error(
-            int(bad.argmax()),
-            "expected a whole number for the rank: rank with method='first', or leave the rows in "
-            "rank order with --in-order",
-        )
-    return arrow_of(floats.astype(np.int64), missing)

@@ -6,23 +6,23 @@ as text; so 7 is "7", and "007" another id.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import as_text, id_type, is_text_type, plain
+from rankmill.columns.buffers import pc
+from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, plain
 from rankmill.columns.lists import value_type
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.meaning.comparable_ids import check_keys, id_columns
 from rankmill.sources.meaning.later_rows import LaterRows, known
-from rankmill.sources.meaning.looks import first_values, without_missing
+from rankmill.sources.meaning.looks import first_values
 from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, TIMES, UUID, times_of
 from rankmill.sources.meaning.values import Convert, Values, with_values
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import Columns, Source
 
 TEXT = pa.large_string()
 # An integer as it is written without leading zeros; and one that a table of doubles left.
@@ -33,13 +33,14 @@ WHOLE = r"^(?:0|-?[1-9][0-9]*)(?:\.0+)?$"
 AS_TEXT = "text ids"
 
 
-class _Side(NamedTuple):
+@dataclass(frozen=True)
+class _Side:
     """A column of ids of one input."""
 
     source: Source
     name: str
 
-    @property
+    @cached_property
     def types(self) -> set[Any]:
         """The types of its ids that are known, over all files."""
         found = (value_type(one.field(self.name).type) for one in self.source.kinds().values())
@@ -55,9 +56,8 @@ class _Side(NamedTuple):
 
     def first(self) -> Any:
         """Some of its first ids, as text, without those that are missing."""
-        values = plain(first_values(self.source, self.name), self.name)
-        values = as_text(values) if is_text_type(values.type) else values.cast(TEXT)
-        return without_missing(values).drop_null()
+        values = drop_nulls(plain(first_values(self.source, self.name), self.name))
+        return as_text(values) if is_text_type(values.type) else values.cast(TEXT)
 
 
 def with_one_id_kind(
@@ -147,8 +147,6 @@ def _change_of(
 
 def _share(first: Any, pattern: str) -> float | None:
     """How many of the first ids match a pattern; None if there is none."""
-    import pyarrow.compute as pc
-
     if not len(first):
         return None
     return float(pc.mean(pc.match_substring_regex(first, pattern)).as_py())
@@ -165,8 +163,6 @@ def _as_integers(one: _Side, role: str, kind: Any) -> Source:
 
 
 def _integers(values: Values, role: str, kind: Any, source: Source) -> Any:
-    import pyarrow.compute as pc
-
     if not is_text_type(values.array.type):
         return values.array
     texts = _pointless(values, source)
@@ -180,8 +176,6 @@ def _integers(values: Values, role: str, kind: Any, source: Source) -> Any:
 
 def _pointless(values: Values, source: Source) -> Any:
     """Texts without a point and zeros behind an integer, which is told."""
-    import pyarrow.compute as pc
-
     texts = as_text(values.array)
     marks = pc.match_substring_regex(texts, WITH_POINT)
     if not pc.any(marks).as_py():
@@ -198,8 +192,6 @@ def _without_points(one: _Side) -> Source:
 
 
 def _in_lower_case(one: _Side) -> Source:
-    import pyarrow.compute as pc
-
     one.source.findings.used("UUIDs in lower case", one.name)
     return _with_texts(one, lambda values: pc.ascii_lower(as_text(values.array)))
 
@@ -249,8 +241,6 @@ def _shown(texts: Any) -> str:
 
 def _mixed(role: str, one: _Side, first: Any, other: _Side) -> str:
     """What to say of first ids that are no integers, where all ids of another input are."""
-    import pyarrow.compute as pc
-
     found = _shown(first.filter(pc.invert(pc.match_substring_regex(first, WHOLE))))
     return (
         f"{one.source.name}: {found} in {one.name!r} is no integer, as all {role} ids of "
@@ -267,3 +257,51 @@ def _not_comparable(role: str, integer: _Side, text: _Side) -> InputError:
         "name the columns that hold the same ids, or write the ids of both inputs alike; if they "
         "are meant to differ, use --exact-ids"
     )
+
+
+def id_columns(source: Source, columns: Columns, role: str) -> tuple[str, ...]:
+    """The columns whose values must agree for ids to be equal: of a tuple, all its parts."""
+    if role == "query" and source.key is not None and not source.key.texts:
+        return source.key.parts
+    name = getattr(columns, role)
+    return (name,) if name else ()
+
+
+def check_keys(labels: tuple[Source, Columns], predictions: tuple[Source, Columns]) -> None:
+    """Raise UsageError if query ids are made of columns in ways that cannot be compared."""
+    queries = labels[1].query and predictions[1].query  # the items of a catalogue have none
+    several = labels[0].key is not None or predictions[0].key is not None
+    if queries and several and labels[0] is not predictions[0]:
+        _check_keys((labels[0], predictions[0]))
+
+
+def _check_keys(sides: Sequence[Source]) -> None:
+    """Raise UsageError if query ids are made in ways that no two can be equal, or be told apart."""
+    keys = [one.key for one in sides]
+    sizes = [len(key.parts) if key and not key.texts else 0 for key in keys]
+    both = all(key and key.texts and len(key.parts) > 1 for key in keys)
+    if sizes[0] == sizes[1] and not both:
+        if sizes[0]:
+            labels, others = (key.parts for key in keys if key)
+            check_order(labels, others, sides[1].name)
+        return
+    parts = next(key.parts for key in keys if key)
+    made = [", ".join(one.key.parts) if one.key else "one column" for one in sides]
+    template = "_".join(f"{{{part}}}" for part in parts)
+    raise UsageError(
+        f"the query ids cannot be compared: those of {sides[0].name} consist of {made[0]}, those "
+        f"of {sides[1].name} of {made[1]}: if both have the columns, use --query {','.join(parts)} "
+        f"on the command line, query={[*parts]} of both in Python; if one side has a column with "
+        "their joined text, name it, and give the other a template for it, as --query or "
+        f"--label-query {template!r} on the command line, query={template!r} in Python"
+    )
+
+
+def check_order(labels: Sequence[str], others: Sequence[str], name: str) -> None:
+    """Raise UsageError if two keys are made of the same columns in another order."""
+    if [*labels] != [*others] and sorted(labels) == sorted(others):
+        raise UsageError(
+            f"the query ids of the labels consist of {', '.join(labels)}, those of {name} of "
+            f"{', '.join(others)}: name the columns in the same order, as the first is compared "
+            "with the first"
+        )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, floats_of
+from rankmill.columns.buffers import floats_of, pc
 from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, plain, text_places
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.kernels.odd_texts import first_odd
@@ -59,24 +59,30 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
     schemas = source.kinds().values()
     if source.lists is not None or any(one.names.count(name) != 1 for one in schemas):
         return source  # the code that reads the column raises the error
-    source = _with_empty_lists(source, name)
-    every = {value_type(one.field(name).type) for one in source.kinds().values()}
+    whole = [one.field(name).type for one in schemas]
+    every = {*map(value_type, whole)}
     integers = all(kinds.is_integer(one) or kinds.is_null(one) for one in every)
     if integers and not source.sampled:
         return source
-    if any(map(kinds.is_nested, every)) or (role != "query" and any(map(_names_queries, every))):
+    if any(map(is_list_type, whole)) and any(map(kinds.is_floating, whole)):
+        source = _with_empty_lists(source, name)
+        every = {value_type(one.field(name).type) for one in source.kinds().values()}
+    texts = all(map(is_text_type, every))
+    strange = () if texts else every
+    if any(map(kinds.is_nested, strange)) or (
+        role != "query" and any(map(_names_queries, strange))
+    ):
         return source
     for fits, rule in KINDS:
-        if any(map(fits, every)):
+        if any(map(fits, strange)):
             source.findings.used(rule, name)
     if any(map(is_uuid, every)) or (BYTES in map(id_type, every) and _are_uuids(source, name)):
         source.findings.used("UUIDs", name)
         source.looks[name] = UUID
         return with_values(source, name, lambda kind: TEXT, _uuids)
     for fits, look in ((kinds.is_boolean, BOOLEAN), (_is_time, TIMES)):
-        if any(map(fits, every)):
+        if any(map(fits, strange)):
             source.looks[name] = look
-    texts = all(map(is_text_type, every))
     if texts and source.exact_ids:
         return source
     return with_values(source, name, _plain_type, partial(_plain, source=source, role=role))
@@ -84,8 +90,6 @@ def with_plain_ids(source: Source, name: str, role: str) -> Source:
 
 def _are_uuids(source: Source, name: str) -> bool:
     """Whether the first bytes of a column are UUIDs, which not every library keeps as a type."""
-    import pyarrow.compute as pc
-
     first = plain(first_values(source, name), name).cast(BYTES).drop_null()
     sizes = pc.min_max(pc.binary_length(first)).as_py()
     return {*sizes.values()} == {UUID_BYTES} and any(min(one) < BLANK for one in first.to_pylist())
@@ -106,9 +110,6 @@ def _with_empty_lists(source: Source, name: str) -> Source:
 
     pandas writes such a column as doubles.
     """
-    every = [one.field(name).type for one in source.kinds().values()]
-    if not any(map(is_list_type, every)) or not any(map(kinds.is_floating, every)):
-        return source
 
     def kind_of(file: str, schema: Any) -> Any:
         kind = schema.field(name).type
@@ -172,8 +173,6 @@ def _uuids(values: Values) -> Any:
 
 def _times(array: Any) -> Any:
     """Dates and times, in UTC if they have a time zone, as text without needless zeros."""
-    import pyarrow.compute as pc
-
     if kinds.is_timestamp(array.type) and array.type.tz:
         array = array.cast(pa.timestamp(array.type.unit, "UTC"))
     found = pc.replace_substring_regex(array.cast(TEXT), r"(\.\d*?)0+(Z?)$", r"\1\2")
@@ -182,8 +181,6 @@ def _times(array: Any) -> Any:
 
 def times_of(texts: Any) -> Any:
     """Texts, in which dates and times are spelled as those of Arrow's types are."""
-    import pyarrow.compute as pc
-
     finer = pc.match_substring_regex(texts, r"\.\d{6}\d*[1-9]")  # stands as it is
     for pattern, zone in ((WRITTEN, None), (ZONED, "UTC")):
         marks = pc.match_substring_regex(texts, pattern)
@@ -222,21 +219,14 @@ def with_times(source: Source, name: str) -> Source:
 
 def _whole(values: Values) -> Any:
     """Floats as integers, up to where each integer is a float of its own; NaN is a missing id."""
-    floats = floats_of(values.array)
-    bits = np.finfo(floats.dtype).nmant + 1
-    floats = floats.astype(np.float64)
-    missing = np.isnan(floats)
-    floats[missing] = 0
-    bad = (np.floor(floats) != floats) | (np.abs(floats) > 2.0**bits)
-    if bad.any():
-        i = int(bad.argmax())
-        what = (
-            "a fraction"
-            if abs(floats[i]) <= 2.0**bits or not math.isfinite(floats[i])
-            else f"beyond 2**{bits}, where {values.array.type}s skip integers"
-        )
-        raise values.error(i, f"{what} is not an id: write integers or text")
-    return arrow_of(floats.astype(np.int64), missing)
+    bits = np.finfo(floats_of(values.array).dtype).nmant + 1
+
+    def todo(found: float) -> str:
+        beyond = f"beyond 2**{bits}, where {values.array.type}s skip integers"
+        fraction = abs(found) <= 2.0**bits or not math.isfinite(found)
+        return f"{'a fraction' if fraction else beyond} is not an id: write integers or text"
+
+    return values.whole(2.0**bits, todo)
 
 
 def _of_decimals(values: Values) -> Any:
@@ -255,8 +245,6 @@ def _tidy(values: Values, source: Source, role: str) -> Any:
 
     Both are counted, and told.
     """
-    import pyarrow.compute as pc
-
     if first_odd(*text_places(drop_nulls(values.array))) < 0:
         return values.array
     texts = as_text(values.array)
@@ -274,8 +262,6 @@ def _tidy(values: Values, source: Source, role: str) -> Any:
 
 def tell_missing(values: Values, source: Source, role: str, texts: Any) -> None:
     """Count the words for missing ids; InputError if one may be a name: as a query, or twice."""
-    import pyarrow.compute as pc
-
     marks = pc.and_(are_missing(texts), pc.binary_length(texts).cast(pa.bool_()))
     found = {*texts.filter(marks).to_pylist()}
     for word in sorted(found if role == "query" else found & source.findings.missing(found)):

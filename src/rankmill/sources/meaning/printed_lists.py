@@ -3,14 +3,13 @@
 import ast
 import json
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import numbers_of
+from rankmill.columns.buffers import numbers_of, pc
 from rankmill.sources.meaning.looks import MISSING, distinct_texts, head, without_missing
 from rankmill.sources.meaning.names import plain
 from rankmill.sources.meaning.shapes import OF_ITEM
@@ -46,7 +45,9 @@ def entry_type(source: Source, name: str) -> Any:
         with suppress(ValueError):
             found.append(printed_value(text))
     if found and all(isinstance(one, dict) for one in found):
-        return BY_ITEM if all(map(_is_number, _values(found))) else None
+        return (
+            BY_ITEM if all(_is_number(number) for one in found for number in one.values()) else None
+        )
     entries = [one for some in found if isinstance(some, list | tuple) for one in some]
     if entries and all(map(_is_pair, entries)):
         return PAIR
@@ -59,10 +60,6 @@ def entry_type(source: Source, name: str) -> Any:
     }
     struct = {field: pa.float64() if number else TEXT for field, number in numbers.items()}
     return pa.large_list(pa.struct(struct))
-
-
-def _values(found: list[dict[Any, Any]]) -> Iterator[Any]:
-    return (number for one in found for number in one.values())
 
 
 def _is_number(value: Any) -> bool:
@@ -109,8 +106,6 @@ def _entries(text: str | None, kind: Any) -> Any:
 
 def printed(values: Values) -> tuple[np.ndarray, Any]:
     """The same of lists as JSON, Python or NumPy print them."""
-    import pyarrow.compute as pc
-
     for pattern in (OF_INTEGERS, *OF_TEXTS):  # most lists need no parser
         if pc.all(pc.match_substring_regex(values.array, pattern)).as_py():
             inner = without_missing(pc.utf8_trim(values.array, "[] \t\r\n,"))

@@ -29,8 +29,7 @@ from rankmill.sources.meaning.names import (
     plain,
     words_of,
 )
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import Columns, Source
 
 # What a column looks like that grades rows in words, and one of which many values are numbers.
 GRADES, MAYBE = ("words", MIXED), (*NUMERIC, MIXED)

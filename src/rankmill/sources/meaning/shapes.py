@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, is_number_type, validity_of
+from rankmill.columns.buffers import arrow_of, is_number_type, pc, validity_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists, value_type
 from rankmill.errors import InputError
@@ -73,20 +73,15 @@ def shaped(source: Source) -> Source:
 def _decoded(source: Source) -> Source:
     """The source with plain values in columns of encoded numbers, such as categories of pandas."""
     schemas = [*source.kinds().values()]
-    encoded = [one.name for schema in schemas for one in schema if _is_encoded(one.type)]
+    fields = [(one.name, value_type(one.type)) for schema in schemas for one in schema]
+    encoded = [name for name, kind in fields if decoded_type(kind) != kind]
     for name in dict.fromkeys(encoded):
         if all(one.names.count(name) == 1 for one in schemas):  # or that is the error
             source = with_values(source, name, decoded_type, _decoded_values)
     return source
 
 
-def _is_encoded(kind: Any) -> bool:
-    return bool(decoded_type(value_type(kind)) != value_type(kind))
-
-
 def _decoded_values(values: Values) -> Any:
-    import pyarrow.compute as pc
-
     array = values.array
     return pc.run_end_decode(array) if kinds.is_run_end_encoded(array.type) else array.slice(0)
 
@@ -183,8 +178,6 @@ def _with_lists(source: Source, name: str, how: Nested) -> Source:
 
 def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
     """The lists of items of a column, and those of their numbers if there are any."""
-    import pyarrow.compute as pc
-
     for one in how.wraps:
         column = pc.struct_field(column, one)
     if how.rule == FIELDS:
@@ -216,8 +209,6 @@ def _lists(column: Any, how: Nested) -> tuple[Any, Any]:
 def _of_fields(column: Any) -> tuple[Any, Any]:
     """Structs that have a field for each item, whose values are the numbers."""
     names = [column.type.field(i).name for i in range(column.type.num_fields)]
-    import pyarrow.compute as pc
-
     values = [pc.struct_field(column, name).cast(pa.float64()) for name in names]
     there = np.column_stack([validity_of(one) for one in values])
     numbers = np.column_stack([one.fill_null(0).to_numpy() for one in values])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.buffers import arrow_of, numbers_of, pc
 from rankmill.columns.ids import drop_nulls, id_type, is_text_type, text_places
 from rankmill.columns.lists import is_list_type, offsets_of
 from rankmill.sources.meaning.derived_columns import derived
@@ -114,8 +114,6 @@ def with_guard(source: Source, item: str, how: str) -> Source:
     """
 
     def check(values: Values) -> Any:
-        import pyarrow.compute as pc
-
         if not is_text_type(values.array.type):
             return values.array
         texts = values.array.cast(id_type(values.array.type))
@@ -158,8 +156,6 @@ def _of_pairs(batch: Batch, name: str, which: int, source: Source) -> Any:
 
 def _separated(values: Values, cell: str, items: Source | None = None) -> tuple[np.ndarray, Any]:
     """The lengths of the lists in cells, and what they hold, such as the `items` of a source."""
-    import pyarrow.compute as pc
-
     texts = pc.utf8_trim(values.array, " \t\r\n" + cell.strip())
     if items is not None and items.exact_ids:
         texts = pc.if_else(pc.equal(texts, ""), pa.nulls(1, TEXT)[0], texts)

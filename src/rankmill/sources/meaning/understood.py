@@ -1,16 +1,29 @@
-"""What an input means: its shape, the role of each column, and its ids and numbers."""
+"""What an input means: its shape, the role of each column, and its ids, numbers, and facts."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Literal
 
+import pyarrow.types as kinds
+
+from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.input_options import InputOptions, key_of
+from rankmill.sources.meaning.column_names import Finder
 from rankmill.sources.meaning.derived_columns import keyed
 from rankmill.sources.meaning.numbers import with_numbers
 from rankmill.sources.meaning.plain_ids import with_plain_ids, with_times
 from rankmill.sources.meaning.roles import check_types, find_columns, likely_ids
 from rankmill.sources.meaning.shapes import ranked_columns, shaped, with_ranked
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import Columns, Source
+
+Kind = Literal["number", "segment", "subtopic"]
+"""What a column holds: a number, any value by which queries are told apart, or subtopics."""
+
+NO_FACTS: Mapping[str, Kind] = MappingProxyType({})
+
+_ROLES: dict[Kind, str] = {"number": "weight", "segment": "slices", "subtopic": "subtopic"}
 
 
 def with_key(source: Source, asked: InputOptions) -> Source:
@@ -38,8 +51,10 @@ def understood(
     `need_score` says whether a metric needs confidences. The semantics decide whether confidences
     order the predictions, and whether some may be missing.
     """
-    told = replace(shaped(source), exact_ids=asked.exact_ids, decimal=asked.decimal)
-    source = with_key(told, asked)
+    source = shaped(source)
+    if asked.exact_ids or asked.decimal != source.decimal:
+        source = replace(source, exact_ids=asked.exact_ids, decimal=asked.decimal)
+    source = with_key(source, asked)
     if asked.item is None and not source.bare:
         schema = source.schema
         ranked = ranked_columns(schema.names)
@@ -55,3 +70,34 @@ def understood(
         source = source if name is None else with_numbers(source, name, role)
     check_types(source, columns, asked.role)
     return source, columns
+
+
+def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
+    """The source with columns of facts, of which those of numbers hold numbers."""
+    if source.bare:
+        asked = " and ".join(f"{_ROLES[kind]} {name!r}" for name, kind in wanted.items())
+        raise UsageError(
+            f"{source.name} holds lists of items and no columns, so there is no {asked}: give the "
+            "labels as a table or a file that has this column"
+        )
+    for file, schema in source.schemas.items():
+        for name, kind in wanted.items():
+            finder = Finder(replace(source, schemas={file: schema}), {_ROLES[kind]: name}, "labels")
+            finder.find(_ROLES[kind], ())
+    for name, kind in wanted.items():
+        source = with_numbers(source, name, "weight") if kind == "number" else source
+    for file, schema in source.schemas.items():
+        for name, kind in wanted.items():
+            _check_type(file, name, kind, schema.field(name).type)
+    return source
+
+
+def _check_type(file: str, name: str, wanted: Kind, found: Any) -> None:
+    numbers = kinds.is_integer(found) or kinds.is_floating(found) or kinds.is_null(found)
+    fits = numbers if wanted == "number" else not kinds.is_nested(found)
+    if not fits:
+        what = "a number" if wanted == "number" else "a single value"
+        raise InputError(
+            f"{file}: column {name!r} holds {found}; expected {what} for each query: "
+            "name another column, or convert it"
+        )

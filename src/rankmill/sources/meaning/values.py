@@ -6,13 +6,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of
+from rankmill.columns.buffers import arrow_of, floats_of, pc
 from rankmill.columns.ids import id_type, plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
 from rankmill.sources.meaning.derived_columns import derived
-from rankmill.sources.roles.findings import OddIds
-from rankmill.sources.roles.source import Batch, Source
+from rankmill.sources.roles.source import Batch, OddIds, Source
 
 Convert = Callable[["Values"], Any]
 
@@ -52,12 +51,21 @@ class Values(NamedTuple):
         found = self.array[i].as_py()
         return InputError(f"{self.batch.source} ({where}): found {found!r:.80}; {todo}")
 
+    def whole(self, most: float, todo: Callable[[float], str]) -> Any:
+        """Floats as integers, NaN as null; `todo` tells of one that is a fraction or beyond."""
+        floats = floats_of(self.array).astype(np.float64)
+        missing = np.isnan(floats)
+        floats[missing] = 0
+        bad = (np.floor(floats) != floats) | (np.abs(floats) > most)
+        if bad.any():
+            i = int(bad.argmax())
+            raise self.error(i, todo(float(floats[i])))
+        return arrow_of(floats.astype(np.int64), missing)
+
     def tell(
         self, source: Source, marks: Any, rule: str, what: tuple[str, str, str], todo: str
     ) -> None:
         """Tell how many of the values are marked, which is said of them, and one of these."""
-        import pyarrow.compute as pc
-
         number = pc.sum(marks).as_py() or 0
         texts = self.array.cast(id_type(self.array.type))
         example = pc.min(texts.filter(marks)).as_py() if number else None

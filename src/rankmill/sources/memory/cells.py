@@ -29,13 +29,16 @@ from rankmill.errors import InputError
 
 # The type of a column that Arrow has no type for: whoever reads it gets the error that tells why.
 UNREADABLE = pa.null()
+PLAIN = (list, dict)
 
 
 def first_cells(cells: Sequence[Any]) -> list[Any]:
     """Some of the first cells that are neither missing nor empty lists."""
     start, size = 0, SAMPLE
     while start < len(cells):
-        found = [cell for cell in cells[start : start + size] if not _is_void(cell)]
+        some = cells[start : start + size]
+        # Most are plain lists or dicts.
+        found = [one for one in some if (type(one) in PLAIN and one) or not _is_void(one)]
         if found:
             return found[:SAMPLE]
         start, size = start + size, 2 * size

@@ -87,15 +87,16 @@ def paths_of(one: Any, column: str, number: str) -> dict[str, tuple[Any, ...]]:
     if isinstance(one, tuple | list) and len(one) == 2:
         known = _is_number(one[1]) or is_missing(one[1])
         return {column: (0, *path_of(one[0])), number: (1,)} if known else {}
-    path = path_of(one)
-    names = [name for name in _names(one) if path and _plain(name) not in IDS]
+    if not (path := path_of(one)):
+        return {}
     numbers = {
         str(name): (name,)
-        for name in names
+        for name in _names(one)
+        if _plain(name) not in IDS
         if _is_number(found := _field(one, name))
         or (isinstance(found, str) and _plain(name) in OF_NUMBER)
     }
-    return {column: path, **numbers} if path else {}
+    return {column: path, **numbers}
 
 
 def spread(

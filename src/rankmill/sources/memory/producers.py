@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankmill.columns.lists import is_list_type
 from rankmill.columns.place import Place
 from rankmill.errors import InputError
 from rankmill.sources.input_options import InputOptions
@@ -61,51 +60,35 @@ def _selected(reader: Any, columns: list[str]) -> Iterator[Any]:
 
 
 def open_polars(frame: Any, asked: InputOptions) -> Source:
-    """Open a Polars DataFrame; only the columns that are read are exported."""
-    name = f"the DataFrame of {asked.role}"
-    schema = _schema_of(frame.head(0))
-
-    def batches(columns: list[str]) -> Iterator[Any]:
-        chosen = frame.select(columns)
-        for start in range(0, frame.height, BATCH_ROWS):
-            yield from _batches_of(chosen.slice(start, BATCH_ROWS), name)
-
-    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        return {
-            column: (
-                _values_of(frame[column])
-                if is_list_type(schema.field(column).type)
-                else frame.height,
-                int(frame[column].estimated_size()),
-            )
-            for column in columns
-        }
-
-    return replace(open_batches(name, schema, batches, frame.height), sizes=sizes)
-
-
-def _values_of(lists: Any) -> int:
-    """How many values the lists of a Polars Series hold; those of an Array have one length."""
-    width = getattr(lists.dtype, "size", None)
-    return len(lists) * width if width is not None else int(lists.list.len().sum())
-
-
-def open_lazy_polars(frame: Any, asked: InputOptions) -> Source:
-    """Open a Polars LazyFrame; the columns that are read are collected each time, in batches."""
-    name = f"the LazyFrame of {asked.role}"
+    """Open a DataFrame or LazyFrame of Polars; the columns that are read are exported each time."""
+    name, is_lazy = f"the {type(frame).__name__} of {asked.role}", hasattr(frame, "collect")
     with produced(name):
-        schema = _schema_of(frame.head(0).collect())
+        schema = _schema_of(frame.head(0).collect() if is_lazy else frame.head(0))
 
     def batches(columns: list[str]) -> Iterator[Any]:
         chosen = frame.select(columns)
-        if hasattr(chosen, "collect_batches"):
+        if not is_lazy:
+            parts = chosen.iter_slices(BATCH_ROWS)
+        elif hasattr(chosen, "collect_batches"):
             parts = chosen.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
         else:  # Polars before 1.34
             parts = [chosen.collect(engine="streaming")]
         for part in parts:
             yield from _batches_of(part, name)
 
-    return open_batches(name, schema, batches)
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        return {one: (_values_of(frame[one]), int(frame[one].estimated_size())) for one in columns}
+
+    source = open_batches(name, schema, batches)
+    return source if is_lazy else replace(source, sizes=sizes, rows=frame.height)
+
+
+def _values_of(values: Any) -> int:
+    """How many values a Polars Series holds, or its lists; those of an Array have one length."""
+    kind = str(values.dtype.base_type())
+    if kind not in ("List", "Array"):
+        return len(values)
+    return len(values) * values.dtype.size if kind == "Array" else int(values.list.len().sum())
 
 
 def open_duckdb(relation: Any, asked: InputOptions) -> Source:
@@ -137,9 +120,8 @@ def _duckdb_reader(relation: Any) -> Any:
     return getattr(relation, next(filter(partial(hasattr, relation), names)))(BATCH_ROWS)
 
 
-def open_dataset(dataset: Any, asked: InputOptions) -> Source:
+def open_dataset(dataset: Any, asked: InputOptions, name: str | None = None) -> Source:
     """Open a dataset of pyarrow; the columns that are read are scanned each time."""
-    name = f"the dataset of {asked.role}"
 
     def batches(columns: list[str]) -> Iterator[Any]:
         # Scans with more readahead hold many batches.
@@ -148,7 +130,7 @@ def open_dataset(dataset: Any, asked: InputOptions) -> Source:
         )
         yield from scanner.to_reader()
 
-    return open_batches(name, dataset.schema, batches)
+    return open_batches(name or f"the dataset of {asked.role}", dataset.schema, batches)
 
 
 def open_scanner(scanner: Any, asked: InputOptions) -> Source:

@@ -53,6 +53,8 @@ EXPECTED = (
     "systems are for evaluate_runs"
 )
 ZEROS_AND_ONES = (int, float, np.number, np.bool_)
+# So many items are few, and less than a batch.
+FEW = BATCH_ROWS
 VECTORS = "{item: vector}, or a matrix whose row i is item i"
 
 
@@ -143,9 +145,10 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
                 f"{name} holds {held}; expected the items of each query, which are integers or "
                 f"strings. If it has the {number} of each item, use {way}"
             )
-    rows = int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, mean_length(lists)))))
+    mean = mean_length(lists)
+    rows = int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, mean))))
 
-    def block(columns: list[str], start: int) -> Batch:
+    def data_of(columns: list[str], start: int) -> Any:
         some = lists[start : start + rows]
 
         def spot(i: int) -> str:
@@ -165,7 +168,17 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
                 data[column] = lists_of(lengths, items, schema[listed].value_type, spot)
             else:
                 data[column] = number_lists(lengths, numbers, schema[number].value_type, spot)
-        return Batch(pa.record_batch(data), Place(name, start, "list"))
+        return pa.record_batch(data)
+
+    made: list[Any] = []
+
+    def block(columns: list[str], start: int) -> Batch:
+        # A few lists are converted once, for all that look at them.
+        few = max(1, mean) * len(lists) <= FEW
+        if few and not made:
+            made.append(data_of([*schema], start))
+        data = made[0].select(columns) if few else data_of(columns, start)
+        return Batch(data, Place(name, start, "list"))
 
     @cache
     def size(column: str) -> tuple[int, int]:

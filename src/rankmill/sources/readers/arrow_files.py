@@ -168,12 +168,8 @@ def _of_file(
                 check_room(part.file, f"record batch {number}", size, part.memory)
                 data = reader.get_batch(number)
             if data.num_rows != blocks.rows[number]:
-                check_unchanged(part.file, part.identity)
-                raise broken(
-                    part.file,
-                    f"record batch {number} has {data.num_rows} rows, and {blocks.rows[number]} "
-                    "by its metadata",
-                )
+                what = f"{data.num_rows} rows, and {blocks.rows[number]} by its metadata"
+                raise broken(part.file, f"record batch {number} has {what}", part.identity)
             yield data
 
 

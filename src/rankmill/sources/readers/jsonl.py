@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.types as kinds
 
+from rankmill.columns.buffers import pc
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.columns.objects import EXACT, shown
 from rankmill.errors import InputError
+from rankmill.sources.files.file_errors import first_line
 from rankmill.sources.files.files import File
-from rankmill.sources.files.footers import first_line
 from rankmill.sources.files.text_blocks import TextBlock, count_lines, last_line_end, read_blocks
 from rankmill.sources.input_options import InputOptions
 from rankmill.sources.readers.text_tables import open_text
@@ -57,7 +58,7 @@ class Lines(NamedTuple):
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     """Open files of JSON Lines; the first lines tell the columns and their types."""
     source = open_text(files, name, [_sample(file) for file in files], "JSON Lines")
-    return replace(source, text=False, sampled=True)
+    return replace(source, sampled=True)
 
 
 def _sample(file: File) -> Lines:
@@ -116,8 +117,6 @@ def _changed(kind: Any, fits: Callable[[Any], bool], other: Any) -> Any:
 
 def _largest(column: Any) -> float:
     """The largest of the doubles in a column without their signs."""
-    import pyarrow.compute as pc
-
     if is_list_type(column.type):
         return _largest(pc.list_flatten(column))
     if kinds.is_struct(column.type):

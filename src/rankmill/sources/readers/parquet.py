@@ -16,24 +16,16 @@ from pyarrow.types import is_dictionary, is_large_list, is_list, is_map, is_nest
 
 from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.columns.place import Place
-from rankmill.errors import InputError, is_shortage
 from rankmill.io.stores.store_objects import (
     beside,
-    failure,
-    is_of_store,
     is_read_by_threads,
     open_ranges,
 )
 from rankmill.kernels.footers import COMPRESSED, VALUES
+from rankmill.sources.files.file_errors import blamed, broken
 from rankmill.sources.files.files import File, check_unchanged
 from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
-from rankmill.sources.files.footers import (
-    Footer,
-    broken,
-    chunks_of,
-    first_line,
-    read_footer,
-)
+from rankmill.sources.files.footers import Footer, chunks_of, read_footer
 from rankmill.sources.input_options import FRUGAL, InputOptions
 from rankmill.sources.roles.source import (
     BATCH_BYTES,
@@ -224,7 +216,8 @@ def _read_groups(
     path, of_file = part.footer.file.name, part.footer.file
     stored = [name for name in columns if name not in part.folders]
     row = groups[0].first_row
-    try:
+    last = f" to {groups[-1].number}" if len(groups) > 1 else ""
+    with blamed(of_file, part.footer.identity, f"row group {groups[0].number}{last}"):
         with (
             _place(part.footer) as place,
             pq.ParquetFile(
@@ -246,17 +239,6 @@ def _read_groups(
                 row += data.num_rows
         if asked is not None:
             asked.result()
-    except (pa.ArrowException, OSError) as error:
-        last = f" to {groups[-1].number}" if len(groups) > 1 else ""
-        which = f"row group {groups[0].number}{last}"
-        if is_shortage(error, f"reading {path}, {which}"):
-            raise
-        if of_file.filesystem is not None and is_of_store(error):
-            raise InputError(f"{path} cannot be read: {failure(path, error)}") from None
-        check_unchanged(of_file, part.footer.identity)
-        if isinstance(error, OSError) and error.errno:  # a system error, such as a broken disk
-            raise InputError(f"{path} cannot be read: {os.strerror(error.errno)}") from None
-        raise broken(part.footer, f"{which} cannot be read: {first_line(error)}") from None
 
 
 def _place(footer: Footer) -> Any:
@@ -318,7 +300,8 @@ def _check_counts(footer: Footer, group: Group, rows: int, found: dict[str, int]
     for what, held, said in counts:
         if held != said:
             which = f"row group {group.number}"
-            raise broken(footer, f"{which} gave {held} {what}, but its footer says {said}")
+            what = f"{which} gave {held} {what}, but its footer says {said}"
+            raise broken(footer.file, what, footer.identity)
 
 
 def count_values(column: Any) -> int:

@@ -13,13 +13,14 @@ from rankmill.errors import InputError, UsageError, install
 from rankmill.sources.files.files import File
 from rankmill.sources.files.tables import METADATA, SUFFIX
 from rankmill.sources.input_options import InputOptions
-from rankmill.sources.roles.source import BATCH_ROWS, Source
+from rankmill.sources.memory.producers import open_dataset
+from rankmill.sources.roles.source import Source
 from rankmill.sources.roles.streams import open_batches
 
 
 def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     """Open the folders of tables as their newest version has them."""
-    parts = [_OPENERS[str(asked.format)](file) for file in files]
+    parts = [_OPENERS[str(asked.format)](file, asked) for file in files]
     return replace(
         parts[0],
         name=name,
@@ -29,7 +30,7 @@ def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
     )
 
 
-def _open_delta(file: File) -> Source:
+def _open_delta(file: File, asked: InputOptions) -> Source:
     library = _library("deltalake", "delta", file)
     try:
         dataset = library.DeltaTable(file.path if file.filesystem is None else file.name)
@@ -40,16 +41,10 @@ def _open_delta(file: File) -> Source:
             "such as DeltaTable(...).scan().read_all()"
         ) from None
 
-    def batches(columns: list[str]) -> Iterator[Any]:
-        scanner = dataset.scanner(
-            columns=columns, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1
-        )
-        yield from scanner.to_reader()
-
-    return open_batches(file.name, dataset.schema, batches)
+    return open_dataset(dataset, asked, file.name)
 
 
-def _open_iceberg(file: File) -> Source:
+def _open_iceberg(file: File, asked: InputOptions) -> Source:
     table = _library("pyiceberg.table", "iceberg", file).StaticTable.from_metadata(_newest(file))
 
     def batches(columns: list[str]) -> Iterator[Any]:
@@ -60,7 +55,10 @@ def _open_iceberg(file: File) -> Source:
     return open_batches(file.name, table.schema().as_arrow(), batches)
 
 
-_OPENERS: dict[str, Callable[[File], Source]] = {"delta": _open_delta, "iceberg": _open_iceberg}
+_OPENERS: dict[str, Callable[[File, InputOptions], Source]] = {
+    "delta": _open_delta,
+    "iceberg": _open_iceberg,
+}
 
 
 def _library(module: str, extra: str, file: File) -> Any:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from rankmill.columns.buffers import array_of_values
+from rankmill.columns.buffers import pc as compute
 from rankmill.columns.place import Place
 from rankmill.kernels.text import HASH, NEWLINE
 from rankmill.sources.files.files import File
@@ -90,8 +91,6 @@ class Layout:
 
     def _check_no_header(self, block: TextBlock, data: np.ndarray, columns: dict[str, Any]) -> None:
         """Raise InputError if a row has the names of the columns, as in files that were joined."""
-        import pyarrow.compute as compute
-
         names = array_of_values([*columns], pa.string()).cast(TEXT)  # a scalar would load pandas
         again = reduce(compute.and_, map(compute.equal, columns.values(), names))
         if not compute.any(again).as_py():
@@ -167,7 +166,6 @@ def open_text(
         None,
         sizes,
         pieces,
-        text=True,
         format=format,
         comments=comments,
         peek=peek,

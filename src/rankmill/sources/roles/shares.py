@@ -29,8 +29,7 @@ from rankmill.columns.seal import seal_of
 from rankmill.errors import UsageError, plural
 from rankmill.kernels.identity import STRING, Ids
 from rankmill.kernels.lists import hash_lists
-from rankmill.sources.roles.findings import InputFindings
-from rankmill.sources.roles.source import Batch, Block, Source, batch_of
+from rankmill.sources.roles.source import Batch, Block, InputFindings, Source, batch_of
 
 # Two inputs that share one in fifty queries have none in common in such samples once in 170 times.
 SAMPLED = 256

@@ -1,18 +1,17 @@
-"""The interface that every kind of input implements."""
+"""What every kind of input is: a source of batches, its columns, and what is found in it."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.sources.input_options import Key
-from rankmill.sources.roles.findings import InputFindings
 from rankmill.threads import Workers
 
 Value = TypeVar("Value")
@@ -57,6 +56,110 @@ Block = Batch | Callable[[], Batch]
 
 
 @dataclass(frozen=True)
+class Columns:
+    """The columns of an input."""
+
+    query: str
+    item: str
+    wide: bool  # a row has the lists of a query; in a long input it has one item
+    score: str | None = None
+    rank: str | None = None
+    gain: str | None = None
+    nan_last: bool = False  # a confidence that is NaN or null counts as minus infinity
+    in_order: bool = False  # the order of rows is that of items, whatever their confidences
+    unordered: bool = False  # the lists are ranked by confidence
+    facts: tuple[str, ...] = ()  # columns with a value a query, which are read apart from items
+    padding: str | None = None  # items equal to it are read as nulls
+    # What to say of columns that could be gains or scores and are not read.
+    doubts: tuple[str, ...] = field(default=(), compare=False)
+
+    def mapping(self) -> dict[str, str]:
+        """The role of each column that is read -> the name of the column."""
+        roles = {"query": self.query, "item": self.item, "score": self.score, "rank": self.rank}
+        named = {**roles, "gain": self.gain}.items()
+        return {role: name for role, name in named if name is not None}
+
+    def names(self) -> list[str]:
+        """The names of the columns to read, without repeats."""
+        return list(dict.fromkeys(self.mapping().values()))
+
+
+class OddIds(NamedTuple):
+    """A kind of ids of a column that are not compared as they stand."""
+
+    source: str
+    column: str
+    rule: str
+    what: tuple[str, str, str]  # a verb of one, that of several, and what follows
+    todo: str
+
+    def told(self, number: int, example: Any) -> str:
+        """What is told of so many of them."""
+        *verb, rest = self.what
+        found = f"in {self.column!r}, {plural(number, 'id', *verb)} {rest}, such as {example!r}"
+        return f"{self.source}: {found}: {self.todo}"
+
+
+# The rules that make a column of several.
+PARTS = {"part of the query", "column per rank"}
+
+
+class InputFindings:
+    """Notes on an input; a batch that is read again replaces what it told before."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, None] = {}
+        self._found: dict[OddIds, dict[tuple[str, int], tuple[int, Any]]] = {}
+        self._missing: set[str] = set()
+        self._rules: dict[tuple[str, str], None] = {}
+        self.compared: Sequence[InputFindings] = ()  # of the inputs that have the same items
+
+    def say(self, note: str) -> None:
+        """Add a note, once."""
+        self._said[note] = None
+
+    def count(self, place: Place, kind: OddIds, number: int, example: Any) -> None:
+        """Add how many ids of a kind a batch has, if any; any thread may call it."""
+        if number:
+            self.used(kind.rule, kind.column)
+            of_kind = self._found.setdefault(kind, {})
+            of_kind[place.source, place.first] = number, example
+
+    def used(self, rule: str, column: str) -> None:
+        """Add that a rule of `RULES` read a column."""
+        self._rules[column, rule] = None
+
+    def rules(self) -> dict[str, list[str]]:
+        """The rules that read each column so far."""
+        found: dict[str, list[str]] = {}
+        for column, rule in list(self._rules):
+            found.setdefault(column, []).append(rule)
+        return found
+
+    def missing(self, words: Iterable[str]) -> set[str]:
+        """Add words that stand for missing items; return those that another input has, too."""
+        self._missing.update(words)
+        return self._missing & {word for one in self.compared for word in list(one._missing)}
+
+    def forget(self) -> None:
+        """Count anew, as other rows are read."""
+        self._found.clear()
+
+    def counts(self) -> dict[OddIds, tuple[int, Any]]:
+        """How many ids of each kind there are, and the first of them by its text."""
+        found = {kind: list(of_kind.values()) for kind, of_kind in self._found.items()}
+        return {
+            kind: (sum(number for number, _ in each), min(example for _, example in each))
+            for kind, each in found.items()
+        }
+
+    def notes(self) -> list[str]:
+        """Everything that is to be told, in an order that no thread changes."""
+        found = self.counts()
+        return [*self._said, *(kind.told(*found[kind]) for kind in sorted(found))]
+
+
+@dataclass(frozen=True)
 class Source:
     """An opened input."""
 
@@ -89,7 +192,6 @@ class Source:
     unordered: bool = False  # lists of predictions have no order of their own: scores rank them
     format: str = ""  # of the files; empty for objects in memory
     delimiter: str = ""  # of the fields of a row; empty if it is no delimited text
-    text: bool = False  # every value is text as it stands in the file
     sampled: bool = False  # the first rows told the types, but integers may be followed by floats
     # The number of comments in each block that was read, by its file and its first line.
     comments: dict[tuple[str, int], int] | None = None
@@ -117,6 +219,8 @@ class Source:
 
     def kinds(self) -> dict[str, Any]:
         """The first file of each schema, and the schema: thousands of files share one object."""
+        if len(self.schemas) == 1:
+            return dict(self.schemas)
         first: dict[int, tuple[str, Any]] = {}
         for one in self.schemas.items():
             first.setdefault(id(one[1]), one)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankmill.columns.buffers import check_valid
+from rankmill.columns.buffers import check_valid, pc
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, RankmillError, is_shortage
@@ -45,8 +45,6 @@ def size_of(column: Any) -> tuple[int, int]:
         size = column.get_total_buffer_size()
     if not is_list_type(column.type):
         return len(column), size
-    import pyarrow.compute as pc
-
     # Wrong offsets are found when the rows are read.
     return max(0, pc.sum(pc.list_value_length(column)).as_py() or 0), size
 

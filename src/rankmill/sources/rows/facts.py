@@ -8,12 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import id_text, is_text_type, join_ids, take_ids
+from rankmill.columns.ids import grouped, id_text, is_text_type, join_ids, take_ids
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import InputError
-from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.kernels.identity import Ids, run_starts
+from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
 from rankmill.sources.rows.wide import queries_of
 from rankmill.threads import Workers
 
@@ -91,8 +90,7 @@ def _with_changes(table: pa.Table, first: np.ndarray, last: np.ndarray) -> np.nd
 
 
 def _one_a_query(name: str, queries: Ids, table: pa.Table, names: list[str]) -> QueryFacts:
-    groups, first = np.empty((2, len(queries.keys)), np.int64)
-    first = first[: group_rows(queries, SEED, groups, first)]
+    groups, first = grouped(queries)
     if len(first) < len(groups):
         for one in names:
             codes = _codes(table.column(one))

@@ -11,15 +11,23 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import numbers_of, validity_of
-from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, slice_ids, take_ids, to_ids
+from rankmill.columns.ids import (
+    drop_nulls,
+    grouped,
+    id_text,
+    join_ids,
+    plain,
+    slice_ids,
+    take_ids,
+    to_ids,
+)
 from rankmill.columns.lists import drop_values, sort_values
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, Otherwise
-from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
+from rankmill.kernels.identity import Ids, run_starts
 from rankmill.kernels.lists import sort_by_group
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import BATCH_VALUES, Batch, Source, read_batches
+from rankmill.sources.roles.source import BATCH_VALUES, Batch, Columns, Source, read_batches
 from rankmill.sources.rows.wide import checked_numbers, number_error, queries_of
 from rankmill.threads import Workers
 
@@ -110,14 +118,14 @@ def group_lists(parts: list[LongRows], columns: Columns, *, together: bool = Fal
     first = np.empty(count, np.int64)
     first = first[: run_starts(queries, first)]
     offsets = np.append(first, count)
-    groups, distinct = np.empty((2, len(first)), np.int64)
-    found = group_rows(take_ids(queries, first), SEED, groups, distinct)
+    groups, distinct = grouped(take_ids(queries, first))
+    found = len(distinct)
     order = None
     if found < len(first):
         if together:
             raise ScatteredRowsError
         groups = np.repeat(groups, np.diff(offsets))
-        first = first[distinct[:found]]
+        first = first[distinct]
         offsets, order = np.empty(found + 1, np.int64), np.empty(count, np.int64)
         sort_by_group(groups, found, offsets, order)
     item_of_row = None

@@ -15,8 +15,7 @@ from rankmill.columns.ids import ids_to_arrow, in_partitions, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.io.overflow import Overflow
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch, Source
+from rankmill.sources.roles.source import Batch, Columns, Source
 from rankmill.sources.rows.long import (
     BYTES_A_ROW,
     LongRows,

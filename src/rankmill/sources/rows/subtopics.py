@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of, floats_of, numbers_of
+from rankmill.columns.buffers import arrow_of, floats_of, numbers_of, pc
 from rankmill.columns.ids import is_text_type, plain
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.diversity import SUBTOPICS
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
 from rankmill.sources.roles.streams import open_batches
 from rankmill.threads import Workers
 
@@ -103,8 +102,6 @@ def _refuse(bad: np.ndarray, name: str, what: str) -> None:
 
 def _numbered(table: Any, column: str, name: str) -> tuple[Any, np.ndarray]:
     """The distinct ids of a column, ascending, and the place of each row's; -1 for null."""
-    import pyarrow.compute as pc
-
     values = plain(table.column(column).combine_chunks(), f"{name}: column {column!r}")
     if not (pa.types.is_integer(values.type) or is_text_type(values.type)):
         raise InputError(

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.columns.buffers import floats_of, validity_of
+from rankmill.columns.buffers import floats_of, pc, validity_of
 from rankmill.columns.ids import drop_nulls, id_text, plain, take_ids, to_ids
 from rankmill.columns.lists import drop_values, sort_values, split_lists
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Batch
+from rankmill.sources.roles.source import Batch, Columns
 
 
 def wide_lists(batch: Batch, columns: Columns) -> Lists:
@@ -93,8 +92,6 @@ def queries_of(batch: Batch, columns: Columns) -> Ids:
     """The query ids of a batch; raises InputError if one is null."""
     column = plain(batch.data.column(columns.query), f"{batch.source}: column {columns.query!r}")
     if column.null_count:
-        import pyarrow.compute as pc
-
         row = pc.index(column.is_null(), True).as_py()
         raise InputError(
             f"{batch.source}: {batch.place.of(row)} has no query id (null in column "

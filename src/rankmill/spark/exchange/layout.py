@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from rankmill.errors import UsageError
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.roles.columns import Columns
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import Columns, Source
 from rankmill.spark.exchange.frame_rows import FrameRows, column
 from rankmill.spark.exchange.query_keys import shuffle_keys
 

@@ -13,7 +13,7 @@ from rankmill.columns.buffers import narrowest
 from rankmill.metrics.base import Metric
 from rankmill.metrics.records.record import Record
 from rankmill.metrics.registry import parse
-from rankmill.sources.roles.findings import OddIds
+from rankmill.sources.roles.source import OddIds
 
 RETURNED = pa.schema({"partition": pa.int64(), "returned": pa.binary()})
 

@@ -12,7 +12,7 @@ from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive
 from rankmill.sources.files.formats import FORMATS
 from rankmill.sources.inputs.inputs import Input, open_inputs
-from rankmill.sources.meaning.fact_columns import NO_FACTS, Kind
+from rankmill.sources.meaning.understood import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.subtopics import with_subtopics
 from rankmill.spark.exchange.frame_rows import FrameRows, arrow_schema

@@ -27,7 +27,7 @@ from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Catalogue
-from rankmill.sources.roles.columns import Columns
+from rankmill.sources.roles.source import Columns
 from rankmill.threads import Workers
 
 AGAIN = "give labels and runs, as in compare(labels, runs)"
