@@ -228,7 +228,6 @@ def of_comparisons() -> Iterator[Refusal]:
         ({"tests": "u"}, "there is no test 'u'"),
         ({"tests": "tukey"}, "Tukey's test is gone: take the test randomization"),
         ({"correction": "none at all"}, "there is no correction 'none at all'"),
-        ({"worst_slices": 2}, "needs slices: name a column with"),
         ({"baseline": "x"}, "there is no system 'x'|x"),
         ({"weight": "w", "tests": "wilcoxon"}, "test 'wilcoxon' does not take weights"),
         ({"cutoffs": "1,x"}, "cutoffs is '1,x'; expected positive integers, such as "),
