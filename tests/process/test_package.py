@@ -428,16 +428,16 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_427,
+    "adapters": 1_415,
     "analysis": 3_640,
     "cli": 2_225,
     "columns": 1_106,
     "config": 693,
     "engine": 3_007,
     "io": 877,
-    "kernels": 3_128,
-    "matching": 744,
-    "metrics": 4_119,
+    "kernels": 3_094,
+    "matching": 742,
+    "metrics": 4_092,
     "nightly": 3_998,
     "results": 481,
     "root": 447,
