@@ -441,7 +441,7 @@ BUDGETS = {
     "io": 860,
     "kernels": 3_094,
     "matching": 742,
-    "metrics": 4_090,
+    "metrics": 4_092,
     "nightly": 4_222,
     "results": 477,
     "root": 420,

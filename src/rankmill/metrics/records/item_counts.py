@@ -24,8 +24,8 @@ from rankmill.metrics.records import state_rows
 NO_IDS = Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, SIGNED)
 # Small parts are only kept side by side.
 ROOM = 1 << 16
-# More rows are joined in partitions, each of which fits the caches.
-PARTITIONS, AT_ONCE = 64, 1 << 20
+# More rows are joined in partitions, each of which fits the caches; some at a time are copied.
+PARTITIONS, TOGETHER, AT_ONCE = 64, 16, 1 << 20
 MB = 10**6
 Part: TypeAlias = tuple[Ids, np.ndarray]
 
@@ -98,12 +98,14 @@ class ItemCounts:
     def _join_partitions(self, most: float) -> Part:
         places = [in_partitions(items, PARTITIONS) for items, _ in self.parts]
         found: list[Part] = []
-        for number in range(PARTITIONS):
-            rows = (order[slice(*ends[number])] for order, ends in places)
-            pairs = zip(self.parts, rows, strict=True)
-            some = tuple((take_ids(items, row), counts[row]) for (items, counts), row in pairs)
-            found.append(type(self)(self.columns, some)._join())
-            _check_room(found, most)
+        for first in range(0, PARTITIONS, TOGETHER):
+            parts: list[list[Part]] = []
+            for (items, counts), (order, ends) in zip(self.parts, places, strict=True):
+                rows = (order[start:end] for start, end in ends[first : first + TOGETHER])
+                parts.append([(take_ids(items, some), counts[some]) for some in rows])
+            for some in zip(*parts, strict=True):
+                found.append(type(self)(self.columns, some)._join())
+                _check_room(found, most)
         ids, counts = zip(*found, strict=True)
         return join_ids(list(ids)), np.concatenate(counts)
 
