@@ -46,9 +46,9 @@ GONE = {
         ["--html", "--man"],
         "it is gone: use rankmill docs PAGE, or read the pages in the folder docs of the package",
     ),
-    "--worst-slices": "--worst-slices is gone: --by shows every slice with its difference",
-    "--min-overlap": "--min-overlap is gone: queries are paired where both sides have 90% of them",
-    "--replicates": "--replicates is gone: the randomization test draws 10,000",
+    "--worst-slices": "it is gone: --by shows every slice with its difference",
+    "--min-overlap": "it is gone: queries are paired where both sides have 90% of them",
+    "--replicates": "it is gone: the randomization test draws 10,000",
     "sequential": "sequential is gone: write the first night of a series, as in map@12 drop <= 1% "
     "confidence 0.95 since 2026-05-01",
     "undecided pass": "undecided pass is gone: take warn, which passes, too, and says so",

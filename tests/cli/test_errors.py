@@ -90,6 +90,7 @@ def messages(*, of_errors: bool = False) -> Iterator[tuple[str, str]]:
 
 # Only commands have these, so that no Python program meets their errors.
 OF_COMMANDS = {"--mlflow", "--keep", "--keep-last", "--html", "--man", "--power"}
+OF_COMMANDS |= {"--worst-slices", "--min-overlap", "--replicates"}  # which are gone
 # Words that flat options had, and Python has not.
 FLAT = {one.name for rows in OPTIONS.values() for one in rows if one.parameter}
 FLAT -= {"fields", "date", "output"}  # these are words, too

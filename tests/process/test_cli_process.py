@@ -280,7 +280,8 @@ def test_no_more_descriptors(large_dump, tmp_path):
     code = (
         "import resource, sys, rankmill.cli.evaluate, rankmill.sources.readers.parquet\n"
         "import rankmill.engine.curves, rankmill.engine.evaluate\n"
-        "import rankmill.metrics.aggregates.mean\n"
+        "import rankmill.metrics.aggregates.mean, rankmill.metrics.libraries\n"
+        "rankmill.metrics.libraries.tables()\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
         "rankmill.cli.main(sys.argv[1:])\n"
     )

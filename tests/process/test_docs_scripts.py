@@ -56,6 +56,7 @@ NOT_RUN = {
     "scripts/test-spark": "it runs some of these tests",
     "scripts/test_versions.py": "it makes environments, and ./scripts/test --all runs it",
     "scripts/report_pictures.py": "it writes pictures of docs/report.md into the repository",
+    "benchmarks/mutations.py": "it breaks the sources, and runs their tests for minutes",
     "benchmarks/bench_kernels.py": "it times a million lists of items",
 }
 

@@ -433,7 +433,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_415,
-    "analysis": 3_710,
+    "analysis": 3_713,
     "cli": 2_053,
     "columns": 1_114,
     "config": 678,
@@ -441,7 +441,7 @@ BUDGETS = {
     "io": 860,
     "kernels": 3_094,
     "matching": 742,
-    "metrics": 4_092,
+    "metrics": 4_093,
     "nightly": 4_222,
     "results": 477,
     "root": 420,

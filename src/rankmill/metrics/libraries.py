@@ -27,14 +27,18 @@ from rankmill.semantics.presets import PRESETS, preset_named
 
 
 @cache
+def tables() -> dict[str, dict[str, dict[str, str]]]:
+    """Kind of rows -> library -> name -> text."""
+    text = (pkgutil.get_data("rankmill.metrics", "names.csv") or b"").decode()
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for kind, library, name, told in csv.reader(text.splitlines()):
+        found.setdefault(kind, {}).setdefault(library, {})[name] = told
+    return found
+
+
 def table(kind: str) -> dict[str, dict[str, str]]:
     """Library -> name -> text, of the rows of a kind."""
-    text = (pkgutil.get_data("rankmill.metrics", "names.csv") or b"").decode()
-    found: dict[str, dict[str, str]] = {}
-    for row_kind, library, name, told in csv.reader(text.splitlines()):
-        if row_kind == kind:
-            found.setdefault(library, {})[name] = told
-    return found
+    return tables().get(kind, {})
 
 
 def refused_anywhere() -> dict[str, str]:

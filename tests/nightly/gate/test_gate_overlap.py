@@ -169,9 +169,10 @@ def test_systems_that_count_other_queries_are_not_paired_over_the_few_of_both():
     found = gate(LABELS, some, RULE, baseline=lists(ALL), semantics=semantics).outcomes[0]
     assert (found.paired, found.queries) == (0, N)
     slices = "map@2[land=*] drop <= 5%"
-    italy, germany = gate(LABELS, some, slices, baseline=lists(ALL), semantics=semantics).outcomes[
-        ::-1
-    ]
+    germany, italy, lost = gate(
+        LABELS, some, slices, baseline=lists(ALL), semantics=semantics
+    ).outcomes
+    assert (lost.rule, lost.word) == ("queries change < 50%", "bad volume")
     assert (italy.slice, italy.paired, italy.queries) == ("land = it", 0, 100)
     assert (germany.slice, germany.word) == ("land = de", "bad volume")
 

@@ -69,7 +69,7 @@ def running_mean(nights: Sequence[PairedNight], confidence: float) -> SeriesMean
     --------
     >>> night = PairedNight(-0.02, 0.005**2, 0.001, 0.001)
     >>> [round(running_mean([night] * n, 0.95).high, 4) for n in (1, 4, 16)]
-    [-0.0023, -0.0119, -0.016]
+    [-0.0005, -0.0118, -0.016]
     """
     count, error = len(nights), (1 - confidence) / 2
     total = math.fsum(one.mean for one in nights)

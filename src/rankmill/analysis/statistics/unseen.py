@@ -92,7 +92,7 @@ def spread_of(
 def are_at_ends(mean: float, error: float, n: float, bounds: tuple[float, float]) -> bool:
     """Return whether all n values of a mean are at the ends of the range, as those of hits are."""
     most = (mean - bounds[0]) * (bounds[1] - mean)
-    return abs(error**2 * (n - 1) - most) <= ROUNDING * most
+    return math.isfinite(most) and abs(error**2 * (n - 1) - most) <= ROUNDING * most
 
 
 def with_unseen(one: Spread, end: float) -> Cumulants:
@@ -180,7 +180,7 @@ def mean_ends(parts: list[Part], tail: float) -> tuple[float, float]:
     ...     return Spread(p, p * (1 - p) / 1e3, p * (1 - p) * (1 - 2 * p) / 1e6, 1e-3)
     >>> parts = [Part(1.0, rate(20), 0.0, 1.0), Part(-1.0, rate(45), 0.0, 1.0)]
     >>> [round(end, 4) for end in mean_ends(parts, 0.025)]
-    [-0.0425, -0.0086]
+    [-0.0419, -0.0087]
     """
     least = sum(one.factor * (one.low if one.factor > 0 else one.high) for one in parts)
     most = sum(one.factor * (one.high if one.factor > 0 else one.low) for one in parts)

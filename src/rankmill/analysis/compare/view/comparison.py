@@ -326,15 +326,14 @@ def _claims(found: Comparison) -> Iterator[str]:
             f"rests on few queries: {_some(few)}: one more query at the far end of the range, and "
             "no difference is shown"
         )
-    hidden = [
-        f"{one.detects:.2g} ({metric}, {name})"
-        for metric, name, one in every
-        if one.verdict == NOT_SHOWN and one.detects is not None
-    ]
+    hidden: dict[tuple[str, float], str] = {}  # a metric in two spellings once
+    for metric, name, one in every:
+        if one.verdict == NOT_SHOWN and one.detects is not None:
+            hidden.setdefault((name, one.detects), f"{one.detects:.2g} ({metric}, {name})")
     if hidden:
         yield (
             "no difference shown: in 80% of such comparisons one is shown from these on: "
-            f"{_some(hidden)}"
+            f"{_some([*hidden.values()])}"
         )
 
 
