@@ -93,7 +93,7 @@ def series(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
                 lost = np.where(luck > 0.6, -share / 0.4, 0.0)
                 nights.append(paired_night(np.where(luck < share, 1.0, lost)))
                 found = running_mean(nights, 0.95)
-                words |= {"stopped"} * (found.high < 0) | {"held"} * (found.low > 0)
+                words.add("stopped" if found.high < 0 else "held" if found.low > 0 else "")
             stopped += "stopped" in words
             held += "held" in words
         what = f"60 paired nights at the limit, {share:.1%} of {n:,} queries gain"
