@@ -433,7 +433,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_415,
-    "analysis": 3_713,
+    "analysis": 3_712,
     "cli": 2_053,
     "columns": 1_114,
     "config": 678,
@@ -441,8 +441,8 @@ BUDGETS = {
     "io": 860,
     "kernels": 3_094,
     "matching": 742,
-    "metrics": 4_093,
-    "nightly": 4_222,
+    "metrics": 4_090,
+    "nightly": 4_230,
     "results": 477,
     "root": 420,
     "semantics": 184,

@@ -19,12 +19,10 @@ from rankmill.errors import UsageError
 from rankmill.kernels.exact import accumulate_weighted
 from rankmill.metrics.aggregate import Closing
 from rankmill.metrics.aggregates.mean import (
-    UNIT,
     WEIGHTED_BINS,
     Mean,
     SignedMean,
     WeightedMean,
-    sum_cubes,
     sum_weights,
 )
 
@@ -174,14 +172,3 @@ def test_the_mean_without_weights_is_that_of_equal_ones() -> None:
             if count > 1:
                 error = values.std(ddof=1) / math.sqrt(count)
                 assert plain.standard_error == pytest.approx(error, rel=1e-12)
-
-
-def test_cubes_add_up_exactly_in_any_order() -> None:
-    generator = np.random.default_rng(3)
-    values, weights = generator.normal(size=300), generator.random(300)
-    for some in (None, weights):
-        counted = values if some is None else values * some
-        exact = sum(Fraction(float(one)) for one in counted * counted * counted)
-        parts = [(values[i::3], None if some is None else some[i::3]) for i in range(3)]
-        assert sum(sum_cubes(*part) for part in parts) == sum_cubes(values, some)
-        assert Fraction(sum_cubes(values, some), 1 << UNIT) == exact

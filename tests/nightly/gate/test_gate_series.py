@@ -84,6 +84,14 @@ def test_a_series_begins_at_its_date_and_forgets_tries_of_tonight(tmp_path):
     assert found[0].outcomes[0].night is not None
 
 
+def test_a_history_may_be_named_by_a_url(tmp_path):
+    nights_of(tmp_path, 2, lambda night: 0.0)
+    tonight = {"history": f"file://{tmp_path}", "time": BEGIN + timedelta(days=2)}
+    same = run_of([True] * N)
+    found = gate(LABELS, same, PAIRED, baseline=same, **tonight)
+    assert "mean of 3 nights" in found.outcomes[0].reason
+
+
 def test_slices_have_series_of_their_own(tmp_path):
     rule = "hit@1[country=*] drop <= 1% confidence 0.95 since 2026-05-01"
     found = nights_of(tmp_path, 6, lambda night: np.where(np.arange(N) % 2, 0.08, 0.0), rule)

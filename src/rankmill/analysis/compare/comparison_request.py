@@ -120,8 +120,7 @@ def cuts_asked(by: Any, settings: Settings, adjust: Any, weight: str | None) -> 
     """Return how to cut the queries of a comparison; `weight` is the column of their weights."""
     for name in settings.tests if weight is not None else ():
         check_weighted(name)
-    cuts = with_dependence(cuts_of(by), settings, adjust, weight)
-    return cuts
+    return with_dependence(cuts_of(by), settings, adjust, weight)
 
 
 def baseline_of(runs: Any, baseline: str | None) -> str:

@@ -134,7 +134,7 @@ def added(parts: Iterable[Part], *, up: bool) -> Cumulants:
 def chance_above(one: Cumulants, limit: float) -> float:
     """Return the chance of a random mean that is at least `limit`.
 
-    With `up`, it is the p of the claim that the true mean is below the limit.
+    With the unseen query at the upper end, it is the p of the claim that the true mean is below it.
     """
     if not one.square > 0:
         return float(one.mean >= limit)

@@ -371,22 +371,6 @@ def freedom_of(queries: int, effective: float) -> float:
     return (effective - 1) / (1 + 2 * (1 - effective / queries))
 
 
-def sum_cubes(values: np.ndarray, weights: np.ndarray | None = None) -> int:
-    """Return the exact sum of the cubes of values, or of values times weights, each rounded.
-
-    It is in units of 2**-1074, and adds up over parts in any order. With the sums of a mean it
-    gives the third cumulant.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sum_cubes(np.array([0.5, -1.0])) / 2**UNIT
-    -0.875
-    """
-    counted = values if weights is None else values * weights
-    return SignedMean.of(counted * counted * counted).total
-
-
 def sum_weights(weights: np.ndarray) -> WeightSums:
     """Return the number of weights above 0, and the exact sums of weights and their squares."""
     sums = Mean.of(weights)

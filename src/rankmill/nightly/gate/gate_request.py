@@ -30,7 +30,7 @@ from rankmill.nightly.rules.rules import Rule, parse_rules
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.runs import beside_text, rules_text, time_of_name, time_of_run
+from rankmill.nightly.runs.runs import rules_of_job, time_of_name, time_of_run
 from rankmill.package import GONE
 from rankmill.results.result import Result
 from rankmill.sources.nouns import Predictions
@@ -271,8 +271,7 @@ def from_history(
         raise UsageError(GONE.get(str(how), told))
     choice = read_choice(how)
     name, runs = os.fspath(history), history_of(history)
-    scope = vars(job.scope) | beside_text(job.beside, job.group)
-    rules = rules_text(job.semantics, scope, job.gain_function)
+    rules = rules_of_job(job)
     named = [(one, one.name(job.scope.rel)) for one in drops]
     names = [*dict.fromkeys(name for _, name in named)]
     if not runs.metrics:

@@ -4,6 +4,7 @@ import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
@@ -100,7 +101,7 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
         return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]
     confidence = confidence_of_each(rule, len(found))
     if rule.since is not None:
-        return [_of_series(rule, one, evidence, confidence or OF_SLICES) for one in found]
+        return _of_series(rule, found, evidence, confidence or OF_SLICES)
     return [_of_metric(rule, one.shown, one.sides, confidence) for one in found]
 
 
@@ -273,24 +274,43 @@ def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -
     return replace(found, paired=sides.shared.both, paired_value=sides.measured.value)
 
 
-def _of_series(rule: Rule, case: Case, evidence: Evidence, confidence: float) -> RuleOutcome:
-    """Hold a metric over the nights of a series against a rule."""
-    one, shown, earlier = case.sides.measured, case.shown, evidence.asked.nights
+def _of_series(
+    rule: Rule, cases: list[Case], evidence: Evidence, confidence: float
+) -> list[RuleOutcome]:
+    """Hold a metric over the nights of a series against a rule; the history is read once."""
+    earlier, metric = evidence.asked.nights, rule.name(evidence.result.scope.rel)
     assert earlier is not None  # as there is such a rule
-    metric = rule.name(evidence.result.scope.rel)
+    baseline = evidence.asked.earlier
+    pairs, nights = None, None
+    if baseline is not None and baseline.kind != "history":
+        pairs = earlier.paired(rule, metric)
+    else:
+        nights = earlier.alone(rule, metric, [one.shown for one in cases])
+    return [_of_nights(rule, one, pairs, nights, earlier.now, confidence) for one in cases]
+
+
+def _of_nights(
+    rule: Rule,
+    case: Case,
+    paired: Mapping[str, list[PairedNight]] | None,
+    alone: Mapping[str, list[Night]] | None,
+    now: datetime,
+    confidence: float,
+) -> RuleOutcome:
+    """Hold one case of a series against a rule, given its nights with pairs, or those without."""
+    one, shown = case.sides.measured, case.shown
     night: PairedNight | None = None
     if one.value is None or one.mine.error is None:
         return _undecided(rule, shown, "there is no value", one, BAD_VOLUME)
-    if case.sides.paired:
+    if case.sides.paired and paired is not None:
         night = night_of(rule, one)
-        pairs = [*earlier.paired(rule, metric, shown), night]
+        pairs = [*paired.get(shown, ()), night]
         found = of_pairs(pairs, rule, confidence)
         what = f"mean of {plural(len(pairs), 'night')} since {rule.since}"
-    elif evidence.asked.earlier is not None and evidence.asked.earlier.kind != "history":
+    elif alone is None:
         return _undecided(rule, shown, f"not paired: {_share_text(case.sides)}", one)
     else:
-        tonight = Night(earlier.now.toordinal(), one.value, one.mine.error**2)
-        nights = [*earlier.alone(rule, metric, shown), tonight]
+        nights = [*alone[shown], Night(now.toordinal(), one.value, one.mine.error**2)]
         pinned = of_pin(nights, rule, confidence)
         if pinned is None:
             return _undecided(rule, shown, why_undecided(len(nights), rule), one)

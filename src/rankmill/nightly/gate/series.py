@@ -3,9 +3,8 @@
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
 from rankmill.analysis.statistics.series import (
@@ -20,13 +19,14 @@ from rankmill.analysis.statistics.series import (
 )
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
+from rankmill.nightly.gate.levels import history_of
 from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.breaches import slice_keys
 from rankmill.nightly.rules.measurements import Interval, Measurement, error_of, parts_of
 from rankmill.nightly.rules.rules import BAD_AUDIT, BAD_VOLUME, STALE, Rule
 from rankmill.nightly.runs.earlier_runs import NO_VERDICT, tries_of_a_night
-from rankmill.nightly.runs.folder import MissingHistoryError, open_folder
-from rankmill.nightly.runs.runs import RecordedMetric, Run, beside_text, rules_text, time_of_run
+from rankmill.nightly.runs.folder import Folder, open_folder
+from rankmill.nightly.runs.runs import RecordedMetric, Run, rules_of_job, time_of_run
 
 # What was read on such a night was wrong, so that its values say nothing.
 WRONG_INPUTS = (NO_VERDICT, BAD_VOLUME, BAD_AUDIT, STALE)
@@ -36,6 +36,7 @@ class EarlierNights(NamedTuple):
     """The nights of a history before tonight."""
 
     history: History
+    folder: Folder
     counted: str  # how tonight is counted, as `rules_text` writes it
     now: datetime
 
@@ -53,24 +54,27 @@ class EarlierNights(NamedTuple):
             and run.verdict not in WRONG_INPUTS
         ]
 
-    def paired(self, rule: Rule, metric: str, shown: str) -> Iterator[PairedNight]:
-        """Yield what the nights told of the pairs of a rule, or of a slice of it."""
-        folder = open_folder(self.history.name)
+    def paired(self, rule: Rule, metric: str) -> dict[str, list[PairedNight]]:
+        """Return what the nights told of the pairs of a rule, by slice; "" is all queries."""
+        found: dict[str, list[PairedNight]] = {}
         for run, _ in self.runs(rule, metric):
-            for one in json.loads(folder.outcomes_of(run) or "[]"):
-                if (one["rule"], one["slice"]) == (rule.text, shown) and one.get("night"):
-                    yield PairedNight(*one["night"])
+            for one in json.loads(self.folder.outcomes_of(run) or "[]"):
+                if one["rule"] == rule.text and one.get("night"):
+                    found.setdefault(one["slice"], []).append(PairedNight(*one["night"]))
+        return found
 
-    def alone(self, rule: Rule, metric: str, shown: str) -> Iterator[Night]:
-        """Yield the value of each night, over all queries or in a slice."""
-        folder = open_folder(self.history.name)
+    def alone(self, rule: Rule, metric: str, shown: Sequence[str]) -> dict[str, list[Night]]:
+        """Return the values of the nights in each of some slices; "" is all queries."""
+        found: dict[str, list[Night]] = {one: [] for one in shown}
         for run, whole in self.runs(rule, metric):
-            one: RecordedMetric | None = whole
-            if shown:
-                slices = folder.slices_with(run, metric)
-                one = next((slices[key] for key in slice_keys(rule, shown) if key in slices), None)
-            if one is not None and one.value is not None and one.standard_error is not None:
-                yield Night(run.time.toordinal(), one.value, one.standard_error**2)
+            slices = self.folder.slices_with(run, metric) if any(shown) else {}
+            for place, nights in found.items():
+                keys = slice_keys(rule, place) if place else ()
+                one = next((slices[key] for key in keys if key in slices), None)
+                one = one if place else whole
+                if one is not None and one.value is not None and one.standard_error is not None:
+                    nights.append(Night(run.time.toordinal(), one.value, one.standard_error**2))
+        return found
 
 
 def nights_before(
@@ -80,14 +84,8 @@ def nights_before(
     if history is None:
         one = next(one for one in rules if one.since is not None)
         raise UsageError(f"rule {one.text!r} is about the nights of a history: give --history")
-    found = History(Path(history))
-    try:
-        _ = found.runs
-    except MissingHistoryError:  # tonight is the first night
-        found = History.held(os.fspath(history), [])
-    scope = vars(job.scope) | beside_text(job.beside, job.group)
-    counted = rules_text(job.semantics, scope, job.gain_function)
-    return EarlierNights(found, counted, time_of_run(time))
+    folder = open_folder(os.fspath(history))
+    return EarlierNights(history_of(history), folder, rules_of_job(job), time_of_run(time))
 
 
 def night_of(rule: Rule, one: Measurement) -> PairedNight:

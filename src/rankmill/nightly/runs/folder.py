@@ -126,10 +126,11 @@ class Folder(NamedTuple):
         import pyarrow.parquet as pq
 
         name = f"{run.id}.parquet"
-        path = os.path.join(self.path, name) if self.filesystem is None else f"{self.path}/{name}"
         try:
             with outside(self._shown(name), _MOVE):
-                found = pq.read_table(path, columns=["outcomes"], filesystem=self.filesystem)
+                found = pq.read_table(
+                    self._place(name), columns=["outcomes"], filesystem=self.filesystem
+                )
         except FileNotFoundError:
             return None
         told: str | None = found["outcomes"][0].as_py()
@@ -139,6 +140,10 @@ class Folder(NamedTuple):
         """Return a metric, in any spelling, in the slices of a run: by what cuts and the slice."""
         slices, asked = self.slices_of(run), canonical(metric)
         return {key[:2]: one for key, one in slices.items() if canonical(key[2]) == asked}
+
+    def _place(self, name: str) -> str:
+        """Return where a file is, on the disk or in the store."""
+        return os.path.join(self.path, name) if self.filesystem is None else f"{self.path}/{name}"
 
     def _end(self, name: str) -> bytes:
         """The last bytes of a file."""
@@ -156,8 +161,7 @@ class Folder(NamedTuple):
         """The runs of a file by its rows; columns that are not known are not read."""
         import pyarrow.parquet as pq
 
-        path = os.path.join(self.path, name) if self.filesystem is None else f"{self.path}/{name}"
-        with pq.ParquetFile(path, filesystem=self.filesystem) as file:
+        with pq.ParquetFile(self._place(name), filesystem=self.filesystem) as file:
             there = [one for one in file.schema_arrow.names if not one.startswith(_LEFT)]
             rows = file.read(there, use_threads=False).to_pylist()
         return runs_of_rows(rows)

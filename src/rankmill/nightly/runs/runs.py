@@ -17,7 +17,7 @@ from time import time as seconds_now
 from typing import Any, NamedTuple
 
 from rankmill.columns.seal import DIGITS, seal_of
-from rankmill.engine.job import BESIDE
+from rankmill.engine.job import BESIDE, Job
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.aggregate import aggregate_of, needs_of
 from rankmill.metrics.registry import parse
@@ -172,6 +172,12 @@ def rules_text(
     scoped = vars(scope) if isinstance(scope, Scope) else scope
     rules: dict[str, Any] = {**DEFAULT.to_dict(), **chosen, **vars(WHOLE), **scoped}
     return json.dumps(rules | {"gain_function": gain_function}, sort_keys=True)
+
+
+def rules_of_job(job: Job) -> str:
+    """Return how a job counts, as `rules_text` writes it."""
+    scope = vars(job.scope) | beside_text(job.beside, job.group)
+    return rules_text(job.semantics, scope, job.gain_function)
 
 
 class CountingRules(NamedTuple):
