@@ -26,7 +26,14 @@ from rankmill.nightly.rules.measurements import (
     interval_of,
     word_of,
 )
-from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule, amount
+from rankmill.nightly.rules.rules import (
+    BAD_VOLUME,
+    EVERY,
+    UNDECIDED,
+    USUAL_CONFIDENCE,
+    Rule,
+    amount,
+)
 from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
     Sides,
@@ -44,6 +51,7 @@ from rankmill.results.result import Result
 # So many slices are listed for one that is not there, the nearest first.
 MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
+FIRST_NIGHT = "this is the first night, which has no run to compare with"
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class Evidence:
 
 def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     """Return what comes of a rule: an outcome, or one for each slice."""
+    if rule.needs_baseline and evidence.asked.earlier is None:
+        return [replace(_undecided(rule, "", FIRST_NIGHT), counts=False)]
     if rule.kind == "age":
         return [of_age(rule, evidence.ages[rule.subject])]
     if rule.kind == "count":
@@ -101,7 +111,7 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
         return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]
     confidence = confidence_of_each(rule, len(found))
     if rule.since is not None:
-        return _of_series(rule, found, evidence, confidence or OF_SLICES)
+        return _of_series(rule, found, evidence, confidence or USUAL_CONFIDENCE)
     return [_of_metric(rule, one.shown, one.sides, confidence) for one in found]
 
 
@@ -121,9 +131,8 @@ def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
 
 def confidence_of_each(rule: Rule, slices: int) -> float | None:
     """Return the confidence of each slice of a rule: all of them hold together (Bonferroni)."""
-    if not rule.slices:
-        return rule.confidence
-    return 1 - (1 - (rule.least_confidence or OF_SLICES)) / slices
+    level = rule.least_confidence
+    return level if level is None or slices < 2 else 1 - (1 - level) / slices
 
 
 def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
@@ -347,8 +356,8 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
     if not shown and _is_worst(rule, one):
         word = UNDECIDED  # both may be broken
     reason = _reason(rule, shown, sides, found, confidence)
-    if word == HELD and sides.whole is not None:  # what is not paired may be what is broken
-        level = confidence or OF_SLICES
+    if word == rule.kept and sides.whole is not None:  # what is not paired may be what is broken
+        level = confidence or USUAL_CONFIDENCE
         whole = interval_of(rule, sides.whole, level)
         if whole is not None and word_of(rule, whole, level) == rule.word:
             word = UNDECIDED
@@ -408,6 +417,8 @@ def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: f
         told = f"{what}{ends} at confidence {confidence:.6g}, {told}"
     elif confidence is not None:
         told = f"no interval, {told}"
+    elif rule.keeps(found.number):
+        told = f"within the {told}, not tested"
     if sides.paired:
         told = f"{_share_text(sides)}, {told}"
     elif sides.shared is not None:
