@@ -33,6 +33,7 @@ from rankmill.nightly.rules.rules import (
     USUAL_CONFIDENCE,
     Rule,
     amount,
+    drop_text,
 )
 from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
@@ -325,11 +326,10 @@ def _of_nights(
             return _undecided(rule, shown, why_undecided(len(nights), rule), one)
         found = pinned
         what = f"last nights against those from {rule.since} on"
-    side = "drop" if rule.better != "lower" else "rise"
-    ends = f"{amount(found.low or 0.0, rule)} to {amount(found.high or 0.0, rule)}"
+    ends = drop_text(rule, found.low or 0.0, found.high or 0.0)
     where = f" where {shown}" * bool(shown)
     reason = (
-        f"{rule.subject}{where} is {one.value:.6g} tonight; {side} of {amount(found.number, rule)} "
+        f"{rule.subject}{where} is {one.value:.6g} tonight; {drop_text(rule, found.number)} "
         f"({what}, {ends} at confidence {confidence:.6g}, limit {rule.limit_text})"
     )
     numbers = finite(found.number), finite(found.low), finite(found.high), rule.limit
@@ -411,10 +411,9 @@ def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: f
     elif confidence is not None and found.low is None and one.why:
         told = f"no interval, as {one.why}, {told}"
     elif confidence is not None and found.low is not None and found.high is not None:
-        what = "drop " if rule.measure == "drop" else ""
-        what = "rise " if what and rule.better == "lower" else what
         ends = f"{amount(found.low, rule)} to {amount(found.high, rule)}"
-        told = f"{what}{ends} at confidence {confidence:.6g}, {told}"
+        ends = drop_text(rule, found.low, found.high) if rule.measure == "drop" else ends
+        told = f"{ends} at confidence {confidence:.6g}, {told}"
     elif confidence is not None:
         told = f"no interval, {told}"
     elif rule.keeps(found.number):

@@ -170,6 +170,25 @@ def amount(number: float, rule: Rule) -> str:
     return percent(number) if rule.relative else f"{number:.4g}"
 
 
+def drop_text(rule: Rule, low: float, high: float | None = None) -> str:
+    """Return a drop, or its interval, in words: a gain is no negative drop.
+
+    Examples
+    --------
+    >>> rule = parse_rule("map drop <= 1%")
+    >>> drop_text(rule, 0.01), drop_text(rule, -0.03, -0.01), drop_text(rule, -0.02, 0.01)
+    ('drop of 1%', 'gain of 1% to 3%', '2% above to 1% below')
+    """
+    down, up = ("rise", "fall") if rule.better == "lower" else ("drop", "gain")
+    below, above = ("above", "below") if rule.better == "lower" else ("below", "above")
+    if high is None:
+        return f"{down if low >= 0 else up} of {amount(abs(low), rule)}"
+    if low < 0 < high:
+        return f"{amount(-low, rule)} {above} to {amount(high, rule)} {below}"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{down if high > 0 else up} of {amount(near, rule)} to {amount(far, rule)}"
+
+
 def parse_rule(text: str) -> Rule:
     """Take a rule apart.
 
