@@ -481,8 +481,9 @@ def clusters(asked: Asked) -> Iterator[Row]:
         columns = both, column_of(old, None, None, codes)
         drop = drop_of(Measurement.of(*columns, UNIT), 0.95, relative=True, better="higher")
         held += drop is not None and word_of(rule, drop, 0.95) != UNDECIDED
-    what = "13: decided at the true drop, 50 users of 20 sessions"
-    yield Row(what, held, asked.repetitions, most=0.05)
+    what = "13: not promised: decided at the true drop, 5 of 50 clusters lose all"
+    # Clusters that change as one are what no bound of queries sees; t decides as often.
+    yield Row(what, held, asked.repetitions, most=0.08)
 
 
 # --------------------------------------------------------------------- adjusted
