@@ -13,6 +13,7 @@ from rankmill.analysis.compare.differences.differences import (
     EQUAL,
     HIGHER,
     LOWER,
+    NON_INFERIOR,
     NOT_SHOWN,
     WORSE,
     Difference,
@@ -286,6 +287,8 @@ def _verdict(one: Difference, settings: Settings) -> str | None:
         if one.gain is None:
             return HIGHER if one.value > 0 else LOWER
         return BETTER if one.gain > 0 else WORSE
+    if shown(one.noninferiority):
+        return NON_INFERIOR
     return None if first.p is None else NOT_SHOWN
 
 
