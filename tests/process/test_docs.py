@@ -20,7 +20,7 @@ import pytest
 from cli_runs import on_a_terminal
 from pages import FENCE, shell
 from rankmill.cli import COMMANDS
-from rankmill.cli.docs import KINDS, PEERS, TASKS
+from rankmill.cli.docs import KINDS, MOVED, PEERS, TASKS
 from rankmill.errors import install
 from rankmill.package import GONE
 from repository import HOUSE, ROOT, SOURCE
@@ -288,9 +288,9 @@ def test_docs_lists_pages_by_kind_and_what_they_are_about(run: Any) -> None:
         n for of in KINDS.values() for n in of
     ]
     assert re.findall(r"^(\S.*):$", by_kind, re.M) == [*KINDS]
-    modules = {"arrays", "config", "kaggle", "metrics", "parts", "spark", "torch"}
-    modules |= {"drop-ins"}  # of pytrec_eval and ir_measures
-    assert modules | {"counting", "memory", "benchmarks"} <= {*NAMES}
+    modules = {"config", "kaggle", "metrics", "parts", "spark"}
+    modules |= {"trec", "notebooks"}  # of pytrec_eval and ir_measures, and of arrays and torch
+    assert modules | {"numbers", "speed"} <= {*NAMES}
 
 
 def test_every_page_has_one_kind_and_indexes_name_pages() -> None:
@@ -330,7 +330,7 @@ def test_docs_shows_a_page(path: Path, run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "hint"), [("wich-map", "which-map"), ("MEMORI.md", "memory"), ("xyzzy", None)]
+    ("asked", "hint"), [("wich-map", "which-map"), ("NUMBER.md", "numbers"), ("xyzzy", None)]
 )
 def test_words_that_no_page_has_are_wrong_usage(asked: str, hint: str | None, run: Any) -> None:
     code, shown, error = run("docs", asked)
@@ -341,18 +341,32 @@ def test_words_that_no_page_has_are_wrong_usage(asked: str, hint: str | None, ru
     assert f"did you mean {hint}? " in error or hint is None
 
 
+def test_the_name_of_a_page_that_is_gone_shows_the_one_that_has_its_words(run: Any) -> None:
+    assert {*MOVED.values()} <= {*NAMES}
+    assert not {*MOVED} & {*NAMES}
+    assert run("docs", "which-map") == run("docs", "numbers")
+
+
+def test_the_set_of_pages_stays_small() -> None:
+    assert len(PAGES) <= 20
+    # The list of all metrics is made by a command.
+    written = [path for path in PAGES if path.stem != "metrics"]
+    assert sum(len(path.read_text("utf-8").split()) for path in written) <= 22_000
+    assert README.read_text("utf-8").count("\n") <= 120
+
+
 def test_a_word_that_is_no_page_names_the_nearest(run: Any) -> None:
     code, shown, error = run("docs", "part")
     assert (code, shown) == (2, "")
     assert "there is no page 'part': did you mean parts?" in error
-    assert "there are start, comparing, " in run("docs", "xyzzy")[2]
+    assert "there are start, data, " in run("docs", "xyzzy")[2]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_docs_are_drawn_on_a_terminal_that_has_the_characters(encoding: str) -> None:
     code = f"sys.stdout.reconfigure(encoding={encoding!r})\nfrom rankmill.cli import main\n"
-    shown = "\n".join(on_a_terminal(f"import sys\n{code}main(['docs', 'benchmarks'])", 100))
+    shown = "\n".join(on_a_terminal(f"import sys\n{code}main(['docs', 'speed'])", 100))
     assert "Rivals" in shown
     assert "\\xd7" in shown or encoding == "utf-8"
     assert ("##" in shown) == ("```" in shown) == (encoding == "ascii")
