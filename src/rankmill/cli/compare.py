@@ -58,7 +58,6 @@ def command(
     label_source, runs, inputs = inputs_of(labels, systems, options)
     check_several(runs)
     files = outputs.files
-    options["all_pairs"] |= files["leaderboard"] is not None
     outputs.check(inputs)
 
     from rankmill.analysis.compare.compare import compare, compare_in_detail
