@@ -437,7 +437,7 @@ BUDGETS = {
     "cli": 2_053,
     "columns": 1_114,
     "config": 678,
-    "engine": 2_925,
+    "engine": 2_978,
     "io": 860,
     "kernels": 3_094,
     "matching": 742,
@@ -447,8 +447,8 @@ BUDGETS = {
     "root": 420,
     "semantics": 184,
     "show": 806,
-    "sources": 6_245,
-    "spark": 1_414,
+    "sources": 6_247,
+    "spark": 1_419,
 }
 
 

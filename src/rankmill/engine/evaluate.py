@@ -75,9 +75,10 @@ def evaluate(
     by : str, table or sequence of these
         Slices of the queries, for which the metrics are also computed: a column of the labels; a
         path or a table with query ids, where every other column makes slices, or those that the
-        path names at its end, as in "users.parquet:country,age"; or "label_count", "list_length",
-        "label_popularity" or "unpredicted", as for `compare`. The slices are in `Result.by`, each
-        with the values that its queries have alone, to the last bit.
+        path names at its end, as in "users.parquet:country,age:4,signup:month", which makes 4
+        groups of age; or "label_count", "list_length", "label_popularity", "activity" (how many
+        items a query had in training) or "unpredicted", as for `compare`. The slices are in
+        `Result.by`, each with the values that its queries have alone, to the last bit.
     sums : str or iterable of str
         Weighted sums of metrics, each with a name: "total = 0.3*recall@20:micro[type=carts] +
         0.7*map", where [] holds one slice of `by`. They are in `Result.sums`.

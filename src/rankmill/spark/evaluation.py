@@ -41,7 +41,7 @@ from rankmill.spark.exchange.tasks import (
     with_training,
 )
 from rankmill.spark.known_items import with_known_items
-from rankmill.spark.slice_sides import with_columns
+from rankmill.spark.slice_sides import check_derived, with_columns
 from rankmill.spark.workers import on_spark
 from rankmill.threads import Workers
 
@@ -151,6 +151,7 @@ def _request(
     """Check a request; tables of `by` become columns of the labels."""
     if job.cuts is None:
         return request_of(labels, runs, job, partitions, catalogue=catalogue)
+    check_derived(job.cuts)
     if len(runs) > 1:
         check_several(job)
         if "list_length" in job.cuts.derived:

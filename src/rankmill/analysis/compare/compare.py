@@ -98,9 +98,9 @@ def compare(
     by : str, table or sequence of these
         Slices of the queries, each of which is tested: a column of the labels; a path or a table
         with query ids, where every other column makes slices, or those that the path names at its
-        end, as in "users.parquet:country,age" (a pandas Series has the ids in its index, and its
-        name is that of the slices); or a property of each query: "label_count", "list_length",
-        "label_popularity" or "unpredicted".
+        end, as in "users.parquet:country,age:4,signup:month" (a pandas Series has the ids in its
+        index, and its name is that of the slices); or a property of each query: "label_count",
+        "list_length", "label_popularity", "activity" or "unpredicted".
     moved : int
         For each metric and system, how many of the queries that gained most and of those that lost
         most to list; with a minus sign, such as -5, only those that lost most. Among equal
