@@ -65,8 +65,7 @@ def command(
 
     given = face_of(compare, label_source, runs, options)
     found = call(compare_in_detail, given, details=files["report"] is not None)
-    # explain drops no predictions that were seen, so that its values would be others.
-    explaining = None if options["drop_seen"] else _explaining(labels, systems, found.baseline)
+    explaining = _explaining(labels, systems, found.baseline)
     view = view_of(found, explaining, _listing(files["per_query"]))
     show(found, outputs, (label_source, runs), given, systems.values(), view)
 

@@ -368,6 +368,6 @@ COUNTING = (
         "--drop-seen",
         "Drop predictions that their query had in --train. Those after them move up.",
         "Catalogue.drop_seen",
-        on=f"{_LOCAL} spark",
+        on=f"{_LOCAL} explain spark",
     ),
 )

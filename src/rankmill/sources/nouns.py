@@ -253,20 +253,9 @@ class Catalogue(_Noun):
             )
         return value
 
-    def without_training(self) -> Catalogue:
-        """Return what a query alone needs of it: nothing.
-
-        Raises
-        ------
-        UsageError
-            If predictions would have to be dropped.
-        """
-        if self.drop_seen:
-            raise UsageError(
-                "explain does not support drop_seen: leave it out, or "
-                "drop the predictions that were seen in training before"
-            )
-        return Catalogue()
+    def of_one_query(self) -> Catalogue:
+        """Return what a query alone needs of it: what was seen, where that is dropped."""
+        return Catalogue(train=self.train, drop_seen=True) if self.drop_seen else Catalogue()
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -479,9 +479,10 @@ def test_commands_that_explain_count_as_the_comparison_did(run, dump, tmp_path):
         assert both == [row["baseline"], row["value"]]
     dropped = run(*asked, "--drop-seen", "--format", "json")[1]
     rows = json.loads(dropped)["moved"]["map@3"]["new one"]
-    assert rows
-    assert not any("explain" in row for row in rows)
-    assert "rankmill explain" not in run(*asked, "--drop-seen")[1]
+    assert all(row["explain"].endswith(" --drop-seen") for row in rows)
+    out = run(*shlex.split(rows[0]["explain"])[1:], "--format", "json")[1]
+    both = [one["value"] for one in json.loads(out)["systems"].values()]
+    assert both == [rows[0]["baseline"], rows[0]["value"]]
 
 
 @pytest.mark.small

@@ -19,7 +19,7 @@ from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import Progress, progress_of, run
 from rankmill.engine.held_labels import HeldLabels, clean_lists, with_catalogue
 from rankmill.engine.job import Job, open_job, parse_job
-from rankmill.engine.score import score_lists
+from rankmill.engine.score import known_lists, score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive, spoken
 from rankmill.kernels.identity import Ids
@@ -110,7 +110,7 @@ def explain(
     asked = parse(metric)
     check_walk(asked)
     given = Labels.of(labels)
-    alone = Catalogue.of(catalogue).without_training()
+    alone = Catalogue.of(catalogue).of_one_query()
     if catalogue is not None and list_walk_of(asked) is not None:
         alone = catalogue
     pooled = Confidences in aggregate_of(asked).needs
@@ -131,6 +131,7 @@ def explain(
         open_job(job, given, {"": Predictions.of(predictions)}) as (label_input, inputs),
         Workers(threads) as workers,
     ):
+        job = with_catalogue(job, alone, label_input, workers)
         if pooled:
             told = progress_of(progress)
             tally, result = _evaluated(job, label_input, inputs[""], workers, told)
@@ -138,7 +139,6 @@ def explain(
                 return _trace_curve(job, result, rows)
             return _trace_gap(job, tally, result, inputs[""], rows)
         query = id_of(query_id, label_input)
-        job = with_catalogue(job, alone, label_input, workers)
         found = _trace_query(job, query, label_input, inputs[""], workers)
     return _first_rows(found, rows)
 
@@ -155,14 +155,21 @@ def _trace_query(
             f"{predictions.source.name}: choose one that is"
         )
     index = index_of(query, of_labels, job)
-    tally = Tally(index, job)
+    tally, seen = Tally(index, job), 0
     if lists is None:
         none = slice_ids(query, 0, 0)
         lists = Lists(query, np.zeros(2, np.int64), none, None, 0, 0, Place(""), 0)
     else:
+        if job.catalogue is not None:
+            whole = lists
+            lists, _ = known_lists(lists, job.catalogue, job.scope.drop_seen)
+            seen = len(whole.items.keys) - len(lists.items.keys)
         tally.add(score_lists(lists, index, job, tally.empty))
     state = tally.close(predictions.source.name)
     found = walk_list(metric, lists, index, predictions, job)
+    if seen:
+        facts = {"seen in training": f"{seen:,}, dropped: later ones move up"}
+        found = replace(found, facts=found.facts | facts)
     status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
     if status and list_walk_of(metric) is None:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)
