@@ -78,7 +78,7 @@ def spoken(message: str) -> str:
     'rule x needs a baseline: give one with baseline='
     >>> spoken("leave out --in-order, or choose --semantics order=given")
     'leave out Predictions(in_order=True), or choose Semantics(order="given")'
-    >>> spoken('say --gain "x y" on the command line, Labels(gain="x y") in Python')
+    >>> spoken('use --gain "x y" on the command line, Labels(gain="x y") in Python')
     'say Labels(gain="x y")'
     """
     if "--" not in message:

@@ -247,7 +247,7 @@ def test_compare_says_whose_ids_lost_their_zeros(run: Any, tmp_path: Path) -> No
         paths.append(lines(tmp_path / f"{name}.csv", f"user_id,item_id/{rows}"))
     told = (
         "2 queries have no labels because of zeros in the id, such as '12', which is '012' in the "
-        "labels: keep ids as text (read with dtype=str, and save with no spreadsheet)"
+        "labels: keep ids as text (read with dtype=str, and don't save it from a spreadsheet)"
     )
     assert told in run("evaluate", paths[0], paths[2], "-m", "map")[1].splitlines()
     assert f"few: {told}" in run("compare", *paths, "-m", "map")[1].splitlines()

@@ -432,23 +432,23 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_415,
-    "analysis": 3_725,
-    "cli": 2_053,
+    "adapters": 1_442,
+    "analysis": 3_742,
+    "cli": 2_055,
     "columns": 1_114,
-    "config": 678,
-    "engine": 2_978,
+    "config": 682,
+    "engine": 2_989,
     "io": 860,
     "kernels": 3_094,
     "matching": 742,
     "metrics": 4_090,
     "nightly": 4_230,
-    "results": 490,
+    "results": 516,
     "root": 420,
-    "semantics": 184,
+    "semantics": 189,
     "show": 806,
-    "sources": 6_247,
-    "spark": 1_419,
+    "sources": 6_278,
+    "spark": 1_421,
 }
 
 

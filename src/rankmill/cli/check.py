@@ -4,10 +4,13 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.run_outputs import RunOutputs
+from rankmill.errors import UsageError
+from rankmill.io.stores.urls import shown
 
 _EXAMPLES = """
 rankmill check sample_submission.csv submission.csv -m map@12
 rankmill check solution.csv submission.csv -m gap -o problems.json
+rankmill check solution.csv submission.csv --preset kaggle_hm
 """
 _EXITS = {0: "no problem", 1: "a problem was found, even one that is not rejected"}
 
@@ -24,7 +27,8 @@ def command(
     context: click.Context,
     solution: str,
     submission: str,
-    metric: str,
+    metric: str | None,
+    preset: str | None,
     query: str | None,
     item: str | None,
     score: str | None,
@@ -38,9 +42,17 @@ def command(
     The second table shows the first 5 of each kind with their rows; -o FILE.csv has all. See
     'rankmill docs kaggle'.
     """
+    from rankmill.semantics.presets import preset as preset_of
+
+    if metric is None and not (preset and preset_of(preset).own_metric):
+        raise UsageError(
+            "missing -m METRIC (the metric of the competition, such as map@12 or gap): type, for "
+            f"example, rankmill check {shown(solution)} {shown(submission)} -m map@12"
+        )
     outputs.check([solution, submission])
     from rankmill.adapters.kaggle.submission import check
 
-    found = check(solution, submission, query, metric, item=item, confidence=score)
+    columns = {"item": item, "confidence": score}
+    found = check(solution, submission, query, metric, semantics=preset, **columns)
     outputs.write(found)
     context.exit(int(bool(found.problems)))

@@ -104,8 +104,8 @@ def check_several(systems: Sized) -> None:
     """Raise UsageError if there is nothing to compare."""
     if len(systems) < 2:
         raise UsageError(
-            "compare takes the PREDICTIONS of two systems or more; found those of one: give those "
-            "of another system, too, or score one system with 'rankmill evaluate'"
+            "compare takes the PREDICTIONS of two systems or more; found those of one: add those "
+            "of another system, or score one system with 'rankmill evaluate'"
         )
 
 

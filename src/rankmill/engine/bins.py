@@ -48,7 +48,7 @@ def binned(column: Any, bins: str, where: str = "by") -> Any:
         strange = next((one for one in texts.to_pylist() if one and not _DATE.match(one)), None)
         if strange is not None:
             raise InputError(
-                f"{where}: {strange!r} is no date such as 2026-01-31, to be cut by {bins}"
+                f"{where}: {strange!r} is not a date such as 2026-01-31, to be cut by {bins}"
             )
         return pc.utf8_slice_codeunits(texts, 0, PERIODS[bins])
     try:

@@ -1,5 +1,7 @@
 """convert() writes any input as wide Parquet, sorted by query id."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
@@ -24,6 +26,7 @@ from rankmill.show.tables import Facts
 from rankmill.sources.input_options import MEMORY, Role
 from rankmill.sources.inputs.inputs import Input, alike, map_lists
 from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.nouns import LabelsLike, PredictionsLike
 from rankmill.threads import Workers
 
 SUFFIX = ".parquet"
@@ -38,7 +41,7 @@ _Block = tuple[Any, int, int, int]
 
 @reading_again
 def convert(
-    source: Any,
+    source: LabelsLike | PredictionsLike,
     path: str | Path,
     *,
     threads: int | None = None,

@@ -1,5 +1,7 @@
 """evaluate() scores predictions against labels and returns a Result; plan() tells what it reads."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing
@@ -22,17 +24,24 @@ from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.meaning.understood import NO_FACTS, Kind
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.nouns import (
+    Catalogue,
+    Labels,
+    LabelsLike,
+    Predictions,
+    PredictionsLike,
+    SlicesLike,
+)
 from rankmill.threads import Workers
 
 
 def evaluate(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
-    by: Any = (),
+    by: SlicesLike = (),
     sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     threads: int | None = None,
@@ -144,12 +153,12 @@ def evaluate(
 
 
 def evaluate_runs(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
-    by: Any = (),
+    by: SlicesLike = (),
     sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     threads: int | None = None,
@@ -254,8 +263,8 @@ def score_systems(
 
 
 def plan(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
@@ -294,8 +303,8 @@ def plan(
 
 
 def plan_runs(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,

@@ -38,7 +38,7 @@ from rankmill.threads import Workers
 
 _LOOKED_AT = 1000
 """Of queries without labels, so many are looked up with other zeros."""
-_BETWEEN_PAIRS = "items with their confidences", "items separated by blanks"
+_BETWEEN_PAIRS = "items with their confidences", "items separated by spaces"
 
 
 def finish(

@@ -137,7 +137,7 @@ def test_numbers_and_dates_of_a_table_are_cut_into_bins(tmp_path, monkeypatch):
     for bins, why in {
         "joined:3": "column 'joined' holds no numbers, to be cut into 3 groups",
         "at:3": "column 'at' holds dates: cut them by year, month or day",
-        "age:month": "column 'age': '20' is no date such as 2026-01-31",
+        "age:month": "column 'age': '20' is not a date such as 2026-01-31",
     }.items():
         with pytest.raises(InputError, match=why):
             rankmill.evaluate(labels, labels, "map", by=f"users.parquet:{bins}")

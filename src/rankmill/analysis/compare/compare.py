@@ -1,5 +1,7 @@
 """compare() scores systems over the same queries and tests how they differ from a baseline."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -31,13 +33,13 @@ from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.texts import split_beside
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, PredictionsLike, SlicesLike
 from rankmill.threads import Workers, thread_count
 
 
 def compare(
-    labels: Any,
-    runs: Mapping[str, Any] | None = None,
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike] | None = None,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     baseline: str | None = None,
@@ -46,7 +48,7 @@ def compare(
     confidence: float = 0.95,
     cutoffs: str | Iterable[int] | None = None,
     margin: float | None = None,
-    by: Any = (),
+    by: SlicesLike = (),
     moved: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
@@ -140,14 +142,14 @@ def compare(
 
 
 def compare_in_detail(
-    labels: Any,
-    runs: Mapping[str, Any] | None = None,
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike] | None = None,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     baseline: str | None = None,
     tests: str | Iterable[str] | Tests = ("t",),
     confidence: float = 0.95,
     margin: float | None = None,
-    by: Any = (),
+    by: SlicesLike = (),
     moved: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
@@ -222,12 +224,12 @@ def _lists_told(alike: Mapping[str, Mapping[str, Likeness]]) -> list[str]:
 
 
 def compare_part(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     baseline: str | None = None,
-    by: Any = (),
+    by: SlicesLike = (),
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
     threads: int | None = None,

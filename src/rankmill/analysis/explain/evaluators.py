@@ -1,5 +1,7 @@
 """explain_evaluators() scores one metric under several semantics and explains the differences."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +33,7 @@ from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import check_told
 from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.nouns import Labels, LabelsLike, Predictions, PredictionsLike
 from rankmill.threads import Workers
 
 Side = TypeVar("Side", Labels, Predictions)
@@ -54,8 +56,8 @@ class _Scored(NamedTuple):
 
 @reading_again
 def explain_evaluators(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metric: str,
     presets: str | Iterable[str] | Mapping[str, Any] | None = None,
     *,

@@ -1,5 +1,7 @@
 """explain(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
 
+from __future__ import annotations
+
 import math
 from contextlib import closing
 from dataclasses import replace
@@ -36,14 +38,14 @@ from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, Predictions, PredictionsLike
 from rankmill.threads import Workers
 
 
 @reading_again
 def explain(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metric: str,
     query_id: Any = None,
     *,
@@ -104,7 +106,7 @@ def explain(
     <BLANKLINE>
     labels       2: 2, 3
     predictions  4
-    divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)
+    divisor      min(k, R), which is R without a cutoff (ap_divisor min_k_labels)
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
     asked = parse(metric)

@@ -26,7 +26,7 @@ _SHAPES = {
     "pairs": " with items and confidences in a cell",
     **{
         one: f" with items separated by {one} in a cell"
-        for one in ("blanks", "commas", "semicolons", "bars")
+        for one in ("spaces", "commas", "semicolons", "bars")
     },
 }
 
