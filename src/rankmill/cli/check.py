@@ -4,8 +4,6 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.run_outputs import RunOutputs
-from rankmill.errors import UsageError
-from rankmill.io.stores.urls import shown
 
 _EXAMPLES = """
 rankmill check sample_submission.csv submission.csv -m map@12
@@ -45,10 +43,8 @@ def command(
     from rankmill.semantics.presets import preset as preset_of
 
     if metric is None and not (preset and preset_of(preset).own_metric):
-        raise UsageError(
-            "missing -m METRIC (the metric of the competition, such as map@12 or gap): type, for "
-            f"example, rankmill check {shown(solution)} {shown(submission)} -m map@12"
-        )
+        (asked,) = (one for one in context.command.params if one.name == "metric")
+        raise click.MissingParameter(ctx=context, param=asked)
     outputs.check([solution, submission])
     from rankmill.adapters.kaggle.submission import check
 

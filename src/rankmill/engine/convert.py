@@ -19,7 +19,7 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.first_pass import Progress, progress_of
 from rankmill.engine.head import open_as
 from rankmill.engine.held_labels import read_in_order
-from rankmill.errors import InputError, ResourceError, UsageError, plural, positive
+from rankmill.errors import InputError, ResourceError, UsageError, plural, positive, told_shortly
 from rankmill.io.whole_files import check_target, write_files
 from rankmill.matching.index import RepeatedQueryError
 from rankmill.show.tables import Facts
@@ -39,6 +39,7 @@ GROUP_BYTES = 1 << 26
 _Block = tuple[Any, int, int, int]
 
 
+@told_shortly
 @reading_again
 def convert(
     source: LabelsLike | PredictionsLike,

@@ -14,6 +14,7 @@ from rankmill.engine.held_labels import HeldLabels, beside, described_beside, op
 from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
+from rankmill.errors import told_shortly
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.package import stamp
 from rankmill.results.result import Result
@@ -35,6 +36,7 @@ from rankmill.sources.nouns import (
 from rankmill.threads import Workers
 
 
+@told_shortly
 def evaluate(
     labels: LabelsLike,
     predictions: PredictionsLike,
@@ -152,6 +154,7 @@ def evaluate(
     return _evaluate(job, given, runs, catalogue, threads, progress)[""]
 
 
+@told_shortly
 def evaluate_runs(
     labels: LabelsLike,
     runs: Mapping[str, PredictionsLike],

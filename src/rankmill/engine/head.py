@@ -11,7 +11,7 @@ from typing import Any
 
 from rankmill.columns.ids import id_value
 from rankmill.columns.ranked_lists import Lists
-from rankmill.errors import InputError, RankmillError, plural, spoken
+from rankmill.errors import InputError, RankmillError, plural, spoken, told_shortly
 from rankmill.package import stamp
 from rankmill.show.tables import Column, Facts, Part, Table, View
 from rankmill.show.writers import plain_text
@@ -36,6 +36,7 @@ class Head(dict[str, Any]):
         return plain_text(head_view(self, role_told=True).screen())
 
 
+@told_shortly
 def head(source: LabelsLike | PredictionsLike) -> Head:
     """Show how an input is read, from its first batch.
 

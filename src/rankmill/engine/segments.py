@@ -64,7 +64,8 @@ def check_slices(names: Iterable[str], count: int, most: int = MOST_SLICES) -> N
         raise UsageError(
             f"{' and '.join(names)} has {count:,} values; expected {most:,} at most: "
             "group them into classes, in a column of the labels or a table of query ids, or choose "
-            "columns of a table, as in by='users.parquet:country'"
+            "columns of a table or groups of one, as in --by users.parquet:country,age:4 on the "
+            "command line, by='users.parquet:country,age:4' in Python"
         )
 
 

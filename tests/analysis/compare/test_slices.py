@@ -106,7 +106,8 @@ def test_columns_behind_a_path_are_chosen(tmp_path, monkeypatch):
         assert found.slices == rankmill.compare(labels, runs, METRICS, by=names).slices, by
     wide = pa.table({"query": range(1500), "items": [[1]] * 1500, "visits": range(1500)})
     pq.write_table(wide.drop_columns("items"), "wide.parquet")
-    with pytest.raises(UsageError, match=r"visits has .* values; .* by='users.parquet:country'"):
+    told = r"visits has .* values; .* by='users.parquet:country,age:4'"
+    with pytest.raises(UsageError, match=told):
         rankmill.evaluate(wide.drop_columns("visits"), {1: [1]}, "map", by="wide.parquet")
     with pytest.raises(UsageError, match=r"no column 'land' next to .* 'query': it has country"):
         rankmill.compare(bare, runs, METRICS, by="users.parquet:country,land")

@@ -28,7 +28,7 @@ from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job, runs_of
 from rankmill.engine.origin import OriginRecorder
 from rankmill.engine.results import Results
-from rankmill.errors import UsageError, plural
+from rankmill.errors import UsageError, plural, told_shortly
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.texts import split_beside
 from rankmill.semantics.semantics import Counting
@@ -37,6 +37,7 @@ from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, PredictionsLik
 from rankmill.threads import Workers, thread_count
 
 
+@told_shortly
 def compare(
     labels: LabelsLike,
     runs: Mapping[str, PredictionsLike] | None = None,

@@ -20,7 +20,7 @@ from rankmill.engine.first_pass import Progress, progress_of, run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.tally import Tally
-from rankmill.errors import RankmillError, UsageError
+from rankmill.errors import RankmillError, UsageError, told_shortly
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.libraries import told_under
@@ -54,6 +54,7 @@ class _Scored(NamedTuple):
     query: Callable[[int], int | str]
 
 
+@told_shortly
 @reading_again
 def explain_evaluators(
     labels: LabelsLike,

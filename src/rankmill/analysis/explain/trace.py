@@ -23,7 +23,7 @@ from rankmill.engine.held_labels import HeldLabels, clean_lists, with_catalogue
 from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.score import known_lists, score_lists
 from rankmill.engine.tally import Tally
-from rankmill.errors import InputError, UsageError, positive, spoken
+from rankmill.errors import InputError, UsageError, positive, spoken, told_shortly
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
@@ -42,6 +42,7 @@ from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, Predictions, P
 from rankmill.threads import Workers
 
 
+@told_shortly
 @reading_again
 def explain(
     labels: LabelsLike,
