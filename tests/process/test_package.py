@@ -433,22 +433,22 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_415,
-    "analysis": 3_712,
+    "analysis": 3_836,
     "cli": 2_053,
     "columns": 1_114,
     "config": 678,
-    "engine": 2_917,
+    "engine": 3_054,
     "io": 860,
-    "kernels": 3_094,
+    "kernels": 3_024,
     "matching": 742,
-    "metrics": 4_090,
+    "metrics": 3_943,
     "nightly": 4_230,
     "results": 477,
     "root": 420,
     "semantics": 184,
     "show": 801,
     "sources": 6_245,
-    "spark": 1_414,
+    "spark": 1_423,
 }
 
 

@@ -18,6 +18,7 @@ from rankmill.analysis.compare.differences.comparison_state import ComparisonSta
 from rankmill.analysis.compare.differences.differences import Likeness, Settings
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.queries.kept_values import check_alone, chosen, join_results
+from rankmill.analysis.compare.queries.quantiles import quantiles_of
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
 from rankmill.engine.alike import Alike
@@ -200,6 +201,7 @@ def comparison_of(
         workers.threads,  # the randomization test uses all threads itself
         joined.results,
         joined.without,
+        quantiles=quantiles_of(joined, settings),
         moved=joined.moved(settings.moved, workers),
         lacking=joined.aligned.lacking(),
         per_query=joined.aligned.table(),

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.gap_differences import Without
+from rankmill.analysis.compare.differences.pooled_differences import Without
 from rankmill.analysis.statistics.series import Night, PairedNight
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError, UsageError, plural
