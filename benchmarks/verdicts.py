@@ -361,7 +361,7 @@ def rare_hits(asked: Asked, queries: int, workers: Workers) -> LeftOut | None:
 def slices(asked: Asked) -> Iterator[Row]:
     """Nothing changed: no interval and no word of 40 slices says otherwise."""
     for queries in (30, 200):
-        apart = worded = 0
+        apart = worded = of_whole = 0
         for _ in range(asked.repetitions):
             parts = []
             for _ in range(40):
@@ -374,11 +374,13 @@ def slices(asked: Asked) -> Iterator[Row]:
             apart += any(one.low is not None and one.low > 0 for one in every) or any(
                 one.high is not None and one.high < 0 for one in every
             )
-            every.append(found.differences["map"]["b"])
             worded += any(one.verdict in (BETTER, WORSE) for one in every)
+            of_whole += found.differences["map"]["b"].verdict in (BETTER, WORSE)
         what = f"40 slices of {queries} queries"
         yield Row(f"8: a slice interval without 0, {what}", apart, asked.repetitions, most=0.05)
-        yield Row(f"8: better or worse anywhere, {what}", worded, asked.repetitions, most=0.05)
+        yield Row(f"8: better or worse in any, {what}", worded, asked.repetitions, most=0.05)
+        told = f"8: better or worse over all, {what}"
+        yield Row(told, of_whole, asked.repetitions, most=0.05)
 
 
 def state_of(whole: Sums, cut: Slices) -> ComparisonState:
@@ -466,8 +468,9 @@ def clusters(asked: Asked) -> Iterator[Row]:
         columns = both, column_of(old, None, None, codes)
         drop = drop_of(Measurement.of(*columns, UNIT), 0.95, relative=True, better="higher")
         held += drop is not None and word_of(rule, drop, 0.95) != UNDECIDED
-    what = "13: decided at the true drop, 50 users of 20 sessions"
-    yield Row(what, held, asked.repetitions, most=0.05)
+    what = "13: not promised: decided at the true drop, 5 of 50 clusters lose all"
+    # Clusters that change as one are what no bound of queries sees; t decides as often.
+    yield Row(what, held, asked.repetitions, most=0.08)
 
 
 # --------------------------------------------------------------------- adjusted
@@ -534,6 +537,7 @@ PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "leaks": of_nights(verdicts_of_nights.leaks),
     "shapes": of_nights(verdicts_of_shapes.paired),
     "shares": of_nights(verdicts_of_shapes.relative),
+    "mixed": of_nights(verdicts_of_shapes.mixed),
     "seen": of_nights(verdicts_of_shapes.power),
     "clusters": clusters,
     "adjusted": adjusted,

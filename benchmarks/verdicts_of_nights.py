@@ -185,7 +185,7 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
         ("hit@1 drop <= 0.01 confidence 0.95", 3000, 0.3, True),
         ("hit@1 drop <= 3% confidence 0.95", 3000, 0.3, True),
         ("hit@1 drop <= 3% confidence 0.95", 3000, 0.3, False),
-        ("hit@1 drop <= 1%", 300, 0.5, False),
+        ("hit@1 drop <= 1% confidence none", 300, 0.5, False),
         ("hit@1 drop <= 10% confidence 0.9", 100, 0.5, False),
     ):
         rule = parse_rule(text)

@@ -113,7 +113,7 @@ def otto(name: str) -> Typed:
 
 
 JOINED = "evaluate l.csv joined.csv --format csv -m recall@20 --query session_type --label-query"
-BASELINE = "gate l.csv p.csv --rule 'map drop <= 50%' --baseline"
+BASELINE = "gate l.csv p.csv --rule 'map drop <= 50% confidence none' --baseline"
 TYPED = [
     *map(otto, OTTO_NAMES),
     Typed(1, f"{BOTH} recall@20 --query session,type", 0, ["recall@20,1.0,"], OTTO),

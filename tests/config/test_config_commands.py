@@ -274,7 +274,8 @@ def test_frames_of_spark_have_no_clusters_and_are_not_adjusted(shop: Path) -> No
 
 def test_a_recorded_run(shop: Path, run: Any) -> None:
     text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\nbaseline = "last"\n'
-    text += 'rules = ["map@3 drop <= 1%"]\nhistory = "runs"\ntags = { job = "nightly", n = 7 }\n'
+    text += 'rules = ["map@3 drop <= 1% confidence none"]\nhistory = "runs"\n'
+    text += 'tags = { job = "nightly", n = 7 }\n'
     (shop / "x.toml").write_text(text)
     (shop / "runs").mkdir()
     assert run("evaluate", "shop/x.toml", "-m", "map@3")[0] == 0

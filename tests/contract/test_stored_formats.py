@@ -182,7 +182,7 @@ def test_histories_are_read(samples: Path, tmp_path: Path) -> None:
     history = rankmill.History(tmp_path / "history")
     assert [run.time for run in history.runs] == NIGHTS
     assert [run.tags for run in history.runs] == [{"model": "a"}] * 2
-    rules = ["map drop <= 60%"]
+    rules = ["map drop <= 60% confidence none"]
     verdict = rankmill.gate(LABELS, OLD, rules, baseline="last", history=tmp_path / "history")
     assert verdict.word == "held"
     held = rankmill.History.from_json((samples / "history.json").read_text())

@@ -334,7 +334,7 @@ def test_runs_with_other_groups_or_training_count_otherwise(tmp_path: Any) -> No
 
     def drop(metric: str, baseline: Any = "last", **other: Any) -> str:
         how = {"history": tmp_path} if baseline == "last" else {}
-        rule = [f"{metric} drop <= 0.5"]
+        rule = [f"{metric} drop <= 0.5 confidence none"]
         sides = LABELS, PREDICTIONS, rule
         return flat(rankmill.gate, *sides, baseline=baseline, **how, **given | other).word
 

@@ -23,7 +23,7 @@ from repository import SOURCE
 
 PAGE = (SOURCE / "docs" / "nightly.md").read_text("utf-8")
 FOLDER = "/srv/rank"
-RULES = '["map@12 drop <= 5%", "queries change <= 10%"]'
+RULES = '["map@12 drop <= 5% confidence none", "queries change <= 10%"]'
 
 
 def block(start: str) -> str:

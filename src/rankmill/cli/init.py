@@ -230,7 +230,9 @@ def _rules(
     most = min(99, max(1, math.ceil(110 * lost)))
     told = f"  # it is {100 * lost:.3g}% today" if today else ""
     first, *others = [_limit(name, today.get("metrics", {}).get(name, 0)) for name in metrics]
-    needs = "" if paired else '  # needs a baseline, such as baseline = "last" with a history'
+    needs = (
+        "" if paired else '  # needs a baseline, such as baseline = "last or none" with a history'
+    )
     drop = f'"{metrics[0]} drop <= {_drop(metrics[0], today, paired)}% confidence 0.95",{needs}'
     series = drop.partition('",')[0] + f' since {date.today():%Y-%m-%d}",'
     series += "  # a series of nights finds smaller losses; needs a history"

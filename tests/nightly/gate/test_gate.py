@@ -17,14 +17,14 @@ from scipy import stats
 import rankmill
 from cli_runs import on_a_terminal
 from flat import flat
-from rankmill import InputError, UsageError
+from rankmill import InputError, Rules, UsageError
 from rankmill.cli import draw
 from rankmill.io.whole_files import write_files
 from rankmill.nightly.gate.gate import gate
 from rankmill.nightly.history.history import History
 from rankmill.nightly.rules.breaches import broken_words, slice_keys
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
-from rankmill.nightly.rules.reports import junit, lines, markdown
+from rankmill.nightly.rules.reports import junit, lines, markdown, summary_line
 from rankmill.nightly.rules.rules import parse_rule
 from rankmill.package import GONE
 from rankmill.show.tables import Bad
@@ -95,6 +95,12 @@ def test_rules_may_be_an_iterator_that_is_read_once(dumps, function):
         ("worse", "map@5 drop <= 25%", "held"),
         ("worse", "map@5 drop <= 1% confidence 0.95", "regressed"),
         ("worse", "map@5 drop <= 20% confidence 0.95", "not enough data"),
+        ("worse", "map@5 drop <= 20%", "not enough data"),
+        ("worse", "map@5 drop <= 25% confidence none", "held"),
+        ("same", "guardrail map@5 drop <= 5%", "held"),
+        ("worse", "guardrail map@5 drop <= 20%", "not enough data"),
+        ("worse", "guardrail map@5 drop <= 5%", "regressed"),
+        ("same", "map@5:median drop <= 5%", "held"),
         ("italy", "map@5[country=*] drop <= 3%", "regressed"),
         ("italy", "map@5[country=de] drop <= 3%", "held"),
         ("italy", "map@5[country=it] drop <= 3%", "regressed"),
@@ -296,7 +302,7 @@ def test_an_earlier_run_by_query_is_paired(dumps, written):
         "map@5 drop <= 20% confidence 0.95",
         "map@5[country=*] drop <= 3%",
         "queries change <= 10%",
-        "gap drop <= 30%",
+        "gap drop <= 30% confidence none",
     ]
     direct = word(dumps, "worse", *rules, baseline=str(written / "old.parquet"))
     paired = word(dumps, "worse", *rules, baseline=str(written / "queries.parquet"))
@@ -523,6 +529,11 @@ def test_values_of_other_queries_are_no_baseline(dumps, written):
         ("map@5[a=*,b=*,c=*] >= 0", "is not a slice"),
         ("map@5 >= 0 confidence 95", "expected a number from 0.5 to below 1"),
         ("map@5 == 0 confidence 0.9", "a limit to one side"),
+        ("map@5 == 0 confidence never", "from 0.5 to below 1, such as 0.95, or none"),
+        ("queries >= 1 confidence none", "slices and a confidence are for metrics"),
+        ("guardrail map@5 >= 0.1", "a guardrail is tested"),
+        ("guardrail map@5 drop <= 1% confidence none", "a guardrail is tested"),
+        ("guardrail ece drop <= 0.1", "a guardrail is tested"),
         ("map@5 >= 1e400", "larger than any number"),
         ('map@5[country="it"] >= 0', "without quotes"),
     ],
@@ -545,6 +556,26 @@ def test_what_else_is_refused(dumps):
         word(dumps, "same", "predictions_age <= 1d")
     with pytest.raises(rankmill.InputError, match="no column 'land' for the slices"):
         word(dumps, "same", "map@5[land=*] > 0")
+
+
+def test_what_was_not_tested_is_told_and_a_guardrail_is_not_inferior(dumps):
+    rules = ["map@5 drop <= 25% confidence none", "guardrail hit@5 drop <= 40%", "map@5 >= 0.1"]
+    found = gate(dumps["labels"], dumps["worse"], rules, baseline=dumps["old"])
+    plain, guardrail, value = found.outcomes
+    assert (found.word, found.exit_code) == ("held", 0)
+    assert (plain.word, guardrail.word, value.word) == ("held", "non-inferior", "held")
+    assert (plain.low, plain.high) == (None, None)
+    assert plain.reason.endswith("within the limit <= 25%, not tested)")
+    assert value.reason.endswith("(within the limit >= 0.1, not tested)")
+    assert "not tested" not in guardrail.reason
+    assert "3 rules held, 2 of them not tested" in summary_line(found, {})
+    # The error rate is shared by rules that are primary; each guardrail has its own.
+    shared = Rules([*rules[1:], "map@5 drop <= 25%"], family_confidence=0.999)
+    alone, _, primary = gate(
+        *(dumps[n] for n in ("labels", "worse")), shared, baseline=dumps["old"]
+    ).outcomes
+    assert "confidence 0.95," in alone.reason
+    assert "confidence 0.999," in primary.reason
 
 
 def test_rules_of_one_text_are_equal():
@@ -655,7 +686,7 @@ def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
     files = {name: str(written / f"{name}.parquet") for name in ("labels", "old", "same", "worse")}
     history = ["--history", f"{tmp_path}/runs"]
     first = ["gate", files["labels"], files["old"], "--rule", "map@5 >= 0.1", *history]
-    rule = ["--rule", "map@5 drop <= 1%", "--rule", "queries change <= 1%"]
+    rule = ["--rule", "map@5 drop <= 1% confidence none", "--rule", "queries change <= 1%"]
     os.mkdir(tmp_path / "runs")
     none = run("gate", files["labels"], files["same"], *rule, "--baseline", "last", *history)
     assert none[0] == 3

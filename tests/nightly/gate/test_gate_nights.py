@@ -404,6 +404,25 @@ def test_the_last_try_of_a_night_is_the_one_recorded_last(later, tmp_path, monke
 # ------------------------------------------------------------------ error rates
 
 
+def test_a_first_night_is_recorded_if_asked_for(tmp_path):
+    rules = ["hit@1 drop <= 20%", "hit@1 >= 0.1", "queries change <= 10%"]
+    asked = {"baseline": "last or none", "history": tmp_path / "runs"}
+    first = gate(LABELS, dump(1), rules, **asked)
+    assert (first.word, first.exit_code, first.baseline) == ("held", 0, None)
+    assert [one.counts for one in first.outcomes] == [False, True, False]
+    line = summary_line(first, {})
+    assert line.startswith("⚠️ ")
+    assert "1 rule held, not tested; not judged: hit@1: this is the first night" in line
+    History(tmp_path / "runs").record(first)
+    second = gate(LABELS, dump(2), rules, **asked)
+    assert [one.word for one in second.outcomes] == ["held"] * 3
+    assert "last or none of " in second.baseline["source"]
+    with pytest.raises(rankmill.InputError, match="write the baseline as 'last or none'"):
+        gate(LABELS, dump(1), rules, baseline="last", history=tmp_path / "empty")
+    power = gate_power(LABELS, dump(1), rules, baseline="last or none", history=tmp_path / "empty")
+    assert power.rules[0].alarms is None
+
+
 PLAIN = "hit@1 drop <= 1% confidence 0.95"
 
 
@@ -442,7 +461,12 @@ def test_error_rates_that_make_no_sense(rules, options, message):
 
 
 def test_power_tells_the_drop_that_a_rule_finds():
-    rules = [PLAIN, "hit@1 >= 0.5 confidence 0.95", "queries >= 1", "hit@1 drop <= 0"]
+    rules = [
+        PLAIN,
+        "hit@1 >= 0.5 confidence 0.95",
+        "queries >= 1",
+        "hit@1 drop <= 0 confidence none",
+    ]
     found = gate_power(LABELS, dump(2), rules, baseline=dump(1))
     plain, value, count, bare = found.rules
     # Queries are independent here: the error of the difference is near sqrt(2 p (1 - p) / n), and a

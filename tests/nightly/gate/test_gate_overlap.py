@@ -17,7 +17,7 @@ from rankmill.nightly.rules.reports import junit, lines, markdown
 from rankmill.package import GONE
 
 N = 300
-RULE = "map@2 drop <= 5%"
+RULE = "map@2 drop <= 5% confidence none"
 
 
 def lists(right, count=N):
@@ -64,7 +64,7 @@ def test_a_collapse_outside_of_the_queries_in_common_is_seen():
     assert (one.word, one.paired, one.queries, one.value) == ("not enough data", 270, N, 0.9)
     assert one.reason == (
         "map@2 is 0.9, 1 over the queries of both, as the baseline (paired over 270 of 300 "
-        "queries, limit <= 5%); but 10% worse over all queries of each run"
+        "queries, within the limit <= 5%, not tested); but 10% worse over all queries of each run"
     )
     (one,) = gate(LABELS, lost, RULE, baseline=values(old).slice(0, 269)).outcomes
     assert (one.word, one.paired, one.queries, one.value) == ("regressed", 0, N, 0.9)
@@ -301,10 +301,12 @@ def test_a_baseline_without_predictions_is_an_error():
 def test_a_baseline_of_nothing_holds_nothing():
     broken = gate(LABELS, lists(set()), RULE, baseline=result_of(0.0))
     assert broken.outcomes[0].word == "not enough data"
-    why = "map@2 is 0, and so is the baseline: nothing is worse (limit <= 5%)"
+    why = (
+        "map@2 is 0, and so is the baseline: nothing is worse (within the limit <= 5%, not tested)"
+    )
     assert broken.outcomes[0].reason == why
     better = gate(LABELS, lists({1, 2, 3}), RULE, baseline=result_of(0.0)).outcomes[0]
     assert (better.word, better.reason) == (
         "held",
-        "map@2 is 0.01, above the baseline of 0 (limit <= 5%)",
+        "map@2 is 0.01, above the baseline of 0 (within the limit <= 5%, not tested)",
     )

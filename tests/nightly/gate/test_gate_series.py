@@ -126,7 +126,7 @@ def test_nights_of_a_pin_weigh_what_they_tell():
     ("rule", "told"),
     [
         ("map drop <= 1% confidence 0.95 sequential", "write the first night of a series"),
-        ("map drop <= 1% since 2026-05-01", "a series of nights has a confidence"),
+        ("map drop <= 1% confidence none since 2026-05-01", "a series of nights has a confidence"),
         ("map drop <= 1% confidence 0.95 since May", "since May is not a date"),
         ("map >= 0.1 confidence 0.95 since 2026-05-01", "for the drop of a mean"),
         ("gap drop <= 1% confidence 0.95 since 2026-05-01", "for the drop of a mean"),

@@ -150,7 +150,7 @@ def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
     labels = pa.table({"user_id": [1, 2], "items": [[1]] * 2, "c": ["a", "b"]})
     old = pa.table({"user_id": [1, 2], "items": [[1], [1]]})
     new = pa.table({"user_id": [1, 2], "items": [[1], [2, 1]]})
-    rules = ["map drop <= 1%", "map[c=*] drop <= 90%"]
+    rules = ["map drop <= 1% confidence none", "map[c=*] drop <= 90%"]
     verdict = rankmill.gate(labels, new, rules, baseline=old)
     History(tmp_path / "h").record(verdict, time=BEGIN)
     (path,) = (tmp_path / "h").iterdir()

@@ -32,7 +32,7 @@ from rankmill.nightly.gate.judge import Evidence, judge
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, check_gains
 from rankmill.nightly.rules.counts import volumes_lost, written_at
 from rankmill.nightly.rules.earlier_values import slice_values, with_table
-from rankmill.nightly.rules.rules import HELD, UNDECIDED, age_text
+from rankmill.nightly.rules.rules import UNDECIDED, age_text
 from rankmill.nightly.rules.sides import Lack, lack_of, notes_of_pairs
 from rankmill.nightly.rules.verdict import (
     RuleOutcome,
@@ -330,6 +330,6 @@ def verdict_of(evidence: Evidence, comparison: Comparison | None) -> Verdict:
 
 def _despite(lack: Lack | None, one: RuleOutcome) -> RuleOutcome:
     """Return the outcome of a drop; nothing holds against a baseline that lacks the queries."""
-    if lack is None or lack.enough or one.word != HELD:
+    if lack is None or lack.enough or not one.kept:
         return one
     return replace(one, word=UNDECIDED, reason=f"{one.reason}; {lack}")

@@ -25,8 +25,8 @@ from rankmill.nightly.rules.baseline import (
     open_baseline,
 )
 from rankmill.nightly.rules.earlier_values import first_night, slices_before
-from rankmill.nightly.rules.limits import check_intervals
-from rankmill.nightly.rules.rules import Rule, parse_rules
+from rankmill.nightly.rules.limits import why_no_interval
+from rankmill.nightly.rules.rules import UNTESTED, Rule, parse_rules
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder
@@ -34,6 +34,8 @@ from rankmill.nightly.runs.runs import rules_of_job, time_of_name, time_of_run
 from rankmill.package import GONE
 from rankmill.results.result import Result
 from rankmill.sources.nouns import Predictions
+
+NO_TEST = f"confidence {UNTESTED}"
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ class Rules:
     ----------
     rules : str or iterable of str
         - "map@12 >= 0.08": the value keeps a limit.
-        - "map@12 drop <= 1%": it is at most so much worse than the baseline.
-        - "map@12 drop <= 1% confidence 0.95": all of the interval of the drop is within the limit.
+        - "map@12 drop <= 1%": it is at most so much worse than the baseline, with 95% confidence.
+        - "map@12 drop <= 1% confidence none": the values alone are compared.
+        - "guardrail recall@12 drop <= 2%": it is to be shown that it is not worse by more.
         - "map@12[country=*] drop <= 3%": in each slice by a column of the labels or of `by`.
         - "queries change <= 10%", "repeated_items == 0", "predictions_age <= 36h": what was read.
 
@@ -138,7 +141,7 @@ def asked_of(
     """
     asked = given.parsed
     _check(given, baseline)
-    check_intervals(asked, job.semantics, alone=opened is numbers_of_run)
+    asked = [_tested(one, job, alone=opened is numbers_of_run) for one in asked]
     earlier, by = None, cuts_of(by)
     dropping = [one for one in asked if one.measure == "drop"]
     dropped = [*dict.fromkeys(one.name(job.scope.rel) for one in dropping)]
@@ -154,9 +157,9 @@ def asked_of(
         earlier = opened(baseline, dropped)
     if earlier is not None:
         check_alike(earlier, job, dropped)
-        _check_decidable(asked, earlier)
+        asked = [_decidable(one, earlier) for one in asked]
     cuts = with_dependence(_cuts(by, asked), settings, adjust, job.scope.weight)
-    _check_dependence(asked, earlier, settings)
+    asked = _with_dependence(asked, earlier, settings)
     levels = levelled(asked, given.family_confidence)
     nights = None
     if any(one.since is not None for one in asked):
@@ -203,26 +206,37 @@ def _check_no_history(baseline: Any, history: str | os.PathLike[str] | None) -> 
         )
 
 
-def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
-    """Raise UsageError if a baseline never decides a rule, so that nothing would break it."""
-    if earlier.kind == "predictions":
-        return
-    for one in rules:
-        if one.measure != "drop" or not one.needs_baseline:
-            continue
-        if one.slices and earlier.table is None and not earlier.slices:
-            needs = "per-query values: give predictions or a per-query file"
-        elif one.confidence is not None and not one.metric.spec.kernel:
-            needs = "the predictions of the baseline, as it is not a mean over queries"
-        else:
-            continue
-        raise UsageError(
-            f"rule {one.text!r} needs {needs}; the baseline {earlier.source} has none of them"
-        )
+def _untested(rule: Rule, why: str) -> Rule:
+    """Return a rule that has no interval; UsageError if it asks for one, as nothing breaks it."""
+    if rule.confidence is not None or rule.slices or rule.guardrail:
+        raise UsageError(f"rule {rule.text!r} {why}")
+    return replace(rule, tested=False)
 
 
-def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings: Settings) -> None:
-    """Raise UsageError if what a rule needs cannot be one of clusters, or be adjusted."""
+def _tested(rule: Rule, job: Job, *, alone: bool) -> Rule:
+    if rule.least_confidence is None:
+        return rule
+    why = why_no_interval(rule.metric, job.semantics, alone=alone)
+    return _untested(rule, f"has no interval here, as {why}: write {NO_TEST}") if why else rule
+
+
+def _decidable(rule: Rule, earlier: Baseline) -> Rule:
+    """Return a rule that this baseline can decide."""
+    if earlier.kind == "predictions" or rule.measure != "drop" or not rule.needs_baseline:
+        return rule
+    if rule.slices and earlier.table is None and not earlier.slices:
+        needs = "per-query values: give predictions or a per-query file"
+    elif rule.least_confidence is not None and not rule.metric.spec.kernel:
+        needs = "the predictions of the baseline, as it is not a mean over queries"
+    else:
+        return rule
+    return _untested(rule, f"needs {needs}; the baseline {earlier.source} has none of them")
+
+
+def _with_dependence(
+    rules: Sequence[Rule], earlier: Baseline | None, settings: Settings
+) -> list[Rule]:
+    """Return the rules; UsageError if one asks for an interval of clusters that is not known."""
     cluster = settings.cluster
     paired = earlier is not None and (earlier.kind == "predictions" or earlier.table is not None)
     dropping = any(one.measure == "drop" and not one.slices for one in rules)
@@ -231,16 +245,18 @@ def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings:
             "adjust is for a rule with drop, and needs the per-query values of the baseline: give "
             "predictions or a per-query file"
         )
-    for one in rules if cluster is not None else ():
-        if one.kind != "metric" or (one.confidence is None and not one.slices):
-            continue
-        if one.measure == "drop" and not paired:
+    found = []
+    for one in rules:
+        why = ""
+        if cluster is None or one.least_confidence is None:
+            pass
+        elif one.measure == "drop" and not paired:
             why = "the per-query values of the baseline: give predictions or a per-query file"
         elif not one.metric.spec.kernel:
-            why = "a mean over queries: leave out its confidence"
-        else:
-            continue
-        raise UsageError(f"rule {one.text!r} with cluster {cluster!r} needs {why}")
+            why = f"a mean over queries: write {NO_TEST}"
+        told = f"with cluster {cluster!r} needs {why}"
+        found.append(_untested(one, told) if why else one)
+    return found
 
 
 def _cuts(by: Cuts, rules: Sequence[Rule]) -> Cuts:
@@ -257,11 +273,11 @@ def from_history(
     job: Job,
     time: datetime | None,
     by: Cuts,
-) -> Baseline:
+) -> Baseline | None:
     """Return the run of a history that is the baseline; for each metric it may be another one.
 
     `drops` are the rules for a drop of a metric. `time` is that of the run that is compared, None
-    for now. Messages repeat `by`.
+    for now. Messages repeat `by`. On the first night there is none, if `how` allows for that.
     """
     if history is None:
         told = (
@@ -274,12 +290,14 @@ def from_history(
     rules = rules_of_job(job)
     named = [(one, one.name(job.scope.rel)) for one in drops]
     names = [*dict.fromkeys(name for _, name in named)]
+    if not runs.metrics and choice.optional:
+        return None
     if not runs.metrics:
         typed, called = first_night(names, _cuts(by, drops))
         raise InputError(
-            f"the history {name} has no run to compare with: begin it with a gate whose rules need "
-            f"no baseline: --rule 'queries > 0'{typed} on the command line, "
-            f"History({name!r}).record({called}) in Python"
+            f"the history {name!r} has no run to compare with: write the baseline as '{how} or "
+            "none', or begin it with a gate whose rules need no baseline: --rule 'queries > 0'"
+            f"{typed} on the command line, History({name!r}).record({called}) in Python"
         )
     if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
         known = [metric for metric, system in runs.metrics if system is None]
@@ -308,6 +326,7 @@ def from_history(
         slices=slices,
         # The chosen run has all of its slices.
         night_before=lambda one: folder.slices_with(found[one].before or chosen[one], one),
+        its_slices=lambda one: folder.slices_with(chosen[one], one),
         since=since,
     )
 

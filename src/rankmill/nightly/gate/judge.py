@@ -26,7 +26,16 @@ from rankmill.nightly.rules.measurements import (
     interval_of,
     word_of,
 )
-from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule, amount
+from rankmill.nightly.rules.mix import at_one_mix
+from rankmill.nightly.rules.rules import (
+    BAD_VOLUME,
+    EVERY,
+    UNDECIDED,
+    USUAL_CONFIDENCE,
+    Rule,
+    amount,
+    drop_text,
+)
 from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
     Sides,
@@ -35,6 +44,7 @@ from rankmill.nightly.rules.sides import (
     measured_of,
     shared_of,
     slices_of,
+    slices_of_side,
     with_unpaired,
 )
 from rankmill.nightly.rules.verdict import RuleOutcome
@@ -44,6 +54,9 @@ from rankmill.results.result import Result
 # So many slices are listed for one that is not there, the nearest first.
 MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
+# Ways to cut that come of the predictions.
+OF_PREDICTIONS = ("list_length", "unpredicted")
+FIRST_NIGHT = "this is the first night, which has no run to compare with"
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,8 @@ class Evidence:
 
 def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     """Return what comes of a rule: an outcome, or one for each slice."""
+    if rule.needs_baseline and evidence.asked.earlier is None:
+        return [replace(_undecided(rule, "", FIRST_NIGHT), counts=False)]
     if rule.kind == "age":
         return [of_age(rule, evidence.ages[rule.subject])]
     if rule.kind == "count":
@@ -101,7 +116,7 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
         return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]
     confidence = confidence_of_each(rule, len(found))
     if rule.since is not None:
-        return _of_series(rule, found, evidence, confidence or OF_SLICES)
+        return _of_series(rule, found, evidence, confidence or USUAL_CONFIDENCE)
     return [_of_metric(rule, one.shown, one.sides, confidence) for one in found]
 
 
@@ -115,15 +130,14 @@ class Case(NamedTuple):
 def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return what a rule for a metric measures, in each of its slices."""
     if not rule.slices:
-        return [Case("", _whole(rule, evidence))]
+        return [Case("", _at_one_mix(rule, _whole(rule, evidence), evidence))]
     return _slices_of(rule, evidence)
 
 
 def confidence_of_each(rule: Rule, slices: int) -> float | None:
     """Return the confidence of each slice of a rule: all of them hold together (Bonferroni)."""
-    if not rule.slices:
-        return rule.confidence
-    return 1 - (1 - (rule.least_confidence or OF_SLICES)) / slices
+    level = rule.least_confidence
+    return level if level is None or slices < 2 else 1 - (1 - level) / slices
 
 
 def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
@@ -242,6 +256,32 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
     return Sides(one, own, shared)
 
 
+def _at_one_mix(rule: Rule, sides: Sides, evidence: Evidence) -> Sides:
+    """Return both sides at the mix of the baseline, if they are of other queries in known slices.
+
+    Slices are those of the first way to cut that does not come of the predictions: at one mix of
+    their lists, a system that shows less would be as good as before. Weighted queries, and
+    clusters, stay as they are.
+    """
+    state, earlier = evidence.state, evidence.asked.earlier
+    metric, whole = rule.name(evidence.result.scope.rel), evidence.alone.get(CANDIDATE, state)
+    ways = (by for by in whole.slices if len(by) == 1 and by[0] not in OF_PREDICTIONS)
+    by = next(ways, None)
+    weighted = evidence.result.scope.weight is not None or state.whole.clusters is not None
+    if rule.measure != "drop" or sides.paired or rule.since is not None or weighted:
+        return sides
+    if by is None or earlier is None or sides.measured.base is None or metric not in whole.metrics:
+        return sides
+    if earlier.kind == "history":
+        recorded = earlier.its_slices(metric)
+        theirs = {key: evidence.side_of(one) for key, one in recorded.items() if key[0] == by[0]}
+    else:
+        theirs = slices_of_side(evidence.alone.get(BASELINE), by, metric, BASELINE)
+    mine = slices_of_side(whole, by, metric, CANDIDATE)
+    found = at_one_mix(sides.measured, mine, theirs)
+    return sides if found is None else sides._replace(measured=found[0], mix=found[1])
+
+
 def _unpaired(metric: str, evidence: Evidence) -> Measurement:
     """Return the value of a system, and that of the baseline as its result tells it."""
     result, known = evidence.result, evidence.without.get(metric, {})
@@ -316,11 +356,10 @@ def _of_nights(
             return _undecided(rule, shown, why_undecided(len(nights), rule), one)
         found = pinned
         what = f"last nights against those from {rule.since} on"
-    side = "drop" if rule.better != "lower" else "rise"
-    ends = f"{amount(found.low or 0.0, rule)} to {amount(found.high or 0.0, rule)}"
+    ends = drop_text(rule, found.low or 0.0, found.high or 0.0)
     where = f" where {shown}" * bool(shown)
     reason = (
-        f"{rule.subject}{where} is {one.value:.6g} tonight; {side} of {amount(found.number, rule)} "
+        f"{rule.subject}{where} is {one.value:.6g} tonight; {drop_text(rule, found.number)} "
         f"({what}, {ends} at confidence {confidence:.6g}, limit {rule.limit_text})"
     )
     numbers = finite(found.number), finite(found.low), finite(found.high), rule.limit
@@ -347,8 +386,8 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
     if not shown and _is_worst(rule, one):
         word = UNDECIDED  # both may be broken
     reason = _reason(rule, shown, sides, found, confidence)
-    if word == HELD and sides.whole is not None:  # what is not paired may be what is broken
-        level = confidence or OF_SLICES
+    if word == rule.kept and sides.whole is not None:  # what is not paired may be what is broken
+        level = confidence or USUAL_CONFIDENCE
         whole = interval_of(rule, sides.whole, level)
         if whole is not None and word_of(rule, whole, level) == rule.word:
             word = UNDECIDED
@@ -385,7 +424,9 @@ def _not_compared(rule: Rule, shown: str, sides: Sides) -> RuleOutcome:
 def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: float | None) -> str:
     one = sides.measured
     value = f"{rule.subject}{f' where {shown}' if shown else ''} is {sides.own:.6g}"
-    if one.value != sides.own:
+    if sides.mix is not None:
+        value += f", {one.value:.6g} at the {sides.mix.by} mix of the baseline"
+    elif one.value != sides.own:
         value += f", {one.value:.6g} {'adjusted ' * one.adjusted}over the queries of both"
     if _is_worst(rule, one):
         value += ", and so is the baseline: nothing is worse"
@@ -402,17 +443,35 @@ def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: f
     elif confidence is not None and found.low is None and one.why:
         told = f"no interval, as {one.why}, {told}"
     elif confidence is not None and found.low is not None and found.high is not None:
-        what = "drop " if rule.measure == "drop" else ""
-        what = "rise " if what and rule.better == "lower" else what
         ends = f"{amount(found.low, rule)} to {amount(found.high, rule)}"
-        told = f"{what}{ends} at confidence {confidence:.6g}, {told}"
+        ends = drop_text(rule, found.low, found.high) if rule.measure == "drop" else ends
+        told = f"{ends} at confidence {confidence:.6g}, {told}"
     elif confidence is not None:
         told = f"no interval, {told}"
+    elif rule.keeps(found.number):
+        told = f"within the {told}, not tested"
     if sides.paired:
         told = f"{_share_text(sides)}, {told}"
     elif sides.shared is not None:
         told = f"not paired, as only {_share_text(sides)}, {told}"
-    return f"{value} ({told})"
+    return f"{value} ({told}){_mix_text(rule, sides)}"
+
+
+def _mix_text(rule: Rule, sides: Sides) -> str:
+    """Return what the mix did to the value, where it matters, and the slices of one run alone."""
+    mix, one = sides.mix, sides.measured
+    if mix is None or one.value is None or one.base is None:
+        return ""
+    told = f"; left out, as one run alone has them: {', '.join(mix.alone)}" if mix.alone else ""
+    of = one.base if rule.relative and one.base else 1.0
+    if not mix.matters(max(rule.limit, 0.01) * abs(of)):
+        return told
+    parts = (
+        f"{100 * part / of:+.3g}%" if rule.relative else f"{part:+.4g}"
+        for part in (mix.part, one.value - one.base)
+    )
+    moved, alike = parts
+    return f"; the mix of {mix.by} moved it by {moved}, what is within the slices by {alike}{told}"
 
 
 def _is_worst(rule: Rule, one: Measurement) -> bool:

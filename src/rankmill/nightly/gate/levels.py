@@ -13,7 +13,8 @@ from rankmill.nightly.runs.folder import MissingHistoryError
 def levelled(rules: Sequence[Rule], family: float | None) -> list[Rule]:
     """Return rules with the confidence that each has.
 
-    Rules with a confidence hold together with that of the `family`, if there is one (Bonferroni).
+    Rules with a confidence hold together with that of the `family`, if there is one (Bonferroni);
+    guardrails, all of which have to hold, each with its own.
 
     Examples
     --------
@@ -24,7 +25,7 @@ def levelled(rules: Sequence[Rule], family: float | None) -> list[Rule]:
     """
     if family is None:
         return list(rules)
-    known = [one for one in rules if one.least_confidence is not None]
+    known = [one for one in rules if one.least_confidence is not None and not one.guardrail]
     if not 0.5 <= family < 1:
         raise UsageError(
             f"family_confidence is {family}; expected a number from 0.5 to below 1, such as 0.95"
@@ -37,7 +38,7 @@ def levelled(rules: Sequence[Rule], family: float | None) -> list[Rule]:
     least = 1 - (1 - family) / len(known)
     return [
         one
-        if one.least_confidence is None
+        if one.least_confidence is None or one.guardrail
         else replace(one, confidence=max(one.least_confidence, least))
         for one in rules
     ]

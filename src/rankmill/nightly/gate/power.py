@@ -157,9 +157,10 @@ def gate_power(
     _, evidence = measured(asked, of_labels, candidate, catalogue, reading, {})
     found, chances = list[RulePower](), list[float]()
     for rule in asked.rules:
-        cases = cases_of(rule, evidence) if rule.kind == "metric" else []
-        known = [test_of(rule, one.sides.measured) for one in cases]
-        tests = [one for one in known if one is not None]
+        known = rule.kind == "metric" and (asked.earlier is not None or not rule.needs_baseline)
+        cases = cases_of(rule, evidence) if known else []
+        every = [test_of(rule, one.sides.measured) for one in cases]
+        tests = [one for one in every if one is not None]
         each = confidence_of_each(rule, len(cases))
         told = (detected(rule, one.sides.measured, each) for one in cases)
         seen = [one for one in told if one is not None]

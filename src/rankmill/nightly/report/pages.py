@@ -43,7 +43,7 @@ from rankmill.nightly.report.section import (
 from rankmill.nightly.report.subject import Subject, subject_of
 from rankmill.nightly.rules.breaches import Trends, broken_words
 from rankmill.nightly.rules.reports import NoVerdict
-from rankmill.nightly.rules.rules import HELD, UNDECIDED
+from rankmill.nightly.rules.rules import UNDECIDED
 from rankmill.nightly.runs.runs import run_text
 from rankmill.package import __version__
 from rankmill.results.audit import beside, described, semantics_text
@@ -304,9 +304,9 @@ def _rules(subject: Subject) -> Section | None:
     held: set[str] = set()
     rows = []
     for one in order:
-        if one.word == HELD and one.rule in held:
+        if one.kept and one.rule in held:
             continue  # of slices that held, one stands for all
-        held |= {one.rule} if one.word == HELD else set()
+        held |= {one.rule} if one.kept else set()
         told = name(one.rule, 60), "", name(one.reason, 300)
         rows.append(Finding(one.word, tone_of(verdict, one), *told))
     lead = ""
@@ -314,7 +314,7 @@ def _rules(subject: Subject) -> Section | None:
         source = name(verdict.baseline.get("source", ""))
         lead = say("Compared with {} ({}).", source, verdict.baseline.get("kind", ""))
     first = rows[0]
-    if first.word == HELD:
+    if order[0].kept:
         title = say("{} kept", "The rule was" if len(rows) == 1 else "All rules were")
     else:
         title = say("{}: {}", first.word.capitalize(), first.title)

@@ -18,7 +18,6 @@ from rankmill.nightly.report.section import (
 )
 from rankmill.nightly.report.subject import Subject
 from rankmill.nightly.rules.breaches import night_before, trend_of
-from rankmill.nightly.rules.rules import HELD
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, by_rule, fails
 from rankmill.results import audit
 from rankmill.semantics.choices import Choices
@@ -96,7 +95,7 @@ def _of_systems(compared: Comparison) -> Iterator[Grid]:
 
 def tone_of(verdict: Verdict, one: RuleOutcome) -> str:
     """Return the tone of an outcome."""
-    return "bad" if fails(verdict, one) else "even" if one.word == HELD else "warn"
+    return "bad" if fails(verdict, one) else "even" if one.kept else "warn"
 
 
 def ruled_slices(subject: Subject) -> Iterator[Section]:

@@ -1,10 +1,8 @@
 """Which limits a rule may have: one that no value breaks, or none keeps, decides nothing."""
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
-from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.aggregates.list_means import ListMean
 from rankmill.metrics.base import Metric
@@ -46,36 +44,29 @@ def never_decided(metric: Metric) -> str:
     --------
     >>> from rankmill.metrics.registry import parse
     >>> never_decided(parse("map@12:median"))
-    'map@12:median has no interval: leave out the confidence, or write a rule for its mean, map@12'
+    'map@12:median has no interval: write confidence none, or a rule for its mean, map@12'
     """
     found = aggregate_of(metric)
     if metric.summary:
         mean = metric.text.removesuffix(f":{metric.summary}")
         return (
-            f"{metric.text} has no interval: leave out the confidence, or write a rule for its "
-            f"mean, {mean}"
+            f"{metric.text} has no interval: write confidence none, or a rule for its mean, {mean}"
         )
     if metric.spec.kernel or found is Gap or issubclass(found, ListMean):
         return ""
-    return f"{metric.text} has no interval: leave out the confidence"
+    return f"{metric.text} has no interval: write confidence none"
 
 
-def check_intervals(rules: Iterable[Any], semantics: Choices, *, alone: bool) -> None:
-    """Raise UsageError for a confidence of gap where the jackknife has nothing to leave out.
+def why_no_interval(metric: Metric, semantics: Choices, *, alone: bool) -> str:
+    """Return why gap has no interval: where the jackknife has nothing to leave out; or "".
 
     `alone` is whether there is a result, and no predictions.
     """
-    for one in rules:
-        if one.confidence is None or aggregate_of(one.metric) is not Gap:
-            continue
-        why = "predictions are needed for it, and not a Result" if alone else ""
-        if semantics.gap_ties in ORDERED_TIES:
-            why = f"the jackknife does not know the order of gap_ties {semantics.gap_ties!r}"
-        if why:
-            raise UsageError(
-                f"rule {one.text!r}: {one.subject} has no interval here, as {why}: leave out the "
-                "confidence"
-            )
+    if aggregate_of(metric) is not Gap:
+        return ""
+    if semantics.gap_ties in ORDERED_TIES:
+        return f"the jackknife does not know the order of gap_ties {semantics.gap_ties!r}"
+    return "predictions are needed for it, and not a Result" if alone else ""
 
 
 def reach_of(rule: Any) -> Range:

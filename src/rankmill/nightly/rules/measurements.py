@@ -19,7 +19,7 @@ from rankmill.errors import plural
 from rankmill.metrics.aggregates.mean import WeightedMean, freedom_of
 from rankmill.metrics.base import Better
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
-from rankmill.nightly.rules.rules import HELD, UNDECIDED, Rule
+from rankmill.nightly.rules.rules import UNDECIDED, Rule
 
 NO_BOUNDS = -math.inf, math.inf
 # Of very many slices, the confidence of each one is 1 as a double.
@@ -39,6 +39,7 @@ class MeasuredSide(NamedTuple):
     known_freedom: float | None = None
     moments: PairMoments | None = None  # of this system alone
     third: float | None = None  # the third moment of values, of a run of a history
+    known: Spread | None = None  # how the values spread, of a mean over slices
 
     @classmethod
     def of(cls, column: SystemColumn) -> Self:
@@ -65,6 +66,8 @@ class MeasuredSide(NamedTuple):
 
     def spread(self, bounds: tuple[float, float]) -> Spread | None:
         """Return how the values spread; None where it is not known."""
+        if self.known is not None:
+            return self.known
         if self.moments is not None:
             return self.moments.spread(0.0)
         if self.value is None or self.error is None or self.queries < 2:
@@ -197,11 +200,11 @@ def interval_of(rule: Rule, one: Measurement, confidence: float | None) -> Inter
 def word_of(rule: Rule, found: Interval, confidence: float | None) -> str:
     """Return the word: with a confidence, all of the interval is on one side of the limit."""
     if confidence is None:
-        return HELD if rule.keeps(found.number) else rule.word
+        return rule.kept if rule.keeps(found.number) else rule.word
     if found.low is None or found.high is None:
         return UNDECIDED
     kept = [rule.keeps(end) for end in (found.low, found.high)]
-    return HELD if all(kept) else UNDECIDED if any(kept) else rule.word
+    return rule.kept if all(kept) else UNDECIDED if any(kept) else rule.word
 
 
 def value_of(one: Measurement, confidence: float | None) -> Interval | None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from rankmill.errors import plural
 from rankmill.io.inert_text import markdown_text, visible, visible_message
 from rankmill.nightly.rules.breaches import Trends, broken_words
-from rankmill.nightly.rules.rules import HELD, UNDECIDED, parse_rule
+from rankmill.nightly.rules.rules import HELD, NON_INFERIOR, UNDECIDED, parse_rule
 from rankmill.nightly.rules.verdict import (
     RuleOutcome,
     Verdict,
@@ -26,7 +26,7 @@ from rankmill.nightly.runs.runs import run_text
 from rankmill.results.answer import Answer
 from rankmill.show.tables import Cell, Column, Facts, Table, View
 
-_MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
+_MARKS = {HELD: "✅", NON_INFERIOR: "✅", UNDECIDED: "⚠️"}
 
 
 def lines(found: Verdict) -> list[str]:
@@ -35,11 +35,11 @@ def lines(found: Verdict) -> list[str]:
     Slices without enough data are one line together, and so are those that held. The notes follow.
     """
     shown, waiting = [], [one for one in found.outcomes if one.slice and one.word == UNDECIDED]
-    held = Counter(one.rule for one in found.outcomes if one.word == HELD)
+    held = Counter(one.rule for one in found.outcomes if one.kept)
     of_rules = by_rule(found.outcomes)
     for one in shown_outcomes(found, most=1):
         if not one.slice or one.word != UNDECIDED:
-            many = one.word == HELD and held[one.rule] > 1
+            many = one.kept and held[one.rule] > 1
             of = f"; of {held[one.rule]:,} slices that held, the nearest to the limit" * many
             shown.append(visible_message(f"{one.word}: {one.reason}{of}"))
     for rule, mine in by_rule(waiting).items():
@@ -63,9 +63,11 @@ def summary_line(found: Verdict, trends: Trends) -> str:
         more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
         told = f"{found.word}: {broken[0]}{more}"
     else:
-        rules = plural(len({one.rule for one in found.outcomes}), "rule")
+        kept = {one.rule for one in found.outcomes if one.kept}
         waiting = [one for one in found.outcomes if one.word == UNDECIDED and one.counts]
-        told = f"{rules} held"
+        bare = {one.rule for one in found.outcomes if one.kept and _is_untested(one)}
+        of_them = f", {'' if bare == kept else f'{len(bare)} of them '}not tested" * bool(bare)
+        told = f"{plural(len(kept), 'rule')} held{of_them}"
         if waiting:
             first = waiting[0]
             told = f"{found.headline}: {first.rule}{f' ({first.slice})' * bool(first.slice)}"
@@ -90,6 +92,11 @@ def _first_metric(found: Verdict) -> str:
     night = re.search(r"\b\d{4}(\d{2})(\d{2})T\d{12}Z-", source)
     base = f"{night[1]}-{night[2]}" if night else source.rpartition("/")[2]
     return f"{told}, {100 * (mine - one.baseline) / one.baseline:+.2g}% vs {base}"
+
+
+def _is_untested(one: RuleOutcome) -> bool:
+    """Return whether the value of a metric was compared with the limit by itself."""
+    return one.low is None and one.high is None and parse_rule(one.rule).kind == "metric"
 
 
 def _mark(found: Verdict) -> str:

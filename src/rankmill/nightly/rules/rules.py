@@ -15,6 +15,7 @@ from rankmill.metrics.base import Better, Metric
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.limits import never_decided, range_of, range_text, reach_of
 from rankmill.nightly.runs.earlier_runs import HELD as HELD
+from rankmill.nightly.runs.earlier_runs import NON_INFERIOR as NON_INFERIOR
 from rankmill.nightly.runs.earlier_runs import UNDECIDED as UNDECIDED
 from rankmill.package import GONE
 from rankmill.results.audit import FIELDS
@@ -36,11 +37,13 @@ AGES = ("labels_age", "predictions_age")
 SHARES = {*FIELDS, "queries"} - {"queries_labelled", "labels", "predictions"}
 SECONDS = {"min": 60, "h": 3600, "d": 86400}
 EVERY = "*"
-# The confidence of rules for slices that name none: by chance alone, one of many is far off.
-OF_SLICES = 0.95
+# The confidence of rules for a drop, and for slices, that name none.
+USUAL_CONFIDENCE = 0.95
+UNTESTED = "none"
 
 _RULE = re.compile(
-    r"""\s* (?P<subject> [^\s\[]+ ) \s* (\[ (?P<slice> [^\]]* ) \])? \s*
+    r"""\s* (?P<guardrail> guardrail \s+ )?
+    (?P<subject> [^\s\[]+ ) \s* (\[ (?P<slice> [^\]]* ) \])? \s*
     ((?P<measure> drop | change ) \s*)?
     (?P<operator> <= | >= | == | < | > ) \s*
     (?P<limit> [-+]? (\d+(\.\d*)? | \.\d+) (e[-+]?\d+)? ) \s* (?P<unit> % | min | h | d )?
@@ -50,8 +53,9 @@ _RULE = re.compile(
 _KEPT = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
 _KEPT["=="] = operator.eq
 _EXAMPLES = (
-    "map@12 >= 0.08; map@12 drop <= 1% confidence 0.95; map@12[country=*] drop <= 3%; "
-    "queries_only_labelled <= 1%; queries change <= 10%; predictions_age <= 36h"
+    "map@12 >= 0.08; map@12 drop <= 1%; map@12[country=*] drop <= 3%; "
+    "guardrail recall@12 drop <= 2%; queries_only_labelled <= 1%; queries change <= 10%; "
+    "predictions_age <= 36h"
 )
 
 
@@ -70,13 +74,25 @@ class Rule:
     # Whether the limit is a share: of the baseline, or of what `whole_of` says of a count.
     relative: bool = False
     slices: tuple[tuple[str, str], ...] = ()  # what cuts, and the value or "*" for every one
-    confidence: float | None = None  # the interval of it has to lie beyond the limit
+    confidence: float | None = None  # as written: the interval has to lie beyond the limit
+    tested: bool = True  # False for "confidence none", or where there is no interval
     since: date | None = None  # the first night of the series that it is about
+    # Whether it is to be shown that the metric is not worse by more than the limit, beside rules
+    # that are primary. As all guardrails have to keep theirs, they share no error rate.
+    guardrail: bool = False
+
+    @cached_property
+    def least_confidence(self) -> float | None:
+        """The confidence; of a rule for a drop, or for slices, that names none, a usual one."""
+        if self.confidence is not None or not self.tested or self.kind != "metric":
+            return self.confidence
+        usual = self.measure == "drop" and not never_decided(self.metric)
+        return USUAL_CONFIDENCE if usual or self.slices else None
 
     @property
-    def least_confidence(self) -> float | None:
-        """The confidence; of a rule for slices that names none, a usual one."""
-        return OF_SLICES if self.slices and self.confidence is None else self.confidence
+    def kept(self) -> str:
+        """The word for a system that keeps the rule."""
+        return NON_INFERIOR if self.guardrail else HELD
 
     @property
     def word(self) -> str:
@@ -154,6 +170,25 @@ def amount(number: float, rule: Rule) -> str:
     return percent(number) if rule.relative else f"{number:.4g}"
 
 
+def drop_text(rule: Rule, low: float, high: float | None = None) -> str:
+    """Return a drop, or its interval, in words: a gain is no negative drop.
+
+    Examples
+    --------
+    >>> rule = parse_rule("map drop <= 1%")
+    >>> drop_text(rule, 0.01), drop_text(rule, -0.03, -0.01), drop_text(rule, -0.02, 0.01)
+    ('drop of 1%', 'gain of 1% to 3%', '2% above to 1% below')
+    """
+    down, up = ("rise", "fall") if rule.better == "lower" else ("drop", "gain")
+    below, above = ("above", "below") if rule.better == "lower" else ("below", "above")
+    if high is None:
+        return f"{down if low >= 0 else up} of {amount(abs(low), rule)}"
+    if low < 0 < high:
+        return f"{amount(-low, rule)} {above} to {amount(high, rule)} {below}"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{down if high > 0 else up} of {amount(near, rule)} to {amount(far, rule)}"
+
+
 def parse_rule(text: str) -> Rule:
     """Take a rule apart.
 
@@ -179,8 +214,10 @@ def parse_rule(text: str) -> Rule:
         limit=float(found["limit"]) * SECONDS.get(unit, 1) / (100 if unit == "%" else 1),
         relative=unit == "%",
         slices=_slices(found["slice"], text),
-        confidence=_confidence(found["confidence"], text),
+        confidence=_confidence((found["confidence"] or "").lower(), text),
+        tested=(found["confidence"] or "").lower() != UNTESTED,
         since=_since(found["since"], text),
+        guardrail=found["guardrail"] is not None,
     )
     _check(rule, unit)
     return rule
@@ -238,8 +275,8 @@ def _slices(text: str | None, rule: str) -> tuple[tuple[str, str], ...]:
     return found
 
 
-def _confidence(text: str | None, rule: str) -> float | None:
-    if text is None:
+def _confidence(text: str, rule: str) -> float | None:
+    if text in ("", UNTESTED):
         return None
     try:
         confidence = float(text)
@@ -248,7 +285,7 @@ def _confidence(text: str | None, rule: str) -> float | None:
     if not 0.5 <= confidence < 1:
         raise UsageError(
             f"rule {rule!r}: the confidence is {text}; expected a number from 0.5 to below 1, such "
-            "as 0.95"
+            f"as 0.95, or {UNTESTED} to compare the values without a test"
         )
     return confidence
 
@@ -288,14 +325,16 @@ def _check(rule: Rule, unit: str) -> None:
         wrong = "the value of a metric is not a share of anything: write a number, or drop <= 1%"
     elif rule.measure == "value" and rule.relative and rule.subject not in SHARES:
         wrong = f"{rule.subject} is not a share of anything: write a number, or change <= 10%"
-    elif (rule.slices or rule.confidence is not None) and not metric:
+    elif (rule.slices or rule.confidence is not None or not rule.tested) and not metric:
         wrong = "slices and a confidence are for metrics"
     elif rule.slices and (not rule.metric.spec.kernel or rule.metric.summary):
         wrong = f"{rule.subject} is not a mean over queries, so that it has no slices"
     elif rule.since is not None and (rule.measure != "drop" or not rule.metric.spec.kernel):
         wrong = "a series of nights is for the drop of a mean over queries"
+    elif rule.guardrail and (rule.measure != "drop" or rule.least_confidence is None):
+        wrong = "a guardrail is tested: it is for the drop of a metric that has an interval"
     elif rule.since is not None and rule.least_confidence is None:
-        wrong = f"a series of nights has a confidence: write confidence 0.95 since {rule.since}"
+        wrong = "a series of nights has a confidence: leave out confidence none"
     elif rule.confidence is not None and rule.operator == "==":
         wrong = "a confidence needs a limit to one side: write <=, <, >= or >"
     elif rule.confidence is not None:

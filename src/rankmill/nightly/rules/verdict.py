@@ -17,6 +17,7 @@ from rankmill.nightly.rules.rules import (
     BAD_VOLUME,
     EVERY,
     HELD,
+    NON_INFERIOR,
     REGRESSED,
     STALE,
     UNDECIDED,
@@ -50,8 +51,8 @@ class RuleOutcome:
     rule : str
         As it was written.
     word : str
-        "held", "not enough data", or how it failed: "regressed", "bad volume", "bad audit" or
-        "stale".
+        "held", of a guardrail "non-inferior", "not enough data", or how it failed: "regressed",
+        "bad volume", "bad audit" or "stale".
     slice : str
         Which slice, such as "country = it"; empty for all queries.
     value, baseline : float or None
@@ -97,6 +98,11 @@ class RuleOutcome:
     counts: bool = True
     detects: float | None = None
     night: tuple[float, ...] | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the rule was kept."""
+        return self.word in (HELD, NON_INFERIOR)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as strings and numbers."""
@@ -228,8 +234,8 @@ class Verdict(Answer):
 
 def fails(found: Verdict, one: RuleOutcome) -> bool:
     """Return whether an outcome makes a verdict fail."""
-    kept = (HELD,) if found.undecided == "fail" else (HELD, UNDECIDED)
-    return one.counts and one.word not in kept
+    passes = one.kept or (one.word == UNDECIDED and found.undecided != "fail")
+    return one.counts and not passes
 
 
 def judged_slices(rule: Rule, outcomes: list[RuleOutcome], undecided: str) -> list[RuleOutcome]:
@@ -287,7 +293,8 @@ def undecided_note(outcomes: list[RuleOutcome]) -> str:
     instead = ", or write rules for larger slices only, such as [COLUMN=VALUE]" * sliced
     return (
         f"too little data for {told}: such a run is never the baseline last or median: allow "
-        f"more (--power shows how much each rule needs){instead}"
+        f"more (--power shows how much each rule needs), or compare the values without a test "
+        f"(confidence none){instead}"
     )
 
 
@@ -296,8 +303,9 @@ def _named(outcomes: list[RuleOutcome]) -> str:
 
 
 def worst(outcomes: list[RuleOutcome]) -> str:
-    """Return the worst word of the outcomes that count."""
-    return min((one.word for one in outcomes if one.counts), key=ORDER.index, default=HELD)
+    """Return the worst word of the outcomes that count; "held" if all are kept."""
+    broken = (one.word for one in outcomes if one.counts and not one.kept)
+    return min(broken, key=ORDER.index, default=HELD)
 
 
 def shown_outcomes(found: Verdict, most: int = MOST_SLICES) -> list[RuleOutcome]:
@@ -308,8 +316,8 @@ def shown_outcomes(found: Verdict, most: int = MOST_SLICES) -> list[RuleOutcome]
     """
     shown: list[RuleOutcome] = []
     for of_rule in by_rule(found.outcomes).values():
-        held = [one for one in of_rule if one.word == HELD]
-        shown += [one for one in of_rule if one.word != HELD]
+        held = [one for one in of_rule if one.kept]
+        shown += [one for one in of_rule if not one.kept]
         shown += held if len(of_rule) <= most else sorted(held, key=_distance)[:1]
     return shown
 
@@ -325,7 +333,7 @@ def by_rule(outcomes: Iterable[RuleOutcome]) -> dict[str, list[RuleOutcome]]:
 def slices_held(found: Verdict) -> list[str]:
     """Return a note for each rule that has more slices than a table shows."""
     return [
-        f"{rule}: held in {sum(one.word == HELD for one in of_rule):,} of {len(of_rule):,} slices; "
+        f"{rule}: held in {sum(one.kept for one in of_rule):,} of {len(of_rule):,} slices; "
         "of those that held, only the nearest to the limit is shown; CSV and JSON have all"
         for rule, of_rule in by_rule(found.outcomes).items()
         if len(of_rule) > MOST_SLICES

@@ -9,6 +9,7 @@ from rankmill.errors import InputError
 from rankmill.nightly.runs.runs import RecordedMetric, Run
 
 HELD, UNDECIDED = "held", "not enough data"
+NON_INFERIOR = "non-inferior"
 # Of a run that ended before its rules were judged; it has no values.
 NO_VERDICT = "no verdict"
 
