@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankmill.columns.checksum import hash_ids
-from rankmill.engine.segments import Classes
 from rankmill.kernels.identity import Ids
 from rankmill.metrics.aggregate import Aggregate
 
@@ -28,7 +27,9 @@ def groups_of(queries: Ids) -> np.ndarray:
     return _group(hash_ids(queries, SEED))
 
 
-def classes_of_groups(queries: Ids, clusters: np.ndarray | None) -> Classes:
+def classes_of_groups(
+    queries: Ids, clusters: np.ndarray | None
+) -> tuple[list[str | None], np.ndarray]:
     """Return the groups as slices; `clusters` are the codes of those of queries, or -1."""
     hashed = hash_ids(queries, SEED)
     if clusters is not None:

@@ -331,9 +331,10 @@ class Metric:
     @property
     def bounds(self) -> tuple[float, float]:
         """The ends of its range, which are infinite where it has none."""
+        low, high = self.spec.bounds
         if self.summary == "sum":
-            return -math.inf, math.inf
-        return (0.0, 1.0) if self.summary.startswith("above=") else self.spec.bounds
+            return (0.0 if low >= 0 else -math.inf), math.inf
+        return (0.0, 1.0) if self.summary.startswith("above=") else (low, high)
 
     @property
     def limit(self) -> int:

@@ -63,7 +63,8 @@ def _estimate(
     value, there = joined.results[system].metrics[metric.text], ~np.isnan(values)
     clusters = joined.traits.clusters
     # The clusters of queries that do not count for all systems are not known.
-    if value is None or there.sum() < 2 or (clusters is not None and not there.all()):
+    unknown = clusters is not None and (len(clusters) != len(values) or not there.all())
+    if value is None or there.sum() < 2 or unknown:
         return Estimate(value)
     share, bounds = metric.quantile or 0.0, metric.spec.bounds
     return Estimate(value, None, *quantile_ends(values[there], share, bounds, confidence, clusters))
