@@ -76,8 +76,8 @@ def compare(
         As for `evaluate`, including sets such as "official", "recsys" and "pr". For results, all
         metrics that they have. With ":baseline" after a metric, as in "rbo(p=0.9)@10:baseline", the
         lists of the baseline are its labels. `Comparison.alike` then shows how similar the lists of
-        each system are. gap is not a mean over queries: its intervals and its test are those of a
-        jackknife over groups of queries, which needs `memory` for all predictions.
+        each system are. Metrics that are not means over queries, such as gap, have the intervals
+        and the test of a jackknife over groups of queries, which needs `memory` for these.
     baseline : str, optional
         The system that all others are compared with; by default the first.
     all_pairs : bool
