@@ -437,7 +437,7 @@ BUDGETS = {
     "cli": 2_053,
     "columns": 1_114,
     "config": 682,
-    "engine": 3_053,
+    "engine": 3_061,
     "io": 860,
     "kernels": 3_024,
     "matching": 742,
