@@ -286,7 +286,9 @@ def count_in_slices(
     state: State, index: LabelIndex, predictions: Input, workers: Workers, job: Job
 ) -> dict[Key, dict[str, Among]]:
     """Count all confidences of each slice among its correct ones, as `count_among` does."""
-    slices = {key: one for key, one in state.slices.items() if one.two_passes}
+    slices = {
+        key: one for key, one in state.slices.items() if one.two_passes and key[0] in state.by
+    }
     if all(one.held() is not None for each in slices.values() for one in each.two_passes.values()):
         return {key: count_among(one, predictions, workers, 0) for key, one in slices.items()}
     limits = limits_of(state)
