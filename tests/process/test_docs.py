@@ -8,6 +8,7 @@ import os
 import pydoc
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -296,6 +297,27 @@ def test_docs_lists_pages_by_kind_and_what_they_are_about(run: Any) -> None:
 def test_every_page_has_one_kind_and_indexes_name_pages() -> None:
     assert sorted(name for of in KINDS.values() for name in of) == NAMES
     assert {*TASKS.values(), *(page for _, page in PEERS.values())} == {*NAMES}
+
+
+def test_the_site_lists_the_pages_by_kind() -> None:
+    site = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+    kinds: dict[str, list[str]] = {}
+    for kind, page in re.findall(r"^  - (.+):$|^      - ([\w-]+)\.md$", site, re.M):
+        if kind:
+            kinds[kind] = []
+        else:
+            kinds[[*kinds][-1]].append(page)
+    assert kinds == {kind: [*names] for kind, names in KINDS.items()}
+
+
+def test_the_site_is_built_strictly(tmp_path: Path) -> None:
+    pytest.importorskip("zensical", reason="zensical is missing: pip install '.[docs]'")
+    shutil.copytree(SOURCE / "docs", tmp_path / "src" / "rankmill" / "docs")
+    (tmp_path / "mkdocs.yml").write_bytes((ROOT / "mkdocs.yml").read_bytes())
+    build = [sys.executable, "-m", "zensical", "build", "--strict"]
+    ran = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert all((tmp_path / "build" / "site" / name / "index.html").is_file() for name in NAMES)
 
 
 def test_each_peer_of_the_readme_is_in_the_index() -> None:
