@@ -257,7 +257,7 @@ def test_the_comparison_on_the_page_of_benchmarks_is_true(
 ) -> None:
     if len(rows(real / "labels.parquet")) != 671:
         pytest.skip("other ratings than those of the page")
-    page = (SOURCE / "docs" / "benchmarks.md").read_text("utf-8")
+    page = (SOURCE / "docs" / "speed.md").read_text("utf-8")
     (found,) = re.findall(r"rankmill (compare ml/.*)\n```\n\n```text\n(.*?)```\n", page, re.S)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ml").symlink_to(real)

@@ -112,7 +112,7 @@ def test_the_demo(tmp_path: Path) -> None:
 
 
 def test_the_comparison_of_ratings(tmp_path: Path, monkeypatch: Any, run_cli: Any) -> None:
-    """The commands of docs/benchmarks.md about ratings, on ratings that are made up."""
+    """The commands of docs/speed.md about ratings, on ratings that are made up."""
     monkeypatch.chdir(tmp_path)
     draw = random.Random(1)
     rows = [
@@ -122,7 +122,7 @@ def test_the_comparison_of_ratings(tmp_path: Path, monkeypatch: Any, run_cli: An
     ]
     lines = ["userId,movieId,rating,timestamp", *(",".join(map(str, row)) for row in rows)]
     Path("ratings.csv").write_text("\n".join(lines) + "\n")
-    text = (SOURCE / "docs" / "benchmarks.md").read_text("utf-8")
+    text = (SOURCE / "docs" / "speed.md").read_text("utf-8")
     (split,) = re.findall(r"`(scripts/movielens\.py \S+ \S+)`", text)
     script, *words = split.split()
     ended([sys.executable, ROOT / script, *words])

@@ -52,7 +52,7 @@ def test_import_loads_nothing_heavy() -> None:
 
 HELPS = """--help; --version; evaluate --help; presets; explain --help; explain-evaluators --help
 compare --help; report --help; gate --help; history --help; history prune --help; docs
-docs memory; docs --help; init --help"""
+docs speed; docs --help; init --help"""
 
 
 def test_help_loads_nothing_heavy() -> None:
