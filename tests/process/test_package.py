@@ -432,23 +432,23 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_415,
-    "analysis": 3_712,
-    "cli": 2_053,
+    "adapters": 1_442,
+    "analysis": 3_919,
+    "cli": 2_077,
     "columns": 1_114,
-    "config": 678,
-    "engine": 2_917,
+    "config": 682,
+    "engine": 3_141,
     "io": 860,
-    "kernels": 3_094,
+    "kernels": 3_024,
     "matching": 742,
-    "metrics": 4_090,
-    "nightly": 4_230,
-    "results": 477,
-    "root": 420,
-    "semantics": 184,
-    "show": 801,
-    "sources": 6_245,
-    "spark": 1_414,
+    "metrics": 3_944,
+    "nightly": 4_386,
+    "results": 516,
+    "root": 432,
+    "semantics": 189,
+    "show": 804,
+    "sources": 6_278,
+    "spark": 1_430,
 }
 
 

@@ -1,6 +1,7 @@
 """Making a Result, with its table of queries, from a tally."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -30,15 +31,19 @@ from rankmill.metrics.base import MICRO, NO_CUTOFF
 from rankmill.metrics.gap.gap import first_confidences
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records.state_rows import NOTHING, Seen
+from rankmill.metrics.registry import parse
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.inputs.inputs import Input, map_confidences, map_lists
+from rankmill.sources.meaning.names import ITEM_ALIASES, plain
 from rankmill.threads import Workers
 
 _LOOKED_AT = 1000
 """Of queries without labels, so many are looked up with other zeros."""
-_BETWEEN_PAIRS = "items with their confidences", "items separated by blanks"
+_OF_SUBMISSIONS = {plain(name) for name in ITEM_ALIASES["predictions"]}
+"""What the column of items is called in the solutions of competitions."""
+_BETWEEN_PAIRS = "items with their confidences", "items separated by spaces"
 
 
 def finish(
@@ -113,6 +118,8 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
             f"the labels have {cells}, the predictions {others}: both are read, but a competition "
             "may count the predictions as wrong; 'rankmill check' lists them"
         )
+    elif cells.startswith("items ") and plain(labels.columns.item) in _OF_SUBMISSIONS:
+        yield from _other_columns(mine.schema.names, theirs.schema.names)
     yield from _other_zeros(tally, result)
     tied = result.audit["tied_ranks"]
     if tied and theirs.format == "TREC run" and result.semantics == DEFAULT:
@@ -127,6 +134,20 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
     yield from tally.job.skipped
 
 
+def _other_columns(labels: list[str], predictions: list[str]) -> Iterator[str]:
+    """Yield a note if a submission has other columns than the solution, both lists in cells."""
+    if {*labels} != {*predictions}:
+        yield (
+            f"the labels have the columns {', '.join(map(repr, labels))}, the predictions "
+            f"{', '.join(map(repr, predictions))}: both are read, but a competition may reject the "
+            "predictions; 'rankmill check' lists what is wrong"
+        )
+
+
+# Metrics that are 0 only where no prediction within the cutoff is correct.
+OF_HITS = ("map", "first_hit", "precision", "recall", "hit", "f1", "ndcg", "dcg", "gap")
+
+
 def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list[str]:
     """Return a note if no query is in both inputs, or no prediction is correct: ids may differ."""
     audit = result.audit
@@ -135,10 +156,13 @@ def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list
     exactly = "ids are compared exactly, with their case and leading zeros"
     if not audit["queries_in_both"]:
         return [f"no query is in both inputs{examples()}; {exactly}"]
-    if replace(result.scope, weight=None) == WHOLE and all(
-        value == 0 for value in result.metrics.values()
-    ):
-        return [f"no prediction is correct; {exactly}"]
+    plain = [parse(name) for name in result.metrics]
+    cutoffs = [one.k for one in plain if one.name in OF_HITS and not one.summary]
+    none = all(value == 0 for value in result.metrics.values())
+    if cutoffs and none and replace(result.scope, weight=None) == WHOLE:
+        seen = max(cutoffs, key=lambda k: math.inf if k is None else k)
+        where = "" if seen is None else f" up to rank {seen}"
+        return [f"no prediction is correct{where}; {exactly}"]
     return []
 
 
@@ -262,7 +286,9 @@ def count_in_slices(
     state: State, index: LabelIndex, predictions: Input, workers: Workers, job: Job
 ) -> dict[Key, dict[str, Among]]:
     """Count all confidences of each slice among its correct ones, as `count_among` does."""
-    slices = {key: one for key, one in state.slices.items() if one.two_passes}
+    slices = {
+        key: one for key, one in state.slices.items() if one.two_passes and key[0] in state.by
+    }
     if all(one.held() is not None for each in slices.values() for one in each.two_passes.values()):
         return {key: count_among(one, predictions, workers, 0) for key, one in slices.items()}
     limits = limits_of(state)

@@ -82,7 +82,7 @@ def score_lists(
     predicted, known = lengths > 0, rows >= 0
     missed = NO_COUNTS
     if job.catalogue is not None:
-        lists, missed = _known(lists, job.catalogue, job.scope.drop_seen)
+        lists, missed = known_lists(lists, job.catalogue, job.scope.drop_seen)
     if job.scope.drops:  # a query whose predictions are all dropped still has predictions
         lists, dropped = within(lists, index.labels, rows, job.scope)
     found, judged = match_block(lists, index, rows, job, job.limit)
@@ -95,7 +95,7 @@ def score_lists(
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
     own = predicted & known if semantics.no_relevant == "scored" else both
     whole, judged = whole_block(lists, found, judged, predicted, (index, rows), job)
-    ways = ways_at(index, job.cuts.derived, rows, lengths) if job.cuts else {}
+    ways = ways_at(index, job.cuts.derived, rows, lengths, lists.queries) if job.cut else {}
     weights = index.weights_at(rows)
     if weights is not None or whole.order == "expected":
         shared = None
@@ -248,7 +248,9 @@ def micro_of(matched: Matched, metric: Metric) -> dict[str, Any]:
     return {"values": matched.counts(metric), "divisors": divisors.astype(np.float64)}
 
 
-def _known(lists: Lists, catalogue: KnownItems, drop_seen: bool) -> tuple[Lists, dict[str, int]]:
+def known_lists(
+    lists: Lists, catalogue: KnownItems, drop_seen: bool
+) -> tuple[Lists, dict[str, int]]:
     """The lists, without what their queries had in training if so asked, and counts for the audit.
 
     They are of predictions that were seen in training, and of those that no catalogue has.

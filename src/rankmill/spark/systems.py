@@ -1,5 +1,7 @@
 """compare() of DataFrames of Spark."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,8 +16,8 @@ from rankmill.analysis.compare.comparison_request import (
 )
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
+from rankmill.analysis.compare.differences.pooled_differences import Without
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.engine.cuts import Cuts, warn_of_strangers
 from rankmill.engine.job import parse_job, runs_of
@@ -26,7 +28,7 @@ from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, PredictionsLike, SlicesLike
 from rankmill.spark.comparison_tasks import (
     POPULARITY,
     TABLE,
@@ -49,15 +51,15 @@ from rankmill.threads import thread_count
 @on_spark
 @reading_again
 def compare(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     baseline: str | None = None,
     tests: str | Iterable[str] | Tests = ("t",),
     confidence: float = 0.95,
     margin: float | None = None,
-    by: Any = (),
+    by: SlicesLike = (),
     moved: int = 0,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
@@ -127,8 +129,8 @@ class JoinedOnSpark(NamedTuple):
 
 
 def values_of_runs(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
@@ -205,7 +207,7 @@ def join(
     for number, name in enumerate(request.names, 1):
         read = found.rows[""], found.rows[request.sides[number].system]
         results[name], among[name] = result_of(request, number, found.states[name], *read)
-    without = left_out(request, found.states, among, returned.seals)
+    without = left_out(request, found.states, among, results, returned.seals)
     return JoinedOnSpark(request, found, results, without, returned.seals)
 
 
