@@ -550,6 +550,7 @@ PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "leaks": of_nights(verdicts_of_nights.leaks),
     "shapes": of_nights(verdicts_of_shapes.paired),
     "shares": of_nights(verdicts_of_shapes.relative),
+    "mixed": of_nights(verdicts_of_shapes.mixed),
     "seen": of_nights(verdicts_of_shapes.power),
     "clusters": clusters,
     "adjusted": adjusted,

@@ -12,7 +12,13 @@ import numpy as np
 from scipy import stats
 
 from rankmill.analysis.compare.differences.sums import column_of
-from rankmill.nightly.rules.measurements import Measurement, interval_of, word_of
+from rankmill.nightly.rules.measurements import (
+    MeasuredSide,
+    Measurement,
+    interval_of,
+    word_of,
+)
+from rankmill.nightly.rules.mix import at_one_mix
 from rankmill.nightly.rules.rules import HELD, REGRESSED, Rule, parse_rule
 
 Rate = tuple[str, int, int, float, float]
@@ -109,6 +115,62 @@ def paired(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
                 what = f"{name}{' (mirrored)' * (mirrored < 0)}, {slices} × {n:,}"
                 for word, count in told.items():
                     yield f"20: {word} at the limit: {what}", count, nights, LEVEL, 0.0
+
+
+def mixed(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """Unpaired nights just at the limit within slices, the shares of which move by sd 0 to 30 %."""
+    rule = parse_rule("hit@1 drop <= 2% confidence 0.95")
+    common, rare = (0.1, 0.9), (0.0, 0.05)
+    for slices, n, reach in (
+        *((5, 300, common), (5, 1000, common), (5, 5000, common), (20, 1000, common)),
+        *((20, 5000, common), (20, 1000, rare), (20, 5000, rare)),
+    ):
+        rates = np.linspace(*reach, slices)
+        for sd in (0.0, 0.1, 0.3):
+            told = {REGRESSED: 0, HELD: 0}
+            for _ in range(repetitions):
+                moved = np.maximum(0.05, 1 + sd * random.normal(size=slices))
+                before = of_slices(random, np.full(slices, 1 / slices), rates, n)
+                tonight = of_slices(random, moved / moved.sum(), 0.98 * rates, n)
+                whole = Measurement(over(tonight), over(before), bounds=UNIT)
+                known = at_one_mix(whole, tonight, before)
+                found = interval_of(rule, whole if known is None else known[0], 0.95)
+                word = "" if found is None else word_of(rule, found, 0.95)
+                if word in told:
+                    told[word] += 1
+            what = f"{slices} slices, {n:,} queries, rates to {reach[1]:g}"
+            what += f", shares move by {100 * sd:g} %"
+            for word, count in told.items():
+                yield f"22: {word} at the limit: {what}", count, repetitions, LEVEL, 0.0
+
+
+Hits = dict[tuple[str, str], MeasuredSide]
+
+
+def of_slices(random: np.random.Generator, shares: np.ndarray, rates: np.ndarray, n: int) -> Hits:
+    """Return the hits of a night in each slice, as a history has them."""
+    counts = random.multinomial(n, shares)
+    hits = random.binomial(counts, rates)
+    return {
+        ("by", str(i)): of_hits(int(hit), int(count))
+        for i, (hit, count) in enumerate(zip(hits, counts, strict=True))
+    }
+
+
+def over(slices: Hits) -> MeasuredSide:
+    """Return the hits of a night over all slices."""
+    hits = sum(round((one.value or 0.0) * one.queries) for one in slices.values())
+    return of_hits(hits, sum(one.queries for one in slices.values()))
+
+
+def of_hits(hits: int, n: int) -> MeasuredSide:
+    """Return the share of hits of n queries."""
+    if not n:
+        return MeasuredSide()
+    rate = hits / n
+    third = rate * (1 - rate) * (1 - 2 * rate)
+    error = (rate * (1 - rate) / (n - 1)) ** 0.5 if n > 1 else None
+    return MeasuredSide(rate, error, n, third=third)
 
 
 def relative(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:

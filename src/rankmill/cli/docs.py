@@ -21,7 +21,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         *("metrics", "catalogue", "confidence", "diversity"),
         *("files", "formats", "config", "changelog"),
     ),
-    "Background": ("which-map", "counting", "memory", "scale", "benchmarks"),
+    "Background": ("statistics", "which-map", "counting", "memory", "scale", "benchmarks"),
 }
 """Kind -> its pages, in the order in which they are listed."""
 TASKS = {
@@ -29,6 +29,7 @@ TASKS = {
     "Find out which of two systems is better": "comparing",
     "Find out how a ranking of systems depends on the cutoff": "comparing",
     "Put a table into a paper": "comparing",
+    "Know how often a verdict is wrong": "statistics",
     "Stop a bad model before it ships": "gate",
     "Evaluate every night, keep a history, and send a line to a chat": "nightly",
     "Keep the options of a job in a file": "config",

@@ -1,6 +1,7 @@
 """Making a Result, with its table of queries, from a tally."""
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -30,6 +31,7 @@ from rankmill.metrics.base import MICRO, NO_CUTOFF
 from rankmill.metrics.gap.gap import first_confidences
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records.state_rows import NOTHING, Seen
+from rankmill.metrics.registry import parse
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
@@ -132,6 +134,10 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
     yield from tally.job.skipped
 
 
+# Metrics that are 0 only where no prediction within the cutoff is correct.
+OF_HITS = ("map", "first_hit", "precision", "recall", "hit", "f1", "ndcg", "dcg", "gap")
+
+
 def _other_columns(labels: list[str], predictions: list[str]) -> Iterator[str]:
     """Yield a note if a submission has other columns than the solution, both lists in cells."""
     if {*labels} != {*predictions}:
@@ -150,10 +156,13 @@ def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list
     exactly = "ids are compared exactly, with their case and leading zeros"
     if not audit["queries_in_both"]:
         return [f"no query is in both inputs{examples()}; {exactly}"]
-    if replace(result.scope, weight=None) == WHOLE and all(
-        value == 0 for value in result.metrics.values()
-    ):
-        return [f"no prediction is correct; {exactly}"]
+    plain = [parse(name) for name in result.metrics]
+    cutoffs = [one.k for one in plain if one.name in OF_HITS and not one.summary]
+    none = all(value == 0 for value in result.metrics.values())
+    if cutoffs and none and replace(result.scope, weight=None) == WHOLE:
+        seen = max(cutoffs, key=lambda k: math.inf if k is None else k)
+        where = "" if seen is None else f" up to rank {seen}"
+        return [f"no prediction is correct{where}; {exactly}"]
     return []
 
 

@@ -196,6 +196,7 @@ def test_words():
     found = compare(labels, runs, "map@3", margin=0.05)
     words = {name: one.verdict for name, one in found.differences["map@3"].items()}
     assert words == {"poor": "worse", "nearly": "equal within the margin"}
+
     one = found.differences["map@3"]["nearly"]
     assert one.equivalence.corrected_p <= 0.05
     assert one.noninferiority.corrected_p <= 0.05
@@ -205,6 +206,20 @@ def test_words():
     three = {"a": poor, "b": poor, "good": good}
     assert compare(labels, three, "map@3", all_pairs=True).winner("map@3") == "good"
     assert compare(labels, three, "map@3").winner("map@3") is None  # not tested against each
+
+
+def test_a_system_may_be_shown_to_be_no_worse():
+    draw = np.random.default_rng(2)
+    labels = {q: [1] for q in range(400)}
+    old = {q: [1] if one else [2] for q, one in enumerate(draw.random(400) < 0.5)}
+    gained = draw.random(400) < 0.06
+    new = {q: [1] if gained[q] else items for q, items in old.items()}
+    new |= {q: [2] for q in range(3)}
+    found = flat(rankmill.compare, labels, {"old": old, "new": new}, "hit@1", margin=0.02)
+    one = found.differences["hit@1"]["new"]
+    assert one.verdict == "non-inferior"
+    assert one.equivalence.corrected_p > 0.05 >= one.noninferiority.corrected_p
+    assert "non-inferior" in repr(found)
 
 
 @pytest.mark.small

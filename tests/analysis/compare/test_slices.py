@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 import rankmill
+import unseen_oracle
 from cuts import cut
 from flat import flat
 from rankmill.analysis.compare.view.comparison import view_of
@@ -49,20 +50,57 @@ def test_each_slice_is_a_comparison_of_its_queries():
             test = stats.ttest_rel(after, before)
             assert difference.value == pytest.approx((after - before).mean(), rel=1e-13)
             assert difference.tests["t"].p == pytest.approx(test.pvalue, rel=1e-10)
-            # 7 slices in two metrics: all their intervals hold together.
+            # 7 slices in two metrics: all their intervals hold together. None is narrower than
+            # that of the mean with one unseen query.
             low, high = test.confidence_interval(1 - 0.05 / 14)
+            low = min(low, unseen_oracle.smallest(after - before, -1, 0.025 / 14))
+            high = max(high, unseen_oracle.largest(after - before, 1, 0.025 / 14))
             assert one.confidence == 1 - (1 - 0.95) / 14
             assert (difference.low, difference.high) == pytest.approx((low, high), rel=1e-9)
             value = one.values[metric]["good"]
             assert value.value == pytest.approx(after.mean(), rel=1e-13)
             assert value.standard_error == pytest.approx(stats.sem(after), rel=1e-10)
-            ps[one.by, one.value, metric] = difference.tests["t"]
+            p = max(difference.tests["t"].p, difference.bound_p)
+            ps[one.by, one.value, metric] = p, difference.tests["t"].corrected_p
     whole = [found.differences[metric]["good"].tests["t"] for metric in METRICS]
+    whole = [(one.p, one.corrected_p) for one in whole]
     for family in ([*ps.values()], whole):
-        corrected = correct([one.p for one in family], "holm")
-        assert [one.corrected_p for one in family] == corrected
+        plain, corrected = zip(*family, strict=True)
+        assert [*corrected] == correct(plain, "holm")
     verdicts = {one.value[0]: one.differences["map@3"]["good"].verdict for one in found.slices}
     assert (verdicts["de"], verdicts["it"]) == ("better", "worse")
+
+
+@pytest.mark.parametrize("how", ["plain", "weights", "clusters"])
+def test_rare_gains_that_few_slices_show_are_no_loss(how):
+    """One query of a hundred gains 0.5, and all others lose as much in all."""
+    draw = np.random.default_rng(1)
+    n = 2000
+    gains = draw.random(n) < 0.01
+    new = np.where(gains, 1.0, 0.5 - 0.0101 * draw.random(n))
+    labels = pa.table(
+        {
+            "query": np.arange(n),
+            "items": [[0, 1, 2]] * n,
+            "gain": [[1.0, 0.5, float(one)] for one in new],
+            "part": [f"p{q % 20}" for q in range(n)],
+            "who": np.arange(n) // 20 if how == "clusters" else np.arange(n),
+            "weight": np.full(n, 0.25),
+        }
+    )
+    runs = {
+        name: pa.table({"query": np.arange(n), "items": [[item]] * n})
+        for item, name in ((1, "old"), (2, "new"))
+    }
+    given = rankmill.Labels(labels, weight="weight") if how == "weights" else labels
+    more = {"cluster": "who"} if how == "clusters" else {}
+    found = flat(rankmill.compare, given, runs, "ndcg@1", by="part", **more)
+    every = [one.differences["ndcg@1"]["new"] for one in found.slices]
+    # Student's t takes slices without a query that gains for losers.
+    assert sum(one.tests["t"].p < 0.05 / 20 for one in every) > 3
+    assert {one.verdict for one in every} <= {"no difference shown"}
+    assert all(one.low <= 0 <= one.high for one in every)
+    assert all(one.relative_low <= 0 <= one.relative_high for one in every)
 
 
 def test_a_table_of_queries_cuts_as_a_column_does(tmp_path):
@@ -255,13 +293,15 @@ def test_the_slices_are_a_family_apart_from_the_whole():
     alone = rankmill.compare(labels, runs, METRICS)
     found = rankmill.compare(labels, runs, METRICS, by="country")
     assert found.differences == alone.differences
-    whole = [found.differences[metric]["good"].tests["t"] for metric in METRICS]
-    cuts = [
-        each.differences[metric]["good"].tests["t"] for each in found.slices for metric in METRICS
-    ]
+    whole = [found.differences[metric]["good"] for metric in METRICS]
+    cuts = [each.differences[metric]["good"] for each in found.slices for metric in METRICS]
     assert (len(whole), len(cuts)) == (2, 8)
-    for tests in (whole, cuts):
-        assert [one.corrected_p for one in tests] == correct([one.p for one in tests])
+    assert [one.tests["t"].corrected_p for one in whole] == correct(
+        [one.tests["t"].p for one in whole]
+    )
+    assert [one.tests["t"].corrected_p for one in cuts] == correct(
+        [max(one.tests["t"].p, one.bound_p) for one in cuts]
+    )
     assert {one.confidence for one in found.slices} == {1 - (1 - 0.95) / 8}
     plain = rankmill.compare(
         labels, runs, "map@3", by="country", tests=rankmill.Tests(correction="none")

@@ -1,10 +1,11 @@
 """The exact sums of products of the values of two systems: all that the bound of a mean needs."""
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
 from math import comb
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -52,6 +53,9 @@ class PairMoments:
         self.sums = sums
         self.alone = alone  # those of queries, if these are of clusters
 
+    def __repr__(self) -> str:
+        return f"PairMoments({self.sums}, {self.alone})"
+
     @classmethod
     def of(
         cls, mine: np.ndarray, theirs: np.ndarray | None = None, weights: np.ndarray | None = None
@@ -94,9 +98,24 @@ class PairMoments:
                     sums[a, b, w] = sums[same]
         return cls(sums)
 
+    def to_row(self) -> dict[str, Any]:
+        """Return the sums as strings and numbers, for JSON."""
+        sums = {"".join(map(str, key)): str(one) for key, one in self.sums.items()}
+        return sums if self.alone is None else sums | {"alone": self.alone.to_row()}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """Return the moments that `to_row` told; errors are of any kind."""
+        alone = row.get("alone")
+        sums = {(int(k[0]), int(k[1]), int(k[2])): int(v) for k, v in row.items() if k != "alone"}
+        return cls(sums, None if alone is None else cls.from_row(alone))
+
     def merge(self, other: Self) -> Self:
         """Return the moments of the units of both, which are of different queries."""
-        return type(self)({key: one + other.sums[key] for key, one in self.sums.items()})
+        alone = None
+        if self.alone is not None and other.alone is not None:
+            alone = self.alone.merge(other.alone)
+        return type(self)({key: one + other.sums[key] for key, one in self.sums.items()}, alone)
 
     def without(self, other: Self) -> Self | None:
         """Return the moments of the units that are not among others; None if there is none."""

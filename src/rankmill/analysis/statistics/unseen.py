@@ -20,7 +20,7 @@ from typing import NamedTuple
 from rankmill.analysis.statistics.distributions import gamma_quantile, gamma_tail, normal_tail
 
 # Below this skewness a gamma distribution is the normal one, to the digits that matter here.
-LEAST_SKEWNESS = 1e-3
+LEAST_SKEWNESS = 1e-5
 # Ends of a ratio beyond this are told to be unbounded.
 LARGEST_RATIO = 1e9
 STEPS = 60

@@ -326,6 +326,7 @@ def from_history(
         slices=slices,
         # The chosen run has all of its slices.
         night_before=lambda one: folder.slices_with(found[one].before or chosen[one], one),
+        its_slices=lambda one: folder.slices_with(chosen[one], one),
         since=since,
     )
 

@@ -26,6 +26,7 @@ from rankmill.nightly.rules.measurements import (
     interval_of,
     word_of,
 )
+from rankmill.nightly.rules.mix import at_one_mix
 from rankmill.nightly.rules.rules import (
     BAD_VOLUME,
     EVERY,
@@ -43,6 +44,7 @@ from rankmill.nightly.rules.sides import (
     measured_of,
     shared_of,
     slices_of,
+    slices_of_side,
     with_unpaired,
 )
 from rankmill.nightly.rules.verdict import RuleOutcome
@@ -52,6 +54,8 @@ from rankmill.results.result import Result
 # So many slices are listed for one that is not there, the nearest first.
 MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
+# Ways to cut that come of the predictions.
+OF_PREDICTIONS = ("list_length", "unpredicted")
 FIRST_NIGHT = "this is the first night, which has no run to compare with"
 
 
@@ -126,7 +130,7 @@ class Case(NamedTuple):
 def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return what a rule for a metric measures, in each of its slices."""
     if not rule.slices:
-        return [Case("", _whole(rule, evidence))]
+        return [Case("", _at_one_mix(rule, _whole(rule, evidence), evidence))]
     return _slices_of(rule, evidence)
 
 
@@ -250,6 +254,32 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
             "predictions, or evaluate it again"
         )
     return Sides(one, own, shared)
+
+
+def _at_one_mix(rule: Rule, sides: Sides, evidence: Evidence) -> Sides:
+    """Return both sides at the mix of the baseline, if they are of other queries in known slices.
+
+    Slices are those of the first way to cut that does not come of the predictions: at one mix of
+    their lists, a system that shows less would be as good as before. Weighted queries, and
+    clusters, stay as they are.
+    """
+    state, earlier = evidence.state, evidence.asked.earlier
+    metric, whole = rule.name(evidence.result.scope.rel), evidence.alone.get(CANDIDATE, state)
+    ways = (by for by in whole.slices if len(by) == 1 and by[0] not in OF_PREDICTIONS)
+    by = next(ways, None)
+    weighted = evidence.result.scope.weight is not None or state.whole.clusters is not None
+    if rule.measure != "drop" or sides.paired or rule.since is not None or weighted:
+        return sides
+    if by is None or earlier is None or sides.measured.base is None or metric not in whole.metrics:
+        return sides
+    if earlier.kind == "history":
+        recorded = earlier.its_slices(metric)
+        theirs = {key: evidence.side_of(one) for key, one in recorded.items() if key[0] == by[0]}
+    else:
+        theirs = slices_of_side(evidence.alone.get(BASELINE), by, metric, BASELINE)
+    mine = slices_of_side(whole, by, metric, CANDIDATE)
+    found = at_one_mix(sides.measured, mine, theirs)
+    return sides if found is None else sides._replace(measured=found[0], mix=found[1])
 
 
 def _unpaired(metric: str, evidence: Evidence) -> Measurement:
@@ -394,7 +424,9 @@ def _not_compared(rule: Rule, shown: str, sides: Sides) -> RuleOutcome:
 def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: float | None) -> str:
     one = sides.measured
     value = f"{rule.subject}{f' where {shown}' if shown else ''} is {sides.own:.6g}"
-    if one.value != sides.own:
+    if sides.mix is not None:
+        value += f", {one.value:.6g} at the {sides.mix.by} mix of the baseline"
+    elif one.value != sides.own:
         value += f", {one.value:.6g} {'adjusted ' * one.adjusted}over the queries of both"
     if _is_worst(rule, one):
         value += ", and so is the baseline: nothing is worse"
@@ -422,7 +454,24 @@ def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: f
         told = f"{_share_text(sides)}, {told}"
     elif sides.shared is not None:
         told = f"not paired, as only {_share_text(sides)}, {told}"
-    return f"{value} ({told})"
+    return f"{value} ({told}){_mix_text(rule, sides)}"
+
+
+def _mix_text(rule: Rule, sides: Sides) -> str:
+    """Return what the mix did to the value, where it matters, and the slices of one run alone."""
+    mix, one = sides.mix, sides.measured
+    if mix is None or one.value is None or one.base is None:
+        return ""
+    told = f"; left out, as one run alone has them: {', '.join(mix.alone)}" if mix.alone else ""
+    of = one.base if rule.relative and one.base else 1.0
+    if not mix.matters(max(rule.limit, 0.01) * abs(of)):
+        return told
+    parts = (
+        f"{100 * part / of:+.3g}%" if rule.relative else f"{part:+.4g}"
+        for part in (mix.part, one.value - one.base)
+    )
+    moved, alike = parts
+    return f"; the mix of {mix.by} moved it by {moved}, what is within the slices by {alike}{told}"
 
 
 def _is_worst(rule: Rule, one: Measurement) -> bool:

@@ -9,6 +9,7 @@ from rankmill.analysis.compare.differences.differences import (
     EQUAL,
     HIGHER,
     LOWER,
+    NON_INFERIOR,
     WORSE,
     Difference,
     Estimate,
@@ -30,6 +31,7 @@ _CHANGES = {
     HIGHER: "{1} is {2} higher for {0}",
     LOWER: "{1} is {2} lower for {0}",
     EQUAL: "{0} is equal in {1} within the margin",
+    NON_INFERIOR: "{0} is non-inferior in {1} within the margin",
 }
 
 

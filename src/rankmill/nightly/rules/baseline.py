@@ -48,6 +48,8 @@ class Baseline:
     slices: Mapping[SliceKey, RecordedMetric] = field(default_factory=dict)
     # Metric -> its slices in the run of the night before, whatever its verdict.
     night_before: Callable[[str], Mapping[tuple[str, str], RecordedMetric]] = lambda metric: {}
+    # Metric -> its slices in the run that is the baseline.
+    its_slices: Callable[[str], Mapping[tuple[str, str], RecordedMetric]] = lambda metric: {}
     since: Run | None = None  # the run of a history that the user named, the first of several
 
     def to_dict(self) -> dict[str, Any]:

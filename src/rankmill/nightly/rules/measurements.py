@@ -39,6 +39,7 @@ class MeasuredSide(NamedTuple):
     known_freedom: float | None = None
     moments: PairMoments | None = None  # of this system alone
     third: float | None = None  # the third moment of values, of a run of a history
+    known: Spread | None = None  # how the values spread, of a mean over slices
 
     @classmethod
     def of(cls, column: SystemColumn) -> Self:
@@ -65,6 +66,8 @@ class MeasuredSide(NamedTuple):
 
     def spread(self, bounds: tuple[float, float]) -> Spread | None:
         """Return how the values spread; None where it is not known."""
+        if self.known is not None:
+            return self.known
         if self.moments is not None:
             return self.moments.spread(0.0)
         if self.value is None or self.error is None or self.queries < 2:

@@ -10,7 +10,9 @@ from rankmill.analysis.statistics.moments import MINE, THEIRS
 from rankmill.engine.segments import natural
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
+from rankmill.nightly.rules.earlier_values import named
 from rankmill.nightly.rules.measurements import NO_BOUNDS, MeasuredSide, Measurement
+from rankmill.nightly.rules.mix import Mix
 from rankmill.results.result import Result
 
 # The share of the queries that count on either side from which on the two are paired.
@@ -39,6 +41,7 @@ class Sides(NamedTuple):
     paired: bool = False  # whether `measured` is over the queries of both sides
     # Of pairs, each side over all its queries, where one has some that the other lacks.
     whole: Measurement | None = None
+    mix: Mix | None = None  # where `measured` is at the mix of the baseline
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
@@ -182,3 +185,15 @@ def slices_of(
         if own.clusters is not None and other is not None and other.clusters is None:
             other = None  # errors of queries are not those of clusters
         yield value, Sides(against(one, other, metric), one.value, shared)
+
+
+def slices_of_side(
+    state: ComparisonState | None, by: tuple[str, ...], metric: str, system: str
+) -> dict[tuple[str, str], MeasuredSide]:
+    """Return a system in each slice of one way to cut, by what the history calls the slice."""
+    slices = {} if state is None else state.slices.get(by, {})
+    return {
+        named(by, value): MeasuredSide.of(sums.columns[metric][system])
+        for value, sums in slices.items()
+        if metric in sums.columns
+    }

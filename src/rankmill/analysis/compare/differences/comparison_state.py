@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
 from rankmill.analysis.statistics.covariate import AdjustedPaired
+from rankmill.analysis.statistics.moments import PairMoments
 from rankmill.analysis.statistics.paired_differences import LARGEST, Paired, WeightedPaired
 from rankmill.columns.seal import seal_of
 from rankmill.engine.origin import Origin, merged_origin
@@ -247,10 +248,12 @@ def _rows_of(by: tuple[str, ...], value: Any, sums: Sums) -> list[dict[str, Any]
     same = {"by": list(by), "slice": list(value), "queries": sums.queries}
     found = []
     for metric, of_metric in sums.columns.items():
-        for system, (mean, paired, _) in of_metric.items():
+        for system, (mean, paired, moments) in of_metric.items():
             row = same | {"metric": metric, "system": system, "mean": json.dumps(mean.to_row())}
             if isinstance(paired, WeightedPaired):
-                row["weighted"] = json.dumps(paired.weighted.to_row())
+                told = paired.weighted.to_row()
+                told |= {} if moments is None else {"moments": moments.to_row()}
+                row["weighted"] = json.dumps(told)
                 paired = paired.products
             if paired is not None:
                 row |= {"differences": paired.values, "counts": paired.counts}
@@ -294,7 +297,10 @@ def _column_of(row: Mapping[str, Any], is_baseline: bool) -> SystemColumn:
         )
     if isinstance(mean, Mean):
         return SystemColumn(mean, paired)
-    weighted = WeightedMean.from_row(json.loads(row["weighted"]))
+    known = json.loads(row["weighted"])
+    sums = known.pop("moments", None)  # which states of 0.9 lack
+    moments = None if sums is None else PairMoments.from_row(sums)
+    weighted = WeightedMean.from_row(known)
     if (weighted.positive, weighted.w, weighted.ww) != (mean.positive, mean.w, mean.ww):
         raise state_rows.damaged("the differences have other weights than the values")
-    return SystemColumn(mean, WeightedPaired(weighted, paired))
+    return SystemColumn(mean, WeightedPaired(weighted, paired), moments)

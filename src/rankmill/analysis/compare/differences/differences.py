@@ -17,6 +17,7 @@ BETTER, WORSE = "better", "worse"
 HIGHER, LOWER = "higher", "lower"
 NOT_SHOWN = "no difference shown"
 EQUAL = "equal within the margin"
+NON_INFERIOR = "non-inferior"
 
 
 class Estimate(NamedTuple):
@@ -67,8 +68,8 @@ class Difference:
         None without a margin, and `noninferiority` where neither side is better.
     verdict : str or None
         "better" or "worse" if the first test shows it and points where the mean does, "equal within
-        the margin", else "no difference shown"; None where nothing is tested. Where neither side is
-        better, "higher" or "lower".
+        the margin", "non-inferior" (worse by less than the margin at most), else "no difference
+        shown"; None where nothing is tested. Where neither side is better, "higher" or "lower".
     better : {"higher", "lower", "neither"}
         Which side of the metric is better. `value` is always the system less the baseline.
     variance_reduction : float or None

@@ -8,7 +8,7 @@ from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColu
 from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.outcome import Tested
-from rankmill.analysis.statistics.paired_differences import AnyPaired, Fit, Paired
+from rankmill.analysis.statistics.paired_differences import Fit, Paired
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, too_few
 from rankmill.analysis.statistics.unseen import (
     Part,
@@ -146,9 +146,13 @@ def relative_ends_of(
     return relative_ends(mine.mean, theirs.mean, errors, t, low >= 0, alike if flat else None)
 
 
-def spread_of_pairs(paired: AnyPaired) -> Spread:
-    """Return how differences spread; of weights and clusters, as if they were symmetric."""
+def spread_of_pairs(column: SystemColumn) -> Spread:
+    """Return how differences spread; those that a covariate adjusts, as if symmetric."""
+    paired = column.paired
+    assert paired is not None  # as it is no column of the baseline
     mean, n = paired.mean or 0.0, max(paired.effective, 1.0)
+    if column.moments is not None and not isinstance(paired, AdjustedPaired):
+        return column.moments.spread(1.0)
     if not isinstance(paired, Paired) or isinstance(paired, AdjustedPaired):
         square = (paired.standard_error or 0.0) ** 2 * (n - 1) / n
         return Spread(mean, square, 0.0, 1 / n)
@@ -157,14 +161,15 @@ def spread_of_pairs(paired: AnyPaired) -> Spread:
     return Spread(mean, square, cube, 1 / n)
 
 
-def of_alike(paired: AnyPaired, spec: MetricSpec, confidence: float) -> Tested:
+def of_alike(column: SystemColumn, spec: MetricSpec, confidence: float) -> Tested:
     """Return what the range of the metric says of differences that are all the same.
 
     p is twice the chance of so many with a mean that is 0 or on the other side. It is None without
     such a range, or for one query, unless there is no difference at all.
     """
     width = spec.bounds[1] - spec.bounds[0]
-    one = spread_of_pairs(paired)._replace(square=0.0, cube=0.0)
+    one, paired = spread_of_pairs(column)._replace(square=0.0, cube=0.0), column.paired
+    assert paired is not None
     low, high = bound_of(one, (-width, width), confidence)
     p = 1.0 if paired.all_zero else None
     if p is None and low is not None and paired.n > 1:

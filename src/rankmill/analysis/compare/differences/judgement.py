@@ -13,12 +13,14 @@ from rankmill.analysis.compare.differences.differences import (
     EQUAL,
     HIGHER,
     LOWER,
+    NON_INFERIOR,
     NOT_SHOWN,
     WORSE,
     Difference,
     Settings,
 )
 from rankmill.analysis.compare.differences.intervals import (
+    bound_of,
     chance_of,
     of_alike,
     relative,
@@ -65,7 +67,8 @@ def differences(
 ) -> Judged:
     """Return the tested differences of each metric and system; p is not corrected yet.
 
-    `confidence` is that of the intervals, if it is not that of the settings.
+    `confidence` is that of the intervals of a slice. There nothing is shown that the bound of what
+    was not seen does not show too: of many slices, one has none of the rare gains of all.
     """
     found: Judged = {}
     asked = replace(settings, confidence=confidence or settings.confidence)
@@ -74,7 +77,9 @@ def differences(
             if one.paired is not None:
                 base, spec = of[baseline].mean, parse(metric).spec
                 told = tested(one, base, asked, threads, spec)
-                found[metric, name] = _with_margins(told, one.paired, settings, spec)
+                if confidence is not None:
+                    told = _as_of_a_slice(told, one, base, asked, spec)
+                found[metric, name] = _with_margins(told, one, settings, spec)
     return found
 
 
@@ -101,7 +106,7 @@ def tested(
     )
     alike = None
     if paired.alike and not too_few(paired):
-        alike = of_alike(paired, spec, settings.confidence)
+        alike = of_alike(column, spec, settings.confidence)
     tests = {}
     for name in settings.tests:
         # The t test says nothing where all differences are the same.
@@ -116,7 +121,7 @@ def tested(
         level = t_quantile((1 + settings.confidence) / 2, paired.freedom)
         detects = (level + t_quantile(POWER, paired.freedom)) * error
     if not math.isinf(width) and not paired.all_zero:
-        bound_p = min(1.0, 2 * chance_of(spread_of_pairs(paired), width, 0.0))
+        bound_p = min(1.0, 2 * chance_of(spread_of_pairs(column), width, 0.0))
     return Difference(
         value=paired.mean,
         relative=relative(paired.mean, theirs.mean),
@@ -135,16 +140,46 @@ def tested(
     )
 
 
+def _as_of_a_slice(
+    one: Difference, column: SystemColumn, base: AnyMean, settings: Settings, spec: MetricSpec
+) -> Difference:
+    """Return a difference whose p and intervals are no narrower than those of the bound."""
+    width, first = spec.bounds[1] - spec.bounds[0], next(iter(one.tests))
+    if one.bound_p is None or one.low is None or one.high is None:
+        return one
+    low, high = bound_of(spread_of_pairs(column), (-width, width), settings.confidence)
+    ends = min(one.low, low or 0.0), max(one.high, high or 0.0)
+    tested = one.tests[first]
+    if tested.p is not None:
+        tested = tested._replace(corrected_p=max(tested.p, one.bound_p))
+    of, relatives = base.mean or 0.0, (one.relative_low, one.relative_high)
+    if of > 0 and one.relative is not None:
+        least, most = relatives
+        all_lost = -1.0 if spec.bounds[0] >= 0 else -math.inf
+        relatives = (
+            None if least is None else max(all_lost, min(least, ends[0] / of)),
+            None if most is None else max(most, ends[1] / of),
+        )
+    return replace(
+        one,
+        tests=one.tests | {first: tested},
+        low=ends[0],
+        high=ends[1],
+        relative_low=relatives[0],
+        relative_high=relatives[1],
+    )
+
+
 def _with_margins(
-    one: Difference, paired: AnyPaired, settings: Settings, spec: MetricSpec
+    one: Difference, column: SystemColumn, settings: Settings, spec: MetricSpec
 ) -> Difference:
     """Return a difference with its tests of the margin, if there is one."""
     if settings.margin is None or one.value is None:
         return one
-    equal, no_worse = _within_margin(equivalence, paired, settings, spec), None
+    equal, no_worse = _within_margin(equivalence, column, settings, spec), None
     if one.better != "neither":
         test = partial(noninferiority, better=one.better)
-        no_worse = _within_margin(test, paired, settings, spec)
+        no_worse = _within_margin(test, column, settings, spec)
     return replace(one, equivalence=equal, noninferiority=no_worse)
 
 
@@ -156,18 +191,20 @@ def _won_and_lost(paired: AnyPaired, better: Better) -> tuple[int | None, int | 
 
 
 def _within_margin(
-    test: Callable[..., Tested], paired: AnyPaired, settings: Settings, spec: MetricSpec
+    test: Callable[..., Tested], column: SystemColumn, settings: Settings, spec: MetricSpec
 ) -> Tested:
     """Return a test of the margin; what is to be corrected heeds what was not seen too.
 
     Without a spread p and the interval are those that the range of the metric leaves.
     """
     margin, tail = settings.margin or 0.0, 1 - settings.confidence
+    paired = column.paired
+    assert paired is not None
     found = test(paired, margin, settings.confidence)
     width = spec.bounds[1] - spec.bounds[0]
     if math.isinf(width) or too_few(paired):
         return found
-    one = spread_of_pairs(paired)
+    one = spread_of_pairs(column)
     below, above = with_unseen(one, -width), with_unseen(one, width)
     # One side alone counts where the system is to be no worse.
     up, down = (test is equivalence or spec.better == side for side in ("higher", "lower"))
@@ -250,6 +287,8 @@ def _verdict(one: Difference, settings: Settings) -> str | None:
         if one.gain is None:
             return HIGHER if one.value > 0 else LOWER
         return BETTER if one.gain > 0 else WORSE
+    if shown(one.noninferiority):
+        return NON_INFERIOR
     return None if first.p is None else NOT_SHOWN
 
 

@@ -40,7 +40,9 @@ def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
     for one in parts[1:]:
         mean = mean.merge(one.mean)
     known = [one.moments for one in parts if one.moments is not None]
-    moments = reduce(PairMoments.merge, known) if known else None
+    # Parts of no query have none, and those of states of 0.9.
+    full = known and all(one.moments is not None or one.mean.mean is None for one in parts)
+    moments = reduce(PairMoments.merge, known) if full else None
     pairs = [one.paired for one in parts]
     plain = [one for one in pairs if isinstance(one, Paired)]
     weighted = [one for one in pairs if isinstance(one, WeightedPaired)]

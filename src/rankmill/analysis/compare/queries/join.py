@@ -43,6 +43,7 @@ from rankmill.engine.state import State
 from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
+from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
 from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
@@ -129,7 +130,8 @@ class Joined(NamedTuple):
     ) -> ComparisonState:
         """Return what the queries add up to; `crossed` adds slices of two ways to cut at once.
 
-        With `moments`, metrics with a range have those that the bound of a mean needs.
+        With `moments`, metrics with a range have those that the bound of a mean needs; so have the
+        pairs of queries with weights or clusters.
         """
         results = list(self.results.items())
         one = self.results[self.baseline]
@@ -171,11 +173,10 @@ class Joined(NamedTuple):
         self, ways: Sequence[tuple[np.ndarray, list[int]]], workers: Workers, moments: bool
     ) -> dict[tuple[str, str], list[list[SystemColumn]]]:
         """Return for each metric and system its column over all queries, and those of slices."""
-        bounds = {one.text: one.spec.bounds for one in self.asked}
 
         def add_up(task: tuple[str, str]) -> list[list[SystemColumn]]:
             arrays = self._arrays(*task, self.baseline)
-            ranged = moments and not any(map(math.isinf, bounds[task[0]]))
+            ranged = self._has_moments(task[0], arrays, moments)
             cut = [columns_of_slices(*arrays, *way, moments=ranged) for way in ways]
             # Each way has all queries; it is quicker to join its slices than to add up again. But
             # a cluster may be in several slices.
@@ -186,6 +187,13 @@ class Joined(NamedTuple):
         tasks = list(product(self.metrics, self.results))
         with closing(workers.map(add_up, tasks)) as found:
             return dict(zip(tasks, found, strict=True))
+
+    def _has_moments(self, metric: str, arrays: Arrays, asked: bool) -> bool:
+        """Return whether moments are needed, and the metric has a range."""
+        # Without weights and clusters, pairs hold their differences themselves.
+        _, base, *dependence = arrays
+        needed = asked or (base is not None and any(one is not None for one in dependence))
+        return needed and not any(map(math.isinf, parse(metric).spec.bounds))
 
     def _arrays(self, metric: str, system: str, base: str) -> Arrays:
         """Return values, those of `base` unless it is the system, weights and clusters."""
@@ -209,7 +217,8 @@ class Joined(NamedTuple):
         def test(task: tuple[str, tuple[str, str]]) -> Difference:
             metric, (base, system) = task
             arrays = self._arrays(metric, system, base)
-            column = self._adjusted(column_of(*arrays), *arrays[:2])
+            moments = self._has_moments(metric, arrays, False)
+            column = self._adjusted(column_of(*arrays, moments=moments), *arrays[:2])
             columns = {base: state.whole.columns[metric][base]._replace(paired=None)}
             sums = Sums(self.queries, {metric: columns | {system: column}})
             return differences(sums, base, settings, 1)[metric, system]

@@ -8,6 +8,7 @@ from rankmill.analysis.compare.differences.differences import (
     EQUAL,
     HIGHER,
     LOWER,
+    NON_INFERIOR,
     WORSE,
     Difference,
     Estimate,
@@ -47,7 +48,7 @@ TITLES = {
 """What tests are called in prose."""
 CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
 """Whose correction it is."""
-MARKS = {BETTER: "↑", WORSE: "↓", EQUAL: "≈", HIGHER: "+", LOWER: "-"}
+MARKS = {BETTER: "↑", WORSE: "↓", EQUAL: "≈", NON_INFERIOR: "≥", HIGHER: "+", LOWER: "-"}
 """Verdict -> its mark beside a value."""
 
 
