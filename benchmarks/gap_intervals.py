@@ -29,15 +29,9 @@ from rankmill.analysis.statistics.jackknife import (
     interval_within,
     jackknife_test,
 )
-from rankmill.columns.ids import to_ids
-from rankmill.matching.index import LabelIndex
-from rankmill.matching.label_lists import NO_GAINS, LabelLists
-from rankmill.metrics.aggregate import Closing
-from rankmill.metrics.gap.gap import Gap
-from rankmill.metrics.gap.gap_counts import GapCounter
-from rankmill.metrics.gap.gap_groups import GapGroups, LeftOut, Tagged, groups_of
-from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.engine.left_out import LeftOut
 from rankmill.threads import Workers
+from verdicts_of_pooled import gap_left_out
 
 PREDICTIONS = 10
 ERROR = 0.04, 0.06
@@ -55,48 +49,31 @@ class Population(NamedTuple):
     decimals: int
     easier: float
     surer: float
-    semantics: Choices
 
 
-BY_LABELS = Choices(gap_total="label_pairs")
 POPULATIONS = {
-    "one label": Population(1, 2, 1.0, 0.7, DEFAULT),
-    "1 to 10 labels": Population(10, 2, 1.0, 0.7, BY_LABELS),
-    "queries that differ much": Population(10, 1, 2.0, 2.0, BY_LABELS),
+    "one label": Population(1, 2, 1.0, 0.7),
+    "1 to 10 labels": Population(10, 2, 1.0, 0.7),
+    "queries that differ much": Population(10, 1, 2.0, 2.0),
 }
 
 
-def drawn(random: np.random.Generator, queries: int, kind: Population) -> list[GapGroups]:
-    """Return what each system predicts for the same queries."""
+def left_out(
+    random: np.random.Generator, queries: int, kind: Population, workers: Workers
+) -> list[LeftOut]:
+    """Return gap without each group of queries, for systems that predict for the same queries."""
     labels = random.integers(1, kind.labels + 1, queries)
     shape = queries, PREDICTIONS
     easy = random.normal(-1.0, kind.easier, (queries, 1)) + np.log(labels / 5)[:, None] / 2
     sure = random.normal(0.0, kind.surer, (queries, 1))
     item = random.normal(0.0, 0.7, shape)  # what all systems find hard or easy in an item
-    ids = to_ids(np.arange(queries), "query")
-    of_query = groups_of(ids)
-    groups = []
+    found = []
     for better in SYSTEMS.values():
         seen = item + random.normal(0.0, 0.7, shape)
         right = random.random(shape) < 1 / (1 + np.exp(-(easy + seen + better)))
         right &= np.cumsum(right, axis=1) <= labels[:, None]
         confidence = np.round(1 / (1 + np.exp(-(0.5 * easy + seen + sure))), kind.decimals)
-        rows = Tagged(confidence.ravel(), np.repeat(of_query, PREDICTIONS), right.ravel())
-        one = GapGroups((rows,), rows.nbytes, rows.nbytes)
-        index = LabelIndex(ids, LabelLists(np.append(0, labels.cumsum()), ids, NO_GAINS))
-        groups.append(one.close(Closing(queries, 0, known=index)))
-    return groups
-
-
-def left_out(groups: list[GapGroups], kind: Population, workers: Workers) -> list[LeftOut]:
-    """Return gap without each group of queries, for each system."""
-    found = []
-    for one in groups:
-        [rows] = one.parts or ()
-        correct = Gap.of([rows.confidences[rows.correct]]).correct
-        counter = GapCounter(correct, workers)
-        counter.add(rows.confidences)
-        found.append(one.left_out(correct, counter.finish(), kind.semantics, workers))
+        found.append(gap_left_out(confidence, right, labels, workers))
     return [one for one in found if one is not None]
 
 
@@ -109,13 +86,13 @@ def check(
 ) -> Iterator[Row]:
     """Count how often the intervals cover the truth, and how often equal systems seem to differ."""
     kind = POPULATIONS[name]
-    base, _, better = left_out(drawn(random, asked.truth, kind), kind, workers)
+    base, _, better = left_out(random, asked.truth, kind, workers)
     truths = {"gap": base.whole, "difference": better.whole - base.whole}
     covered = dict.fromkeys(truths, 0)
     rejected = 0
     datasets = asked.datasets
     for _ in range(datasets):
-        base, as_good, better = left_out(drawn(random, queries, kind), kind, workers)
+        base, as_good, better = left_out(random, queries, kind, workers)
         measured = {
             "gap": (base.whole, base.values),
             "difference": (better.whole - base.whole, better.values - base.values),
@@ -125,7 +102,7 @@ def check(
             assert spread is not None
             low, high = interval(whole, spread, 0.95)
             if what == "gap":
-                low, high = interval_within(whole, spread, base.most, 0.95)
+                low, high = interval_within(whole, spread, base.bounds, 0.95)
             covered[what] += low <= truths[what] <= high
         none = as_good.whole - base.whole
         spread = estimate(none, as_good.values - base.values, base.sizes)

@@ -9,8 +9,9 @@ row is off. It takes six minutes of CPU time, half as long on two cores. Values 
 as arrays, and go through the functions that compare and gate call; a few go through whole commands.
 
 A further promise is a function that yields rows, and a line in `PROMISES`; those over many nights
-are in `verdicts_of_nights.py`, those of the hardest shapes in `verdicts_of_shapes.py`, and cases
-with one right answer in `verdicts_of_cases.py`.
+are in `verdicts_of_nights.py`, those of the hardest shapes in `verdicts_of_shapes.py`, those of
+metrics that are no means in `verdicts_of_pooled.py`, and cases with one right answer in
+`verdicts_of_cases.py`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from scipy.stats import beta
 import rankmill
 import verdicts_of_cases
 import verdicts_of_nights
+import verdicts_of_pooled
 import verdicts_of_shapes
 from rankmill import gate
 from rankmill.analysis.compare.conclusion import finish
@@ -42,27 +44,22 @@ from rankmill.analysis.compare.differences.differences import (
     Difference,
     Settings,
 )
-from rankmill.analysis.compare.differences.gap_differences import pooled_estimates
 from rankmill.analysis.compare.differences.judgement import differences as differences_of
 from rankmill.analysis.compare.differences.judgement import judged
+from rankmill.analysis.compare.differences.pooled_differences import pooled_estimates
 from rankmill.analysis.compare.differences.sums import Sums, column_of
 from rankmill.analysis.statistics.clusters import ClusteredPaired
 from rankmill.analysis.statistics.covariate import fit_of
 from rankmill.analysis.statistics.distributions import t_tail
 from rankmill.analysis.statistics.significance import run_test
-from rankmill.columns.ids import to_ids
-from rankmill.matching.index import LabelIndex
-from rankmill.matching.label_lists import NO_GAINS, LabelLists
-from rankmill.metrics.aggregate import Closing
-from rankmill.metrics.gap.gap import Gap
-from rankmill.metrics.gap.gap_counts import GapCounter
-from rankmill.metrics.gap.gap_groups import GapGroups, LeftOut, Tagged, groups_of
+from rankmill.engine.left_out import LeftOut
 from rankmill.nightly.rules.measurements import Measurement, drop_of, word_of
 from rankmill.nightly.rules.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
 from verdicts_of_cases import run_of
+from verdicts_of_pooled import gap_left_out
 
 UNIT = (0.0, 1.0)
 BOUND = 0.01
@@ -317,14 +314,13 @@ def gap(asked: Asked) -> Iterator[Row]:
     Ten hits are needed for one. Where data rarely have as many, those that do are no fair sample:
     there, few of all data sets may have one that misses.
     """
-    semantics = Choices()
     with Workers(1) as workers:
-        truth = gap_left_out(asked, 300_000, semantics, workers)
+        truth = rare_hits(asked, 300_000, workers)
         assert truth is not None
         for queries in (20, 50, 100, 300, 1000):
             wrong = shown = out = 0
             for _ in range(asked.repetitions):
-                one = gap_left_out(asked, queries, semantics, workers)
+                one = rare_hits(asked, queries, workers)
                 if one is None:
                     continue
                 found = pooled_estimates({"a": one.whole}, {"a": one}, 0.95)["a"]
@@ -347,9 +343,7 @@ def gap(asked: Asked) -> Iterator[Row]:
             yield Row(f"7: intervals of gap beyond 0 to 1, {what}", out, max(1, shown), most=0.0)
 
 
-def gap_left_out(
-    asked: Asked, queries: int, semantics: Choices, workers: Workers
-) -> LeftOut | None:
+def rare_hits(asked: Asked, queries: int, workers: Workers) -> LeftOut | None:
     """Return gap without each group, of queries with ten predictions that are rarely right."""
     shape = queries, 10
     easy = asked.random.normal(0, 1, (queries, 1))
@@ -358,14 +352,7 @@ def gap_left_out(
     right &= np.cumsum(right, axis=1) <= 1
     sure = 0.5 * easy + seen + asked.random.normal(0, 0.7, (queries, 1))
     confidence = np.round(1 / (1 + np.exp(-sure)), 2)
-    ids, labels = to_ids(np.arange(queries), "query"), np.ones(queries, np.int64)
-    rows = Tagged(confidence.ravel(), np.repeat(groups_of(ids), 10), right.ravel())
-    index = LabelIndex(ids, LabelLists(np.append(0, labels.cumsum()), ids, NO_GAINS))
-    groups = GapGroups((rows,), rows.nbytes, rows.nbytes).close(Closing(queries, 0, known=index))
-    correct = Gap.of([rows.confidences[rows.correct]]).correct
-    counter = GapCounter(correct, workers)
-    counter.add(rows.confidences)
-    return groups.left_out(correct, counter.finish(), semantics, workers)
+    return gap_left_out(confidence, right, np.ones(queries, np.int64), workers)
 
 
 # --------------------------------------------------------------------- slices
@@ -555,6 +542,7 @@ PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "clusters": clusters,
     "adjusted": adjusted,
     "all_pairs": all_pairs,
+    "pooled": of_nights(verdicts_of_pooled.intervals),
     "cases": of_nights(verdicts_of_cases.cases),
 }
 

@@ -215,10 +215,21 @@ def test_micro_averages_are_refused_where_nothing_is_divided() -> None:
         parse("first_hit:micro")
     with pytest.raises(UsageError, match="mean_rank has no :pooled, as a list without"):
         parse("mean_rank:pooled")
-    labels, runs, _, _ = cut(count=30)
+
+
+def test_the_jackknife_of_a_micro_average_agrees_with_its_error() -> None:
+    labels, runs, _, _ = cut(count=300)
     found = rankmill.compare(labels, runs, ["map", "recall@3:micro"])
     assert found.pooled == ["recall@3:micro"]
-    assert not found.differences["recall@3:micro"]["good"].tests
+    one = found.values["recall@3:micro"]["good"]
+    assert one.value is not None
+    assert one.low is not None
+    assert one.low < one.value
+    wanted = rankmill.evaluate(labels, runs["good"], "recall@3:micro")
+    error = wanted.standard_errors["recall@3:micro"]
+    # 20 groups know an error to a sixth or so.
+    assert one.standard_error == pytest.approx(error, rel=0.5)
+    assert found.differences["recall@3:micro"]["good"].tests["t"].p is not None
 
 
 # ------------------------------------------------------------------ weighted sums

@@ -433,22 +433,22 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_442,
-    "analysis": 3_794,
+    "analysis": 3_919,
     "cli": 2_058,
     "columns": 1_114,
     "config": 682,
-    "engine": 3_005,
+    "engine": 3_141,
     "io": 860,
-    "kernels": 3_094,
+    "kernels": 3_024,
     "matching": 742,
-    "metrics": 4_090,
-    "nightly": 4_389,
+    "metrics": 3_944,
+    "nightly": 4_386,
     "results": 516,
     "root": 432,
     "semantics": 189,
-    "show": 806,
+    "show": 804,
     "sources": 6_278,
-    "spark": 1_421,
+    "spark": 1_430,
 }
 
 

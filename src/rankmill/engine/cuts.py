@@ -13,6 +13,7 @@ from rankmill.engine.bins import binned, bins_of
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.origin import TABLES, OriginRecorder
+from rankmill.engine.query_groups import GROUP, classes_of_groups
 from rankmill.engine.segments import (
     DERIVED,
     Classes,
@@ -248,6 +249,12 @@ def with_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> J
     Return the job with the names of the ways; UsageError if sums ask for others.
     """
     cuts = job.cuts
+    if job.groups is not None:
+        if not index.classes:
+            how = labels, index, workers, job.memory, job.part
+            clusters = read_classes(cuts, *how)[1] if cuts.cluster is not None else None
+            index.classes = {GROUP: classes_of_groups(index.queries, clusters)}
+        return job
     if not index.classes:
         found, _ = read_classes(cuts, labels, index, workers, job.memory, job.part, job.recorder)
         known = Known(index, np.zeros(0, np.int64), [], training_of(job))

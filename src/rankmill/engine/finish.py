@@ -134,10 +134,6 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
     yield from tally.job.skipped
 
 
-# Metrics that are 0 only where no prediction within the cutoff is correct.
-OF_HITS = ("map", "first_hit", "precision", "recall", "hit", "f1", "ndcg", "dcg", "gap")
-
-
 def _other_columns(labels: list[str], predictions: list[str]) -> Iterator[str]:
     """Yield a note if a submission has other columns than the solution, both lists in cells."""
     if {*labels} != {*predictions}:
@@ -146,6 +142,10 @@ def _other_columns(labels: list[str], predictions: list[str]) -> Iterator[str]:
             f"{', '.join(map(repr, predictions))}: both are read, but a competition may reject the "
             "predictions; 'rankmill check' lists what is wrong"
         )
+
+
+# Metrics that are 0 only where no prediction within the cutoff is correct.
+OF_HITS = ("map", "first_hit", "precision", "recall", "hit", "f1", "ndcg", "dcg", "gap")
 
 
 def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list[str]:
@@ -286,7 +286,9 @@ def count_in_slices(
     state: State, index: LabelIndex, predictions: Input, workers: Workers, job: Job
 ) -> dict[Key, dict[str, Among]]:
     """Count all confidences of each slice among its correct ones, as `count_among` does."""
-    slices = {key: one for key, one in state.slices.items() if one.two_passes}
+    slices = {
+        key: one for key, one in state.slices.items() if one.two_passes and key[0] in state.by
+    }
     if all(one.held() is not None for each in slices.values() for one in each.two_passes.values()):
         return {key: count_among(one, predictions, workers, 0) for key, one in slices.items()}
     limits = limits_of(state)

@@ -11,7 +11,6 @@ from rankmill.io.overflow import Overflow
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.gains import canonical_gain_function, least_gain
 from rankmill.metrics.aggregate import (
-    OF_GROUPS,
     Aggregate,
     AggregateSettings,
     Need,
@@ -54,7 +53,10 @@ class Job:
     memory: int = MEMORY
     keep_values: bool = True  # of each query
     keep_lengths: bool = False  # how many predictions each query of the labels has
-    gap_groups: bool = False  # so that metrics such as gap can leave out some of the queries
+    # `QueryGroups`, so that metrics that are no means over queries can leave some queries out.
+    groups: Any = None
+    hold: bool = False  # whether a part keeps its predictions, as a whole does
+    in_group: bool = False  # whether it is done in such a group, which holds no more than it needs
     keep_rows: bool = False  # every prediction with its ids, for a metric over all predictions
     part: bool = False  # of an evaluation, which may have no labels of its own
     recorder: Any = None  # `OriginRecorder`: sees what a part reads
@@ -94,9 +96,26 @@ class Job:
 
     @cached_property
     def of_slice(self) -> "Job":
-        """The job as it is done in each slice; each way to cut has as much memory as the whole."""
-        memory = max(1, self.memory // (1 + len(self.by)))
-        return replace(self, memory=memory, gap_groups=False, aside=(), by=(), sums=())
+        """The job as it is done in each slice; each way to cut has as much memory as the whole.
+
+        In groups that are left out it is done for the metrics that need them.
+        """
+        whole: dict[str, Any] = {"groups": None, "aside": (), "by": (), "sums": ()}
+        if self.groups is not None:
+            memory = max(1, self.memory // 2)
+            some: Any = {"metrics": self.left_out, "in_group": True, "file": None}
+            return replace(self, memory=memory, **whole, **some)
+        return replace(self, memory=max(1, self.memory // (1 + len(self.by))), **whole)
+
+    @cached_property
+    def left_out(self) -> tuple[Metric, ...]:
+        """The metrics that have to leave out groups of queries, as they are no means over these."""
+        return tuple(one for one in self.metrics if not one.is_mean and one.quantile is None)
+
+    @property
+    def cut(self) -> bool:
+        """Whether blocks of queries are cut into slices, or into groups."""
+        return self.cuts is not None and not (self.groups and self.groups.needed)
 
     @cached_property
     def terms(self) -> dict[tuple[str, str, str], Term]:
@@ -176,6 +195,8 @@ class Job:
         return bool(self._rows_held(WHOLE))
 
     def _rows_held(self, scope: Scope) -> str:
+        if self.in_group:  # all that is held with ids is held once
+            return ""
         how = self.semantics, scope, self.keep_rows
         return "".join(need.rows_held(one.users, *how) for need, one in self.needs.items())
 
@@ -189,23 +210,19 @@ class Job:
         kept = [metric for metric in self.pooled if aggregate_of(metric).passes > 1]
         whole = 0 if self.holds_rows else sum(metric.k is None for metric in kept)
         room = (self.share if self.holds_rows else self.share * 2 // 3) // (1 + len(self.by))
-        memory = 0 if self.part else room // max(1, len(kept) - max(0, whole - 1))
+        memory = 0 if self.part and not self.hold else room // max(1, len(kept) - max(0, whole - 1))
         more = (memory, self.holds_rows, self.part, self.catalogue)
         every = {one.text: one for one in (*self.metrics, *self.aside)}
         asked = {
             name: AggregateSettings(metric, self.semantics, *more, file=self.file)
             for name, metric in every.items()
         }
-        left_out = [name for name in self.kinds if name.endswith(OF_GROUPS)]
-        for name in left_out:
-            metric, room = every[name.removesuffix(OF_GROUPS)], self.memory // len(left_out)
-            asked[name] = AggregateSettings(metric, self.semantics, room)
         return asked | {need.name: one for need, one in self.needs.items() if need.name}
 
     @cached_property
     def kinds(self) -> dict[str, type[Aggregate]]:
         """The class of each aggregate."""
-        return kinds_of(self.every, self.scope.weight, self.gap_groups)
+        return kinds_of(self.every, self.scope.weight)
 
     def aggregates(self) -> dict[str, Aggregate]:
         """Each aggregate before any query is added."""

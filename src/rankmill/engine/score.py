@@ -95,7 +95,7 @@ def score_lists(
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
     own = predicted & known if semantics.no_relevant == "scored" else both
     whole, judged = whole_block(lists, found, judged, predicted, (index, rows), job)
-    ways = ways_at(index, job.cuts.derived, rows, lengths) if job.cuts else {}
+    ways = ways_at(index, job.cuts.derived, rows, lengths, lists.queries) if job.cut else {}
     weights = index.weights_at(rows)
     if weights is not None or whole.order == "expected":
         shared = None

@@ -13,8 +13,10 @@ import pyarrow as pa
 from rankmill.columns.ids import take_ids
 from rankmill.columns.lists import take_offsets, take_values
 from rankmill.engine.job import Job
+from rankmill.engine.query_groups import GROUP, groups_of
 from rankmill.engine.segments import DERIVED, Classes, Key, Known, check_slices, compact, natural
 from rankmill.errors import InputError, UsageError
+from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
 from rankmill.metrics.aggregate import Aggregate, Need, Ratio, ScoredBlock
@@ -36,13 +38,23 @@ Ways = Mapping[str, Classes]
 
 
 def ways_at(
-    index: LabelIndex, derived: Sequence[str], rows: np.ndarray, lengths: np.ndarray
+    index: LabelIndex,
+    derived: Sequence[str],
+    rows: np.ndarray,
+    lengths: np.ndarray,
+    queries: Ids | None = None,
 ) -> Ways:
-    """Return the ways to cut queries, given their rows in the labels and their predictions."""
+    """Return the ways to cut queries, given their rows in the labels and their predictions.
+
+    Of queries that are not among the labels, only the groups of a jackknife are known, by their id.
+    """
     found = {}
     for name, (values, codes) in index.classes.items():
         of_rows = codes[rows] if len(codes) else np.zeros(len(rows), np.int8)
-        found[name] = values, np.where(rows < 0, len(values) - 1, of_rows)
+        others: Any = len(values) - 1
+        if name == GROUP and queries is not None:
+            others = groups_of(queries)
+        found[name] = values, np.where(rows < 0, others, of_rows)
     for name in derived:  # of the first system, while its predictions are read
         if name in OF_PREDICTIONS and name not in index.classes:
             values, codes = compact(name, DERIVED[name][1](Known(index, lengths, [lengths > 0])))
@@ -188,11 +200,11 @@ def packed(
     by: tuple[str, ...], sums: tuple[str, ...], slices: Mapping[Key, Any], moments: TermProducts
 ) -> dict[str, Any]:
     """Return the fields of a row; slices are the bytes of an Arrow stream with a row each."""
-    if not (by or sums):
+    if not (by or sums or slices):
         return {}
     rows = [
         {"slice": value, "slice.by": name, **state.to_row()}
-        for (name, value), state in in_order(slices, by).items()
+        for (name, value), state in in_order(slices, (*by, GROUP)).items()
     ]
     sink = pa.BufferOutputStream()
     table = pa.Table.from_pylist(rows)
@@ -212,7 +224,7 @@ def unpacked(row: Row, read: Callable[[Row], OfState]) -> dict[str, Any]:
         found = {(one["slice.by"], one["slice"]): read(one) for one in rows}
     except (pa.ArrowException, TypeError, KeyError) as error:
         raise damaged(f"slices: {error}") from None
-    if not {name for name, _ in found} <= {*by}:
+    if not {name for name, _ in found} <= {*by, GROUP}:
         raise damaged("its slices are not those of by")
     moments = TermProducts.from_row(row)
     return {"by": by, "sums": sums, "slices": found, "moments": moments}

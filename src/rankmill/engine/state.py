@@ -16,7 +16,6 @@ from rankmill.engine.segments import Key
 from rankmill.engine.slices import in_order, merged, packed, rows_of, sums_of, unpacked
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import (
-    OF_GROUPS,
     Aggregate,
     Need,
     Ratio,
@@ -133,10 +132,6 @@ class State:
                     f"states of other {what} do not merge: {getattr(self, name) or 'none'} and "
                     f"{getattr(other, name) or 'none'}; make both with the same"
                 )
-        if self.aggregates.keys() != other.aggregates.keys():
-            raise UsageError(
-                "states with and without groups of queries do not merge: make both in one way"
-            )
         return replace(
             self,
             queries=self.queries + other.queries,
@@ -151,7 +146,7 @@ class State:
         )
 
     def small(self) -> Self:
-        """Return the state without the predictions by group, of which the counts stay."""
+        """Return the state without the predictions that it holds, of which the counts stay."""
         slices = {key: one.small() for key, one in self.slices.items()}
         small = {name: one.small() for name, one in self.aggregates.items()}
         return replace(self, aggregates=small, slices=slices)
@@ -224,7 +219,7 @@ class State:
         counts in each slice.
         """
         values = self.values(among, workers)
-        slices = self._sliced(of_slices, workers) if self.slices else {}
+        slices = self._sliced(of_slices, workers) if self.by else {}
         sums = read_sums(self.sums, self.scope.rel) if self.sums else {}
         tied = int(max((one.tied for one in values.values()), default=0))
         effective = [one.effective for one in values.values() if one.effective is not None]
@@ -259,7 +254,7 @@ class State:
         self, among: Mapping[Key, Mapping[str, Among]], workers: Workers
     ) -> dict[Key, tuple[int, Mapping[str, Value]]]:
         """Return for each slice how many queries count, and the values, in the order shown."""
-        there = {key: one for key, one in self.slices.items() if one.queries}
+        there = {key: one for key, one in self.slices.items() if one.queries and key[0] in self.by}
         return {
             key: (one.queries, one.values(among.get(key, {}), workers))
             for key, one in in_order(there, self.by).items()
@@ -353,8 +348,7 @@ class State:
         state_rows.check_seal(row, prefixes, _FIELDS)
         row = {f"audit.{PADDED}": 0, **row}  # which states of older versions lack
         metrics, scope = parse_all(names), state_rows.choices(Scope, row, "scope")
-        left_out = any(f"{one.text}{OF_GROUPS}.complete" in row for one in metrics)
-        kinds = kinds_of(metrics, scope.weight, left_out)
+        kinds = kinds_of(metrics, scope.weight)
         state = cls(
             metrics=tuple(metrics),
             semantics=state_rows.choices(Choices, row, "semantics"),
@@ -395,5 +389,5 @@ def _own(metrics: Iterable[Metric]) -> tuple[str, ...]:
 def _beside(names: list[str]) -> list[str]:
     """Return the names of what metrics need, as far as there are such metrics."""
     with contextlib.suppress(UsageError):
-        return list(kinds_of(parse_all(names), None, False))
+        return list(kinds_of(parse_all(names), None))
     return []

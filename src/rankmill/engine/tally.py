@@ -14,6 +14,7 @@ from rankmill.columns.lists import count_true
 from rankmill.columns.place import Place
 from rankmill.engine.alike import ShownLists
 from rankmill.engine.job import Job
+from rankmill.engine.query_groups import GROUP, groups_of
 from rankmill.engine.score import Block, score_unpredicted
 from rankmill.engine.segments import DERIVED, Key, Known, compact
 from rankmill.engine.shared_patterns import SharedPatterns
@@ -113,7 +114,7 @@ class Tally:
             raise repeated_query(block.queries, repeated, block.place, repeated)
         for name, new in block.aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
-        if block.slices:
+        if block.slices and self.job.cut:
             self._add_to_slices(block.slices)
         self.label_pairs.update(block.label_pairs)
         self.moments = self.moments.merge(block.moments)
@@ -141,6 +142,10 @@ class Tally:
             before = self.slices.setdefault(key, {**self.empties[key]})
             for name, new in some.items():
                 before[name] = before[name].merge(new)
+        groups, every = self.job.groups, (one for of in self.slices.values() for one in of.values())
+        if groups is not None and not groups.fit(every, self.job.memory):
+            self.slices.clear()
+            self.empties.clear()
         for name, one in self.aggregates.items():
             if one.passes > 1 and cast(TwoPasses, one).held() is None:
                 for some_of in self.slices.values():
@@ -198,10 +203,11 @@ class Tally:
                 some = counted.among_labels[at], counted.ones[at], self.has_labels[at], pairs
                 for row, one in zip(sums, some, strict=True):
                     row += np.bincount(codes[at], one, len(values)).astype(np.int64)
+            others_of = self._others(name, len(values))
             for place, value in enumerate(values):
                 key = name, value
                 queries, ones, labelled, label_pairs = sums[:, place].tolist()
-                others = counted.others if value is None else 0
+                others = others_of[place]
                 if not (queries or others or key in self.slices):
                     continue
                 closing = Closing(queries + others, ones + int(counted.unlabelled) * others)
@@ -222,6 +228,13 @@ class Tally:
                         aggregates={n: one.close(closing) for n, one in some_of.items()},
                     ),
                 )
+
+    def _others(self, name: str, count: int) -> list[int]:
+        """Return how many queries that are not among the labels count in each slice."""
+        if name == GROUP and self.counted.others:
+            counts: list[int] = np.bincount(groups_of(self.strangers()), minlength=count).tolist()
+            return counts
+        return [0] * (count - 1) + [self.counted.others]
 
     @property
     def _label_offsets(self) -> np.ndarray:

@@ -222,6 +222,11 @@ class Aggregate(Record):
         """Return the aggregate without the predictions that it holds."""
         return self
 
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that it counts in, if these grow with what is shown."""
+        return 0
+
     def by_group(self, at: str) -> dict[str, Any]:
         """Return columns of the table of groups of items; `at` is the cutoff in their titles."""
         return {}
@@ -242,9 +247,10 @@ class TwoPasses(Protocol):
     def difference(self, among: Any) -> str:
         """Say how the second pass differs from the first; empty if both saw the same."""
 
+    def without(self, some: Any, among: Any, workers: Workers) -> tuple[Any, Any] | None:
+        """Return it and the counts without some predictions; None if these were not kept."""
 
-# What stands behind the name of a metric in that of the groups of queries that it can do without.
-OF_GROUPS = ".groups"
+
 # The class that adds the same up where queries have weights.
 WEIGHTED = dict.fromkeys(
     ("aggregates.mean.Mean", "aggregates.mean.SignedMean"), "aggregates.mean.WeightedMean"
@@ -280,14 +286,9 @@ def _with_theirs(needs: Iterable[type[Need]]) -> Iterator[type[Need]]:
         yield need
 
 
-def kinds_of(
-    metrics: Sequence[Metric], weight: str | None, jackknife: bool
-) -> dict[str, type[Aggregate]]:
-    """Return the class of each aggregate, by its name: of metrics, a `jackknife` and needs."""
+def kinds_of(metrics: Sequence[Metric], weight: str | None) -> dict[str, type[Aggregate]]:
+    """Return the class of each aggregate, by its name: of metrics, and of what they need."""
     kinds = {one.text: aggregate_of(one, weight) for one in metrics}
-    if jackknife:
-        pooled = [one for one in metrics if one.spec.jackknife]
-        kinds |= {f"{one.text}{OF_GROUPS}": _class_at(one.spec.jackknife) for one in pooled}
     needs = (need for one in metrics for need in needs_of(one) if issubclass(need, Aggregate))
     return kinds | {need.name: need for need in needs}
 

@@ -194,8 +194,6 @@ class MetricSpec:
     aggregate : str
         The class that adds the metric up over queries, as ``module.Class`` of ``rankmill.metrics``;
         it is a `rankmill.metrics.aggregate.Aggregate`.
-    jackknife : str
-        The class that computes it without some of the queries, if they can be left out.
     """
 
     name: str
@@ -224,7 +222,6 @@ class MetricSpec:
     ideal: Callable[[Hits, Metric, Choices], np.ndarray] | None = None
     better: Better = "higher"
     aggregate: str = "aggregates.mean.Mean"
-    jackknife: str = ""
 
     def __post_init__(self) -> None:
         if self.expected == "":
@@ -318,6 +315,26 @@ class Metric:
     def counts_empty(self) -> bool:
         """Whether queries without predictions may add something other than 0."""
         return self.spec.counts_empty or self.summary == MICRO
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is the mean of a value of each query."""
+        return bool(self.spec.kernel) and not self.summary
+
+    @property
+    def quantile(self) -> float | None:
+        """Of a median or a percentile of values, the share of queries below it."""
+        if self.summary == "median":
+            return 0.5
+        return float(self.summary[1:]) / 100 if self.summary.startswith("p") else None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends of its range, which are infinite where it has none."""
+        low, high = self.spec.bounds
+        if self.summary == "sum":
+            return (0.0 if low >= 0 else -math.inf), math.inf
+        return (0.0, 1.0) if self.summary.startswith("above=") else (low, high)
 
     @property
     def limit(self) -> int:

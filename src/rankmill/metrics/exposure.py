@@ -86,6 +86,11 @@ class ExposureCounters:
         counter.add(lists, hits, repeat)
         self.free.append(counter)
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of all tables and counts."""
+        return self.shown.bytes + self.hit.bytes
+
     def _inside(self, ids: Ids) -> np.ndarray:
         if self.catalogue is None:
             return np.ones(len(ids.keys), np.int8)
@@ -185,6 +190,11 @@ class Exposure(Aggregate, Need):
             counter.add(closing.known.labels.offsets, closing.known.labels.items)
             labels = labels.merge(counter.counts())
         return type(self)(self.cutoffs, lists, self.size, shown, hit, labels)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of what blocks are still added to."""
+        return sum(one.bytes for one in self.counters)
 
     def merge(self, other: Self) -> Self:
         """Return the exposure of the lists of both; UsageError if they are of two catalogues."""

@@ -16,8 +16,8 @@ from rankmill.analysis.compare.comparison_request import (
 )
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.gap_differences import Without
 from rankmill.analysis.compare.differences.moved_queries import lists_moved
+from rankmill.analysis.compare.differences.pooled_differences import Without
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.engine.cuts import Cuts, warn_of_strangers
 from rankmill.engine.job import parse_job, runs_of
@@ -207,7 +207,7 @@ def join(
     for number, name in enumerate(request.names, 1):
         read = found.rows[""], found.rows[request.sides[number].system]
         results[name], among[name] = result_of(request, number, found.states[name], *read)
-    without = left_out(request, found.states, among, returned.seals)
+    without = left_out(request, found.states, among, results, returned.seals)
     return JoinedOnSpark(request, found, results, without, returned.seals)
 
 

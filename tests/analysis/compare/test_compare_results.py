@@ -39,7 +39,7 @@ FACTS = pa.table(
     }
 )
 BEFORE = pa.table({"query": QUERIES[2:], "before": GENERATOR.random(38)})
-METRICS = ["map@5", "ndcg@10", "mrr:median", "gini@5"]
+METRICS = ["map@5", "ndcg@10", "mrr:median"]
 
 
 def same(found: Any, expected: Any) -> None:
@@ -69,6 +69,19 @@ def test_same_bits_as_from_the_inputs(semantics: Any, options: dict[str, Any]) -
     same(flat(rankmill.compare, results, **options), expected)
     again = pickle.loads(pickle.dumps(results))
     same(flat(rankmill.compare, again, threads=1, **options), expected)
+
+
+def test_what_is_no_mean_has_the_value_of_the_results_alone() -> None:
+    metrics = ["map@5", "gini@5", "precision@3:micro"]
+    found = rankmill.compare(rankmill.evaluate_runs(LABELS, RUNS, metrics))
+    expected = rankmill.compare(LABELS, RUNS, metrics)
+    for name in metrics[1:]:
+        one, other = found.values[name]["new"], expected.values[name]["new"]
+        assert (one.value, one.low) == (other.value, None)
+        assert other.low is not None
+        assert found.differences[name]["new"].tests == {}
+        why = "no interval and no test, because its predictions are not at hand"
+        assert any(note.startswith(f"{name} is not") and why in note for note in found.notes)
 
 
 def test_weights_and_files(tmp_path: Path) -> None:

@@ -18,14 +18,16 @@ from scipy.special import logit
 import rankmill
 from flat import job_of
 from rankmill.analysis.compare.differences.differences import Difference, Estimate
-from rankmill.analysis.compare.differences.gap_differences import (
-    leave_out,
+from rankmill.analysis.compare.differences.pooled_differences import (
     pooled_difference,
     pooled_estimates,
 )
 from rankmill.analysis.statistics.jackknife import JackknifeError, estimate, jackknife_test
+from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
-from rankmill.metrics.gap.gap_groups import LeftOut
+from rankmill.engine.left_out import LeftOut, leave_out
+from rankmill.engine.query_groups import QueryGroups
+from rankmill.metrics.registry import parse
 from rankmill.threads import Workers
 
 
@@ -82,6 +84,8 @@ def test_edge_cases_are_never_nan() -> None:
 
 # ------------------------------------------------------------------ systems
 
+GAP = parse("gap")
+
 
 def scored(
     labels: Any, runs: Any, metrics: Any, **options: Any
@@ -90,13 +94,14 @@ def scored(
     values: dict[str, Any] = {}
     without: dict[str, Any] = {}
     threads = options.pop("threads", None)
-    asked = job_of(labels, runs, metrics, options, gap_groups=True)
+    asked = job_of(labels, runs, metrics, options, groups=QueryGroups(), cuts=Cuts())
     with (
         closing(score_systems(*asked, threads)) as systems,
         Workers(2) as workers,
     ):
         for one in systems:
-            for metric, left in leave_out(one.tally, workers).items():
+            of = leave_out(one.tally.state, one.tally.among, one.result.metrics, workers)
+            for metric, left in of.items():
                 values.setdefault(metric, {})[one.name] = one.result.metrics[metric]
                 without.setdefault(metric, {})[one.name] = left
     return values, without
@@ -140,7 +145,7 @@ def test_systems_are_compared_by_the_same_groups() -> None:
         freedom = min(len(share) - 1, parts.sum() ** 2 / (parts**2).sum())
         half = stats.t.ppf(0.975, freedom) * error / (value * (1 - value))
         assert logit([low, high]) == pytest.approx([logit(value) - half, logit(value) + half])
-    found = pooled_difference(of, left, "old", "new", 0.95)
+    found = pooled_difference(of, left, "old", "new", 0.95, GAP)
     less = of["new"] - of["old"]
     error = plainly(less, (new.values - old.values).tolist(), new.sizes.tolist())
     half = stats.t.ppf(0.975, len(new.sizes) - 1) * error
@@ -150,7 +155,7 @@ def test_systems_are_compared_by_the_same_groups() -> None:
     test = found.tests["t"]
     assert test.p == pytest.approx(p, rel=1e-9)
     assert test[1:] == (None, found.low, found.high, 1)
-    back = pooled_difference(of, left, "new", "old", 0.95)
+    back = pooled_difference(of, left, "new", "old", 0.95, GAP)
     assert back.tests["t"].direction == -1
     assert back.value == -less
     assert back.tests["t"].p == test.p
@@ -159,7 +164,7 @@ def test_systems_are_compared_by_the_same_groups() -> None:
 @pytest.mark.small
 def test_a_system_against_itself() -> None:
     values, without = scored(labels(300), RUNS, ["gap@2"])
-    found = pooled_difference(values["gap@2"], without["gap@2"], "old", "same", 0.95)
+    found = pooled_difference(values["gap@2"], without["gap@2"], "old", "same", 0.95, GAP)
     # The groups have no spread, so there is no interval.
     assert (found.value, found.relative, found.low, found.high) == (0.0, 0.0, None, None)
     assert found.tests["t"] == (1.0, None, None, None, 0)
@@ -214,7 +219,7 @@ def test_what_is_not_known_is_told(options: dict[str, Any], why: str) -> None:
     assert pooled_estimates(of, left, 0.95)["new"] == Estimate(of["new"])
     less = of["new"] - of["old"]
     wanted = Difference(less, less / of["old"])
-    assert pooled_difference(of, left, "old", "new", 0.95) == wanted
+    assert pooled_difference(of, left, "old", "new", 0.95, GAP) == wanted
 
 
 @pytest.mark.small
@@ -226,4 +231,4 @@ def test_one_query_has_a_value_and_nothing_more() -> None:
     assert pooled_estimates(of, left, 0.95)["old"] == Estimate(of["old"])
     less = of["new"] - of["old"]
     wanted = Difference(less, less / of["old"])
-    assert pooled_difference(of, left, "old", "new", 0.95) == wanted
+    assert pooled_difference(of, left, "old", "new", 0.95, GAP) == wanted

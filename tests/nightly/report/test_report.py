@@ -38,7 +38,7 @@ from rankmill.analysis.compare.view.details import (
 from rankmill.analysis.explain.side_by_side import side_by_side
 from rankmill.errors import UsageError
 from rankmill.io.inert_text import brief
-from rankmill.metrics.gap.gap_groups import GapGroups, Tagged
+from rankmill.metrics.gap.gap import Gap
 from rankmill.nightly.gate.gate import gate
 from rankmill.nightly.report import lists_of, page, words
 from rankmill.nightly.report.pages import _sheet
@@ -154,12 +154,11 @@ def test_bins_hold_all_predictions_once() -> None:
     confidences = np.round(draw.random(5000), 2)
     correct = draw.random(5000) < confidences
     cut = [slice(0, 1700), slice(1700, 1700), slice(1700, 5000)]
-    none = np.zeros(5000, np.uint8)
-    groups = GapGroups(tuple(Tagged(confidences[i], none[i], correct[i]) for i in cut))
+    parts = [confidences[i][correct[i]] for i in cut]
+    gap = replace(Gap.of(parts), kept=tuple(confidences[i] for i in cut))
     with Workers(2) as workers:
-        found = bins_of([groups], workers)
-        assert bins_of([], workers) == []
-        assert bins_of([GapGroups(None)], workers) == []
+        found = bins_of(gap, workers)
+        assert bins_of(gap.small(), workers) == []
     assert sum(one.predictions for one in found) == 5000
     assert sum(one.correct for one in found) == correct.sum()
     for one, after in pairwise(found):

@@ -20,6 +20,7 @@ from rankmill.analysis.compare.differences.comparison_state import ComparisonSta
 from rankmill.analysis.compare.differences.differences import Likeness, Settings
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.queries.kept_values import check_alone, chosen, join_results
+from rankmill.analysis.compare.queries.quantiles import quantiles_of
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
 from rankmill.engine.alike import Alike
@@ -78,8 +79,8 @@ def compare(
         As for `evaluate`, including sets such as "official", "recsys" and "pr". For results, all
         metrics that they have. With ":baseline" after a metric, as in "rbo(p=0.9)@10:baseline", the
         lists of the baseline are its labels. `Comparison.alike` then shows how similar the lists of
-        each system are. gap is not a mean over queries: its intervals and its test are those of a
-        jackknife over groups of queries, which needs `memory` for all predictions.
+        each system are. Metrics that are not means over queries, such as gap, have the intervals
+        and the test of a jackknife over groups of queries, which needs `memory` for these.
     baseline : str, optional
         The system that all others are compared with; by default the first.
     all_pairs : bool
@@ -203,6 +204,7 @@ def comparison_of(
         workers.threads,  # the randomization test uses all threads itself
         joined.results,
         joined.without,
+        quantiles=quantiles_of(joined, settings),
         moved=joined.moved(settings.moved, workers),
         lacking=joined.aligned.lacking(),
         per_query=joined.aligned.table(),

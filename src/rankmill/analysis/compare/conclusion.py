@@ -14,13 +14,13 @@ from rankmill.analysis.compare.differences.differences import (
     lacking_of,
     pairs_of,
 )
-from rankmill.analysis.compare.differences.gap_differences import PooledMetrics, Without, pooled
 from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.judgement import (
     Judged,
     differences,
     judged,
 )
+from rankmill.analysis.compare.differences.pooled_differences import PooledMetrics, Without, pooled
 from rankmill.analysis.compare.differences.slices import (
     differences_of_slices,
     shown_slices,
@@ -33,6 +33,7 @@ from rankmill.results.audit import beside
 from rankmill.results.result import Result
 
 NONE: Mapping[str, Any] = MappingProxyType({})
+NO_QUANTILES = PooledMetrics({}, {}, [])
 ROUGH_EFFECTIVE = 30
 """With weights or clusters that leave fewer effective ones, a t test is told to be rough."""
 MANY_SLICES = 50
@@ -47,6 +48,7 @@ def finish(
     results: Mapping[str, Result] = NONE,
     without: Mapping[str, Without] = NONE,
     *,
+    quantiles: PooledMetrics = NO_QUANTILES,
     told: Iterable[str] = (),
     pairs: Callable[[], Judged] | None = None,
     lacking: Mapping[str, list[int | str]] = NONE,
@@ -55,9 +57,10 @@ def finish(
     """Test the differences of a state, and return its comparison; `facts` are more of its fields.
 
     `results` are those of the systems, if they are known, and `without` has, by metric and system,
-    what is known of metrics over all predictions without some of the queries. `told` are more
-    notes. `pairs` tests the pairs of systems without the baseline. `lacking` has for each system
-    some of the queries that do not count for it.
+    what is known of metrics that are no means without some of the queries. `quantiles` are those
+    that are medians or percentiles. `told` are more notes. `pairs` tests the pairs of systems
+    without the baseline. `lacking` has for each system some of the queries that do not count for
+    it.
     """
     if state.whole.effective is not None:
         for name in settings.tests:
@@ -68,8 +71,9 @@ def finish(
         metrics = tuple(one.metrics)
         no_means = [metric for metric in metrics if metric not in state.metrics]
         asked = settings.confidence, settings.all_pairs
-        more = pooled(results, without, no_means, state.baseline, *asked)
-        notes = [*joint_notes(results), *notes, *more.notes]
+        others = [metric for metric in no_means if metric not in quantiles.values]
+        more = pooled(results, without, others, state.baseline, *asked)
+        notes = [*joint_notes(results), *notes, *more.notes, *quantiles.notes]
         notes += _without_queries(no_means, state, settings)
         facts["audit"] = {name: each.audit for name, each in results.items()}
         facts["inputs"] = {
@@ -77,9 +81,9 @@ def finish(
             "systems": {name: each.inputs["predictions"] for name, each in results.items()},
             **beside([*results.values()][-1].inputs),
         }
-    values = estimates(state.whole, settings.confidence) | more.values
+    values = estimates(state.whole, settings.confidence) | more.values | quantiles.values
     found = differences(state.whole, state.baseline, settings, threads)
-    found |= ({} if pairs is None else pairs()) | more.differences
+    found |= ({} if pairs is None else pairs()) | more.differences | quantiles.differences
     cut = differences_of_slices(state, settings, threads)
     # All queries come first, and their slices are a family of their own: so they cost no power.
     family = judged(found, settings) | judged(cut.alone, settings)

@@ -57,7 +57,12 @@ def estimate(whole: float, left_out: np.ndarray, sizes: np.ndarray) -> Jackknife
     return JackknifeError(math.sqrt(total / len(sizes)), len(sizes) - 1, effective)
 
 
-def jackknife_test(whole: float, spread: JackknifeError | None, confidence: float) -> Tested:
+def jackknife_test(
+    whole: float,
+    spread: JackknifeError | None,
+    confidence: float,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Tested:
     """Return the two-sided t test of a difference, and its interval.
 
     The test is named "t", as t = difference / standard error. If the difference is 0 with each
@@ -72,38 +77,47 @@ def jackknife_test(whole: float, spread: JackknifeError | None, confidence: floa
     """
     if spread is None or not spread.standard_error:
         return Tested(1.0 if spread is not None and not whole else None)
-    low, high = interval(whole, spread, confidence)
+    low, high = interval(whole, spread, confidence, bounds)
     p = min(1.0, 2 * t_tail(abs(whole) / spread.standard_error, spread.freedom))
     return Tested(p, None, low, high)
 
 
 def interval_within(
-    value: float, spread: JackknifeError, most: float, confidence: float
+    value: float, spread: JackknifeError, bounds: tuple[float, float], confidence: float
 ) -> tuple[float, float] | tuple[None, None]:
-    """Return the ends of an interval that stays between 0 and `most`; None for both at an end.
+    """Return the ends of an interval that stays within bounds; None for both without a spread.
 
-    It is the t interval of the logit of the share of `most`, turned back, with the effective number
-    of groups as degrees of freedom: where hits are few, the error is as uncertain as the value.
+    It is the t interval of the logit of the share of the range, turned back, with the effective
+    number of groups as degrees of freedom: where hits are few, the error is as uncertain as the
+    value. Where the range has no end, or the value is at one, it is the t interval, cut there.
 
     Examples
     --------
-    >>> low, high = interval_within(0.01, JackknifeError(0.005, 99, 12.0), 1.0, 0.95)
+    >>> low, high = interval_within(0.01, JackknifeError(0.005, 99, 12.0), (0.0, 1.0), 0.95)
     >>> print(f"{low:.4f} {high:.4f}")
     0.0033 0.0295
     """
-    share = value / most
-    if not 0 < share < 1 or not spread.standard_error:
+    if not spread.standard_error:
         return None, None
+    least, width = bounds[0], bounds[1] - bounds[0]
+    share = (value - least) / width
+    if math.isinf(width) or not 0 < share < 1:
+        return interval(value, spread, confidence, bounds)
     middle = math.log(share / (1 - share))
     freedom = min(float(spread.freedom), spread.effective)
-    half = t_quantile((1 + confidence) / 2, freedom) * spread.standard_error / most
+    half = t_quantile((1 + confidence) / 2, freedom) * spread.standard_error / width
     half /= share * (1 - share)
     low, high = (1 / (1 + math.exp(min(700.0, -end))) for end in (middle - half, middle + half))
-    return most * low, most * high
+    return least + width * low, least + width * high
 
 
-def interval(value: float, spread: JackknifeError, confidence: float) -> tuple[float, float]:
-    """Return the ends of the t interval of a value.
+def interval(
+    value: float,
+    spread: JackknifeError,
+    confidence: float,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> tuple[float, float]:
+    """Return the ends of the t interval of a value, within bounds.
 
     Examples
     --------
@@ -112,4 +126,4 @@ def interval(value: float, spread: JackknifeError, confidence: float) -> tuple[f
     0.4802 0.5198
     """
     half = t_quantile((1 + confidence) / 2, spread.freedom) * spread.standard_error
-    return value - half, value + half
+    return max(bounds[0], value - half), min(bounds[1], value + half)

@@ -57,9 +57,10 @@ class Distribution(Aggregate):
         assert scored.values is not None
         counts = scored.counts
         counts = np.ones(len(scored.values), np.int64) if counts is None else counts
-        return self._with(scored.values, counts)
+        return self.with_values(scored.values, counts)
 
-    def _with(self, values: np.ndarray, counts: np.ndarray) -> Self:
+    def with_values(self, values: np.ndarray, counts: np.ndarray) -> Self:
+        """Return the distribution with some values more, each as often as its count says."""
         values, counts = np.append(self.values, values), np.append(self.counts, counts)
         kept = (values != 0) & (counts > 0)
         distinct, place = np.unique(values[kept], return_inverse=True)
@@ -69,11 +70,11 @@ class Distribution(Aggregate):
 
     def merge(self, other: Self) -> Self:
         """Return the distribution of the queries of both."""
-        return super().merge(other)._with(other.values, other.counts)
+        return super().merge(other).with_values(other.values, other.counts)
 
     def close(self, closing: Closing) -> Self:
         """Return the distribution with its count and its ones; queries never added score 0."""
-        with_ones = self._with(np.ones(1), np.array([closing.ones]))
+        with_ones = self.with_values(np.ones(1), np.array([closing.ones]))
         return replace(with_ones, count=self.count + closing.queries)
 
     def finish(self, totals: Totals) -> Value:

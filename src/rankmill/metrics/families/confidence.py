@@ -36,7 +36,6 @@ METRICS = (
         "Distributions with Application to Image Retrieval, CVPR 2009",
         fields=("gap_ties", "gap_total"),
         aggregate="gap.gap.Gap",
-        jackknife="gap.gap_groups.GapGroups",
     ),
     row(
         name="auprc",

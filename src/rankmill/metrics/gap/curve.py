@@ -101,6 +101,8 @@ class BestF1(Curve):
 class BestThreshold(Curve):
     """The threshold of the largest F1."""
 
+    of_total = False
+
     def number(self, points: Points, total: int) -> float | None:
         """Return the highest threshold with the largest F1; None if there is no finite one."""
         f1 = _f1(points, total)
@@ -114,6 +116,8 @@ class RocArea(Curve):
 
     A pair of equal confidence counts as half.
     """
+
+    of_total = False
 
     def finish(self, totals: Totals) -> Value:
         """Return the area, exact and rounded once; None without both kinds."""
@@ -163,6 +167,8 @@ class RecallAtPrecision(_AtLeast):
 
 class PrecisionAtRecall(_AtLeast):
     """The largest precision of a threshold of at least some recall."""
+
+    of_total = False
 
     def number(self, points: Points, total: int) -> float:
         """Return that precision; 0 where no threshold reaches the recall."""

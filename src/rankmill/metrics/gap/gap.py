@@ -70,6 +70,7 @@ class Gap(Aggregate):
 
     passes = 2
     streamed: ClassVar[bool] = True  # whether its value needs no confidence in memory
+    of_total: ClassVar[bool] = True  # whether it is divided by the divisor, which may be few
     needs: ClassVar[Needs] = (Confidences,)
 
     # Confidences of correct predictions, each part in the order found or already counted.
@@ -177,6 +178,34 @@ class Gap(Aggregate):
             runs = (*self.runs, self.file.add(distinct(self.parts)))
             return RunsCounter(runs, portion, self.file)
         return GapCounter(self.correct, workers, portion)
+
+    def without(self, some: Self, among: Any, workers: Workers) -> tuple[Self, Among] | None:
+        """Return it and the counts of all others without some of its predictions.
+
+        None is returned if these were not kept, or the correct ones of all are in a file.
+        """
+        held = some.held()
+        if held is None or isinstance(among, RunsAmong):
+            return None
+        counter = GapCounter(self.correct, workers)
+        for one in held:
+            counter.add(one)
+        return self.less(some, among, counter.finish())
+
+    def less(self, some: Self, among: Among, own: Among) -> tuple[Self, Among]:
+        """Return the same, given where those predictions stand among all correct ones."""
+        (values, counts), less = self.correct, some.correct
+        counts = counts.copy()
+        counts[np.searchsorted(values, less.values)] -= less.counts
+        at, above = among.at - own.at, among.above - own.above
+        kept = np.flatnonzero(counts)
+        # What equals a confidence that is no longer correct is above the next lower one that is.
+        above = np.where(counts > 0, above, at + above)
+        above = np.add.reduceat(above, kept) if len(kept) else above[:0]
+        predictions = self.seen.predictions - some.seen.predictions
+        seen = self.seen._replace(predictions=predictions)
+        parts = (Distinct(values[kept], counts[kept]),)
+        return replace(self, parts=parts, seen=seen, kept=None), Among(at[kept], above)
 
     def fingerprint(self, text: str) -> str:
         """Return a hash of a text and of the confidences of correct predictions."""

@@ -44,6 +44,11 @@ class Total:
         self._taken = 0  # by the tables
         self._lock = Lock()
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of the tables, and of what was added."""
+        return self._taken + self._counts.bytes
+
     def take(self, more: int, *, anyway: bool = False) -> bool:
         """Take some more bytes for a table, and return whether they are there."""
         with self._lock:

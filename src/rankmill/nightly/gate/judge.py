@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.gap_differences import Without
+from rankmill.analysis.compare.differences.pooled_differences import Without
 from rankmill.analysis.statistics.series import Night, PairedNight
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError, UsageError, plural
@@ -293,7 +293,8 @@ def _unpaired(metric: str, evidence: Evidence) -> Measurement:
         side = MeasuredSide(*of_mine, result.effective_queries)
         mine = Measurement(side, bounds=bounds_of(metric))
     theirs = evidence.side_of(evidence.recorded(metric))
-    if CANDIDATE in known:
+    # A mean over lists, or a ratio of sums, has an exact error.
+    if CANDIDATE in known and mine.mine.error is None:
         mine = Measurement.of_groups(mine.value, theirs.value, known)
         if BASELINE in known:
             return mine

@@ -29,10 +29,7 @@ def range_of(metric: Metric) -> Range:
     >>> range_of(parse("map@12:median")), range_of(parse("map@12:sum"))
     ((0.0, 1.0), (0.0, inf))
     """
-    low, high = metric.spec.bounds
-    if metric.summary == "sum":
-        return (0.0 if low >= 0 else -math.inf), math.inf
-    return (0.0, 1.0) if metric.summary.startswith("above=") else (low, high)
+    return metric.bounds
 
 
 def never_decided(metric: Metric) -> str:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from rankmill.analysis.compare.differences.gap_differences import few_hits, spread_of
+from rankmill.analysis.compare.differences.pooled_differences import few_hits, spread_of
 from rankmill.analysis.compare.differences.sums import SystemColumn
 from rankmill.analysis.statistics.clusters import ClusteredMean
 from rankmill.analysis.statistics.covariate import AdjustedPaired
@@ -14,10 +14,10 @@ from rankmill.analysis.statistics.moments import MINE, PairMoments
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE
 from rankmill.analysis.statistics.unseen import Part, Spread, mean_ends, ratio_ends
 from rankmill.analysis.statistics.unseen import spread_of as spread_of_mean
+from rankmill.engine.left_out import LeftOut
 from rankmill.errors import plural
 from rankmill.metrics.aggregates.mean import WeightedMean, freedom_of
 from rankmill.metrics.base import Better
-from rankmill.metrics.gap.gap_groups import LeftOut
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.rules import UNDECIDED, Rule
 
@@ -215,7 +215,7 @@ def value_of(one: Measurement, confidence: float | None) -> Interval | None:
     if confidence is not None and one.groups is not None:
         few, jackknife = few_hits([one.groups]), spread_of(one.groups)
         if not few and jackknife is not None:
-            ends = interval_within(one.value, jackknife, one.groups.most, confidence)
+            ends = interval_within(one.value, jackknife, one.groups.bounds, confidence)
     elif confidence is not None:
         alone = one._replace(theirs=MeasuredSide(), difference_error=None, pairs=None)
         ends = ends_of(alone, 0.0, confidence)

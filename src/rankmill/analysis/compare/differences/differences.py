@@ -25,7 +25,8 @@ class Estimate(NamedTuple):
 
     All but the value are None where fewer than two queries count. Where all have the same value,
     the interval is what the range of the metric leaves open, and None without such a range. For
-    gap, which is not a mean over queries, they are those of a jackknife.
+    metrics that are not means over queries, they are those of a jackknife; medians and percentiles
+    have an interval alone.
     """
 
     value: float | None
@@ -61,8 +62,8 @@ class Difference:
         baseline; None for a metric that is not a mean over queries. `won` and `lost` are None where
         neither side is better.
     tests : dict of str to Tested
-        By the name of the test, in the order asked for. For gap it is "t" alone, that of the
-        jackknife.
+        By the name of the test, in the order asked for. For metrics that are not means it is "t"
+        alone: that of the jackknife, or of draws of queries for medians and percentiles.
     equivalence, noninferiority : Tested or None
         Whether the difference is shown to be within the margin, and worse by less than the margin;
         None without a margin, and `noninferiority` where neither side is better.

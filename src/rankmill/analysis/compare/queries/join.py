@@ -19,9 +19,9 @@ from rankmill.analysis.compare.differences.differences import (
     Settings,
     pairs_of,
 )
-from rankmill.analysis.compare.differences.gap_differences import Without, leave_out
 from rankmill.analysis.compare.differences.judgement import Judged, differences
 from rankmill.analysis.compare.differences.moved_queries import MovedRows, lists_moved, rows_moved
+from rankmill.analysis.compare.differences.pooled_differences import Without
 from rankmill.analysis.compare.differences.sums import (
     Sums,
     SystemColumn,
@@ -35,14 +35,16 @@ from rankmill.analysis.compare.queries.page_metrics import WAYS, PageNumbers, as
 from rankmill.analysis.statistics.covariate import AdjustedPaired
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts
-from rankmill.engine.evaluate import score_systems
-from rankmill.engine.first_pass import Progress
+from rankmill.engine.evaluate import ScoredSystem, score_systems
+from rankmill.engine.first_pass import MB, Progress
 from rankmill.engine.job import Job
+from rankmill.engine.left_out import LeftOut, leave_out
+from rankmill.engine.query_groups import QueryGroups
 from rankmill.engine.segments import Segments
 from rankmill.engine.state import State
 from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 from rankmill.metrics.base import Metric
-from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
+from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
 from rankmill.sources.meaning.later_rows import reading_again
@@ -281,10 +283,10 @@ def join_runs(
         job,
         keep_values=True,
         keep_lengths=lengths,
-        gap_groups=True,
         aside=() if aside is None else aside.metrics,
         alike=alike,
     )
+    job = with_groups(job, cuts)
     ordered = runs if alike is None else {baseline: runs[baseline], **runs}
     systems = score_systems(job, labels, ordered, *reading, catalogue, cuts.facts)
     states: dict[str, State] = {}
@@ -296,15 +298,14 @@ def join_runs(
             if one.tally.job.part:
                 states[one.name] = one.tally.state.small()
             else:
-                for metric, left in leave_out(one.tally, workers, cuts.cluster).items():
+                for metric, left in _left_out(one, workers).items():
                     without.setdefault(metric, {})[one.name] = left
             gathered.add(one)
             if alike and one.name == baseline:
                 alike.index = one.tally.shown.index()
-            kept = groups_in(one.tally.state.aggregates).values()
-            groups = [each for each in kept if each.size]
-            if details and groups and (one.name != baseline or len(runs) == 1):
-                gathered.bins[one.name] = bins_of(groups, workers)
+            kept = [a for a in one.tally.state.aggregates.values() if isinstance(a, Gap)]
+            if details and kept and (one.name != baseline or len(runs) == 1):
+                gathered.bins[one.name] = bins_of(kept[0], workers)
             del one  # frees the tally before the next system is scored
     results = {name: results[name] for name in runs}
     aligned = Aligned.of(results)
@@ -331,3 +332,20 @@ def join_runs(
         alike,
         alone,
     )
+
+
+def with_groups(job: Job, cuts: Cuts) -> Job:
+    """Return a job that cuts queries into groups, if a metric has to leave these out."""
+    if not job.left_out:
+        return job
+    tables = cuts.tables if cuts.cluster is not None else ()
+    return replace(job, groups=QueryGroups(), cuts=Cuts(tables=tables, cluster=cuts.cluster))
+
+
+def _left_out(one: ScoredSystem, workers: Workers) -> dict[str, LeftOut | str]:
+    """Return what metrics of a system are without each group of queries."""
+    tally, groups = one.tally, one.tally.job.groups
+    if groups is not None and groups.needed:
+        why = f"its groups of queries need more than {groups.needed // MB:,}MB: allow more memory"
+        return dict.fromkeys((metric.text for metric in tally.job.left_out), why)
+    return leave_out(tally.state, tally.among, one.result.metrics, workers)

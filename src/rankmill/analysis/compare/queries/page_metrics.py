@@ -1,6 +1,5 @@
 """What is computed aside for a page: metrics at more cutoffs, more slices, and calibration."""
 
-from collections.abc import Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -9,7 +8,8 @@ import numpy as np
 from rankmill.engine.job import Job
 from rankmill.engine.segments import Segments
 from rankmill.metrics.base import REL, Metric, MetricSpec
-from rankmill.metrics.gap.gap_groups import GapGroups, Tagged
+from rankmill.metrics.gap.distinct import Distinct
+from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.registry import is_defined
 from rankmill.threads import Workers
 
@@ -98,33 +98,35 @@ class PageNumbers(NamedTuple):
         return self._replace(ways=[way.at(kept) for way in self.ways])
 
 
-def bins_of(groups: Sequence[GapGroups], workers: Workers) -> list[Bin]:
+def bins_of(gap: Gap, workers: Workers) -> list[Bin]:
     """Return all predictions in `BINS` bins of about the same size; none if they are not held.
 
     Equal confidences are in the same bin.
     """
-    parts = next((one.parts for one in groups if one.parts), ())
-    size = sum(len(one.confidences) for one in parts)
+    parts = list(gap.held() or ())
+    size = sum(map(len, parts))
     if not size:
         return []
     # A sample tells well enough where the bins end, and sorting all would take most of the time.
     step = max(1, size // SAMPLE)
-    sample = np.concatenate([one.confidences[::step] for one in parts])
+    sample = np.concatenate([one[::step] for one in parts])
     ends = np.unique(np.quantile(sample, np.arange(1, BINS) / BINS))
 
-    def add_up(one: Tagged) -> np.ndarray:
-        places = np.searchsorted(ends.astype(one.confidences.dtype), one.confidences, side="left")
-        many = len(ends) + 1
-        return np.stack([
-            np.bincount(places, minlength=many),
-            np.bincount(places[one.correct], minlength=many),
-            np.bincount(places, one.confidences, many),
-        ])  # fmt: skip
+    many = len(ends) + 1
+
+    def bins(confidences: np.ndarray) -> np.ndarray:
+        return np.searchsorted(ends.astype(confidences.dtype), confidences, side="left")
+
+    def add_up(one: np.ndarray) -> np.ndarray:
+        places = bins(one)
+        return np.stack([np.bincount(places, minlength=many), np.bincount(places, one, many)])
 
     with closing(workers.map(add_up, parts)) as found:
-        counts, hits, sums = sum(found, start=np.zeros((3, len(ends) + 1)))
-    low = min(float(one.confidences.min()) for one in parts if len(one.confidences))
-    high = max(float(one.confidences.max()) for one in parts if len(one.confidences))
+        counts, sums = sum(found, start=np.zeros((2, many)))
+    correct: Distinct = gap.correct
+    hits = np.bincount(bins(correct.values), correct.counts, many)
+    low = min(float(one.min()) for one in parts if len(one))
+    high = max(float(one.max()) for one in parts if len(one))
     bounds = [low, *ends.tolist(), high]
     return [
         Bin(bounds[i], bounds[i + 1], float(sums[i] / counts[i]), int(counts[i]), int(hits[i]))
