@@ -433,7 +433,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_415,
-    "analysis": 3_889,
+    "analysis": 3_933,
     "cli": 2_053,
     "columns": 1_114,
     "config": 682,
@@ -442,7 +442,7 @@ BUDGETS = {
     "kernels": 3_024,
     "matching": 742,
     "metrics": 3_944,
-    "nightly": 4_380,
+    "nightly": 4_383,
     "results": 477,
     "root": 420,
     "semantics": 184,
