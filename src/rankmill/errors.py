@@ -6,11 +6,13 @@ no thread can be started. The function `shortage` recognises these errors.
 """
 
 import errno
+import functools
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = [
     "InputError",
@@ -26,6 +28,9 @@ __all__ = [
     "shortage",
 ]
 
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
 
 # Options that become parameters of another name. A test holds these, and the next, to the table.
 _PARAMETERS = {
@@ -78,7 +83,7 @@ def spoken(message: str) -> str:
     'rule x needs a baseline: give one with baseline='
     >>> spoken("leave out --in-order, or choose --semantics order=given")
     'leave out Predictions(in_order=True), or choose Semantics(order="given")'
-    >>> spoken('say --gain "x y" on the command line, Labels(gain="x y") in Python')
+    >>> spoken('use --gain "x y" on the command line, Labels(gain="x y") in Python')
     'say Labels(gain="x y")'
     """
     if "--" not in message:
@@ -136,6 +141,24 @@ class ResourceError(RankmillError):
 
 class Otherwise(Exception):  # noqa: N818
     """What is read is read in another way; no user sees it, and it is no error of an input."""
+
+
+def told_shortly(work: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+    """Let errors that a caller can correct end at the public function, without what it called.
+
+    With RANKMILL_DEBUG in the environment, tracebacks are whole.
+    """
+
+    @functools.wraps(work)
+    def call(*args: Parameters.args, **more: Parameters.kwargs) -> Returned:
+        try:
+            return work(*args, **more)
+        except RankmillError as error:
+            if os.environ.get("RANKMILL_DEBUG"):
+                raise
+            raise error.with_traceback(None) from error.__cause__
+
+    return call
 
 
 class RegressionError(RankmillError):

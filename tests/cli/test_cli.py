@@ -184,7 +184,10 @@ def test_every_command_that_needs_something_says_so(run):
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        ("compare l.csv p.csv", "too, or score one system with 'rankmill evaluate'"),
+        (
+            "compare l.csv p.csv",
+            "add those of another system, or score one system with 'rankmill evaluate'",
+        ),
         ("evaluate l.csv p.csv --leaderboard b.html", "or leave out --leaderboard"),
         ("gate l.csv p.csv", "give one with --rule, such as 'map@12 >= 0.1'"),
         ("gate l.csv p.csv --rule 'map drop <= 1%'", "give one with --baseline, such as the pred"),

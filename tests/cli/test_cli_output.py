@@ -5,8 +5,11 @@ import subprocess
 import sys
 import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import rankmill
 from cli_runs import on_a_terminal, process
 from rankmill.cli import COMMANDS
 from rankmill.cli.output_checks import format_for
@@ -140,3 +143,32 @@ def test_garbage_is_looked_for_once_the_first_rows_are_done():
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
+
+
+def test_a_log_of_a_ci_system_gets_no_commands_on_request(tmp_path, run, monkeypatch):
+    """GitHub Actions obeys a line that begins with ::, and Azure Pipelines ##[ and ##vso[."""
+    labels = pa.table({"query": [1, 2], "items": [[1], [2]], "kind": ["::error::x", "##[error]y"]})
+    pq.write_table(labels, tmp_path / "l.parquet")
+    asked = "evaluate", tmp_path / "l.parquet", tmp_path / "l.parquet", "-m", "map", "--by", "kind"
+    assert "\n::error::x " in run(*asked)[1]
+    monkeypatch.setenv("RANKMILL_CI", "1")
+    shown = run(*asked)[1]
+    assert "\n\\::error::x " in shown
+    assert "\n##\\[error]y " in shown
+
+
+def test_a_traceback_of_a_wrong_argument_ends_at_the_public_function(monkeypatch):
+    labels = {1: [1]}
+    for debug, deep in (("", False), ("1", True)):
+        monkeypatch.setenv("RANKMILL_DEBUG", debug)
+        with pytest.raises(rankmill.UsageError) as caught:
+            rankmill.evaluate(labels, labels, "nonsense")
+        assert (len(caught.traceback) > 4) == deep
+
+
+def test_a_submission_with_other_columns_than_the_solution_is_noted(tmp_path, run):
+    (tmp_path / "l.csv").write_text("id,prediction\nu,a b\nv,c\n")
+    for header, noted in (("id,prediction", False), ("id,predictions", True)):
+        (tmp_path / "p.csv").write_text(f"{header}\nu,b a\nv,c d\n")
+        shown = run("evaluate", tmp_path / "l.csv", tmp_path / "p.csv", "-m", "map@5")[1]
+        assert ("a competition may reject the predictions" in shown) == noted

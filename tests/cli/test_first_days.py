@@ -131,13 +131,13 @@ TYPED = [
         ["'a900;b' by semicolons", "1 of 1,000 cells"],
         {"l.csv": FEW},
     ),
-    Typed(2, f"{BOTH} map --labels-as csv-blanks", 0, ["map,0.00625,"], {"l.csv": MINORITY}),
+    Typed(2, f"{BOTH} map --labels-as csv-spaces", 0, ["map,0.00625,"], {"l.csv": MINORITY}),
     Typed(2, f"{BOTH} map", 0, ["map,0.5,"], {"l.csv": RETURNS}),
     Typed(
         2,
         f"{BOTH} map --labels-as csv-long",
         3,
-        ["line 2", "blanks precede a quote", "write no blanks"],
+        ["line 2", "spaces precede a quote", "write no spaces"],
         {"l.csv": 'query,item\n1, "a"\n2, "b"\n'},
     ),
     Typed(
@@ -530,7 +530,7 @@ CALLED: list[tuple[int, Callable[[], Any], Any]] = [
     (
         14,
         lambda: message(lambda: rankmill.evaluate(LABELS, np.array([[0.5, 0.25]]), "map")),
-        ["holds fractions"],
+        ["contains floats"],
     ),
     (15, lambda: rankmill.evaluate_runs(LABELS, {"a": LISTS}, "map")._repr_html_(), ["<table"]),
     (15, lambda: {"sys", "annotations", "ModuleType"} & {*dir(rankmill)}, set()),
@@ -569,3 +569,32 @@ def test_what_is_called(call: Callable[[], Any], wanted: Any, folder: Path) -> N
 @pytest.mark.small
 def test_every_point_has_a_row() -> None:
     assert {row.point for row in TYPED} | {one[0] for one in CALLED} == {*range(1, 17)}
+
+
+def test_swapped_sides_and_labels_given_to_head_are_asked_about(tmp_path: Path, run: Any) -> None:
+    """A column of scores is found as the gain of what is given as labels."""
+    scored = pa.table({"user": [1, 1, 2], "item": [5, 6, 5], "score": [0.5, 0.25, 0.75]})
+    rated = pa.table({"user": [1, 2], "item": [5, 5], "rating": [5, 3]})
+    for name, one in {"run.parquet": scored, "gold.parquet": rated}.items():
+        pq.write_table(one, tmp_path / name)
+    files = tmp_path / "run.parquet", tmp_path / "gold.parquet"
+    code, _, error = run("evaluate", *files, "-m", "map")
+    assert (code, "did you swap labels and predictions?" in error) == (3, True)
+    code, shown, _ = run("evaluate", *files, "-m", "map", "--score", "rating")
+    assert (code, "did you swap labels and predictions?" in shown) == (0, True)
+    assert "did you swap" not in run("evaluate", *reversed(files), "-m", "map")[1]
+    code, _, error = run("head", files[1])
+    assert (code, "if these are labels, use --labels" in error) == (3, True)
+    shown = run("head", files[1], "--labels", "--binary")
+    assert shown[0] == 0
+
+
+def test_public_functions_name_what_they_take() -> None:
+    import inspect
+
+    for function in (rankmill.evaluate, rankmill.compare, rankmill.explain, rankmill.convert):
+        kinds = {
+            name: one.annotation for name, one in inspect.signature(function).parameters.items()
+        }
+        taken = {kinds.get(name) for name in ("labels", "predictions", "source")} - {None}
+        assert taken <= {"LabelsLike", "PredictionsLike", "LabelsLike | PredictionsLike"}

@@ -537,7 +537,7 @@ GOOD: Any = {1: [2]}
         (GOOD, {1: [2**64]}, InputError, "holds 18446744073709551616; expected integers"),
         (GOOD, {1: [-1, 2**63]}, InputError, "expected integers that all fit"),
         (GOOD, {1: ["\ud800"]}, InputError, "valid Unicode"),
-        (GOOD, {1: [2.5]}, InputError, "holds fractions; expected the items of each query"),
+        (GOOD, {1: [2.5]}, InputError, "contains floats; expected the items of each query"),
         (GOOD, {1: [[2]]}, InputError, r"holds \[2\] \(list\)"),
         (GOOD, {None: [2]}, InputError, "has no query id"),
         (
@@ -712,7 +712,7 @@ def test_bare_scores_and_sparse_features_are_refused_with_what_to_give() -> None
     scores = np.random.default_rng(4).permutation(60).reshape(6, 10) / 64
     dense = np.eye(6, 10, dtype=int)
     for matrix in (scores, scores.tolist(), scores.astype("f4")):
-        with pytest.raises(InputError, match=r"holds fractions; .* use rankmill.arrays.Matrix"):
+        with pytest.raises(InputError, match=r"contains floats; .* use rankmill.arrays.Matrix"):
             rankmill.evaluate([[1]] * 6, matrix, "map")
     with pytest.raises(UsageError, match=r"features cannot be a csr_matrix.*toarray"):
         rankmill.evaluate(

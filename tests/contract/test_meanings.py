@@ -137,7 +137,7 @@ MEANINGS = {
         table(user_id=[1, 2, 3], item_id=["a", "b", "nan"]),
         table(user_id=[1, 1, 2, 3], item_id=["b", "a", "b", "c"], score=[0.9, 0.8, 0.7, 0.5]),
     ),
-    "blanks around ids": Meaning(
+    "spaces around ids": Meaning(
         table(user_id=[1, 2], item_id=["a  ", "b  "]),
         table(user_id=[1, 1, 2], item_id=["b", "a", "b"], score=[0.9, 0.8, 0.7]),
     ),

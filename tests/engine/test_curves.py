@@ -76,8 +76,15 @@ def test_a_picture_has_a_panel_a_metric_and_a_line_a_system() -> None:
     assert medians.title == "Value by cutoff"
     over_recall = rankmill.evaluate_runs(table(LABELS), RUNS, "pr").plot()
     assert over_recall.title == "Precision by recall, with 95% intervals"
-    with pytest.raises(UsageError, match="no picture of a Results without a metric at several"):
-        rankmill.evaluate_runs(table(LABELS), RUNS, "map").plot()
+
+
+def test_without_curves_a_picture_has_the_values_with_their_intervals() -> None:
+    picture = rankmill.evaluate_runs(table(LABELS), RUNS, "map,recall@1").plot()
+    assert picture.title == "Values, with 95% intervals"
+    for shown in (">map<", ">recall@1<", ">poor<", ">good<"):
+        assert shown in picture.svg()
+    one = rankmill.evaluate(table(LABELS), RUNS["good"], "map,recall@1").plot()
+    assert (one.title, ">map<" in one.svg()) == (picture.title, True)
 
 
 @pytest.fixture
@@ -120,7 +127,6 @@ def test_curves_of_both_kinds_are_one_table(files: list[str], run: Any) -> None:
             "--plot c.svg draws curves: --curve writes points, in .json, ",
         ),
         (["-m", "map", "--curve", "c.csv"], "--curve needs a metric at several cutoffs"),
-        (["-m", "brier", "--plot", "c.svg"], "or one with a curve, such as auprc or ece"),
         (["-m", "map@1..3", "--plot", "c.csv"], "cannot draw 'c.csv': expected a name in .svg"),
     ],
 )

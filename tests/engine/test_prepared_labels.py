@@ -111,7 +111,7 @@ def test_what_is_found_in_text_is_told_by_each_call(tmp_path) -> None:
     run = {i: ["a", "d"] for i in range(9)}
     labels = Labels(path).prepare()
     plain = told(rankmill.evaluate(Labels(path), run, "map@5"))
-    assert "in 'item', 9 ids have blanks around" in plain[0]["notes"][0]
+    assert "in 'item', 9 ids have spaces around" in plain[0]["notes"][0]
     assert [told(rankmill.evaluate(labels, run, "map@5")) for _ in range(2)] == [plain] * 2
 
 

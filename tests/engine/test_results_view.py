@@ -16,7 +16,7 @@ from rankmill.engine.results import same_queries
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS
 
-DIFFERENT = "averaged over different queries, so that values do not compare: "
+DIFFERENT = "averaged over different queries, so the values are not comparable: "
 
 
 def table(lists, kind=None):

@@ -201,7 +201,7 @@ def test_an_error_says_what_it_lacks() -> None:
     planned = rankmill.plan(*of, "map,new@2", catalogue=CATALOGUE)
     assert "score" not in planned["predictions"]["columns"]
     for beside, message in (
-        ({}, "^new@2 needs to know what queries had in training"),
+        ({}, "^new@2 needs what queries had in training"),
         (
             {"train": TRAIN},
             "^new@2 needs to know what can be shown: give it with Catalogue.items=....",

@@ -430,10 +430,10 @@ async def later(labels: int) -> float:
 @pytest.mark.parametrize(
     ("name", "options", "function", "message"),
     [
-        ("map@k", {}, recall, "there is a map already: choose another name"),
-        ("MRR", {}, recall, "there is a MRR already"),
-        ("P_10", {}, recall, "there is a P_10 already"),
-        ("recsys", {}, recall, "there is a recsys already"),
+        ("map@k", {}, recall, "a metric named 'map' already exists: choose another name"),
+        ("MRR", {}, recall, "a metric named 'MRR' already exists"),
+        ("P_10", {}, recall, "a metric named 'P_10' already exists"),
+        ("recsys", {}, recall, "a metric named 'recsys' already exists"),
         ("a b", {}, recall, "'a b' is not a name for a metric; expected one such as 'wins@k'"),
         ("a", {}, precisions, r"a takes k, and no cutoff: call it 'a@k' or 'a\[@k\]'"),
         ("a", {"range": (1, 0)}, recall, r"the range of a is \(1, 0\); expected \(low, high\)"),
@@ -457,7 +457,9 @@ def test_a_wrong_definition_is_refused(
 
 def test_an_own_name_is_taken_once() -> None:
     metric("mine")(recall)
-    with pytest.raises(UsageError, match=r"there is a mine already, of .*test_own.py, line \d+: "):
+    with pytest.raises(
+        UsageError, match=r"a metric named 'mine' already exists, of .*test_own.py, line \d+: "
+    ):
         metric("mine")(first)
 
 

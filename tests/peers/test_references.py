@@ -85,6 +85,10 @@ def test_sklearn() -> None:
     hold("sklearn", sklearn_says, grades=(0, 1, 2, 3), scored_labels=True)
 
 
+def test_sklearn_by_query_sees_what_was_retrieved() -> None:
+    hold("sklearn_ap", sklearn_says, cutoffs=(None,), ties=False)
+
+
 def test_sklearn_label_ranking_is_the_same_but_without_labels() -> None:
     """label_ranking_average_precision_score: 1 where there are no labels."""
     score = sklearn.metrics.label_ranking_average_precision_score

@@ -432,23 +432,23 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_415,
-    "analysis": 3_933,
-    "cli": 2_053,
+    "adapters": 1_442,
+    "analysis": 3_963,
+    "cli": 2_058,
     "columns": 1_114,
     "config": 682,
-    "engine": 3_061,
+    "engine": 3_141,
     "io": 860,
     "kernels": 3_024,
     "matching": 742,
     "metrics": 3_944,
-    "nightly": 4_383,
-    "results": 477,
-    "root": 420,
-    "semantics": 184,
-    "show": 801,
-    "sources": 6_245,
-    "spark": 1_423,
+    "nightly": 4_389,
+    "results": 516,
+    "root": 432,
+    "semantics": 189,
+    "show": 804,
+    "sources": 6_278,
+    "spark": 1_430,
 }
 
 

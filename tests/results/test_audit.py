@@ -139,11 +139,11 @@ def test_labels_that_are_the_predictions_are_noted(
 @pytest.mark.parametrize(
     ("label", "prediction", "told"),
     [
-        ("a b", '"a,x"', "items separated by blanks, the predictions items separated by commas"),
-        ("a b", "a|x", "items separated by blanks, the predictions items separated by bars"),
-        ("a b", "\"['a', 'x']\"", "items separated by blanks, the predictions items in brackets"),
+        ("a b", '"a,x"', "items separated by spaces, the predictions items separated by commas"),
+        ("a b", "a|x", "items separated by spaces, the predictions items separated by bars"),
+        ("a b", "\"['a', 'x']\"", "items separated by spaces, the predictions items in brackets"),
         ("a b", "a x", None),
-        ("a b", "a 0.5 x 0.25", None),  # pairs are separated by blanks, too
+        ("a b", "a 0.5 x 0.25", None),  # pairs are separated by spaces, too
         ("a", "a x", None),  # a label in each row has no separator
     ],
 )

@@ -223,8 +223,9 @@ def test_results_of_runs_are_a_dict_that_is_shown_as_a_table():
     assert isinstance(results, dict)
     assert {name: one["map"] for name, one in results.items()} == {"a": 2 / 3, "b": 0.5}
     lines = repr(results).splitlines()
-    assert lines[0].split() == ["metric", "a", "b"]
-    assert lines[2].split() == ["map", "0.666667*", "0.500000"]
+    assert lines[0].split() == ["metric", "a", "error", "b", "error"]
+    assert lines[2].split()[::2] == ["map", "0.333", "0.289"]
+    assert lines[2].split()[1::2] == ["0.666667*", "0.500000"]
     assert "neither side is better: gini" in lines
     assert results._repr_html_().count("<tr><td") == 2 + 4
     assert pickle.loads(pickle.dumps(results)) == results

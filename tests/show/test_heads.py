@@ -64,6 +64,7 @@ def test_a_report_has_the_same_meanings(paths: list[str], run: Any) -> None:
 def test_a_leaderboard_has_the_same_meanings(paths: list[str], tmp_path: Path, run: Any) -> None:
     board = tmp_path / "board.html"
     given = ["compare", *paths, "-m", "map@2", "--by", "label_count", "--leaderboard", str(board)]
+    given += ["--all-pairs"]
     assert run(*given)[0] == 0
     page = board.read_text("utf-8")
     found = {unescape(head): unescape(title) for title, head in HEAD.findall(page)}

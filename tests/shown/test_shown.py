@@ -54,6 +54,7 @@ TABLES = {
     "labels": LABELS,
     "old": OLD,
     "new": NEW,
+    "empty": NEW.slice(0, 1),
     "graded": GRADED,
     "train": TRAIN,
     "items": ITEMS,
@@ -79,6 +80,14 @@ COMMANDS = {
     "systems of other queries": "evaluate labels old new -m map@3 --semantics unpredicted=skip",
     "systems slices": "evaluate labels old new -m map@3 --by country",
     "systems weights": "evaluate labels old new -m map@3 --weight w",
+    "compare": f"compare labels old new {USUAL}",
+    "compare slices": "compare labels old new -m map@3 -m first_hit --by country --moved 1",
+    "compare margin": "compare labels old new -m map@3 --margin 0.5 --test t --test wilcoxon",
+    "compare weights": "compare labels old new -m map@3 --weight w",
+    "compare clusters": "compare labels old new -m map@3 --cluster country",
+    "compare all pairs": "compare labels old new empty -m map@3 -m recall@2 --all-pairs",
+    "compare cutoffs": "compare labels old new -m map -m hit --cutoffs 1,2,3",
+    "compare pooled": "compare labels old new -m coverage@2 -m auprc -m map@3:median",
     "plan": f"evaluate labels old {USUAL} --plan",
     "plan of systems": f"evaluate labels old new {USUAL} --plan",
     "explain": "explain labels old -m map@3 --query-id ann",
@@ -100,6 +109,9 @@ def masked(text: str) -> str:
     for pattern, instead in (
         (r'((?m:^)seconds +|seconds: |"seconds": )[0-9.e-]+', r"\1SECONDS"),
         (r'"(rankmill|checksum)": "[^"]*"', r'"\1": "..."'),
+        (r"(2026-05-\d\d)([ T])\d\d:\d\d(:\d\d[.0-9]*)?", r"\1\2TIME"),
+        (r'time="[0-9.]+"', 'time="SECONDS"'),
+        (r"\b(20\d{6}T)\d{12}Z-[0-9a-f]{16}", r"\1-ID"),
     ):
         text = re.sub(pattern, instead, text)
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
@@ -166,8 +178,46 @@ def test_an_answer_shows(name: str, form: str, update: bool) -> None:
     agrees(f"python {name}.{form}", SHOWN[form](HERE[name]()), update)
 
 
+BASE = "--baseline old.parquet --by country --history runs --date 2026-05-01"
+VERDICTS = {
+    "held": ("new", "map@3 >= 0.1", "map@3 drop <= 90% confidence none", "queries > 0"),
+    "regressed": ("new", "first_hit >= 0.99", "map@3[country=*] >= 0.2 confidence 0.5"),
+    "undecided": ("new", "map@3 drop <= 1%", "guardrail first_hit drop <= 2%"),
+    "bad audit": ("old", "repeated_items == 0", "queries change <= 10%"),
+    "no verdict": ("missing", "map@3 >= 0.1"),
+}
+OUTPUTS = {"summary": "txt", "markdown": "md", "junit": "xml", "json": "json", "output": "csv"}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_verdict_shows(name: str, shop: Path, run: Any, update: bool) -> None:
+    system, *rules = VERDICTS[name]
+    words = ["gate", "labels.parquet", f"{system}.parquet", *BASE.split()]
+    words += [word for rule in rules for word in ("--rule", rule)]
+    outputs = [f"--{form}={form}.{end}" for form, end in OUTPUTS.items()]
+    code, shown, error = run(*words, *outputs)
+    agrees(f"gate {name} lines.txt", f"{code}\n{shown}{error}", update)
+    for form, end in OUTPUTS.items():
+        told = (shop / f"{form}.{end}").read_text("utf-8")
+        agrees(f"gate {name} {form}.{end}", told, update)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.usefixtures("shop")
+def test_a_history_shows(form: str, run: Any, update: bool) -> None:
+    for day, system in enumerate(("old", "new", "old"), 1):
+        words = ["labels.parquet", f"{system}.parquet", "--rule", "map@3 >= 0.5"]
+        run("gate", *words, "--history", "runs", "--date", f"2026-05-0{day}")
+    code, shown, error = run("history", "runs", "-m", "map@3", "--format", form)
+    assert (code, error) == (0, "")
+    agrees(f"history.{FORMATS[form]}", shown, update)
+
+
 def test_every_file_is_of_a_test() -> None:
     """Nothing of what is gone stays behind."""
     known = {f"{name}.{suffix}" for name in COMMANDS for suffix in FORMATS.values()}
     known |= {f"python {name}.{form}" for name in HERE for form in SHOWN}
+    told = ["lines.txt", *(f"{form}.{end}" for form, end in OUTPUTS.items())]
+    known |= {f"gate {name} {one}" for name in VERDICTS for one in told}
+    known |= {f"history.{suffix}" for suffix in FORMATS.values()}
     assert {path.name for path in GOLDEN.iterdir()} <= {one.replace(" ", "-") for one in known}

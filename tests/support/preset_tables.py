@@ -25,6 +25,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "torchmetrics": {"ties": False},
     "ranx": {"grades": (0, 1, 2, 3)},
     "sklearn": {"grades": (0, 1, 2, 3), "scored_labels": True},
+    "sklearn_ap": {"ties": False},
     "recommenders": {},
     "rectools": {},
     "replay": {},

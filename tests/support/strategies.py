@@ -408,7 +408,7 @@ def storable(table: pa.Table) -> pa.Table:
 
 
 def stands_for_itself(text: str) -> bool:
-    """Whether an id has no blanks around, and doesn't stand for a missing value."""
+    """Whether an id has no spaces around, and doesn't stand for a missing value."""
     return text == text.strip() and text not in MISSING
 
 

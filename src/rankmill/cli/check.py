@@ -8,6 +8,7 @@ from rankmill.cli.run_outputs import RunOutputs
 _EXAMPLES = """
 rankmill check sample_submission.csv submission.csv -m map@12
 rankmill check solution.csv submission.csv -m gap -o problems.json
+rankmill check solution.csv submission.csv --preset kaggle_hm
 """
 _EXITS = {0: "no problem", 1: "a problem was found, even one that is not rejected"}
 
@@ -24,7 +25,8 @@ def command(
     context: click.Context,
     solution: str,
     submission: str,
-    metric: str,
+    metric: str | None,
+    preset: str | None,
     query: str | None,
     item: str | None,
     score: str | None,
@@ -38,9 +40,15 @@ def command(
     The second table shows the first 5 of each kind with their rows; -o FILE.csv has all. See
     'rankmill docs kaggle'.
     """
+    from rankmill.semantics.presets import preset as preset_of
+
+    if metric is None and not (preset and preset_of(preset).own_metric):
+        (asked,) = (one for one in context.command.params if one.name == "metric")
+        raise click.MissingParameter(ctx=context, param=asked)
     outputs.check([solution, submission])
     from rankmill.adapters.kaggle.submission import check
 
-    found = check(solution, submission, query, metric, item=item, confidence=score)
+    columns = {"item": item, "confidence": score}
+    found = check(solution, submission, query, metric, semantics=preset, **columns)
     outputs.write(found)
     context.exit(int(bool(found.problems)))

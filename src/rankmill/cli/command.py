@@ -128,7 +128,7 @@ def table_command(
         def called(**given: Any) -> None:
             if "format" in given and given.get("output") == STANDARD_OUTPUT:
                 given["output"] = None  # as without -o
-            if "preset" in given:
+            if "fields" in given:
                 given["semantics"] = _semantics(given.pop("preset"), given.pop("fields"))
             if outputs is not None:
                 given["outputs"] = outputs.of(given)

@@ -58,7 +58,6 @@ def command(
     label_source, runs, inputs = inputs_of(labels, systems, options)
     check_several(runs)
     files = outputs.files
-    options["all_pairs"] |= files["leaderboard"] is not None
     outputs.check(inputs)
 
     from rankmill.analysis.compare.compare import compare, compare_in_detail
@@ -66,8 +65,7 @@ def command(
 
     given = face_of(compare, label_source, runs, options)
     found = call(compare_in_detail, given, details=files["report"] is not None)
-    # explain drops no predictions that were seen, so that its values would be others.
-    explaining = None if options["drop_seen"] else _explaining(labels, systems, found.baseline)
+    explaining = _explaining(labels, systems, found.baseline)
     view = view_of(found, explaining, _listing(files["per_query"]))
     show(found, outputs, (label_source, runs), given, systems.values(), view)
 
@@ -106,8 +104,8 @@ def check_several(systems: Sized) -> None:
     """Raise UsageError if there is nothing to compare."""
     if len(systems) < 2:
         raise UsageError(
-            "compare takes the PREDICTIONS of two systems or more; found those of one: give those "
-            "of another system, too, or score one system with 'rankmill evaluate'"
+            "compare takes the PREDICTIONS of two systems or more; found those of one: add those "
+            "of another system, or score one system with 'rankmill evaluate'"
         )
 
 

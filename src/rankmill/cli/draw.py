@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -28,6 +30,9 @@ RED = "bold red"
 # What rich puts between two columns.
 _BETWEEN = 3
 
+# The commands of GitHub Actions at the start of a line, and of Azure Pipelines anywhere.
+_COMMANDS = re.compile(r"^[ \t]*(?=::)|##(?=vso\[|\[)", re.M)
+
 
 def deliver(
     found: Answer | View,
@@ -51,8 +56,12 @@ def deliver(
 
 
 def emit(text: str) -> None:
-    """Print a text that ends in a line break; characters that the encoding lacks are escaped."""
+    """Print a text that ends in a line break; characters that the encoding lacks are escaped.
+
+    With RANKMILL_CI in the environment, so are lines that a CI system would take for its commands.
+    """
     signals.printing()
+    text = re.sub(_COMMANDS, r"\g<0>\\", text) if os.environ.get("RANKMILL_CI") else text
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
 

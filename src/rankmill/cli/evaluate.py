@@ -150,13 +150,13 @@ def check_files(
     if curve is not None:
         _check_points(curve)
     check()
-    _check_curves(curve, outputs.files["plot"], metrics)
+    _check_curves(curve, metrics)
     if report is not None and systems > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")
     if leaderboard is not None and systems < 2:
         raise UsageError(
-            "--leaderboard takes the PREDICTIONS of two systems or more; found those of one: give "
-            "those of another system, too, or leave out --leaderboard"
+            "--leaderboard takes the PREDICTIONS of two systems or more; found those of one: add "
+            "those of another system, or leave out --leaderboard"
         )
 
 
@@ -176,17 +176,14 @@ def _check_points(path: str) -> None:
         )
 
 
-def _check_curves(curve: str | None, plot: str | None, metrics: Sequence[Metric]) -> None:
-    """Raise UsageError before anything is read if there is no such curve, or no picture of it."""
-    if curve is plot is None:
+def _check_curves(curve: str | None, metrics: Sequence[Metric]) -> None:
+    """Raise UsageError before anything is read if there is no such curve."""
+    if curve is None:
         return
-    from rankmill.engine.curves import DRAWN, check_drawn, cuts_of
+    from rankmill.engine.curves import DRAWN, cuts_of
     from rankmill.metrics.aggregate import has_curve
 
-    texts = [one.text for one in metrics]
-    if plot is not None:
-        check_drawn(texts)
-    if curve is not None and not cuts_of(texts) and not any(map(has_curve, metrics)):
+    if not cuts_of([one.text for one in metrics]) and not any(map(has_curve, metrics)):
         raise UsageError(f"--curve needs {DRAWN}: add one with -m")
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-KEEP_TEXT = "read with dtype=str, and save with no spreadsheet"
+KEEP_TEXT = "read with dtype=str, and don't save it from a spreadsheet"
 """How ids stay as they are."""
 _MOST_ZEROS = 20
 

@@ -109,8 +109,9 @@ COMPARISON = (
         "--by COLUMN|FILE",
         "Also show slices of queries; repeat for more. Slice by a column of the labels; by "
         "all columns of a FILE with query ids, whose name must have a folder or a suffix, or by "
-        "those after a colon, as in users.parquet:country,age; or by label_count, list_length, "
-        "label_popularity or unpredicted.",
+        "those after a colon, as in users.parquet:country,age:4,signup:month, which makes 4 groups "
+        "of age; or by label_count, list_length, label_popularity, activity (in training) or "
+        "unpredicted.",
         "by",
         on="evaluate compare gate report spark init",
         short="compare gate report init",

@@ -64,7 +64,7 @@ INPUTS = (
         "--labels-as FORMAT",
         "The format of the labels, if it is not detected. One of parquet, arrow, csv, "
         "tsv, trec or jsonl; or csv-long (one item per row), csv-wide (a list per cell), "
-        "csv-blanks, csv-commas, csv-semicolons, csv-bars (a list per cell, separated by "
+        "csv-spaces, csv-commas, csv-semicolons, csv-bars (a list per cell, separated by "
         "these), csv-pairs (items and confidences in a cell), and the same for tsv.",
         "Labels.format",
         frames=False,
@@ -114,7 +114,7 @@ INPUTS = (
     ),
     _column(
         "--exact-ids",
-        "Compare text ids as they stand. By default, blanks around them are left out, words such "
+        "Compare text ids as they stand. By default, spaces around them are left out, words such "
         "as nan and NULL are missing ids, and 7.0 is 7; a note counts them.",
         "Labels.exact_ids Predictions.exact_ids",
         short="",
@@ -219,7 +219,7 @@ INPUTS = (
     ),
     _one(
         "--exact-ids",
-        "Compare text ids as they stand, with blanks and words such as nan.",
+        "Compare text ids as they stand, with spaces and words such as nan.",
         "Labels.exact_ids Predictions.exact_ids",
     ),
     _one(
@@ -242,9 +242,14 @@ METRICS = (
     _check(
         "-m --metric METRIC",
         "The metric of the competition, such as map@12 or gap. Its cutoff is the maximum "
-        "number of items in a row.",
+        "number of items in a row. By default, it is that of --preset.",
         "metric",
-        required=True,
+    ),
+    _check(
+        "--preset NAME",
+        "Score the submission too, as a competition does, such as kaggle_hm. Ids that do not count "
+        "there may be in the submission.",
+        "semantics",
     ),
     _metrics(
         "Metrics, such as map@5,10,mrr; repeat for more. A set of metrics, such as recsys, "
@@ -368,6 +373,6 @@ COUNTING = (
         "--drop-seen",
         "Drop predictions that their query had in --train. Those after them move up.",
         "Catalogue.drop_seen",
-        on=f"{_LOCAL} spark",
+        on=f"{_LOCAL} explain spark",
     ),
 )

@@ -109,8 +109,8 @@ OUTPUT = (
     ),
     _top(
         "--leaderboard FILE",
-        "Also write an HTML page with the table of all systems, all pairs, and the slices to "
-        "FILE. It implies --all-pairs.",
+        "Also write an HTML page with the table of all systems, what was tested, and the slices to "
+        "FILE. Add --all-pairs for a test of every pair.",
         on="compare",
     ),
     _report(

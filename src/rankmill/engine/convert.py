@@ -1,5 +1,7 @@
 """convert() writes any input as wide Parquet, sorted by query id."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
@@ -17,13 +19,14 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.first_pass import Progress, progress_of
 from rankmill.engine.head import open_as
 from rankmill.engine.held_labels import read_in_order
-from rankmill.errors import InputError, ResourceError, UsageError, plural, positive
+from rankmill.errors import InputError, ResourceError, UsageError, plural, positive, told_shortly
 from rankmill.io.whole_files import check_target, write_files
 from rankmill.matching.index import RepeatedQueryError
 from rankmill.show.tables import Facts
 from rankmill.sources.input_options import MEMORY, Role
 from rankmill.sources.inputs.inputs import Input, alike, map_lists
 from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.nouns import LabelsLike, PredictionsLike
 from rankmill.threads import Workers
 
 SUFFIX = ".parquet"
@@ -36,9 +39,10 @@ GROUP_BYTES = 1 << 26
 _Block = tuple[Any, int, int, int]
 
 
+@told_shortly
 @reading_again
 def convert(
-    source: Any,
+    source: LabelsLike | PredictionsLike,
     path: str | Path,
     *,
     threads: int | None = None,

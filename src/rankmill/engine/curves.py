@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import table_of
-from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import axes_of
 from rankmill.metrics.registry import parse
 from rankmill.results.curves import curves_of
 from rankmill.results.result import Result
 from rankmill.results.slices import REACH
+from rankmill.results.values_picture import picture_of_values
 from rankmill.show.charts import Ends
 from rankmill.show.marks import scale_of
 from rankmill.show.pictures import Picture, Points, picture_of_lines
@@ -63,16 +63,15 @@ def curve_rows(results: Mapping[str, Result]) -> pa.Table:
     return pa.concat_tables(parts, promote_options="permissive")
 
 
-def check_drawn(metrics: Iterable[str]) -> None:
-    """Raise UsageError if none of these metrics has a curve that can be drawn."""
-    if not cuts_of(metrics) and not any(axes_of(parse(text)) for text in metrics):
-        raise UsageError(f"there is no picture of a Results without {DRAWN}: ask for one")
+def has_curves(metrics: Iterable[str]) -> bool:
+    """Return whether one of these metrics has a curve that can be drawn."""
+    return bool(cuts_of(metrics)) or any(axes_of(parse(text)) for text in metrics)
 
 
 def curve_picture(results: Mapping[str, Result]) -> Picture:
-    """Return a picture of the curves that results hold; UsageError if they can have none."""
-    metrics = next(iter(results.values())).metrics
-    check_drawn(metrics)
+    """Return a picture of the curves that results hold, or else of their values."""
+    if not has_curves(next(iter(results.values())).metrics):
+        return picture_of_values(results)
     lines, shares = curve_lines(results), _shares(results)
     over = "recall" if set(lines) <= {"iprec", _POOLED} else "cutoff"
     title = f"{'Precision' if over == 'recall' else 'Value'} by {over}" if lines else "Reliability"
@@ -121,14 +120,6 @@ def _points(
     return found
 
 
-def _with_ends(one: Result, text: str) -> tuple[float | None, Ends]:
-    value, error = one.metrics[text], one.standard_errors[text]
-    if value is None or not error:
-        return value, None
-    low, high = parse(text).spec.bounds
-    return value, (max(low, value - REACH * error), min(high, value + REACH * error))
-
-
 def _interpolated(points: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Points]:
     """Return the largest precision at any threshold of at least a recall, at even recalls."""
     most = scale_of([0.0, *(float(recall[-1]) for recall, _ in points.values() if len(recall))])
@@ -140,3 +131,11 @@ def _interpolated(points: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[s
         at = np.searchsorted(recall, levels)
         found[name] = {float(x): (best[i], None) for x, i in zip(levels, at, strict=True)}
     return found
+
+
+def _with_ends(one: Result, text: str) -> tuple[float | None, Ends]:
+    value, error = one.metrics[text], one.standard_errors[text]
+    if value is None or not error:
+        return value, None
+    low, high = parse(text).spec.bounds
+    return value, (max(low, value - REACH * error), min(high, value + REACH * error))

@@ -9,11 +9,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankmill.engine.bins import binned, bins_of
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.origin import TABLES, OriginRecorder
 from rankmill.engine.query_groups import GROUP, classes_of_groups
-from rankmill.engine.segments import DERIVED, Classes, Known, classes_of, codes_of, compact
+from rankmill.engine.segments import (
+    DERIVED,
+    Classes,
+    Known,
+    classes_of,
+    codes_of,
+    compact,
+    training_of,
+)
 from rankmill.engine.slices import OF_PREDICTIONS, check_terms
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
@@ -248,7 +257,7 @@ def with_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> J
         return job
     if not index.classes:
         found, _ = read_classes(cuts, labels, index, workers, job.memory, job.part, job.recorder)
-        known = Known(index, np.zeros(0, np.int64), [])
+        known = Known(index, np.zeros(0, np.int64), [], training_of(job))
         for name in cuts.derived:
             if name not in OF_PREDICTIONS:
                 found[name] = DERIVED[name][1](known)
@@ -292,6 +301,7 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[QueryFacts]) -> Non
 def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a table that `by` names, which is only opened."""
     table, names = chosen(table)
+    names = tuple(bins_of(one)[0] for one in names)
     with closing(open_source(table, InputOptions("by"), may_be_empty=True)) as source:
         return list(names or source.schema.names)
 
@@ -312,7 +322,12 @@ def read_table(
     one = open_cut(value, labels, memory, part, kind)
     with closing(one.source):
         one = one if recorder is None else recorder.divided(one, TABLES)
-        return read_facts(one.source, one.columns, one.columns.facts, workers)
+        found = read_facts(one.source, one.columns, one.columns.facts, workers)
+    for name, bins in map(bins_of, chosen(value)[1]):
+        if bins:
+            where = f"{one.source.name}: column {name!r}"
+            found.columns[name] = binned(found.columns[name], bins, where)
+    return found
 
 
 def open_cut(
@@ -321,6 +336,8 @@ def open_cut(
     """Open a table as `read_table` reads it; the caller closes its source."""
     role: Role = "adjust" if kind == "number" else "by"
     value, asked = chosen(value)
+    if kind == "segment":
+        asked = tuple(bins_of(one)[0] for one in asked)
     source = reusable(open_source(value, InputOptions(role), may_be_empty=part), memory)
     if not isinstance(value, str | os.PathLike):
         source = replace(source, name=f"the table of {role}")

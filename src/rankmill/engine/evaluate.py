@@ -1,5 +1,7 @@
 """evaluate() scores predictions against labels and returns a Result; plan() tells what it reads."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing
@@ -12,6 +14,7 @@ from rankmill.engine.held_labels import HeldLabels, beside, described_beside, op
 from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
+from rankmill.errors import told_shortly
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.package import stamp
 from rankmill.results.result import Result
@@ -22,17 +25,25 @@ from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.meaning.later_rows import reading_again
 from rankmill.sources.meaning.understood import NO_FACTS, Kind
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.nouns import (
+    Catalogue,
+    Labels,
+    LabelsLike,
+    Predictions,
+    PredictionsLike,
+    SlicesLike,
+)
 from rankmill.threads import Workers
 
 
+@told_shortly
 def evaluate(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
-    by: Any = (),
+    by: SlicesLike = (),
     sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     threads: int | None = None,
@@ -75,9 +86,10 @@ def evaluate(
     by : str, table or sequence of these
         Slices of the queries, for which the metrics are also computed: a column of the labels; a
         path or a table with query ids, where every other column makes slices, or those that the
-        path names at its end, as in "users.parquet:country,age"; or "label_count", "list_length",
-        "label_popularity" or "unpredicted", as for `compare`. The slices are in `Result.by`, each
-        with the values that its queries have alone, to the last bit.
+        path names at its end, as in "users.parquet:country,age:4,signup:month", which makes 4
+        groups of age; or "label_count", "list_length", "label_popularity", "activity" (how many
+        items a query had in training) or "unpredicted", as for `compare`. The slices are in
+        `Result.by`, each with the values that its queries have alone, to the last bit.
     sums : str or iterable of str
         Weighted sums of metrics, each with a name: "total = 0.3*recall@20:micro[type=carts] +
         0.7*map", where [] holds one slice of `by`. They are in `Result.sums`.
@@ -142,13 +154,14 @@ def evaluate(
     return _evaluate(job, given, runs, catalogue, threads, progress)[""]
 
 
+@told_shortly
 def evaluate_runs(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
-    by: Any = (),
+    by: SlicesLike = (),
     sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     threads: int | None = None,
@@ -253,8 +266,8 @@ def score_systems(
 
 
 def plan(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
@@ -293,8 +306,8 @@ def plan(
 
 
 def plan_runs(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,

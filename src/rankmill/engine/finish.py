@@ -36,11 +36,14 @@ from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.inputs.inputs import Input, map_confidences, map_lists
+from rankmill.sources.meaning.names import ITEM_ALIASES, plain
 from rankmill.threads import Workers
 
 _LOOKED_AT = 1000
 """Of queries without labels, so many are looked up with other zeros."""
-_BETWEEN_PAIRS = "items with their confidences", "items separated by blanks"
+_OF_SUBMISSIONS = {plain(name) for name in ITEM_ALIASES["predictions"]}
+"""What the column of items is called in the solutions of competitions."""
+_BETWEEN_PAIRS = "items with their confidences", "items separated by spaces"
 
 
 def finish(
@@ -115,6 +118,8 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
             f"the labels have {cells}, the predictions {others}: both are read, but a competition "
             "may count the predictions as wrong; 'rankmill check' lists them"
         )
+    elif cells.startswith("items ") and plain(labels.columns.item) in _OF_SUBMISSIONS:
+        yield from _other_columns(mine.schema.names, theirs.schema.names)
     yield from _other_zeros(tally, result)
     tied = result.audit["tied_ranks"]
     if tied and theirs.format == "TREC run" and result.semantics == DEFAULT:
@@ -127,6 +132,16 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
     for source in (mine, theirs):
         yield from map(spoken, source.findings.notes())
     yield from tally.job.skipped
+
+
+def _other_columns(labels: list[str], predictions: list[str]) -> Iterator[str]:
+    """Yield a note if a submission has other columns than the solution, both lists in cells."""
+    if {*labels} != {*predictions}:
+        yield (
+            f"the labels have the columns {', '.join(map(repr, labels))}, the predictions "
+            f"{', '.join(map(repr, predictions))}: both are read, but a competition may reject the "
+            "predictions; 'rankmill check' lists what is wrong"
+        )
 
 
 # Metrics that are 0 only where no prediction within the cutoff is correct.

@@ -11,7 +11,7 @@ from typing import Any
 
 from rankmill.columns.ids import id_value
 from rankmill.columns.ranked_lists import Lists
-from rankmill.errors import InputError, RankmillError, plural, spoken
+from rankmill.errors import InputError, RankmillError, plural, spoken, told_shortly
 from rankmill.package import stamp
 from rankmill.show.tables import Column, Facts, Part, Table, View
 from rankmill.show.writers import plain_text
@@ -20,7 +20,7 @@ from rankmill.sources.input_options import MEMORY, Role
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input, check_told, open_input
 from rankmill.sources.meaning.rules import NAMES, RULES
-from rankmill.sources.nouns import Given, Labels, Predictions
+from rankmill.sources.nouns import Given, Labels, LabelsLike, Predictions, PredictionsLike
 from rankmill.sources.roles.source import PARTS, Batch, Source, batch_of
 from rankmill.sources.rows.long import group_lists, long_rows
 from rankmill.sources.rows.wide import wide_lists
@@ -36,7 +36,8 @@ class Head(dict[str, Any]):
         return plain_text(head_view(self, role_told=True).screen())
 
 
-def head(source: Any) -> Head:
+@told_shortly
+def head(source: LabelsLike | PredictionsLike) -> Head:
     """Show how an input is read, from its first batch.
 
     Parameters
@@ -69,7 +70,7 @@ def head(source: Any) -> Head:
         except RankmillError:
             raise error from None
         with closing(opened):
-            return Head(_described(opened, None) | {"problem": str(error)})
+            return Head(_described(opened, None) | {"problem": f"{error}{_if_labels(given)}"})
     with closing(one.source):
         told = Head(_described(one.source, one) | {"role": found})
         try:
@@ -83,6 +84,17 @@ def head(source: Any) -> Head:
         except InputError as error:
             told["problem"] = str(error)
     return told
+
+
+def _if_labels(given: Given) -> str:
+    """Return how to look at labels, if what cannot be read as predictions can be read as these."""
+    if isinstance(given, Labels | Predictions):
+        return ""
+    with suppress(RankmillError), _quiet():
+        open_input(Labels(**vars(given)), memory=MEMORY).source.close()
+        told = "; if these are labels, use --labels on the command line, Labels(...) in Python"
+        return spoken(told)
+    return ""
 
 
 def _described(source: Source, one: Input | None) -> dict[str, Any]:

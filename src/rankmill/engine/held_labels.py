@@ -271,7 +271,7 @@ def warn_of_padding(items: Ids) -> None:
     if is_id(items, USUAL_PADDING).any():
         warn(
             f"the catalogue holds the item {USUAL_PADDING}, which counts as any other: if it is "
-            f"padding, say {SAY_PADDING}"
+            f"padding, use {SAY_PADDING}"
         )
 
 

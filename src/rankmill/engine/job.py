@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from rankmill.errors import UsageError, positive
+from rankmill.errors import UsageError, positive, spoken
 from rankmill.io.overflow import Overflow
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.gains import canonical_gain_function, least_gain
@@ -310,7 +310,7 @@ def _check_needs(metrics: Iterable[Metric], given: Catalogue) -> None:
     users = _users_of_needs(metrics).items()
     needs = {need: [each.text for each in some] for need, some in users}
     if given.drop_seen:
-        needs.setdefault(TrainingRows, []).append("drop_seen")
+        needs.setdefault(TrainingRows, []).append(spoken("--drop-seen"))
     for need, names in needs.items():
         if need.given and getattr(given, need.given) is None:
             raise UsageError(f"{', '.join(names)} {need.lacks}")

@@ -1,5 +1,7 @@
 """Evaluating in parts, as on a cluster: a state for each, files of them, and the second pass."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -30,18 +32,25 @@ from rankmill.sources.files.files import File, find_files
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import check_told, open_input
 from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.nouns import (
+    Catalogue,
+    Labels,
+    LabelsLike,
+    Predictions,
+    PredictionsLike,
+    SlicesLike,
+)
 from rankmill.sources.roles.shares import Sample, Share, divided
 from rankmill.threads import Workers
 
 
 def evaluate_part(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
-    by: Any = (),
+    by: SlicesLike = (),
     sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     part: str | None = None,
@@ -134,7 +143,7 @@ def check_in_parts(job: Job) -> None:
 
 def second_pass(
     state: State,
-    predictions: Any,
+    predictions: PredictionsLike,
     *,
     part: str | None = None,
     threads: int | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.errors import spoken
@@ -16,7 +16,18 @@ from rankmill.results.slices import UNKNOWN, slice_parts
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.metric_names import SIDES
 from rankmill.semantics.scope import Scope
-from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View, leaderboard
+from rankmill.show.tables import (
+    STAR,
+    Best,
+    Cell,
+    Column,
+    Facts,
+    Part,
+    Table,
+    View,
+    best_value,
+    leaderboard,
+)
 
 if TYPE_CHECKING:
     from rankmill.show.pictures import Picture
@@ -126,7 +137,7 @@ def systems_view(
 
     def screen() -> list[Part]:
         values = _values(results, sides, comparable=not note)
-        legend = ["* the best of a metric", *side_notes(sides)] if values.marked else []
+        legend = [f"* {STAR}", *side_notes(sides)] if values.marked else []
         more = slice_parts(results)
         facts = Facts(facts_of_systems(results, same_queries), aligned=False)
         audits = {name: one.audit for name, one in results.items()}
@@ -163,7 +174,7 @@ def board_of(
     values = {m: {name: one.metrics[m] for name, one in results.items()} for m in first.metrics}
     # Values over different queries have no best, and no order.
     table = leaderboard(values, dict.fromkeys(sides, "neither") if note else sides)
-    legend = ["bold: the best of a metric", *side_notes(sides)] if table.marked else []
+    legend = [f"bold: {STAR}", *side_notes(sides)] if table.marked else []
     return [table, *legend, *([note] if note else []), *joint_notes(results)]
 
 
@@ -194,7 +205,7 @@ def _note(results: Mapping[str, Result], same_queries: bool | None) -> str:
         return spoken(
             f"perhaps averaged over different queries: {counts}; use --per-query to find out"
         )
-    return f"averaged over different queries, so that values do not compare: {counts}"
+    return f"averaged over different queries, so the values are not comparable: {counts}"
 
 
 def side_notes(sides: Mapping[str, str]) -> list[str]:
@@ -210,17 +221,20 @@ def side_notes(sides: Mapping[str, str]) -> list[str]:
 
 
 def _values(results: Mapping[str, Result], sides: Mapping[str, str], *, comparable: bool) -> Table:
-    """A row a metric, a column a system; the best of a row is marked if they are `comparable`."""
-    best_of: dict[str, Callable[[Sequence[float]], float]] = {"higher": max, "lower": min}
+    """A row a metric, two columns a system; the best is marked if they are `comparable`."""
     rows: list[list[Cell]] = []
     for metric in next(iter(results.values())).metrics:
         values = [one.metrics[metric] for one in results.values()]
-        known = [value for value in values if value is not None]
-        best = None
-        if comparable and len(set(known)) > 1 and sides[metric] in best_of:
-            best = best_of[sides[metric]](known)
-        rows.append([metric, *(one if one is None or one != best else Best(one) for one in values)])
-    return Table([Column("metric"), *(Column(name, "value") for name in results)], rows)
+        best = best_value(values, sides[metric]) if comparable else None
+        row: list[Cell] = [metric]
+        for value, one in zip(values, results.values(), strict=True):
+            row.append(value if value is None or value != best else Best(value))
+            row.append(one.standard_errors.get(metric))
+        rows.append(row)
+    columns = [Column("metric")]
+    for name in results:
+        columns += [Column(name, "value"), Column("error", "error")]
+    return Table(columns, rows)
 
 
 def audit_table(

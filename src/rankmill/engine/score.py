@@ -82,7 +82,7 @@ def score_lists(
     predicted, known = lengths > 0, rows >= 0
     missed = NO_COUNTS
     if job.catalogue is not None:
-        lists, missed = _known(lists, job.catalogue, job.scope.drop_seen)
+        lists, missed = known_lists(lists, job.catalogue, job.scope.drop_seen)
     if job.scope.drops:  # a query whose predictions are all dropped still has predictions
         lists, dropped = within(lists, index.labels, rows, job.scope)
     found, judged = match_block(lists, index, rows, job, job.limit)
@@ -248,7 +248,9 @@ def micro_of(matched: Matched, metric: Metric) -> dict[str, Any]:
     return {"values": matched.counts(metric), "divisors": divisors.astype(np.float64)}
 
 
-def _known(lists: Lists, catalogue: KnownItems, drop_seen: bool) -> tuple[Lists, dict[str, int]]:
+def known_lists(
+    lists: Lists, catalogue: KnownItems, drop_seen: bool
+) -> tuple[Lists, dict[str, int]]:
     """The lists, without what their queries had in training if so asked, and counts for the audit.
 
     They are of predictions that were seen in training, and of those that no catalogue has.

@@ -64,7 +64,8 @@ def check_slices(names: Iterable[str], count: int, most: int = MOST_SLICES) -> N
         raise UsageError(
             f"{' and '.join(names)} has {count:,} values; expected {most:,} at most: "
             "group them into classes, in a column of the labels or a table of query ids, or choose "
-            "columns of a table, as in by='users.parquet:country'"
+            "columns of a table or groups of one, as in --by users.parquet:country,age:4 on the "
+            "command line, by='users.parquet:country,age:4' in Python"
         )
 
 
@@ -217,6 +218,25 @@ class Known(NamedTuple):
     labels: LabelIndex
     lengths: np.ndarray  # how many predictions the baseline has for each query
     predicted: list[np.ndarray]  # for each system whether it has predictions for each query
+    training: Any = None  # `Training`, if it is given
+
+
+def training_of(job: Any) -> Any:
+    """Return what queries had in training, None if a job does not know."""
+    return None if job.catalogue is None else job.catalogue.training
+
+
+def activity(known: Known) -> Classes:
+    """Return the class of how many items queries had in training; UsageError without training."""
+    if known.training is None:
+        raise UsageError(
+            "by='activity' counts what queries had in training: give it with --train on the "
+            "command line, Catalogue(train=...) in Python"
+        )
+    there = known.training.index
+    rows = there.find(known.labels.queries)
+    counts = np.append(np.diff(there.labels.offsets), 0)[rows]  # 0 for those at row -1
+    return class_of_count(counts)
 
 
 DERIVED: dict[str, tuple[str, Callable[[Known], Classes]]] = {
@@ -232,6 +252,7 @@ DERIVED: dict[str, tuple[str, Callable[[Known], Classes]]] = {
         "whether its labels are popular: head, middle or tail",
         lambda known: popularity(known.labels),
     ),
+    "activity": ("how many items it had in training", activity),
     "unpredicted": (
         "whether all systems, some or none have predictions for it",
         lambda known: unpredicted(known.predicted),

@@ -69,7 +69,7 @@ class TrainingRows(Need):
     """The row of each item among those that queries had in training, as int64; -1 for others."""
 
     given = "train"
-    lacks = "needs to know what queries had in training: give the interactions with --train"
+    lacks = "needs what queries had in training: give the interactions with --train"
 
     @classmethod
     def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:

@@ -62,7 +62,9 @@ def register(spec: MetricSpec) -> None:
         there = _BY_NAME.get(small) or _BY_CUT_NAME.get(small.rpartition("_")[0])
         if there or small in (*SETS, *SUMMARISED, *libraries.refused_anywhere(), *_BY_CUT_NAME):
             whose = f", of {there.source}" if there and there.home else ""
-            raise UsageError(f"there is a {spec.name} already{whose}: choose another name")
+            raise UsageError(
+                f"a metric named {spec.name!r} already exists{whose}: choose another name"
+            )
     global _registered
     _registered += 1
     REGISTRY[spec.name] = spec

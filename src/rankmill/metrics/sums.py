@@ -81,7 +81,9 @@ def _terms(name: str, text: str, rel: float | None) -> list[Term]:
     while at < len(text) or not terms:
         one = _TERM.match(text, at)
         if one is None or not (one["sign"] or not terms):
-            raise UsageError(f"the sum {name!r} breaks off at {text[at:]!r}; expected {GRAMMAR}")
+            raise UsageError(
+                f"the sum {name!r} cannot be read from {text[at:]!r}; expected {GRAMMAR}"
+            )
         try:
             weight = float(f"{one['sign']}{one['weight'] or 1}")
         except ValueError:

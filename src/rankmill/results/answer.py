@@ -135,8 +135,8 @@ class Answer:
 
     def _picture(self) -> Picture:
         raise UsageError(
-            f"there is no picture of a {type(self).__name__}; a Comparison, a History "
-            "and Results, of evaluate_runs, have one"
+            f"a {type(self).__name__} has no picture; a Result, Results, a Comparison and a "
+            "History have one"
         )
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rankmill.errors import plural
+from rankmill.errors import plural, spoken
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
@@ -102,8 +102,10 @@ def meanings(semantics: Choices, scope: Scope = WHOLE) -> dict[str, str]:
         "null_items": "null items and padding among the predictions, dropped: later ones move up",
         "items_beyond_depth": "predictions beyond the depth, cut off",
         "unjudged_items": "predictions that are not judged, dropped: later ones move up",
-        "seen_items": "predictions that their query had in training"
-        + (", dropped: later ones move up" if scope.drop_seen else ""),
+        "seen_items": spoken(
+            "predictions that their query had in training"
+            + (", dropped: later ones move up" if scope.drop_seen else "; --drop-seen drops them")
+        ),
         "unknown_items": "predictions that are not in the catalogue",
         "short_lists": "lists with fewer predictions than the largest cutoff",
         "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankmill.results.curves import Curves
+    from rankmill.show.pictures import Picture
 
 # The column of weights in the table of each query.
 WEIGHT = "weight"
@@ -282,6 +283,11 @@ class Result(Answer):
         noted = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         below = ["", f"audit: {noted}"] if noted else []
         return plain_text([metrics_table(self), *self.notes, *below])
+
+    def _picture(self) -> Picture:
+        from rankmill.results.values_picture import picture_of_values
+
+        return picture_of_values({"": self})
 
     def _view(self) -> View:
         def screen() -> list[Part]:

@@ -74,16 +74,32 @@ def slice_parts(results: Mapping[str, Any]) -> list[Part]:
         parts += [Table([Column("sum"), *system, *columns], rows), ""]
     if first.by is None:
         return parts
-    rows = [[*row.values(), name] for name, one in results.items() for row in one.by.to_pylist()]
-    for by in dict.fromkeys(str(row[0]) for row in rows):
-        of_way = [row for row in rows if row[0] == by]
-        places = {(row[1], row[2]): i for i, row in reversed([*enumerate(of_way)])}
-        of_way.sort(key=lambda row: places[row[1], row[2]])  # the systems beside each other
-        columns = [Column(by), Column("metric"), *system, Column("value", "value")]
-        columns += [Column("standard error", "error"), Column("queries", "count")]
-        shown: list[list[Cell]] = [
-            [UNKNOWN if row[1] is None else row[1], row[2], *row[6 : 6 + several], *row[3:6]]
-            for row in of_way
-        ]
-        parts += [Table(columns, shown), ""]
+    for by in dict.fromkeys(one["by"] for one in first.by.to_pylist()):
+        parts += [_slices_of(by, results), ""]
     return parts
+
+
+def _slices_of(by: str, results: Mapping[str, Any]) -> Table:
+    """A row for each slice and metric, with the value and the error of each system."""
+    found: dict[tuple[Cell, str], dict[str, dict[str, Any]]] = {}
+    for name, one in results.items():
+        for row in one.by.to_pylist():
+            if row["by"] == by:
+                value = UNKNOWN if row["slice"] is None else row["slice"]
+                found.setdefault((value, row["metric"]), {})[name] = row
+    several = len(results) > 1
+    # Each system has its own queries where those that count depend on the predictions.
+    alike = all(len({one["queries"] for one in of.values()}) == 1 for of in found.values())
+    columns, fields = [Column(by), Column("metric")], []
+    for name in results:
+        columns.append(Column(name if several else "value", "value"))
+        columns.append(Column("error" if several else "standard error", "error"))
+        fields += [(name, "value"), (name, "standard_error")]
+        if not alike or name == [*results][-1]:
+            columns.append(Column("queries", "count"))
+            fields.append((name, "queries"))
+    rows = [
+        [*key, *(of.get(name, {}).get(field) for name, field in fields)]
+        for key, of in found.items()
+    ]
+    return Table(columns, rows)

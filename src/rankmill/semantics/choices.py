@@ -8,7 +8,7 @@ from rankmill.errors import UsageError
 
 CHOICES: dict[str, dict[str, str]] = {
     "ap_divisor": {
-        "min_k_labels": "divided by min(k, R), or by R without a cutoff",
+        "min_k_labels": "divided by min(k, R), which is R without a cutoff",
         "labels": "divided by R",
         "min_labels_predictions": "divided by min(R, n, k)",
         "hits": "divided by the hits found within k",

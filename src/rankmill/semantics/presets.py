@@ -48,6 +48,17 @@ class Preset:
     whole_gains: bool = False  # it cuts gains to whole numbers
 
     @property
+    def own_metric(self) -> str:
+        """The metric of a competition, which has one; "" for other evaluators."""
+        fixed = not any("@k" in one for one in self.metrics) and len(self.metrics) < 3
+        return next(iter(self.metrics), "") if fixed else ""
+
+    @property
+    def remark(self) -> str:
+        """The note without what it says of the options of trec_eval."""
+        return self.note.replace(TREC_OPTIONS, "").strip()
+
+    @property
     def evaluator(self) -> str:
         """The evaluator in a few words: the source up to its first comma."""
         return self.source.partition(",")[0]
@@ -179,7 +190,24 @@ PRESETS: dict[str, Preset] = {
         ),
         "scikit-learn 1.9.1, run",
         "It takes matrices in which every label has a score: label_ranking_average_precision_score "
-        "is map where none are tied, all labels are predicted, and each query has one.",
+        "is map where none are tied, all labels are predicted, and each query has one. "
+        "sklearn_ap is the mean of average_precision_score over queries.",
+    ),
+    "sklearn_ap": Preset(
+        Choices(
+            ap_divisor="hits",
+            repeated_predictions="error",
+            order="confidence",
+            unpredicted="skip",
+            unlabelled="zero",
+            no_relevant="zero",
+        ),
+        {"map": "the mean of average_precision_score"},
+        "scikit-learn 1.9.1 by query, average_precision_score of what was retrieved, run",
+        "It sees only the labels that were retrieved and divides by these, so that it is higher "
+        "than map. With the m other labels of a query appended below its n predictions, it is map "
+        "with ap_divisor 'labels' plus m / (n + m). Equal scores count there with the precision "
+        "behind the last of them.",
     ),
     "recommenders": Preset(
         Choices(

@@ -89,10 +89,13 @@ def axis(scale: Scale, *, percent: bool = False, signed: bool = False) -> Drawin
     return Drawing(16, _tick_labels(scale, texts, 12), unseen=told)
 
 
-def forest(dots: Sequence[Dot], margin: float | None, reach: float = math.inf) -> Drawing:
+def forest(
+    dots: Sequence[Dot], margin: float | None, reach: float = math.inf, *, signed: bool = True
+) -> Drawing:
     """Draw differences below each other, above their axis; `margin` is a band around 0.
 
-    The axis does not go beyond `reach`, unless values do: arrows tell of intervals that do.
+    Those that are not `signed` are values. The axis does not go beyond `reach`, unless values do:
+    arrows tell of intervals that do.
     """
     scale = scale_within(dots, reach, () if margin is None else (-margin, margin))
     high = ROW * max(len(dots), 1)
@@ -106,7 +109,7 @@ def forest(dots: Sequence[Dot], margin: float | None, reach: float = math.inf) -
         marks += _interval(one, scale, y)
         if one.value is None:
             marks.append(Text(3, y + 4, "no value"))
-    marks += _tick_labels(scale, tick_texts(scale, signed=True), high + 14)
+    marks += _tick_labels(scale, tick_texts(scale, signed=signed), high + 14)
     return Drawing(high + 18, marks)
 
 

@@ -50,6 +50,7 @@ _PLAIN = {
 HEADS = {
     **_PLAIN,
     r"standard error": "how much the value varies by the choice of queries",
+    r"error": "the standard error of the value before it",
     r"worst\.\.best": "the values if ties were in the worst and in the best order",
     r"effective": "how many queries of equal weight would be as precise",
     r"± .+%": "half the width of the confidence interval of the value",
@@ -87,7 +88,7 @@ class Marked(float):
 
 
 class Best(Marked):
-    """A value that is the best of its row, which is shown with a star, in LaTeX in bold."""
+    """The best value of a metric, which is shown with a star, in LaTeX in bold."""
 
 
 class Bad(str):
@@ -328,6 +329,23 @@ Beaten = Mapping[str, Mapping[str, Collection[str]]]
 """Metric -> system -> the systems that differ from it and have the value that is worse."""
 
 
+_BEST: dict[str, Callable[[Sequence[float]], float]] = {"higher": max, "lower": min}
+STAR = "best value for this metric"
+"""What the star of a `Best` cell means, in every table; in papers it is bold."""
+
+
+def best_value(values: Iterable[float | None], side: str) -> float | None:
+    """Return the best of some values; None if all are equal, or no side is better.
+
+    Examples
+    --------
+    >>> best_value([0.25, None, 0.5], "higher"), best_value([0.5, 0.5], "higher")
+    (0.5, None)
+    """
+    known = [one for one in values if one is not None]
+    return _BEST[side](known) if side in _BEST and len({*known}) > 1 else None
+
+
 def leaderboard(values: Values, sides: Mapping[str, str], beaten: Beaten | None = None) -> Table:
     """Return the systems, the best one of the first metric first, and the best values marked.
 
@@ -341,25 +359,24 @@ def leaderboard(values: Values, sides: Mapping[str, str], beaten: Beaten | None 
     >>> table.texts()
     [['#', 'system', 'map'], ['a', 'new', '0.5000*ᵇ'], ['b', 'old', '0.2500']]
     """
-    best_of = {"higher": max, "lower": min}
     first = next(iter(values))
     systems = list(values[first])
-    if sides[first] in best_of:
+    if sides[first] in _BEST:
         sign = 1 if sides[first] == "lower" else -1
         keys = {name: (one is None, sign * (one or 0.0)) for name, one in values[first].items()}
         systems.sort(key=keys.__getitem__)
     letters = dict(zip(systems, _letters(len(systems)), strict=True))
     between = "," if len(systems) > len(LETTERS) else ""
 
+    bests = {metric: best_value(of.values(), sides[metric]) for metric, of in values.items()}
+
     def cell(metric: str, name: str) -> Cell:
-        known = [one for one in values[metric].values() if one is not None]
-        value, side = values[metric][name], sides[metric]
+        value = values[metric][name]
         if value is None:
             return None
         told = () if beaten is None else beaten[metric][name]
         mark = between.join(letters[one] for one in systems if one in told)
-        best = side in best_of and len({*known}) > 1 and value == best_of[side](known)
-        return (Best if best else Marked)(value, mark)
+        return (Best if value == bests[metric] else Marked)(value, mark)
 
     columns = [
         Column("system"),

@@ -5,10 +5,12 @@ None of them opens anything before it is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
+from rankmill.columns.matrix import Matrix
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.errors import UsageError
 from rankmill.package import public
@@ -117,7 +119,7 @@ class Labels(Given):
         The item that only fills up short lists, such as the -1 of FAISS and implicit. It is read as
         a null item: dropped, and counted as such in the audit.
     exact_ids : bool
-        Whether text ids are compared as they stand. By default, blanks around them are left out,
+        Whether text ids are compared as they stand. By default, spaces around them are left out,
         words such as "nan" and "NULL" are missing ids, and "7.0" is 7; a note counts them.
     decimal : str
         The decimal mark of numbers in text: "," for those like "0,95".
@@ -125,7 +127,7 @@ class Labels(Given):
         The format of files, if it is not detected from their names and content: "parquet",
         "arrow", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
         "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn),
-        "csv-blanks", "csv-commas", "csv-semicolons" or "csv-bars" (a list, separated by these).
+        "csv-spaces", "csv-commas", "csv-semicolons" or "csv-bars" (a list, separated by these).
     columns : str or sequence of str, optional
         The names of the columns of text without a header, in order, such as "query,item,gain".
     encoding : str, optional
@@ -253,20 +255,36 @@ class Catalogue(_Noun):
             )
         return value
 
-    def without_training(self) -> Catalogue:
-        """Return what a query alone needs of it: nothing.
+    def of_one_query(self) -> Catalogue:
+        """Return what a query alone needs of it: what was seen, where that is dropped."""
+        return Catalogue(train=self.train, drop_seen=True) if self.drop_seen else Catalogue()
 
-        Raises
-        ------
-        UsageError
-            If predictions would have to be dropped.
-        """
-        if self.drop_seen:
-            raise UsageError(
-                "explain does not support drop_seen: leave it out, or "
-                "drop the predictions that were seen in training before"
-            )
-        return Catalogue()
+
+class ArrowTable(Protocol):
+    """A table of pyarrow, Polars, pandas, DuckDB or another package that exports Arrow streams."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the capsule of a stream."""
+
+
+class SparkFrame(Protocol):
+    """A DataFrame of Spark."""
+
+    @property
+    def sparkSession(self) -> Any:  # noqa: N802
+        """The session that it belongs to."""
+
+
+TableLike: TypeAlias = (
+    str | os.PathLike[str] | ArrowTable | SparkFrame | Ragged | Matrix | Iterable[Any]
+)
+"""A path, a table or frame, or Python objects such as dicts, lists and arrays."""
+LabelsLike: TypeAlias = Labels | TableLike
+"""What functions take as labels: `Labels`, or what these hold."""
+PredictionsLike: TypeAlias = Predictions | TableLike
+"""What functions take as predictions: `Predictions`, or what these hold."""
+SlicesLike: TypeAlias = TableLike | Sequence[TableLike]
+"""What functions take as `by`: the name of a column, a table, or several of these."""
 
 
 def _alike(one: Any, other: Any) -> bool:

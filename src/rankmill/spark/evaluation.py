@@ -1,5 +1,7 @@
 """evaluate() of DataFrames of Spark: what the driver does; and the values of each query."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -25,7 +27,14 @@ from rankmill.results.result import WEIGHT, Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.nouns import (
+    Catalogue,
+    Labels,
+    LabelsLike,
+    Predictions,
+    PredictionsLike,
+    SlicesLike,
+)
 from rankmill.spark.confidence_counts import counted
 from rankmill.spark.exchange.collection import collected, mapped
 from rankmill.spark.exchange.frame_rows import column, spark_type
@@ -41,7 +50,7 @@ from rankmill.spark.exchange.tasks import (
     with_training,
 )
 from rankmill.spark.known_items import with_known_items
-from rankmill.spark.slice_sides import with_columns
+from rankmill.spark.slice_sides import check_derived, with_columns
 from rankmill.spark.workers import on_spark
 from rankmill.threads import Workers
 
@@ -49,12 +58,12 @@ from rankmill.threads import Workers
 @on_spark
 @reading_again
 def evaluate(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
-    by: Any = (),
+    by: SlicesLike = (),
     sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     partitions: int | None = None,
@@ -104,12 +113,12 @@ def evaluate(
 @on_spark
 @reading_again
 def evaluate_runs(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",
-    by: Any = (),
+    by: SlicesLike = (),
     sums: str | Iterable[str] = (),
     catalogue: Catalogue | None = None,
     partitions: int | None = None,
@@ -151,6 +160,7 @@ def _request(
     """Check a request; tables of `by` become columns of the labels."""
     if job.cuts is None:
         return request_of(labels, runs, job, partitions, catalogue=catalogue)
+    check_derived(job.cuts)
     if len(runs) > 1:
         check_several(job)
         if "list_length" in job.cuts.derived:

@@ -34,6 +34,7 @@ def with_tables(request: SparkRequest, cuts: Cuts) -> SparkRequest:
 
     Errors are as for `rankmill.compare`, of a table that is not one of query ids and classes.
     """
+    check_derived(cuts)
     labels = request.inputs[0]
     session, memory = request.frames[0].sparkSession, request.job.memory
     frames = {
@@ -47,6 +48,15 @@ def with_tables(request: SparkRequest, cuts: Cuts) -> SparkRequest:
         one = open_cut(rows.source(), labels, memory, part=True)
         request = with_side(request, side, rows, one)
     return request
+
+
+def check_derived(cuts: Cuts) -> None:
+    """Raise UsageError if Spark does not know a way to cut."""
+    if "activity" in cuts.derived:
+        raise UsageError(
+            "by='activity' is not counted on Spark: make a table of query ids and classes, and "
+            "name it in by"
+        )
 
 
 def with_side(request: SparkRequest, side: str, rows: FrameRows, one: Input) -> SparkRequest:

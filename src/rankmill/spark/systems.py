@@ -1,5 +1,7 @@
 """compare() of DataFrames of Spark."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -26,7 +28,7 @@ from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, PredictionsLike, SlicesLike
 from rankmill.spark.comparison_tasks import (
     POPULARITY,
     TABLE,
@@ -49,15 +51,15 @@ from rankmill.threads import thread_count
 @on_spark
 @reading_again
 def compare(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     baseline: str | None = None,
     tests: str | Iterable[str] | Tests = ("t",),
     confidence: float = 0.95,
     margin: float | None = None,
-    by: Any = (),
+    by: SlicesLike = (),
     moved: int = 0,
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
@@ -127,8 +129,8 @@ class JoinedOnSpark(NamedTuple):
 
 
 def values_of_runs(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     semantics: Counting = "default",

@@ -167,9 +167,13 @@ WRONG: dict[str, tuple[pd.DataFrame, list[Told]]] = {
     ),
     "columns": (
         frame(RIGHT, "Predictions"),
+        [wrong("column renamed", None, None, "Predictions", "predictions")],
+    ),
+    "other columns": (
+        frame(RIGHT, "best"),
         [
-            wrong("column missing", None, None, "id Predictions", "predictions"),
-            wrong("column unknown", None, None, "Predictions"),
+            wrong("column missing", None, None, "id best", "predictions"),
+            wrong("column unknown", None, None, "best"),
         ],
     ),
     "commas": (
@@ -216,6 +220,7 @@ def test_all_problems_have_a_case_and_a_remedy(tmp_path: Path) -> None:
     cases = [problems for _, problems in [*WRONG.values(), *PAIRS.values()]]
     kinds = {one[0] for problems in cases for one in problems}
     below = {
+        "items unlike",
         "item changed",
         "id changed in solution",
         "item changed in solution",
@@ -251,7 +256,7 @@ def test_a_list_names_the_first_few_items_and_says_how_many() -> None:
     (told,) = found.to_dict()["problems"]
     assert told["text"] == (
         "row 0: item changed: '1', '2', '3' and 4 more; the solution has '001', '002', '003': "
-        "keep items as text: read with dtype=str, and save with no spreadsheet"
+        "keep items as text: read with dtype=str, and don't save it from a spreadsheet"
     )
 
 
@@ -473,7 +478,7 @@ def test_the_command_tells_all_and_ends_with_1(run: Any, tmp_path: Path) -> None
             "first": None,
             "effect": "rejected",
             "text": "line 2: id changed: '12'; the solution has '0012': keep ids as text: read "
-            "with dtype=str, and save with no spreadsheet",
+            "with dtype=str, and don't save it from a spreadsheet",
         }
     ]
     assert (told["rows"], told["unit"], told["cutoff"]) == (2, "line", 5)
@@ -551,3 +556,39 @@ def test_a_submission_in_another_format_is_named_with_what_was_expected(tmp_path
     (problem,) = check(frame(TRUTH), tmp_path / "mine.parquet").problems
     assert "mine.parquet: column 'predictions' holds list" in problem.found[0]
     assert problem.found[0].endswith("expected text, with items separated by spaces as in a CSV")
+
+
+def test_a_preset_scores_as_its_competition_does(tmp_path, run):
+    truth, mine = frame({"a": "x y", "b": "z"}), frame({"a": "x q", "b": "q z", "c": "x"})
+    assert [one.problem for one in check(truth, mine).problems] == ["id unknown"]
+    with pytest.raises(ParticipantVisibleError, match="id unknown"):
+        score(truth, mine, "id")
+    found = check(truth, mine, semantics="kaggle_hm")
+    assert (found.problems, found.metric, found.score) == ((), "map@12", 0.5)
+    assert score(truth, mine, "id", semantics="kaggle_hm") == 0.5
+    assert check(truth, mine, semantics="ml_metrics").score is None  # rejected
+    for name, one in {"truth.csv": truth, "mine.csv": mine}.items():
+        one.to_csv(tmp_path / name, index=False)
+    files = tmp_path / "truth.csv", tmp_path / "mine.csv"
+    code, shown, _ = run("check", *files, "--preset", "kaggle_hm")
+    assert (code, shown) == (0, "0 problems in 3 rows\nmap@12 = 0.5\n")
+    code, _, error = run("check", *files)
+    assert (code, "missing -m METRIC" in error, "check" in error) == (2, True, True)
+    assert run("check", *files, "--preset", "ml_metrics")[0] == 2  # of any cutoff
+
+
+def test_items_of_another_form_and_a_renamed_column_are_named(tmp_path):
+    truth = frame({"a": "0108 0109", "b": "0110"})
+    (unlike,) = check(truth, frame({"a": "article0108", "b": "article0111"})).problems
+    assert (unlike.problem, unlike.found, unlike.expected) == (
+        *("items unlike", ("article0108",)), ("0108",)
+    )  # fmt: skip
+    assert not check(truth, frame({"a": "0999", "b": "0998"})).problems
+    mine = frame({"a": "0108", "b": "0110"}).rename(columns={"predictions": "prediction"})
+    (renamed,) = check(truth, mine).problems
+    assert (renamed.problem, renamed.found, renamed.expected) == (
+        *("column renamed", ("prediction",)), ("predictions",)
+    )  # fmt: skip
+    mine.to_csv(tmp_path / "wide.csv", index=False, encoding="utf-16")
+    (unread,) = check(truth, tmp_path / "wide.csv").problems
+    assert unread.found[0].endswith("is text in UTF-16; expected UTF-8: save it as UTF-8")

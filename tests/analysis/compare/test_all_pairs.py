@@ -250,7 +250,16 @@ def test_the_command_prints_the_table_of_python(files, run):
 
 
 def test_a_leaderboard_is_a_page_with_the_table_the_pairs_and_the_slices(files, run):
-    given = "-m", "map@3", "-m", "first_rank", "--by", "kind", "--leaderboard", "board.html"
+    given = (
+        "-m",
+        "map@3",
+        "-m",
+        "first_rank",
+        "--by",
+        "kind",
+        "--all-pairs",
+        "--leaderboard=board.html",
+    )
     code, shown, error = run("compare", *files, *given)
     assert (code, error) == (0, "")
     assert "map@3: every two systems" in shown
@@ -263,7 +272,23 @@ def test_a_leaderboard_is_a_page_with_the_table_the_pairs_and_the_slices(files, 
     assert re.search(r"<b>0\.\d{4}ᵇᶜᵈ</b>", page)
     assert page.count("<summary>") == 2
     assert "&lt;b&gt;" in page
-    assert "--leaderboard board.html" in page
+    assert "--leaderboard=board.html" in page
+
+
+def test_a_leaderboard_changes_no_number_and_the_star_does_not_depend_on_the_baseline(files, run):
+    given = "-m", "map@3", "-m", "first_rank", "--by", "kind", "--format", "csv"
+    plain = run("compare", *files, *given)
+    assert plain[0] == 0
+    assert run("compare", *files, *given, "--leaderboard", "board.html") == plain
+    with open("board.html", encoding="utf-8") as file:
+        page = file.read()
+    assert "leads in <bdi>map@3</bdi>, shown to be better than <bdi>noisy</bdi>" in page
+    assert "Differences from noisy" in page
+    starred = [
+        re.findall(r"^(\w+) +\S+\* ", run("compare", *files, "-m", "map@3", *more)[1], re.M)
+        for more in ((), ("--baseline", "poor"), ("--baseline", "good"))
+    ]
+    assert starred == [["good"]] * 3
 
 
 def test_a_leaderboard_of_results_has_slices_and_tests_nothing(files, run):

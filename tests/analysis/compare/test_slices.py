@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
@@ -19,7 +20,7 @@ from flat import flat
 from rankmill.analysis.compare.view.comparison import view_of
 from rankmill.analysis.statistics.outcome import correct
 from rankmill.engine.segments import natural
-from rankmill.errors import UsageError
+from rankmill.errors import InputError, UsageError
 from rankmill.show import writers
 from systems import numbers, table
 
@@ -143,10 +144,55 @@ def test_columns_behind_a_path_are_chosen(tmp_path, monkeypatch):
         assert found.slices == rankmill.compare(labels, runs, METRICS, by=names).slices, by
     wide = pa.table({"query": range(1500), "items": [[1]] * 1500, "visits": range(1500)})
     pq.write_table(wide.drop_columns("items"), "wide.parquet")
-    with pytest.raises(UsageError, match=r"visits has .* values; .* by='users.parquet:country'"):
+    told = r"visits has .* values; .* by='users.parquet:country,age:4'"
+    with pytest.raises(UsageError, match=told):
         rankmill.evaluate(wide.drop_columns("visits"), {1: [1]}, "map", by="wide.parquet")
     with pytest.raises(UsageError, match=r"no column 'land' next to .* 'query': it has country"):
         rankmill.compare(bare, runs, METRICS, by="users.parquet:country,land")
+
+
+def test_numbers_and_dates_of_a_table_are_cut_into_bins(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ages, days = [20, 31, 40, 20, None, 64], ["2026-01-31", "2026-02-01", None] * 2
+    users = pa.table({"query": range(6), "age": ages, "joined": days})
+    pq.write_table(users.append_column("at", users["joined"].cast(pa.date32())), "users.parquet")
+    pa.csv.write_csv(users, "users.csv")
+    labels = {query: [query] for query in range(6)}
+    expected = {
+        "age:2": {"20..31": 3, "40..64": 2, None: 1},
+        "age:100": {"20": 2, "31": 1, "40": 1, "64": 1, None: 1},
+        "joined:month": {"2026-01": 2, "2026-02": 2, None: 2},
+        "joined:year": {"2026": 4, None: 2},
+    }
+    for file in ("users.parquet", "users.csv"):
+        for bins, counts in expected.items():
+            by = rankmill.evaluate(labels, labels, "map", by=f"{file}:{bins}").by
+            assert by["by"][0].as_py() == bins.partition(":")[0]
+            assert (
+                dict(zip(by["slice"].to_pylist(), by["queries"].to_pylist(), strict=True)) == counts
+            )
+    found = rankmill.compare(labels, {"a": labels, "b": labels}, "map", by="users.parquet:at:day")
+    assert [one.value for one in found.slices] == [("2026-01-31",), ("2026-02-01",), (None,)]
+    for bins, why in {
+        "joined:3": "column 'joined' holds no numbers, to be cut into 3 groups",
+        "at:3": "column 'at' holds dates: cut them by year, month or day",
+        "age:month": "column 'age': '20' is not a date such as 2026-01-31",
+    }.items():
+        with pytest.raises(InputError, match=why):
+            rankmill.evaluate(labels, labels, "map", by=f"users.parquet:{bins}")
+
+
+def test_activity_counts_what_queries_had_in_training():
+    labels = {query: [query] for query in range(3)}
+    had = rankmill.Catalogue(train={0: [7, 8], 1: [7], 9: [7]})
+    by = rankmill.evaluate(labels, labels, "map", by="activity", catalogue=had).by
+    assert (by["slice"].to_pylist(), by["queries"].to_pylist()) == (["0", "1", "2"], [1, 1, 1])
+    found = rankmill.compare(
+        labels, {"a": labels, "b": labels}, "map", by="activity", catalogue=had
+    )
+    assert [one.value for one in found.slices] == [("0",), ("1",), ("2",)]
+    with pytest.raises(UsageError, match="by='activity' counts what queries had in training: give"):
+        rankmill.evaluate(labels, labels, "map", by="activity")
 
 
 def test_an_output_replaces_no_table_of_which_a_column_is_chosen(tmp_path, monkeypatch, run_cli):

@@ -267,8 +267,6 @@ def test_what_is_missing_is_told() -> None:
         with pytest.raises(UsageError) as why:
             rankmill.explain(LABELS, PREDICTIONS, metric, 1)
         tells(why.value, wanted)
-    with pytest.raises(UsageError, match="explain does not support drop_seen"):
-        walked("novelty", drop_seen=True)
 
 
 def test_on_the_command_line(tmp_path: Path, monkeypatch: Any, run_cli: Any) -> None:

@@ -191,7 +191,7 @@ def test_average_precision_by_hand():
     assert found.facts == {
         "labels": "4: 1, 2, 3, 4",
         "predictions": "6, of which the first 5 count",
-        "divisor": "min(k, R), or by R without a cutoff (ap_divisor min_k_labels)",
+        "divisor": "min(k, R), which is R without a cutoff (ap_divisor min_k_labels)",
     }
     each = explain(labels, predictions, "map@5", 7, semantics={"repeated_predictions": "each"})
     assert each.table["term"].to_pylist() == pytest.approx([0, 1 / 2, 2 / 3, 3 / 4, 0])

@@ -273,7 +273,7 @@ def test_states_of_two_training_sets_do_not_merge() -> None:
 
 
 @pytest.mark.small
-def test_explain_drops_nothing() -> None:
+def test_explain_drops_what_was_seen_only_if_asked() -> None:
     labels, predictions, train = tables(LATER, RECO, BEFORE)
     assert (
         rankmill.explain(
@@ -281,10 +281,14 @@ def test_explain_drops_nothing() -> None:
         ).value
         == 1.0
     )
-    with pytest.raises(UsageError, match="explain does not support drop_seen"):
-        rankmill.explain(
-            labels, predictions, "map", 1, catalogue=rankmill.Catalogue(train=train, drop_seen=True)
-        )
+    dropping = rankmill.Catalogue(train=train, drop_seen=True)
+    values = rankmill.evaluate(labels, predictions, "map", catalogue=dropping).per_query
+    for query, value in zip(values["query"].to_pylist(), values["map"].to_pylist(), strict=True):
+        found = rankmill.explain(labels, predictions, "map", query, catalogue=dropping)
+        assert found.value == value
+    found = rankmill.explain(labels, predictions, "map", 1, catalogue=dropping)
+    assert "dropped: later ones move up" in found.facts["seen in training"]
+    assert found.table.num_rows < len(rankmill.explain(labels, predictions, "map", 1).table)
 
 
 # ------------------------------------------------------------------ RecTools

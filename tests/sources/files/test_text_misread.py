@@ -119,7 +119,7 @@ def test_files_with_lists_of_two_kinds(tmp_path: Path) -> None:
 def test_a_separator_that_few_lists_hold(tmp_path: Path) -> None:
     rows = "".join(f"q{i},a b c\n" for i in range(20))
     path = text.write(tmp_path, "run.csv", f"query,items\n{rows}q20,a|x b\n".encode())
-    with pytest.raises(InputError, match="'a b c' may be a list of items separated by blanks, and"):
+    with pytest.raises(InputError, match="'a b c' may be a list of items separated by spaces, and"):
         scored(LABELS, path)
 
 
@@ -205,5 +205,5 @@ def test_an_item_and_a_number_that_may_both_be_items_are_asked_about(tmp_path: P
     path = text.write(tmp_path, "run.csv", b"query,items\nq1,1.5 2.5\nq2,3.5 4.5\n")
     with pytest.raises(InputError, match=r"'1.5 2.5' may be an item and its confidence"):
         scored({"q1": ["1.5"]}, path)
-    assert scored({"q1": ["2.5"]}, path, predictions_as="csv-blanks") == 0.5
+    assert scored({"q1": ["2.5"]}, path, predictions_as="csv-spaces") == 0.5
     assert scored({"q1": ["1.5"]}, path, predictions_as="csv-pairs") == 1

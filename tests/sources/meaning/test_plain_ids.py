@@ -28,7 +28,7 @@ def test_nothing_is_told_of_what_was_not_found() -> None:
     result = rankmill.evaluate(LABELS, rows, "map")
     assert result["map"] == 1
     assert len(result.notes) == 1
-    assert "in 'item_id', 1 id has blanks around, such as ' x'" in result.notes[0]
+    assert "in 'item_id', 1 id has spaces around, such as ' x'" in result.notes[0]
 
 
 @pytest.mark.small
@@ -45,7 +45,7 @@ def test_a_query_is_named_as_its_id_is_read(exact: bool) -> None:
 def test_a_name_may_hold_braces() -> None:
     rows = pa.table({"query_id": ["a"], "{item}": [" x"], "rank": [1]})
     result = rankmill.evaluate(LABELS, rankmill.Predictions(rows, item="{item}"), "map")
-    assert "in '{item}', 1 id has blanks around, such as ' x'" in result.notes[0]
+    assert "in '{item}', 1 id has spaces around, such as ' x'" in result.notes[0]
 
 
 @pytest.mark.parametrize("name", ["query_id", "item_id"])

@@ -143,7 +143,7 @@ EXAMPLES = {
         {"1970-01-01T00:00:00.000Z": [11, 10], "1970-01-01 09:00:01.50+09:00": [12]},
         "query",
     ),
-    "blanks around ids": Example(wide([["a "], ["\tb"]]), WIDE, "items"),
+    "spaces around ids": Example(wide([["a "], ["\tb"]]), WIDE, "items"),
     "words for missing": Example(wide([["a", "None"], ["b", "\\N"]]), WIDE, "items"),
     "padding": Example(
         {1: [10], 2: [12]}, Predictions(wide([[11, 10, -1], [12, -1, -1]]), padding=-1), "items"
@@ -215,11 +215,11 @@ def test_head_tells_which_rule_read_what() -> None:
     by = {one["name"]: one["rules"] for one in told["columns"]}
     assert by == {
         "user_id": ["found by its name", "whole doubles"],
-        "items": ["printed list", "found by its name", "blanks around ids"],
+        "items": ["printed list", "found by its name", "spaces around ids"],
         "note": [],
     }
     shown = repr(told)
     assert re.search(r"\nnote +string +not read *\n", shown)
-    assert re.search(r"items .* printed list, found by its name, blanks around ids\n", shown)
+    assert re.search(r"items .* printed list, found by its name, spaces around ids\n", shown)
     assert re.search(r"\nwhole doubles +integers: 7.0 is 7\n", shown)
-    assert re.search(r"\nblanks around ids +left out, with a note +(Labels|Predictions)", shown)
+    assert re.search(r"\nspaces around ids +left out, with a note +(Labels|Predictions)", shown)

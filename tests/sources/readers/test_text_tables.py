@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
     "text behind quotes": ("l.csv", b'u,i\n1,"a"b\n', "line 2: a quoted text is followed by more"),
     "two texts": ("l.csv", b'u,i\n1,"a" "b"\n', "line 2: a quoted text is followed by more"),
     "open": ("l.csv", b'u,i\n1,a\n2,"b\n3,c\n', "line 3: a quoted text that starts here is not"),
-    "blanks before quotes": ("l.csv", b'u,i\n1,a\n2, "b"\n', "line 3: blanks precede a quote"),
+    "blanks before quotes": ("l.csv", b'u,i\n1,a\n2, "b"\n', "line 3: spaces precede a quote"),
     "a name twice": ("l.csv", b"u,i,i\n1,a,b\n", "line 1: two columns are called 'i'; rename one"),
     "empty": ("l.csv", b"", "l.csv is empty; expected a header"),
     "empty lines": ("l.csv", b"\n \n", "l.csv is empty; expected a header"),

@@ -72,7 +72,7 @@ ALIKE: dict[str, Any] = {
     "as it is": lambda text: text,
     "tabs": lambda text: text.replace(" ", "\t"),
     "tabs and blanks": lambda text: text.replace(" ", " \t  "),
-    "blanks around": lambda text: "".join(f"  {line} \n" for line in text.splitlines()),
+    "spaces around": lambda text: "".join(f"  {line} \n" for line in text.splitlines()),
     "CR LF": lambda text: text.replace("\n", "\r\n"),
     "CR CR LF": lambda text: text.replace("\n", "\r\r\n"),
     "no last line break": lambda text: text[:-1],

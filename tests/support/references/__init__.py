@@ -31,6 +31,7 @@ REFERENCES: dict[str, dict[str, Callable]] = {
     "torchmetrics": retrieval.TORCHMETRICS,
     "ranx": retrieval.RANX,
     "sklearn": retrieval.SKLEARN,
+    "sklearn_ap": {"map": retrieval.sklearn_retrieved_map},
     "recommenders": recommendation.RECOMMENDERS,
     "rectools": recommendation.RECTOOLS,
     "replay": recommendation.REPLAY,

@@ -337,6 +337,21 @@ def _sklearn_map(labels: Labels, predictions: Predictions, k: int | None) -> Val
     return result
 
 
+def sklearn_retrieved_map(labels: Labels, predictions: Predictions, k: int | None) -> Values:
+    """Of each query, what a call with the retrieved items alone gives; 0 without a label there."""
+    if k is not None:
+        raise UndefinedError("scikit-learn cuts no list for average precision")
+    result = {}
+    for query, listed in visible(predictions):
+        relevant = {item for item, gain in labels.get(query, []) if gain > 0}
+        if len({item for item, _ in listed}) < len(listed):
+            raise RefusedError(f"an item of {query} has two scores")
+        right = [(score, item in relevant) for item, score in listed]
+        total = sum(is_right for _, is_right in right)
+        result[query] = one_threshold_a_group(right, total) if total else 0.0
+    return result
+
+
 def _sklearn_gap(labels: Labels, predictions: Predictions, k: int | None) -> float:
     if k is not None:
         raise UndefinedError("scikit-learn cuts no list for average precision")

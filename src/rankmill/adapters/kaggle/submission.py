@@ -1,8 +1,10 @@
 """Score and check submissions of a competition, as a metric notebook of Kaggle does."""
 
 import os
+import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,8 @@ from rankmill.errors import InputError, UsageError
 from rankmill.metrics.aggregate import needs_of
 from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import parse
-from rankmill.semantics.semantics import Counting
+from rankmill.semantics.presets import PRESETS, preset_named
+from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.nouns import Labels, Predictions
 
 __all__ = ["ParticipantVisibleError", "check", "score"]
@@ -53,7 +56,7 @@ def score(
     solution: Any,
     submission: Any,
     row_id_column_name: str,
-    metric: str = "map@5",
+    metric: str | None = None,
     *,
     item: str | None = None,
     confidence: str | None = None,
@@ -72,15 +75,17 @@ def score(
         With the same columns: ids and items. Ids and items are compared as text.
     row_id_column_name : str
         The column of ids.
-    metric : str
-        One metric, such as "map@12" or "gap".
+    metric : str, optional
+        One metric, such as "map@12" or "gap"; by default that of a preset of a competition, else
+        "map@5".
     item : str, optional
         The column of items; by default the only other column of the solution.
     confidence : str, optional
         The column of confidences of a submission with one item per row; an id may have several
         rows.
     semantics : str, Semantics or mapping, optional
-        How to count instead, as for `evaluate`.
+        How to count instead, as for `evaluate`, such as "kaggle_hm". Where these leave ids out
+        that are not among the labels, a submission may have such ids.
 
     Raises
     ------
@@ -105,13 +110,18 @@ def score(
     >>> score(solution, submission, "id", metric="map@3")
     0.41666666666666663
     """
-    asked = _one_metric(metric)
-    told = row_id_column_name, asked, item, confidence
+    asked = _one_metric(metric, semantics)
+    told = row_id_column_name, asked, item, confidence, _skips_unknown(semantics)
     found, labels, predictions = _read(solution, submission, *told)
     _check_solution(found)
     fatal = [one for one in found.problems if one.problem not in SCORED]
     if fatal:
         raise ParticipantVisibleError(found.public(fatal))
+    return _value(labels, predictions, asked, semantics)
+
+
+def _value(labels: Any, predictions: Any, asked: Metric, semantics: Counting | None) -> float:
+    """Return the metric of tables of a row an id."""
     if semantics is None:
         semantics = "default" if _is_of_scores(asked) else LISTS
     # A competition knows no words for missing items.
@@ -122,7 +132,8 @@ def score(
     value = evaluate(*sides, asked.text, semantics=semantics, per_query=False)[asked.text]
     if value is None:
         raise InputError(
-            f"the solution has no label, and {asked.text} has no value: is it the solution?"
+            f"the solution has no label, and {asked.text} has no value: check that it is the "
+            "solution"
         )
     return float(value)
 
@@ -131,15 +142,17 @@ def check(
     solution: Any,
     submission: Any,
     row_id_column_name: str | None = None,
-    metric: str = "map@5",
+    metric: str | None = None,
     *,
     item: str | None = None,
     confidence: str | None = None,
+    semantics: Counting | None = None,
 ) -> SubmissionCheck:
     """Check a submission strictly, and list each problem with its row and what to do.
 
     Parameters are those of `score`; `solution` may be the example of a submission. Without
-    `row_id_column_name` the first column of the solution holds ids.
+    `row_id_column_name` the first column of the solution holds ids. With `semantics`, such as the
+    preset of a competition, a submission that is not rejected is scored against the solution too.
 
     Raises
     ------
@@ -160,8 +173,18 @@ def check(
     row missing None () ('008',)
     repeated prediction 0 ('a',) ()
     """
-    asked = _one_metric(metric)
-    return _read(solution, submission, row_id_column_name, asked, item, confidence)[0]
+    asked = _one_metric(metric, semantics)
+    told = row_id_column_name, asked, item, confidence, _skips_unknown(semantics)
+    found, labels, predictions = _read(solution, submission, *told)
+    if semantics is None or predictions is None:
+        return found
+    value = _value(labels, predictions, asked, semantics)
+    return replace(found, metric=asked.text, score=value)
+
+
+def _skips_unknown(semantics: Counting | None) -> bool:
+    """Whether ids that are not among the labels may be in a submission."""
+    return semantics is not None and Semantics.of(semantics).choices.unlabelled == "skip"
 
 
 def _check_solution(found: SubmissionCheck) -> None:
@@ -187,7 +210,9 @@ def _check_solution(found: SubmissionCheck) -> None:
         )
 
 
-def _one_metric(text: str) -> Metric:
+def _one_metric(text: str | None, semantics: Counting | None) -> Metric:
+    named = preset_named(semantics)
+    text = text or (PRESETS[named].own_metric if named else "") or "map@5"
     metric = parse(text)
     if metric.k is None and not _is_of_scores(metric):
         raise UsageError(f"{text} has no cutoff; expected one, such as {metric.name}@5")
@@ -205,6 +230,7 @@ def _read(
     metric: Metric,
     item: str | None,
     confidence: str | None,
+    skips_unknown: bool,
 ) -> tuple[SubmissionCheck, Any, Any]:
     """Return what is wrong with a submission, and both sides as tables of a row an id."""
     held = read_cells(solution, "labels")
@@ -226,7 +252,8 @@ def _read(
             theirs = isinstance(error, InputError) or hasattr(submission, "columns")
         if not theirs:
             raise
-        unread = Problem("not readable", found=(str(error),))
+        why = re.sub(", or name its encoding, .*", "", str(error))  # it takes UTF-8 alone
+        unread = Problem("not readable", found=(why,))
         return SubmissionCheck(0, (unread,)), None, None
     wanted = [id, item] if confidence is None else [id, item, confidence]
     problems = column_problems(cells.columns, wanted)
@@ -234,9 +261,9 @@ def _read(
     if cells.delimiter and cells.delimiter != delimiter:
         problems.append(Problem("other delimiter", found=(cells.delimiter,), expected=(delimiter,)))
     predictions = None
-    if not any(one.problem == "column missing" for one in problems):
+    if not any(one.problem in ("column missing", "column renamed") for one in problems):
         items = pc.unique(labels["items"].combine_chunks().flatten())
-        predictions = _add_rows(problems, cells, wanted, ids, items, metric)
+        predictions = _add_rows(problems, cells, wanted, ids, items, metric, skips_unknown)
     kinds = list(PROBLEMS)
     problems.sort(key=lambda one: kinds.index(one.problem))
     found = SubmissionCheck(len(cells.rows), tuple(problems), cells.unit, metric.k)
@@ -265,11 +292,13 @@ def _add_rows(
     solution: Any,
     items_there: Any,
     metric: Metric,
+    skips_unknown: bool,
 ) -> Any:
     """Add what is wrong with the rows of a submission; return the lists of the solution's ids."""
     ids, column = cells.columns[names[0]], cells.columns[names[1]]
     long, of_scores = len(names) == 3, _is_of_scores(metric)
-    problems += id_problems(cells, ids, solution, long)
+    strange = "id unknown" if skips_unknown else ""
+    problems += (one for one in id_problems(cells, ids, solution, long) if one.problem != strange)
     if long:
         rows = np.flatnonzero(numbers_of(pc.is_valid(column).cast("uint8")))
         items = column.take(rows)

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill.columns.changed_ids import KEEP_TEXT, plain_ids
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from rankmill.adapters.kaggle.submission_cells import CellItems, Cells
 
 PROBLEMS = {
-    "not readable": "write a table as the example of the competition is one",
+    "not readable": "write a table like the sample submission of the competition",
     "other delimiter": "write it with the delimiter of the solution, such as to_csv(path, sep=',')",
+    "column renamed": "name it as the solution does",
     "column missing": "name the columns in the first row as the solution does",
     "column unknown": "leave it out; pandas adds its index as a column unless index=False",
     "id missing": "write the id, or leave the row out",
@@ -34,6 +36,7 @@ PROBLEMS = {
     "broken pair": "write pairs, an item and its confidence",
     "no confidence": "write a finite number",
     "other separator": "separate items by spaces, without commas, brackets and quotes",
+    "items unlike": "write items as the solution does: none looks like one of it",
     "item changed": f"keep items as text: {KEEP_TEXT}",
     "item changed in solution": "write the solution again, with items read with dtype=str",
     "repeated prediction": "write an item once: a repeat counts as wrong",
@@ -45,7 +48,7 @@ Those for which a competition rejects the file stand before those in `SCORED`.
 """
 
 SCORED = (
-    *("other separator", "item changed", "item changed in solution"),
+    *("other separator", "items unlike", "item changed", "item changed in solution"),
     *("repeated prediction", "too many predictions"),
 )
 """Problems that the formula of a metric has an answer to, so that they do not stop a score.
@@ -94,13 +97,16 @@ class Problem(NamedTuple):
 class SubmissionCheck(Answer):
     """What a strict check of a submission of so many rows found: by kind, and each kind by row.
 
-    `unit` is what rows are counted in, "line" or "row", and `cutoff` is that of the metric.
+    `unit` is what rows are counted in, "line" or "row", and `cutoff` is that of the metric. `score`
+    is the value of the `metric`, if it was asked for and the submission is not rejected.
     """
 
     rows: int
     problems: tuple[Problem, ...]
     unit: str = "row"
     cutoff: int | None = None
+    metric: str = ""
+    score: float | None = None
 
     def public(self, problems: Sequence[Problem]) -> str:
         """Return a text about problems without what only the solution says."""
@@ -177,9 +183,10 @@ class SubmissionCheck(Answer):
         def screen() -> list[Part]:
             found = plural(len(self.problems), "problem")
             headline = f"{found} in {plural(self.rows, 'row')}"
+            scored = [] if self.score is None else [f"{self.metric} = {self.score!r}"]
             if not self.problems:
-                return [headline]
-            shown: list[Part] = [Bad(headline), "", counts(), "", table(_SHOWN)]
+                return [headline, *scored]
+            shown: list[Part] = [Bad(headline), *scored, "", counts(), "", table(_SHOWN)]
             if all(len(each) <= _SHOWN for each in kinds.values()):
                 return shown
             return [*shown, f"the first {_SHOWN} of each kind; -o problems.csv has all"]
@@ -201,6 +208,8 @@ def column_problems(names: Iterable[str], expected: Sequence[str]) -> list[Probl
     there = tuple(names)
     lacking = [name for name in expected if name not in there]
     unknown = [name for name in there if name not in expected]
+    if len(lacking) == len(unknown) == 1 and get_close_matches(unknown[0], lacking):
+        return [Problem("column renamed", found=(unknown[0],), expected=(lacking[0],))]
     return [
         *(Problem("column missing", found=there, expected=(name,)) for name in lacking),
         *(Problem("column unknown", found=(name,)) for name in unknown),
@@ -263,6 +272,17 @@ def _meant(items: Any, solution: Any) -> dict[int, tuple[str, str]]:
     found = pc.index_in(plain_ids(items.take(strange)), plain_ids(solution))
     rows = zip(strange, items.take(strange), solution.take(found), strict=True)
     return {i.as_py(): (one.as_py(), of.as_py()) for i, one, of in rows if of.is_valid}
+
+
+def _shape(item: str) -> str:
+    """Return which signs an item is made of, runs of letters and of digits as one.
+
+    Examples
+    --------
+    >>> _shape("article0108"), _shape("w_1a")
+    ('a0', 'a_0a')
+    """
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", item))
 
 
 def _separated(items: Any, solution: Any) -> Any:
@@ -328,6 +348,9 @@ def list_problems(
     side = _side(dict(meant.values()), coded.dictionary.to_pylist()) if meant else ""
     changed = np.flatnonzero(np.isin(codes, [*meant]))
     yield from of_lists(f"item changed{side}", changed, listed.items, meant)
+    mine, theirs = (sorted(held.drop_null().to_pylist()) for held in (coded.dictionary, solution))
+    if mine and theirs and not meant and {*map(_shape, mine)}.isdisjoint(map(_shape, theirs)):
+        yield Problem("items unlike", found=(mine[0],), expected=(theirs[0],))
     order = np.lexsort((codes, group))  # stable, so that the first of equal ones leads
     again = (np.diff(codes[order]) == 0) & (np.diff(group[order]) == 0)
     yield from of_lists("repeated prediction", np.sort(order[1:][again]), listed.items)

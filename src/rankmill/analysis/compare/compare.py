@@ -1,5 +1,7 @@
 """compare() scores systems over the same queries and tests how they differ from a baseline."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,18 +29,19 @@ from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job, runs_of
 from rankmill.engine.origin import OriginRecorder
 from rankmill.engine.results import Results
-from rankmill.errors import UsageError, plural
+from rankmill.errors import UsageError, plural, told_shortly
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.texts import split_beside
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
-from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, PredictionsLike, SlicesLike
 from rankmill.threads import Workers, thread_count
 
 
+@told_shortly
 def compare(
-    labels: Any,
-    runs: Mapping[str, Any] | None = None,
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike] | None = None,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     baseline: str | None = None,
@@ -47,7 +50,7 @@ def compare(
     confidence: float = 0.95,
     cutoffs: str | Iterable[int] | None = None,
     margin: float | None = None,
-    by: Any = (),
+    by: SlicesLike = (),
     moved: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
@@ -99,9 +102,9 @@ def compare(
     by : str, table or sequence of these
         Slices of the queries, each of which is tested: a column of the labels; a path or a table
         with query ids, where every other column makes slices, or those that the path names at its
-        end, as in "users.parquet:country,age" (a pandas Series has the ids in its index, and its
-        name is that of the slices); or a property of each query: "label_count", "list_length",
-        "label_popularity" or "unpredicted".
+        end, as in "users.parquet:country,age:4,signup:month" (a pandas Series has the ids in its
+        index, and its name is that of the slices); or a property of each query: "label_count",
+        "list_length", "label_popularity", "activity" or "unpredicted".
     moved : int
         For each metric and system, how many of the queries that gained most and of those that lost
         most to list; with a minus sign, such as -5, only those that lost most. Among equal
@@ -141,14 +144,14 @@ def compare(
 
 
 def compare_in_detail(
-    labels: Any,
-    runs: Mapping[str, Any] | None = None,
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike] | None = None,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     baseline: str | None = None,
     tests: str | Iterable[str] | Tests = ("t",),
     confidence: float = 0.95,
     margin: float | None = None,
-    by: Any = (),
+    by: SlicesLike = (),
     moved: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
@@ -226,12 +229,12 @@ def _lists_told(alike: Mapping[str, Mapping[str, Likeness]]) -> list[str]:
 
 
 def compare_part(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: LabelsLike,
+    runs: Mapping[str, PredictionsLike],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     baseline: str | None = None,
-    by: Any = (),
+    by: SlicesLike = (),
     semantics: Counting = "default",
     catalogue: Catalogue | None = None,
     threads: int | None = None,

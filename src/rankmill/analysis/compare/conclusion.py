@@ -124,7 +124,8 @@ def _without_queries(no_means: list[str], state: ComparisonState, settings: Sett
     """Return a note where metrics have no part in what is told of slices and of queries."""
     asked = [("slices", state.slices), ("queries that moved", settings.moved)]
     missing = " and no ".join(what for what, wanted in asked if wanted)
-    return [f"{', '.join(no_means)}: no {missing}"] if no_means and missing else []
+    why = f"no {missing}, which take a mean over queries"
+    return [f"{', '.join(no_means)}: {why}"] if no_means and missing else []
 
 
 def few_notes(state: ComparisonState, settings: Settings) -> list[str]:

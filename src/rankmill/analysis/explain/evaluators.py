@@ -1,5 +1,7 @@
 """explain_evaluators() scores one metric under several semantics and explains the differences."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +20,7 @@ from rankmill.engine.first_pass import Progress, progress_of, run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, open_job, parse_job
 from rankmill.engine.tally import Tally
-from rankmill.errors import RankmillError, UsageError
+from rankmill.errors import RankmillError, UsageError, told_shortly
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.libraries import told_under
@@ -31,7 +33,7 @@ from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import check_told
 from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.nouns import Labels, LabelsLike, Predictions, PredictionsLike
 from rankmill.threads import Workers
 
 Side = TypeVar("Side", Labels, Predictions)
@@ -52,10 +54,11 @@ class _Scored(NamedTuple):
     query: Callable[[int], int | str]
 
 
+@told_shortly
 @reading_again
 def explain_evaluators(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metric: str,
     presets: str | Iterable[str] | Mapping[str, Any] | None = None,
     *,

@@ -132,7 +132,13 @@ def _parts(found: EvaluatorDifferences) -> list[Part]:
         if values[name] is not None
         for note in notes_on_values({found.metric: values[name]}, [parse(found.metric)], semantics)
     }
-    return [table, "", Facts(list(meanings)), _LEGEND, *scope, *notes]
+    return [table, "", Facts(list(meanings)), _LEGEND, *scope, *notes, *_remarks(found)]
+
+
+def _remarks(found: EvaluatorDifferences) -> list[str]:
+    """Return what no choice expresses of the evaluators: why a value may still not be theirs."""
+    others = (name for name in found.semantics if name != found.base and name in PRESETS)
+    return [f"{name}: {PRESETS[name].remark}" for name in others if PRESETS[name].remark]
 
 
 def _table(found: EvaluatorDifferences) -> Table:
@@ -202,7 +208,7 @@ def _of_whole(comparison: EvaluatorDifferences, name: str) -> str:
     whole, there = comparison.wholes[name], told_under(name, metric)
     there = there or name_there(name, metric)
     if name in PRESETS and PRESETS[name].metrics and not there:
-        there = f"there is no {metric.text} there, or it is otherwise"
+        there = f"it has no {metric.text} as defined here; counted under its rules"
     if whole.kept:
         kept = f"* with {', '.join(whole.kept)} as in {comparison.base}"
         return f"{there}; {kept}" if there else kept

@@ -8,7 +8,9 @@ from rankmill.analysis.explain.list_of_query import id_of, lists_of
 from rankmill.analysis.explain.trace import index_of
 from rankmill.analysis.explain.walk import walk_list
 from rankmill.columns.ids import id_value, join_ids, slice_ids
+from rankmill.engine.held_labels import with_catalogue
 from rankmill.engine.job import Job, open_job, parse_job, runs_of
+from rankmill.engine.score import known_lists
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
@@ -49,7 +51,7 @@ def side_by_side(
     >>> side_by_side(lists([[1], [2, 3]]), {"new": lists([[5], [2, 9]])}, [1], 10)
     [Listed(query=1, labels=[2, 3], lists={'new': [(2, True), (9, False)]})]
     """
-    given, alone = Labels.of(labels), Catalogue.of(catalogue).without_training()
+    given, alone = Labels.of(labels), Catalogue.of(catalogue).of_one_query()
     # The walk of recall tells at each rank whether there is a hit, and it is always defined.
     how: Any = {"memory": memory, "keep_values": False}
     job = parse_job([f"recall@{ranks}"], given, semantics, alone, **how)
@@ -58,6 +60,7 @@ def side_by_side(
         open_job(job, given, runs_of(runs)) as (label_input, inputs),
         Workers(threads) as workers,
     ):
+        job = with_catalogue(job, alone, label_input, workers)
         ids = join_ids([id_of(one, label_input) for one in queries])
         of_labels = lists_of(ids, label_input, workers)
         of_systems = {name: lists_of(ids, one, workers) for name, one in inputs.items()}
@@ -76,6 +79,8 @@ def side_by_side(
 
 def _marked(lists: Any, index: Any, predictions: Input, job: Job) -> list[tuple[int | str, bool]]:
     """Return the items of the only list, and whether each is right."""
+    if job.catalogue is not None:
+        lists, _ = known_lists(lists, job.catalogue, job.scope.drop_seen)
     table = walk_list(job.metrics[0], lists, index, predictions, job).table
     rows = table.select(["rank", "item", "hit"]).to_pylist()
     return [(row["item"], bool(row["hit"])) for row in rows if row["rank"] is not None]

@@ -1,5 +1,7 @@
 """explain(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
 
+from __future__ import annotations
+
 import math
 from contextlib import closing
 from dataclasses import replace
@@ -19,9 +21,9 @@ from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import Progress, progress_of, run
 from rankmill.engine.held_labels import HeldLabels, clean_lists, with_catalogue
 from rankmill.engine.job import Job, open_job, parse_job
-from rankmill.engine.score import score_lists
+from rankmill.engine.score import known_lists, score_lists
 from rankmill.engine.tally import Tally
-from rankmill.errors import InputError, UsageError, positive, spoken
+from rankmill.errors import InputError, UsageError, positive, spoken, told_shortly
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
@@ -36,14 +38,15 @@ from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, Predictions, PredictionsLike
 from rankmill.threads import Workers
 
 
+@told_shortly
 @reading_again
 def explain(
-    labels: Any,
-    predictions: Any,
+    labels: LabelsLike,
+    predictions: PredictionsLike,
     metric: str,
     query_id: Any = None,
     *,
@@ -104,13 +107,13 @@ def explain(
     <BLANKLINE>
     labels       2: 2, 3
     predictions  4
-    divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)
+    divisor      min(k, R), which is R without a cutoff (ap_divisor min_k_labels)
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
     asked = parse(metric)
     check_walk(asked)
     given = Labels.of(labels)
-    alone = Catalogue.of(catalogue).without_training()
+    alone = Catalogue.of(catalogue).of_one_query()
     if catalogue is not None and list_walk_of(asked) is not None:
         alone = catalogue
     pooled = Confidences in aggregate_of(asked).needs
@@ -131,6 +134,7 @@ def explain(
         open_job(job, given, {"": Predictions.of(predictions)}) as (label_input, inputs),
         Workers(threads) as workers,
     ):
+        job = with_catalogue(job, alone, label_input, workers)
         if pooled:
             told = progress_of(progress)
             tally, result = _evaluated(job, label_input, inputs[""], workers, told)
@@ -138,7 +142,6 @@ def explain(
                 return _trace_curve(job, result, rows)
             return _trace_gap(job, tally, result, inputs[""], rows)
         query = id_of(query_id, label_input)
-        job = with_catalogue(job, alone, label_input, workers)
         found = _trace_query(job, query, label_input, inputs[""], workers)
     return _first_rows(found, rows)
 
@@ -155,14 +158,21 @@ def _trace_query(
             f"{predictions.source.name}: choose one that is"
         )
     index = index_of(query, of_labels, job)
-    tally = Tally(index, job)
+    tally, seen = Tally(index, job), 0
     if lists is None:
         none = slice_ids(query, 0, 0)
         lists = Lists(query, np.zeros(2, np.int64), none, None, 0, 0, Place(""), 0)
     else:
+        if job.catalogue is not None:
+            whole = lists
+            lists, _ = known_lists(lists, job.catalogue, job.scope.drop_seen)
+            seen = len(whole.items.keys) - len(lists.items.keys)
         tally.add(score_lists(lists, index, job, tally.empty))
     state = tally.close(predictions.source.name)
     found = walk_list(metric, lists, index, predictions, job)
+    if seen:
+        facts = {"seen in training": f"{seen:,}, dropped: later ones move up"}
+        found = replace(found, facts=found.facts | facts)
     status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
     if status and list_walk_of(metric) is None:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)

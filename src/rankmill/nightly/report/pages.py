@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankmill.analysis.compare.differences.differences import beaten_of
-from rankmill.analysis.compare.view.comparison import Comparison, leaderboard_parts
+from rankmill.analysis.compare.view.comparison import Comparison, leaderboard_parts, metric_table
 from rankmill.analysis.compare.view.details import Details
 from rankmill.analysis.compare.view.tables import pair_tables, slice_tables
 from rankmill.analysis.explain.side_by_side import Listed
@@ -124,31 +123,35 @@ def page_without_verdict(found: NoVerdict, command: str | None = None) -> str:
 
 
 def leaderboard_page(found: Comparison | Results, command: str | None = None) -> str:
-    """Return the page of a comparison of all pairs: the table of all, the pairs, the slices.
+    """Return the page of a comparison: the table of all systems, what was tested, the slices.
 
-    That of results has no pairs, as nothing is tested.
+    That of results has no differences, as nothing is tested.
     """
     if isinstance(found, Results):
         return _results_page(found, command)
-    board, note = leaderboard_parts(found)
+    board, *notes = leaderboard_parts(found)
     assert isinstance(board, Table)
-    (metric, *_), first = found.values, str(board.rows[0][1])
-    beaten = beaten_of(found.pairs, found.values)[metric][first]
-    better = f"{len(beaten)} of {plural(len(found.others), 'other system')}"
-    better = "the other system" if better == "1 of 1 other system" else better
+    (metric, *_), first = found.values, str(board.rows[0][bool(found.pairs)])
+    beaten = found.shown_to_beat(metric)[first]
+    better: object = f"{len(beaten)} of {plural(len(found.others), 'other system')}"
+    if len(beaten) == 1:
+        better = "the other system" if len(found.others) == 1 else name(beaten[0])
     told = name(first), name(metric), better
     headline = say("{} leads in {}, shown to be better than {}", *told)
     if sides_of(found.values)[metric] == "neither":
         headline = say("{} side by side", plural(len(found.systems), "system"))
-    pairs = [
-        Folded(str(title), [grid_of(t)]) for title, t in pair_tables(found.pairs, found.settings)
-    ]
+    if found.pairs:
+        title, tables = "Every pair of systems", [*pair_tables(found.pairs, found.settings)]
+    else:
+        title = f"Differences from {found.baseline}"
+        tables = [[metric, metric_table(found, metric)] for metric in found.values]
+    folded = [Folded(str(what), [grid_of(table)]) for what, table in tables]
     sections = [
-        Section("Leaderboard", "", str(note), [grid_of(board)]),
-        Section("Pairs", "Every pair of systems", "", pairs),
+        Section("Leaderboard", "", " ".join(map(str, notes)), [grid_of(board)]),
+        Section("Pairs" if found.pairs else "Differences", title, "", folded),
     ]
-    for title, table in slice_tables(found.baseline, found.others, found.slices, found.settings):
-        sections.append(Section("Slices", str(title), "", [grid_of(table)]))
+    for what, table in slice_tables(found.baseline, found.others, found.slices, found.settings):
+        sections.append(Section("Slices", str(what), "", [grid_of(table)]))
     subject = subject_of(found, None, (), None, command)
     return _rendered(headline, "even", say("{}", subject.counted), [], [*sections, _how(subject)])
 

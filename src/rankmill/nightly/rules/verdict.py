@@ -290,11 +290,12 @@ def undecided_note(outcomes: list[RuleOutcome]) -> str:
         f"{rule} ({_named(of)})" if of[0].slice else rule for rule, of in by_rule(waiting).items()
     )
     sliced = any(one.slice for one in waiting)
+    tested = any(one.low is not None or one.high is not None for one in waiting)
+    bare = ", or compare the values without a test (confidence none)" * tested
     instead = ", or write rules for larger slices only, such as [COLUMN=VALUE]" * sliced
     return (
         f"too little data for {told}: such a run is never the baseline last or median: allow "
-        f"more (--power shows how much each rule needs), or compare the values without a test "
-        f"(confidence none){instead}"
+        f"more (--power shows how much each rule needs){bare}{instead}"
     )
 
 

@@ -13,7 +13,7 @@ READ_BYTES = 1 << 20
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 # How to name an encoding; other files, such as those of slices and of training, are UTF-8.
 HOW = (
-    "that of labels and predictions with --encoding NAME (--label-encoding for labels alone) on "
+    "with --encoding NAME (--label-encoding NAME for labels alone) on "
     "the command line, Labels(encoding=...) and Predictions(encoding=...) in Python"
 )
 # The first bytes of compressed files -> the compression.

@@ -26,7 +26,7 @@ _SHAPES = {
     "pairs": " with items and confidences in a cell",
     **{
         one: f" with items separated by {one} in a cell"
-        for one in ("blanks", "commas", "semicolons", "bars")
+        for one in ("spaces", "commas", "semicolons", "bars")
     },
 }
 
@@ -121,18 +121,25 @@ def is_path(text: str) -> bool:
 def with_columns(text: str) -> tuple[str, tuple[str, ...]]:
     """The path, and the columns that a text such as "users.csv:country,age" chooses of it.
 
-    A text with a colon is a path if it exists, or names a format.
+    A text with a colon is a path if it exists, or names a format. A column may have a colon of its
+    own, as in "users.csv:age:4".
 
     Examples
     --------
     >>> with_columns("users.csv:country,age"), with_columns("users:30.csv")
     (('users.csv', ('country', 'age')), ('users:30.csv', ()))
     """
-    path, _, names = text.rpartition(":")
-    of_table = format_of_name(path) or (os.sep in path and not is_url(path))
-    if "/" in names or format_of_name(text) or not of_table or os.path.exists(text):
+    if format_of_name(text) or os.path.exists(text):
         return text, ()
-    return path, tuple(name.strip() for name in names.split(","))
+    colons = (place for place, one in enumerate(text) if one == ":")
+    split = [(text[:at], text[at + 1 :]) for at in colons if "/" not in text[at:]]
+    tables = [
+        (path, tuple(name.strip() for name in names.split(",")))
+        for path, names in split
+        if format_of_name(path) or (os.sep in path and not is_url(path))
+    ]
+    there = (one for one in tables if os.path.exists(one[0]))
+    return next(there, tables[0] if tables else (text, ()))
 
 
 def without_suffix(name: str) -> str:

@@ -31,7 +31,7 @@ WRONG = {
     UNCLOSED: "a quoted text that starts here is not closed; expected a quote at its end",
     TEXT_BEHIND_QUOTE: "a quoted text is followed by more text; expected the end of the field "
     'after its quote: write a quote within the text as ""',
-    BLANK_BEFORE_QUOTE: "blanks precede a quote, which quotes nothing then: write no blanks "
+    BLANK_BEFORE_QUOTE: "spaces precede a quote, which quotes nothing then: write no spaces "
     "between a separator and a quote",
 }
 

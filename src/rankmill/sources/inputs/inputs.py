@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow.types as kinds
 
+from rankmill.columns.buffers import floats_of
 from rankmill.columns.lists import split_lists, value_type
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.ranked_lists import Lists
@@ -19,6 +21,8 @@ from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.meaning.cells import with_cells
 from rankmill.sources.meaning.column_names import warn
 from rankmill.sources.meaning.filler_items import without_padding
+from rankmill.sources.meaning.looks import first_values
+from rankmill.sources.meaning.names import ALIASES, plain
 from rankmill.sources.meaning.one_id_kind import with_one_id_kind
 from rankmill.sources.meaning.shapes import shaped
 from rankmill.sources.meaning.understood import NO_FACTS, Kind, find_facts, understood
@@ -30,6 +34,8 @@ from rankmill.threads import Workers
 
 Value = TypeVar("Value")
 
+# The names of scores, which are no usual names of gains.
+_SCORES = {plain(name) for name in ALIASES["score"]}
 # What pandas calls an index without a name, in Parquet, in CSV, and read from CSV: row numbers.
 ROW_NUMBERS = re.compile(r"(__index_level_[0-9]+__|Unnamed: 0([.][0-9]+)?)?")
 
@@ -187,6 +193,43 @@ def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
         )
 
 
+@contextmanager
+def _swapped(given: Labels, labels: Input) -> Iterator[None]:
+    """Ask in an error about predictions whether both sides were swapped.
+
+    That is likely if the gains of the labels were found in a column of scores.
+    """
+    try:
+        yield
+    except InputError as error:
+        gain = labels.columns.gain or ""
+        if given.gain is not None or plain(gain) not in _SCORES:
+            raise
+        raise InputError(
+            f"{error}; {labels.source.name} has the column {gain!r}: did you swap labels and "
+            "predictions?"
+        ) from None
+
+
+def _ask_if_swapped(labels: Input, predictions: Input) -> None:
+    """Note that both sides may be swapped if gains have decimals, and scores are integers."""
+    gain, score = labels.columns.gain, predictions.columns.score
+    if gain is None or score is None:
+        return
+    of_gain, of_score = (
+        value_type(one.source.schema.field(name).type)
+        for one, name in ((labels, gain), (predictions, score))
+    )
+    if kinds.is_floating(of_gain) and kinds.is_integer(of_score):
+        first = floats_of(first_values(labels.source, gain))
+        if (first % 1 > 0).any():
+            labels.source.findings.say(
+                f"the gains of {labels.source.name} ({gain!r}) have decimals, and the scores of "
+                f"{predictions.source.name} ({score!r}) have none: did you swap labels and "
+                "predictions?"
+            )
+
+
 def check_positions(labels: Source, predictions: Source, role: Role = "predictions") -> None:
     """Raise an error if only one side has places for query ids, or if they differ in length.
 
@@ -255,15 +298,17 @@ def open_inputs(
         stack.callback(label_input.source.close)
         inputs = {}
         for name, predictions in runs.items():
-            inputs[name] = open_input(
-                predictions,
-                opened=of_noun.get(id(predictions)),
-                need_score=need_score,
-                semantics=semantics,
-                memory=memory,
-            )
+            with _swapped(labels, label_input):
+                inputs[name] = open_input(
+                    predictions,
+                    opened=of_noun.get(id(predictions)),
+                    need_score=need_score,
+                    semantics=semantics,
+                    memory=memory,
+                )
             stack.callback(inputs[name].source.close)
         for each in inputs.values():
+            _ask_if_swapped(label_input, each)
             check_positions(label_input.source, each.source)
         label_input, *others = alike([label_input, *inputs.values()], opened=not fresh)
         if labels.subtopic is not None:

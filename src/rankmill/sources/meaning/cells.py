@@ -37,7 +37,7 @@ from rankmill.sources.meaning.text_lists import (
 from rankmill.sources.roles.source import Source
 
 HOW = (
-    "say which by a format: csv-long if each is one item, csv-blanks, csv-commas, csv-semicolons, "
+    "say which by a format: csv-long if each is one item, csv-spaces, csv-commas, csv-semicolons, "
     "csv-bars or csv-pairs for a list, with --labels-as or --predictions-as on the command line, "
     "Labels(format=...) or Predictions(format=...) in Python"
 )

@@ -66,7 +66,7 @@ def _usual_padding(kind: int) -> Ids:
 def padding_notes(lists: int) -> list[str]:
     """A note if so many lists end in what usually is padding."""
     what = f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other"
-    return [f"{what}: if it is padding, say {SAY_PADDING}"] if lists else []
+    return [f"{what}: if it is padding, use {SAY_PADDING}"] if lists else []
 
 
 def is_id(ids: Ids, text: str) -> np.ndarray:

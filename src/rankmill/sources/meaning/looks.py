@@ -79,7 +79,7 @@ def _are_whole(array: Any) -> bool:
 
 
 def distinct_texts(array: Any, most: int = TEXTS) -> list[str]:
-    """Some different values of an array as texts, without blanks around them or missing ones."""
+    """Some different values of an array as texts, without spaces around them or missing ones."""
     texts = (
         one.decode(errors="replace") if isinstance(one, bytes) else str(one)
         for one in pc.unique(with_bytes(array)).to_pylist()[:most]

@@ -99,7 +99,7 @@ def _of_texts(values: Values, role: str, comma: bool) -> Any:
     elif PATTERNS["decimal comma"].fullmatch(found):
         noun = "Predictions" if role in ("score", "rank") else "Labels"
         told = f"--decimal ',' on the command line, {noun}(decimal=',') in Python"
-        todo = f"expected a number for the {role}: write a decimal point, or say {told}"
+        todo = f"expected a number for the {role}: write a decimal point, or use {told}"
     elif role == "gain":
         todo = (
             "expected a number for the gain: write words as numbers, such as 1 and 0; or use "

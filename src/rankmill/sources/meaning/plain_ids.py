@@ -241,7 +241,7 @@ def _of_decimals(values: Values) -> Any:
 
 
 def _tidy(values: Values, source: Source, role: str) -> Any:
-    """Texts without blanks around them; those that stand for a missing value are null.
+    """Texts without spaces around them; those that stand for a missing value are null.
 
     Both are counted, and told.
     """
@@ -255,7 +255,7 @@ def _tidy(values: Values, source: Source, role: str) -> Any:
     if not pc.any(pc.or_(padded, missing)).as_py():
         return values.array  # such as "no"
     todo = f"these are left out; {EXACT}"
-    values.tell(source, padded, "blanks around ids", ("has", "have", "blanks around"), todo)
+    values.tell(source, padded, "spaces around ids", ("has", "have", "spaces around"), todo)
     tell_missing(values, source, role, trimmed)
     return without_missing(trimmed).view(id_type(values.array.type))
 

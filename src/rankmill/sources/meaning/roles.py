@@ -320,12 +320,12 @@ def _unclear_order(
     """The error for predictions that a column of numbers may order; `ordered`: they are already."""
     it = "one of them" if unclear[1:] else "it"
     whole = [one for one in unclear if finder.holds_integers(one)]
-    ways = [f"if {it} is the score, say {how('score', finder.side, unclear[0])}"]
+    ways = [f"if {it} is the score, use {how('score', finder.side, unclear[0])}"]
     given = f"--semantics order=given instead of {semantics.order!r}"
     if ordered:
         ways.append(f"if the predictions are in rank order, choose {given}")
     else:
-        ways += [f"if {it} is the rank, say {how('rank', finder.side, one)}" for one in whole[:1]]
+        ways += [f"if {it} is the rank, use {how('rank', finder.side, one)}" for one in whole[:1]]
         also = f", and choose {given}" if semantics.order != "given" else ""
         ways.append("if the rows are in rank order, use --in-order" + also)
     missing = "score" if ordered else "rank or score"
@@ -383,7 +383,7 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None
         number = is_number_type(value) or kinds.is_null(value)
         if role in ("score", "gain") and not number:
             cast = "cast it to double, or " * kinds.is_decimal(value)
-            less = "; to do without, say --binary" if role == "gain" else ""
+            less = "; to do without, use --binary" if role == "gain" else ""
             raise InputError(
                 f"{source}: column {name!r} for the {role} holds {kind}; expected numbers: "
                 f"{cast}{another}{less}"

@@ -52,7 +52,7 @@ RULES: dict[str, ReadingRule] = {
     "separated list": ReadingRule(
         "several items in a cell: `w_1 w_2`, `a,b`, `a;b`, `a\\|b`",
         "a list, unless the row has a score, a rank, or a gain",
-        "`csv-blanks`, `csv-commas`, `csv-semicolons`, `csv-bars`",
+        "`csv-spaces`, `csv-commas`, `csv-semicolons`, `csv-bars`",
     ),
     "one item of several words": ReadingRule(
         "`Toy Story` in a row with a score, a rank, or a gain, or where the other side has it",
@@ -99,7 +99,7 @@ RULES: dict[str, ReadingRule] = {
         "instants: 2024-01-01T00:00+00:00 is 2024-01-01Z",
         "`--exact-ids`",
     ),
-    "blanks around ids": ReadingRule(
+    "spaces around ids": ReadingRule(
         "spaces around text ids", "left out, with a note", "`--exact-ids`"
     ),
     "words for missing": ReadingRule(

@@ -36,7 +36,7 @@ from rankmill.sources.roles.source import Batch, Source
 
 LISTS = pa.large_list(TEXT)
 # What parts the items of a cell -> how that is told.
-SEPARATORS = {"|": "bars", ";": "semicolons", ",": "commas", " ": "blanks"}
+SEPARATORS = {"|": "bars", ";": "semicolons", ",": "commas", " ": "spaces"}
 PRINTED, PAIRS = "printed lists", "pairs"
 RULE = {PRINTED: "printed list", PAIRS: "items and numbers in turn"}
 # How a format tells it; "rankmill check" and results say it of an input.
@@ -148,7 +148,7 @@ def _of_pairs(batch: Batch, name: str, which: int, source: Source) -> Any:
     if odd.any():
         raise values.error(
             int(odd.argmax()),
-            "expected pairs of an item and a number; if all are items, use the format csv-blanks",
+            "expected pairs of an item and a number; if all are items, use the format csv-spaces",
         )
     taken = flat.take(arrow_of(np.arange(which, len(flat), 2)))
     return pa.LargeListArray.from_arrays(arrow_of(offsets_of(lengths // 2)), taken)

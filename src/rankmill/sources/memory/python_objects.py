@@ -140,9 +140,9 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
             way = "rankmill.arrays.Matrix(...)" + " or {query: {item: number}}" * (
                 queries is not None
             )
-            held = "fractions" if fractions else "lists of 0 and 1 alone, with repeats"
+            held = "floats" if fractions else "lists of 0 and 1 alone, with repeats"
             raise InputError(
-                f"{name} holds {held}; expected the items of each query, which are integers or "
+                f"{name} contains {held}; expected the items of each query, which are integers or "
                 f"strings. If it has the {number} of each item, use {way}"
             )
     mean = mean_length(lists)

@@ -50,7 +50,7 @@ def _layout(head: TextBlock, kinds: Kinds, asked: InputOptions) -> Layout:
         )
         if count == 3:  # only a run can be here
             todo = (
-                "if it is a run of MS MARCO, say --predictions-as tsv --columns query,item,rank on "
+                "if it is a run of MS MARCO, use --predictions-as tsv --columns query,item,rank on "
                 'the command line, Predictions(format="tsv", columns="query,item,rank") in Python'
             )
         elif count in (4, 6):

@@ -12,7 +12,15 @@ from rankmill.columns.buffers import floats_of
 from rankmill.engine.cuts import Cuts, read_classes, read_table
 from rankmill.engine.evaluate import ScoredSystem
 from rankmill.engine.held_labels import at_rows, read_label_facts
-from rankmill.engine.segments import DERIVED, NO_ROW, Classes, Known, Segments, segments_of
+from rankmill.engine.segments import (
+    DERIVED,
+    NO_ROW,
+    Classes,
+    Known,
+    Segments,
+    segments_of,
+    training_of,
+)
 from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.files.formats import is_path
@@ -119,7 +127,8 @@ class LabelFacts:
         if self.cuts == Cuts() and not self.ways:
             return
         if self._known is None:
-            self._known = Known(one.tally.index, np.zeros(0, np.int64), [])
+            training = training_of(one.tally.job)
+            self._known = Known(one.tally.index, np.zeros(0, np.int64), [], training)
             known = one.labels, one.tally.index, self.workers, self.memory, one.tally.job.part
             self._read, self._clusters = read_classes(self.cuts, *known)
             if self.cuts.adjust is not None:

@@ -25,7 +25,6 @@ from rankmill.analysis.compare.differences.differences import (
     left_out_note,
     ranks_of,
     read_by_metric,
-    winner_of,
 )
 from rankmill.analysis.compare.view.exact import exact_table
 from rankmill.analysis.compare.view.tables import (
@@ -45,7 +44,18 @@ from rankmill.results.answer import Answer, plain_fields, read_fields
 from rankmill.results.audit import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View, view_of_blocks
+from rankmill.show.tables import (
+    STAR,
+    Best,
+    Cell,
+    Column,
+    Facts,
+    Part,
+    Table,
+    View,
+    best_value,
+    view_of_blocks,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,16 +162,22 @@ class Comparison(Answer):
         return [name for name in self.systems if name != self.baseline]
 
     def winner(self, metric: str) -> str | None:
-        """Return the system that is significantly better than every other, or None.
+        """Return the system that is shown to be better than every other, or None.
 
-        Without `all_pairs`, systems other than the baseline are compared by their intervals: if
-        those of two differences do not overlap, the paired difference of the two is not 0 either.
+        That of three systems or more needs `all_pairs`: without, only the baseline is tested
+        against every other system.
         """
-        if self.pairs:
-            shown = (one for one in self.pairs if one.difference.verdict in (BETTER, WORSE))
-            beaten = beaten_of(shown, self.values)[metric]
-            return next((n for n, of in beaten.items() if len(of) == len(self.others)), None)
-        return winner_of(self.baseline, self.differences[metric])
+        if not self.pairs and len(self.others) > 1:
+            return None
+        beaten = self.shown_to_beat(metric)
+        return next((n for n, of in beaten.items() if len(of) == len(self.others)), None)
+
+    def shown_to_beat(self, metric: str) -> dict[str, list[str]]:
+        """Return for each system the others that it is shown to be better than, as tested."""
+        of = self.differences[metric].items()
+        pairs = self.pairs or [SystemPair(metric, self.baseline, name, one) for name, one in of]
+        shown = (one for one in pairs if one.difference.verdict in (BETTER, WORSE))
+        return {name: [*beaten] for name, beaten in beaten_of(shown, self.values)[metric].items()}
 
     @property
     def whole(self) -> Slice:
@@ -219,13 +235,13 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
     """
 
     def blocks() -> list[list[Part]]:
-        tables: list[list[Part]] = [[_table(found, metric)] for metric in found.values]
+        tables: list[list[Part]] = [[metric_table(found, metric)] for metric in found.values]
         base, settings = found.baseline, found.settings
         notes: list[Part] = [*notes_of(found, listing)]
         if found.pairs:
             tables = [leaderboard_parts(found), *pair_tables(found.pairs, settings)]
-        elif any(found.winner(metric) for metric in found.values):
-            notes.insert(0, "* shown to be better than every other system")
+        elif any(isinstance(one, Table) and one.marked for (one,) in tables):
+            notes.insert(0, f"* {STAR}")
         more = [
             *rank_tables(found.values, found._lines),
             *slice_tables(base, found.others, found.slices, settings),
@@ -258,11 +274,11 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
 
 
 def leaderboard_parts(found: Comparison) -> list[Part]:
-    """Return the table of all systems with the letters of all pairs, and its note."""
-    return board_parts(found.whole, found.settings, found.pairs)
+    """Return the table of all systems, with the letters of all pairs if they are compared."""
+    return board_parts(found.baseline, found.whole, found.settings, found.pairs)
 
 
-def _table(found: Comparison, metric: str) -> Table:
+def metric_table(found: Comparison, metric: str) -> Table:
     """A row for each system; what compares it with the baseline is empty in the baseline's."""
     settings, level = found.settings, f"{100 * found.settings.confidence:.6g}%"
     corrected = "" if settings.correction == "none" else f" ({settings.correction})"
@@ -279,10 +295,11 @@ def _table(found: Comparison, metric: str) -> Table:
         Column(f"{level} interval", "changes"),
         *(Column(name, "share") for name in ("won", "tied", "lost")),
     ]
-    winner = found.winner(metric)
+    of = found.values[metric]
+    best = best_value([one.value for one in of.values()], parse(metric).better)
     rows: list[list[Cell]] = []
-    for name, one in found.values[metric].items():
-        marked = Best(one.value) if one.value is not None and name == winner else one.value
+    for name, one in of.items():
+        marked = Best(one.value) if one.value is not None and one.value == best else one.value
         more = _cells(found.differences[metric].get(name), settings)
         rows.append([name, marked, one.half, *more])
     return Table(columns, rows)
@@ -364,7 +381,7 @@ def _facts(found: Comparison) -> Facts:
     )
     if found.slices and settings.correction != "none":
         test += f"; of slices over {sum(one.tests_run for one in found.slices):,} of their own"
-    count = f"{found.queries:,} count for every system"
+    count = f"{found.queries:,} (those that count for every system)"
     if found.effective_queries is not None:
         count += f"; the weights make them worth {found.effective_queries:,.1f} of equal weight"
     if found.clusters is not None:

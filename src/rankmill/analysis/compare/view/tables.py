@@ -18,12 +18,22 @@ from rankmill.analysis.compare.differences.differences import (
     SystemPair,
     beaten_of,
     ranks_of,
-    winner_of,
 )
 from rankmill.errors import plural
 from rankmill.metrics.registry import parse, sides_of
 from rankmill.results.slices import UNKNOWN
-from rankmill.show.tables import Best, Cell, Column, Marked, Part, Table, decimals_of, leaderboard
+from rankmill.show.tables import (
+    STAR,
+    Best,
+    Cell,
+    Column,
+    Marked,
+    Part,
+    Table,
+    best_value,
+    decimals_of,
+    leaderboard,
+)
 
 # The most characters of a value in a table.
 LONGEST = 60
@@ -164,7 +174,7 @@ def paper_parts(
 ) -> list[Part]:
     """Return the table of all queries with its note, and a table for each way to cut them."""
     if pairs:
-        parts = [*board_parts(whole, settings, pairs), *notes]
+        parts = [*board_parts(baseline, whole, settings, pairs), *notes]
     else:
         columns = [Column("system"), *_metric_columns(whole)]
         table = Table(columns, [[name, *cells] for name, *cells in _rows(baseline, whole)])
@@ -180,17 +190,22 @@ def paper_parts(
     return parts
 
 
-def board_parts(whole: Slice, settings: Settings, pairs: Sequence[SystemPair]) -> list[Part]:
-    """Return the table of all queries with the letters of the pairs that differ, and its note."""
+def board_parts(
+    baseline: str, whole: Slice, settings: Settings, pairs: Sequence[SystemPair] = ()
+) -> list[Part]:
+    """Return the table of all queries with its note, and the letters of the `pairs` that differ."""
     values = {
         metric: {name: one.value for name, one in of.items()} for metric, of in whole.values.items()
     }
     sides = sides_of(values)
-    table = leaderboard(values, sides, beaten_of(pairs, values))
-    note = _note("All pairs compared", whole, settings, pairs)
-    note += " The letters after a value name the systems that it is significantly better than"
-    note += ", or higher than where neither side is better" * ("neither" in sides.values())
-    return [table, f"{note}{'; the best value is marked' if table.marked else ''}."]
+    table = leaderboard(values, sides, beaten_of(pairs, values) if pairs else None)
+    what = "All pairs compared" if pairs else f"Compared with {baseline}"
+    note = _note(what, whole, settings, pairs)
+    if pairs:
+        note += " The letters after a value name the systems that it is significantly better than"
+        note += ", or higher than where neither side is better" * ("neither" in sides.values())
+        note += "."
+    return [table, note, *([f"* {STAR}"] if table.marked else [])]
 
 
 def tests_of(whole: Slice, pairs: Sequence[SystemPair]) -> int:
@@ -243,13 +258,18 @@ def _metric_columns(one: Slice) -> list[Column]:
 
 def _rows(baseline: str, one: Slice) -> Iterator[list[Cell]]:
     """Yield the name of each system and its value in each metric."""
-    winners = {metric: winner_of(baseline, of) for metric, of in one.differences.items()}
+    sides = sides_of(one.values)
+    bests = {
+        metric: best_value([each.value for each in of.values()], sides[metric])
+        for metric, of in one.values.items()
+    }
     for name in dict.fromkeys(name for of in one.values.values() for name in of):
         cells: list[Cell] = [name]
         for metric, of in one.values.items():
             difference = one.differences[metric].get(name)
             mark = "" if difference is None else MARKS.get(difference.verdict or "", "")
-            value, kind = of[name].value, Best if name == winners[metric] else Marked
+            value = of[name].value
+            kind = Best if value == bests[metric] else Marked
             cells.append(None if value is None else kind(value, mark))
         yield cells
 
@@ -262,6 +282,6 @@ def _legend(table: Table) -> Iterator[str]:
         for word, mark in MARKS.items()
         if mark in shown
     ]
-    words += ["bold: shown to be better than every other system"] if table.marked else []
+    words += [f"bold: {STAR}"] if table.marked else []
     if words:
         yield f"{'; '.join(words)}."
