@@ -17,7 +17,7 @@ users.
 
 With --billion, each size is also evaluated with means, with gap and a median, as a part of PARTS by
 --part, and merged. A second table has CPU time, memory, and the bytes of states, with a row for a
-billion users, as they grow from the smallest size to the largest. ``rankmill docs scale`` has it.
+billion users, as they grow from the smallest size to the largest. ``rankmill docs parts`` has it.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def palette() -> list[int]:
 
 def main() -> None:
     ratings, target = Path(sys.argv[1]).resolve(), Path([*sys.argv, DOCS][2]).resolve()
-    page = (DOCS / "gallery.md").read_text("utf-8")
+    page = (DOCS / "report.md").read_text("utf-8")
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         make_inputs(ratings)
         for words in commands(page):

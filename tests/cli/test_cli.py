@@ -59,7 +59,7 @@ def test_the_page_of_files_names_only_aliases_that_are_known(run):
     from rankmill.sources.meaning.roles import ALIASES, ITEM_ALIASES
 
     known = {name for names in (*ALIASES.values(), *ITEM_ALIASES.values()) for name in names}
-    _, out, _ = run("docs", "files")
+    _, out, _ = run("docs", "data")
     named = re.findall(r"`(\w+)`", out[out.index("Columns are found by") : out.index("and others")])
     assert len(named) > 15
     assert {*named} <= known
@@ -70,7 +70,7 @@ def test_version(run):
 
 
 def test_the_help_and_the_page_list_every_exit_code(run):
-    for words in (["--help"], ["gate", "--help-all"], ["docs", "files"]):
+    for words in (["--help"], ["gate", "--help-all"], ["docs", "data"]):
         found = {int(one) for one in re.findall(r"(?:^|[|,:]) *(\d+)[\s,]", run(*words)[1], re.M)}
         assert {0, 1, 2, 3, 4, 70, 130} <= found
 
@@ -302,7 +302,9 @@ def test_metrics_lists_the_registry_in_every_format(run):
     assert [row["definition"] for row in rows] == [entry["definition"] for entry in listed]
     assert [row["aliases"].split() for row in rows] == [entry["aliases"] for entry in listed]
 
-    assert len(run("metrics", "--format", "markdown")[1].splitlines()) == len(REGISTRY) + 2
+    reference = run("metrics", "--format", "markdown")[1].partition("\n\n")[0].splitlines()
+    assert len(reference) == len(REGISTRY) + 2
+    assert "| rbp(p=0.8,rel)\\[@k] | sum of (1 - p) p^(rank - 1)" in "\n".join(reference)
 
     _, table, _ = run("metrics")
     assert max(map(len, table.splitlines())) <= 80
@@ -338,7 +340,7 @@ def test_an_unknown_metric_has_five_nearest_at_most(run, command, near):
         (["explain-evaluators", "a", "b", "-m"], "gin", ["gini"]),
         (["explain-evaluators", "a", "b", "--presets"], "spark,rec", ["spark,recommenders"]),
         (["gate", "a", "b", "--preset"], "rec", ["rectools", "recommenders"]),
-        (["docs"], "m", ["memory", "metrics"]),
+        (["docs"], "n", ["nightly", "notebooks", "numbers"]),
     ],
 )
 def test_what_a_shell_completes(words, begun, wanted):
@@ -350,10 +352,10 @@ def test_what_a_shell_completes(words, begun, wanted):
 
 
 def test_the_shell_asks_the_command_itself():
-    asked = {"_RANKMILL_COMPLETE": "bash_complete", "COMP_WORDS": "rankmill docs me"}
+    asked = {"_RANKMILL_COMPLETE": "bash_complete", "COMP_WORDS": "rankmill docs sp"}
     with process(env=os.environ | asked | {"COMP_CWORD": "2"}) as completing:
         out, _ = completing.communicate()
-    assert out.split() == ["plain,memory", "plain,metrics"]
+    assert out.split() == ["plain,spark", "plain,speed"]
 
 
 def test_metrics_prints_where_the_encoding_lacks_the_signs():

@@ -549,7 +549,7 @@ CALLED: list[tuple[int, Callable[[], Any], Any]] = [
     (16, reported, ["(2, 2)"]),
     (16, partial(completed, "evaluate", "a", "b", "-m", "iprec_"), {"iprec_avg"}),
     (16, partial(completed, "gate", "a", "b", "--preset", "rect"), {"rectools"}),
-    (16, partial(completed, "docs", "mem"), {"memory"}),
+    (16, partial(completed, "docs", "met"), {"metrics"}),
 ]
 
 

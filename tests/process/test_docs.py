@@ -8,6 +8,7 @@ import os
 import pydoc
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -20,7 +21,7 @@ import pytest
 from cli_runs import on_a_terminal
 from pages import FENCE, shell
 from rankmill.cli import COMMANDS
-from rankmill.cli.docs import KINDS, PEERS, TASKS
+from rankmill.cli.docs import KINDS, MOVED, PEERS, TASKS
 from rankmill.errors import install
 from rankmill.package import GONE
 from repository import HOUSE, ROOT, SOURCE
@@ -288,14 +289,35 @@ def test_docs_lists_pages_by_kind_and_what_they_are_about(run: Any) -> None:
         n for of in KINDS.values() for n in of
     ]
     assert re.findall(r"^(\S.*):$", by_kind, re.M) == [*KINDS]
-    modules = {"arrays", "config", "kaggle", "metrics", "parts", "spark", "torch"}
-    modules |= {"drop-ins"}  # of pytrec_eval and ir_measures
-    assert modules | {"counting", "memory", "benchmarks"} <= {*NAMES}
+    modules = {"config", "kaggle", "metrics", "parts", "spark"}
+    modules |= {"trec", "notebooks"}  # of pytrec_eval and ir_measures, and of arrays and torch
+    assert modules | {"numbers", "speed"} <= {*NAMES}
 
 
 def test_every_page_has_one_kind_and_indexes_name_pages() -> None:
     assert sorted(name for of in KINDS.values() for name in of) == NAMES
     assert {*TASKS.values(), *(page for _, page in PEERS.values())} == {*NAMES}
+
+
+def test_the_site_lists_the_pages_by_kind() -> None:
+    site = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+    kinds: dict[str, list[str]] = {}
+    for kind, page in re.findall(r"^  - (.+):$|^      - ([\w-]+)\.md$", site, re.M):
+        if kind:
+            kinds[kind] = []
+        else:
+            kinds[[*kinds][-1]].append(page)
+    assert kinds == {kind: [*names] for kind, names in KINDS.items()}
+
+
+def test_the_site_is_built_strictly(tmp_path: Path) -> None:
+    pytest.importorskip("zensical", reason="zensical is missing: pip install '.[docs]'")
+    shutil.copytree(SOURCE / "docs", tmp_path / "src" / "rankmill" / "docs")
+    (tmp_path / "mkdocs.yml").write_bytes((ROOT / "mkdocs.yml").read_bytes())
+    build = [sys.executable, "-m", "zensical", "build", "--strict"]
+    ran = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert all((tmp_path / "build" / "site" / name / "index.html").is_file() for name in NAMES)
 
 
 def test_each_peer_of_the_readme_is_in_the_index() -> None:
@@ -330,7 +352,7 @@ def test_docs_shows_a_page(path: Path, run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "hint"), [("wich-map", "which-map"), ("MEMORI.md", "memory"), ("xyzzy", None)]
+    ("asked", "hint"), [("wich-map", "which-map"), ("NUMBER.md", "numbers"), ("xyzzy", None)]
 )
 def test_words_that_no_page_has_are_wrong_usage(asked: str, hint: str | None, run: Any) -> None:
     code, shown, error = run("docs", asked)
@@ -341,18 +363,32 @@ def test_words_that_no_page_has_are_wrong_usage(asked: str, hint: str | None, ru
     assert f"did you mean {hint}? " in error or hint is None
 
 
+def test_the_name_of_a_page_that_is_gone_shows_the_one_that_has_its_words(run: Any) -> None:
+    assert {*MOVED.values()} <= {*NAMES}
+    assert not {*MOVED} & {*NAMES}
+    assert run("docs", "which-map") == run("docs", "numbers")
+
+
+def test_the_set_of_pages_stays_small() -> None:
+    assert len(PAGES) <= 20
+    # The list of all metrics is made by a command.
+    written = [path for path in PAGES if path.stem != "metrics"]
+    assert sum(len(path.read_text("utf-8").split()) for path in written) <= 22_000
+    assert README.read_text("utf-8").count("\n") <= 120
+
+
 def test_a_word_that_is_no_page_names_the_nearest(run: Any) -> None:
     code, shown, error = run("docs", "part")
     assert (code, shown) == (2, "")
     assert "there is no page 'part': did you mean parts?" in error
-    assert "there are start, comparing, " in run("docs", "xyzzy")[2]
+    assert "there are start, data, " in run("docs", "xyzzy")[2]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_docs_are_drawn_on_a_terminal_that_has_the_characters(encoding: str) -> None:
     code = f"sys.stdout.reconfigure(encoding={encoding!r})\nfrom rankmill.cli import main\n"
-    shown = "\n".join(on_a_terminal(f"import sys\n{code}main(['docs', 'benchmarks'])", 100))
+    shown = "\n".join(on_a_terminal(f"import sys\n{code}main(['docs', 'speed'])", 100))
     assert "Rivals" in shown
     assert "\\xd7" in shown or encoding == "utf-8"
     assert ("##" in shown) == ("```" in shown) == (encoding == "ascii")

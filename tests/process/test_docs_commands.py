@@ -29,7 +29,7 @@ LABELS = {"labels", "qrels", "solution", "history"}
 # What other tests run as the pages have it. The other examples of a console are in test_docs.py,
 # and scripts in test_docs_scripts.py.
 ELSEWHERE = {
-    "gallery": "tests/process/test_gallery.py",
+    "report": "tests/process/test_gallery.py",
     "nightly": "tests/process/test_nightly.py",
     "parts": "tests/process/test_docs.py",
     "spark": "tests/spark/test_spark_page.py",

@@ -22,7 +22,7 @@ from repository import ROOT, SOURCE
 sys.path.insert(0, str(ROOT / "scripts"))
 
 DOCS = SOURCE / "docs"
-PAGE = (DOCS / "gallery.md").read_text("utf-8")
+PAGE = (DOCS / "report.md").read_text("utf-8")
 SHOWN = re.findall(r"!\[[^\]]+\]\((gallery-[\w-]+\.(?:svg|png))\)", PAGE)
 
 

@@ -12,66 +12,62 @@ from rankmill.cli.draw import emit
 from rankmill.cli.process import is_terminal
 
 KINDS: dict[str, tuple[str, ...]] = {
-    "Start here": ("start",),
+    "Start here": ("start", "data", "numbers"),
     "How to": (
-        *("comparing", "gate", "nightly", "report", "gallery"),
-        *("kaggle", "drop-ins", "python", "arrays", "torch", "stores", "spark", "parts"),
+        *("comparing", "gate", "nightly", "report", "notebooks"),
+        *("kaggle", "trec", "rag", "spark", "parts"),
     ),
-    "Reference": (
-        *("metrics", "catalogue", "confidence", "diversity"),
-        *("files", "formats", "config", "changelog"),
-    ),
-    "Background": ("statistics", "which-map", "counting", "memory", "scale", "benchmarks"),
+    "Reference": ("metrics", "catalogue", "confidence", "config", "changelog"),
+    "Background": ("statistics", "speed"),
 }
 """Kind -> its pages, in the order in which they are listed."""
 TASKS = {
     "Score predictions, and see why a query scores as it does": "start",
+    "Read CSV, TREC, JSON Lines, or files in a bucket; look up an exit code": "data",
+    "Find out why two evaluators disagree, and what exactly is counted": "numbers",
     "Find out which of two systems is better": "comparing",
-    "Find out how a ranking of systems depends on the cutoff": "comparing",
     "Put a table into a paper": "comparing",
     "Know how often a verdict is wrong": "statistics",
     "Stop a bad model before it ships": "gate",
     "Evaluate every night, keep a history, and send a line to a chat": "nightly",
     "Keep the options of a job in a file": "config",
-    "Show a run to others as a page": "report",
-    "Choose a picture, a table or a page": "gallery",
+    "Show a run to others as a page or a picture": "report",
+    "Evaluate data frames, dicts, arrays, and tensors": "notebooks",
     "Score and check a Kaggle submission": "kaggle",
-    "Evaluate a TREC run": "drop-ins",
-    "Find out why two evaluators disagree": "which-map",
-    "Know what exactly is counted": "counting",
+    "Evaluate a TREC run": "trec",
+    "Score the hits of a vector store, and test a retriever in CI": "rag",
     "Choose a metric, or add one of your own": "metrics",
-    "Measure coverage, novelty or fairness of all lists": "catalogue",
-    "Measure how many aspects a list covers": "diversity",
+    "Measure coverage, novelty, fairness, or diversity of all lists": "catalogue",
     "Check confidences and thresholds": "confidence",
-    "Evaluate during training": "torch",
-    "Find out how a file is read, and what an exit code means": "files",
-    "Read CSV, TREC or JSON Lines": "formats",
-    "Evaluate data frames and dicts": "python",
-    "Evaluate matrices of scores": "arrays",
-    "Evaluate files in a bucket": "stores",
     "Evaluate on a cluster": "spark",
-    "Evaluate in parts, by a shell loop, SLURM, Ray or Dask": "parts",
-    "Evaluate more data than fits into memory": "memory",
-    "Plan for a billion users": "scale",
-    "See how fast rankmill is": "benchmarks",
+    "Evaluate in parts, by a shell loop, SLURM, Ray, or Dask; plan for a billion users": "parts",
+    "See how fast rankmill is, and evaluate more data than fits into memory": "speed",
     "See what is new": "changelog",
 }
 """What a reader wants to do -> the page about it."""
 PEERS = {
-    "trec_eval": ("rankmill trec_eval -q -m map qrels run", "drop-ins"),
-    "pytrec_eval": ("from rankmill import pytrec_eval", "drop-ins"),
-    "ir_measures": ("from rankmill.ir_measures import provider", "drop-ins"),
+    "trec_eval": ("rankmill trec_eval -q -m map qrels run", "trec"),
+    "pytrec_eval": ("from rankmill import pytrec_eval", "trec"),
+    "ir_measures": ("from rankmill.ir_measures import provider", "trec"),
     "Kaggle": ("rankmill check solution.csv submission.csv -m map@12", "kaggle"),
-    "TorchMetrics": ("from rankmill.torch import RankingMetric", "torch"),
-    "ranx": ("rankmill evaluate labels run -m map --preset ranx", "which-map"),
-    "scikit-learn": ("rankmill evaluate labels run -m ndcg@10 --preset sklearn", "which-map"),
-    "Spark MLlib": ("rankmill evaluate labels run -m map --preset spark", "which-map"),
-    "recommenders": ("rankmill evaluate labels run -m map@10 --preset recommenders", "which-map"),
+    "TorchMetrics": ("from rankmill.torch import RankingMetric", "notebooks"),
+    "ranx": ("rankmill evaluate labels run -m map --preset ranx", "numbers"),
+    "scikit-learn": ("rankmill evaluate labels run -m ndcg@10 --preset sklearn", "numbers"),
+    "Spark MLlib": ("rankmill evaluate labels run -m map --preset spark", "numbers"),
+    "recommenders": ("rankmill evaluate labels run -m map@10 --preset recommenders", "numbers"),
     "RecTools, RecBole": ("rankmill metrics --elsewhere", "metrics"),
     "RePlay, LensKit": ("rankmill metrics --elsewhere", "metrics"),
     "Elliot, Cornac": ("rankmill metrics --elsewhere", "metrics"),
 }
 """A tool that a reader comes from -> what to type instead, and the page about it."""
+MOVED = {
+    **dict.fromkeys(("files", "formats", "stores"), "data"),
+    **dict.fromkeys(("counting", "which-map"), "numbers"),
+    **dict.fromkeys(("python", "arrays", "torch"), "notebooks"),
+    **dict.fromkeys(("memory", "benchmarks"), "speed"),
+    **{"drop-ins": "trec", "scale": "parts", "diversity": "catalogue", "gallery": "report"},
+}
+"""The name of a page that is gone -> the page that has what it said."""
 
 _EXAMPLES = """
 rankmill docs
@@ -123,8 +119,9 @@ def command(page: str | None) -> None:
     if page is None:
         emit(listed(found))
         return
+    page = MOVED.get(page, page)
     if page not in found:
-        near = get_close_matches(page.lower().removesuffix(".md"), found, 1)
+        near = get_close_matches(page.lower().removesuffix(".md"), [*found, *MOVED], 1)
         meant = f" did you mean {near[0]}?" if near else ""
         raise click.UsageError(f"there is no page {page!r}:{meant} there are {', '.join(found)}")
     if is_terminal(sys.stdout) and sys.stdout.encoding.lower().startswith("utf"):

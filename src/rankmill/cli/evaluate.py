@@ -30,8 +30,8 @@ a folder, several files separated by commas, a URL, or - for standard input. Ins
 single FILE.toml can name them and the options.
 
 Give several PREDICTIONS to score several systems side by side; the labels are read once. See
-'rankmill docs files' for row shapes and how columns are found, 'rankmill docs formats' for text,
-'rankmill docs stores' for URLs, and 'rankmill docs config' for FILE.toml.
+'rankmill docs data' for row shapes, formats, URLs, and how columns are found, and
+'rankmill docs config' for FILE.toml.
 """
 _EXAMPLES = """
 rankmill evaluate labels.parquet predictions.parquet -m map@12

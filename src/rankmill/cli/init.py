@@ -171,7 +171,7 @@ def _path(source: str | list[str], folder: str, day: date | None) -> str | list[
     if shown(source) != source:
         raise UsageError(
             f"{shown(source)} is given with credentials, which do not belong into a file; set "
-            "them in the environment ('rankmill docs stores')"
+            "them in the environment ('rankmill docs data')"
         )
     if is_filled(source):
         raise UsageError(f"{source} holds {{date}} or ${{, which a FILE.toml fills in; rename it")

@@ -206,7 +206,7 @@ def check_room(labels: Input, predictions: Input, held: int, memory: int) -> int
         item = predictions.columns.item
         values = predictions.source.sizes([item])[item][0] // predictions.source.rows
     for one, size, what, todo in (
-        (labels, held, "its labels take", ", or evaluate parts: 'rankmill docs memory'"),
+        (labels, held, "its labels take", ", or evaluate parts: 'rankmill docs speed'"),
         (predictions, A_LISTED * values, "a list, which is read as a whole, takes", ""),
     ):
         if one.source.format and size > max(SPARED, memory):

@@ -105,7 +105,7 @@ class Labels(Given):
     weight : str, optional
         The column with the weight of each query: 0, or a number from 1e-100 to 1e100. Means are
         then sum(weight * value) / sum(weight), with standard errors that are made for it
-        (``rankmill docs counting``), and the result has the effective number of queries. gap is
+        (``rankmill docs numbers``), and the result has the effective number of queries. gap is
         not a mean over queries and is refused.
     subtopic : str, optional
         The column of long labels that says which subtopic of its query a row is about, for

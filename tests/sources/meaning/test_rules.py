@@ -203,7 +203,7 @@ def test_every_rule_that_the_code_names_is_a_row_and_the_page_has_all() -> None:
     code = "".join(path.read_text() for path in folder.glob("*.py") if path.stem != "rules")
     assert all(f'"{name}"' in code for name in RULES)
     assert {*re.findall(r'used\("([^"]+)"', code)} <= {*RULES}
-    page = (Path(rankmill.__file__).parent / "docs" / "formats.md").read_text()
+    page = (Path(rankmill.__file__).parent / "docs" / "data.md").read_text()
     lines = [f"| {' | '.join(one)} |".replace("|  |", "| |") for one in RULES.values()]
     assert [line for line in page.splitlines() if line in lines] == lines
 

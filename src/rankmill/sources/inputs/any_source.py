@@ -54,7 +54,7 @@ def _open_object(value: Any, asked: InputOptions) -> Source:
     objects = VECTORS if role == "features" else "a dict by query, or a list of lists"
     raise UsageError(
         f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
-        f"table, {objects} ('rankmill docs python' shows each)"
+        f"table, {objects} ('rankmill docs notebooks' shows each)"
     )
 
 
