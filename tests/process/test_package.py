@@ -433,7 +433,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_442,
-    "analysis": 3_973,
+    "analysis": 3_958,
     "cli": 2_079,
     "columns": 1_114,
     "config": 682,

@@ -80,7 +80,7 @@ def gate(
     rules : str, iterable of str, or Rules
         Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
         ``rankmill docs gate`` has the grammar. Use `Rules` to also set what holds for all rules,
-        such as what to do if the data cannot decide one.
+        such as what to do if there are not enough data for one.
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
         a `Result`, or the .parquet or .arrow file of its values by query; or with a history "last",

@@ -62,7 +62,7 @@ class Rules:
         covered. By default, each rule has its own error rate, and ten rules fail more nights than
         one.
     undecided : {"warn", "fail"}
-        What to do with a rule that the data cannot decide. "warn" lets it pass.
+        What to do with a rule without enough data. "warn" lets it pass.
 
     Examples
     --------

@@ -128,7 +128,7 @@ class Verdict(Answer):
         What the system was compared with: its "kind" ("predictions", "per-query", "result" or
         "history") and "source"; None without a baseline.
     undecided : {"warn", "fail"}
-        What to do with rules that the data cannot decide.
+        What to do with rules without enough data.
     seconds : float
     details : Details or None
         Additional data for an HTML report, if requested.

@@ -117,7 +117,7 @@ def _stuck(nights: Sequence[Candidate], chosen: Run, now: datetime) -> str:
     if count < 3:
         return ""
     return (
-        f"left out: the {count:,} nights since {last} that had not enough data: "
+        f"left out: the {count:,} nights since {last} without enough data: "
         "allow a larger drop, or pin a baseline"
     )
 

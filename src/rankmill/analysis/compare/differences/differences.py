@@ -270,31 +270,6 @@ def beaten_of(pairs: Iterable[SystemPair], values: Mapping[str, Iterable[str]]) 
     return found
 
 
-def winner_of(baseline: str, differences: Mapping[str, Difference]) -> str | None:
-    """Return the system that is significantly better than every other, or None.
-
-    Systems other than the baseline are compared by their intervals: if those of two differences do
-    not overlap, the paired difference of the two is not 0 either.
-    """
-    if differences and all(one.verdict == WORSE for one in differences.values()):
-        return baseline
-    gains = {name: _gains(one) for name, one in differences.items()}
-    least = {name: gains[name][0] for name, one in differences.items() if one.verdict == BETTER}
-    known = {name: low for name, low in least.items() if low is not None}
-    if not known:
-        return None
-    top = max(known, key=known.__getitem__)
-    highs = [high for name, (_, high) in gains.items() if name != top]
-    return top if all(high is not None and high < known[top] for high in highs) else None
-
-
-def _gains(one: Difference) -> tuple[float | None, float | None]:
-    """Return the least and the largest gain of the interval of a difference."""
-    if one.better != "lower" or one.low is None or one.high is None:
-        return one.low, one.high
-    return -one.high, -one.low
-
-
 def ranks_of(values: Mapping[str, Estimate], better: Better) -> dict[str, int | None]:
     """Return the rank of each system: 1 plus the number of systems that are better.
 
