@@ -2,7 +2,9 @@
 """Run the quick tests with other versions than those of .venv.
 
 That is with the lowest dependencies that pyproject.toml allows, on the oldest Python installed, and
-with the newest, on each of Python 3.11 to 3.13. ``scripts/test --all`` does this at its end.
+with the newest, on each of Python 3.11 to 3.14. ``scripts/test --all`` does this at its end. With
+versions as arguments it is with the newest on these alone, for which ``scripts/test-python`` finds
+an interpreter; ``--find VERSION`` only says whether there is one.
 
 Each run installs, compiles and tests in a virtual environment of its own, which is then removed. It
 needs a network and 1.5 GB of disk. It takes about 5 minutes on two idle cores, and 30 at most.
@@ -22,7 +24,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 SECONDS = 30 * 60  # the most that one run may take
 # Linters judge the sources, not what is installed. torch is large, no quick test needs it, and
 # torchmetrics brings it.
@@ -99,10 +101,13 @@ def done(commands: list[list[str]], folder: Path, seconds: float = SECONDS) -> b
     return True
 
 
-def main() -> int:
-    pythons = {version: python_of(version) for version in PYTHONS}
+def main(asked: list[str]) -> int:
+    if asked[:1] == ["--find"]:
+        return int(python_of(asked[1]) is None)
+    wanted = asked or PYTHONS
+    pythons = {version: python_of(version) for version in wanted}
     found = {version: python for version, python in pythons.items() if python}
-    runs = [("lowest", version) for version in list(found)[:1]]
+    runs = [("lowest", version) for version in list(found)[: not asked]]
     runs += [("newest", version) for version in found]
     failed = []
     for which, version in runs:
@@ -112,12 +117,12 @@ def main() -> int:
             folder = Path(name) / "environment"
             if not done(steps(found[version], which, folder), folder):
                 failed.append(title)
-    if missing := [version for version in PYTHONS if version not in found]:
-        print(f"skipped, as it is not installed: Python {', '.join(missing)}")
+    if missing := [version for version in wanted if version not in found]:
+        print(f"skipped, as it is not installed: Python {', '.join(missing)} (scripts/test-python)")
     if failed:
         print(f"FAILED: {'; '.join(failed)}")
     return 1 if failed or not runs else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

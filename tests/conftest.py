@@ -6,11 +6,11 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,26 +23,51 @@ collect_ignore = ["programs", "support/client.py"]
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
+from missing import MODULES, Missing, skip  # noqa: E402
+
+sys.meta_path.append(Missing())
+
 # Checks of bounds need compiled kernels, however small their arrays are.
 if os.environ.get("NUMBA_BOUNDSCHECK", "0") != "0":
     compile_all().__enter__()
 
-# Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
-# includes the compilation. `scripts/test --all` tries more examples.
-for name, examples in (("all", 40), ("usual", 4)):
-    hypothesis.settings.register_profile(
-        name,
-        deadline=None,
-        derandomize=True,
-        max_examples=examples,
-        print_blob=True,
-        suppress_health_check=[
-            hypothesis.HealthCheck.too_slow,
-            hypothesis.HealthCheck.data_too_large,
-            hypothesis.HealthCheck.function_scoped_fixture,
-        ],
-    )
-hypothesis.settings.load_profile("usual")
+
+def _set_up_hypothesis() -> None:
+    """Derandomise: a failure in CI can be repeated everywhere. `scripts/test --all` tries more.
+
+    There is no deadline, as the first example of a test includes the compilation.
+    """
+    import hypothesis
+
+    for name, examples in (("all", 40), ("usual", 4)):
+        hypothesis.settings.register_profile(
+            name,
+            deadline=None,
+            derandomize=True,
+            max_examples=examples,
+            print_blob=True,
+            suppress_health_check=[
+                hypothesis.HealthCheck.too_slow,
+                hypothesis.HealthCheck.data_too_large,
+                hypothesis.HealthCheck.function_scoped_fixture,
+            ],
+        )
+    hypothesis.settings.load_profile("usual")
+
+
+if find_spec("hypothesis"):
+    _set_up_hypothesis()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Skip what calls a library that needs another, such as pyarrow for a frame of pandas."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in MODULES:
+            raise
+        skip(error.name)
 
 
 class CliOutcome:

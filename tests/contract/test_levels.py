@@ -22,6 +22,7 @@ import strategies
 from agreement import CLOSE
 from flat import flat
 from level_tables import Run, random_run, tables
+from lines import expect_lines
 from rankmill import UsageError
 from rankmill.metrics.registry import REGISTRY
 from rankmill.results import audit
@@ -180,7 +181,10 @@ def test_some_metrics_do_not_heed_rel() -> None:
         *oracle_confidence.VALUES,
         *oracle_diversity.VALUES,
     }
-    assert REGISTRY.keys() - taking == graded | judged | others
+    line = """GRADED: "{name}", if its kernel reads gains;
+    otherwise give its row parameters=(REL,): labels and hits may then be those of a least gain"""
+    without = graded | judged | others
+    expect_lines("tests/support/oracle_lists.py", line, REGISTRY.keys() - taking, without)
 
 
 @pytest.mark.small

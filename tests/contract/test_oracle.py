@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
+from lines import expect_lines
 from strategies import examples
 
 TIED = st.lists(st.tuples(st.sampled_from([0.0, -0.0, 0.5, 1.0]), st.booleans()), max_size=6)
@@ -120,7 +121,10 @@ def test_long_rows_are_ordered() -> None:
 def test_every_registered_metric_has_an_oracle() -> None:
     from rankmill.metrics import registry as metrics
 
-    assert set(metrics.REGISTRY) == set(oracle.ORACLES)
+    line = """VALUES: "{name}": {name},
+    and above it its formula in plain Python, from the ranks of a list, its gains and R:
+    def {name}(one: Listed) -> float:"""
+    expect_lines("tests/support/oracle_lists.py", line, metrics.REGISTRY, {*oracle.ORACLES})
 
 
 def test_every_alias_is_an_alias_of_the_registry() -> None:

@@ -16,6 +16,7 @@ from conftest import tells
 
 import rankmill
 from flat import flat
+from lines import expect_lines
 from rankmill import UsageError
 from rankmill.analysis.compare.view.comparison import view_of as comparison_view
 from rankmill.analysis.statistics.paired_differences import paired_of
@@ -106,8 +107,10 @@ def _values(order: list[str]) -> dict[str, float | None]:
 @pytest.mark.small
 def test_directions_are_those_that_were_thought_about() -> None:
     found = {name: spec.better for name, spec in REGISTRY.items()}
-    assert {name for name, better in found.items() if better == "lower"} == LOWER
-    assert {name for name, better in found.items() if better == "neither"} == NEITHER
+    for side, table in (("lower", LOWER), ("neither", NEITHER)):
+        line = f"{side.upper()}: {{name}}, as its row says better={side!r}"
+        of_side = {name for name, better in found.items() if better == side}
+        expect_lines("tests/metrics/test_direction.py", line, of_side, table)
     assert {*found.values()} == {"higher", "lower", "neither"}
 
 
@@ -122,7 +125,9 @@ def test_a_perfect_list_is_on_the_better_side() -> None:
                 continue
             apart.add(name)
             assert (one > other) == (spec.better == "higher"), (name, one, other)
-    assert set(REGISTRY) - apart == OF_LISTS | NEITHER
+    line = "OF_LISTS: {name}, as the best and the worst list have the same value"
+    told = OF_LISTS | NEITHER
+    expect_lines("tests/metrics/test_direction.py", line, REGISTRY.keys() - apart, told)
 
 
 @pytest.mark.small

@@ -88,7 +88,7 @@ def test_no_package_of_an_extra_is_there(bare: Path, tmp_path: Path) -> None:
     """Otherwise, the tests below say nothing."""
     code = """
 from importlib.util import find_spec
-names = "junitparser torch torchmetrics ir_measures fsspec pyspark pandas mlflow"
+names = "torch torchmetrics ir_measures fsspec pyspark pandas mlflow"
 print(json.dumps([name for name in names.split() if find_spec(name)]))
 """
     assert run_bare(bare, code, tmp_path) == []

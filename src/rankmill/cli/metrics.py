@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ from rankmill.cli.command import complete_metrics, table_command
 from rankmill.cli.draw import emit
 from rankmill.errors import UsageError
 from rankmill.semantics.choices import CHOICES
+from rankmill.semantics.metric_names import side_text
 from rankmill.semantics.presets import PRESETS, Preset
 from rankmill.show.tables import Column, Facts, Part, Table, View, listing
 from rankmill.show.writers import plain_text, write
@@ -66,7 +68,8 @@ def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
         return
     rows = [_fields(spec) for spec in specs]
     table = Table([Column(name) for name in rows[0]], [_cells(row) for row in rows])
-    emit(write(listing(table, rows), format))
+    view = listing(table, rows)
+    emit(write(view if name else view._replace(page=lambda: _reference(specs)), format))
 
 
 def _sets(name: str | None) -> View:
@@ -108,6 +111,49 @@ def _parameters(spec: MetricSpec, options: bool = False) -> list[str]:
 def _cells(fields: dict[str, str | list[str]]) -> list[str]:
     fields = fields | {"parameters": "; ".join(fields["parameters"])}
     return [text if isinstance(text, str) else " ".join(text) for text in fields.values()]
+
+
+def _typed(spec: MetricSpec) -> str:
+    """Return what may be typed: the name with parameters, their defaults and the cutoff."""
+    inner = [
+        one.name if one.default is None else f"{one.name}={one.written(one.default)}"
+        for one in spec.parameters
+        if one is not spec.at
+    ]
+    at = {"required": "@k", "optional": "[@k]", "none": ""}[spec.cutoff]
+    at = f"@{spec.at.name}" if spec.at else at
+    return ", ".join([f"{spec.name}({','.join(inner)}){at}".replace("()", ""), *spec.aliases])
+
+
+def _reference(specs: list[MetricSpec]) -> list[Part]:
+    """Return tables of all metrics in which what many share is told once."""
+    numbers = {source: n for n, source in enumerate(dict.fromkeys(s.source for s in specs), 1)}
+    lines = [
+        [
+            _typed(one),
+            one.definition,
+            side_text(one.better).lstrip("; ") if one.range == "0 to 1" else one.range_text,
+            str(numbers[one.source]),
+        ]
+        for one in specs
+    ]
+    of: dict[tuple[str, str, str], list[str]] = {}
+    for spec in specs:
+        for one in spec.parameters:
+            expected = one.expected.removeprefix("a number ")
+            of.setdefault((one.name, one.meaning, expected), []).append(spec.name)
+    times = Counter(name for name, *_ in of)
+    parameters = [
+        [name if times[name] == 1 else f"{name} ({', '.join(where)})", meaning, expected]
+        for (name, meaning, expected), where in of.items()
+    ]
+    return [
+        Table([Column(one) for one in ("metric", "definition", "range", "source")], lines),
+        "These are the parameters in parentheses, with the metrics if a name has several meanings:",
+        Table([Column(one) for one in ("parameter", "meaning", "value")], parameters),
+        "These are the sources:",
+        Table([Column("source"), Column("title")], [[str(n), one] for one, n in numbers.items()]),
+    ]
 
 
 def _paragraph(spec: MetricSpec, options: bool) -> str:

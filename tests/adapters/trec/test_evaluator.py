@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from random import Random
 from typing import Any
 
@@ -63,11 +64,16 @@ def outcome(library: Any, q: Any, measures: Any, r: Any, **more: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
+ENDS_ON_3_14 = pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="pytrec_eval 0.5 ends the process on Python 3.14"
+)
+
+
 @pytest.mark.small
 @pytest.mark.parametrize(
     ("q", "measures", "r"),
     [
-        ({1: {"a": 1}}, {"map"}, R),
+        pytest.param({1: {"a": 1}}, {"map"}, R, marks=ENDS_ON_3_14),
         ({"q": {"a": 1.0}}, {"map"}, R),
         ({"q": {"a": np.int64(1)}}, {"map"}, R),
         ({"q": {"a": True}}, {"map"}, {"q": {"a": np.float64(1)}}),
