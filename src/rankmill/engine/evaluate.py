@@ -69,8 +69,8 @@ def evaluate(
         relation, a pyarrow.Table or anything that exports an Arrow stream; or ``{query: [items]}``,
         ``{query: {item: score or gain}}``, or lists aligned by position (``rankmill docs
         notebooks`` shows all of them). *Wide*: one row for each query, with a list column of items
-        in rank order and, optionally, a list column of confidences. *Long*: one row for each query and
-        item, optionally with a rank or a confidence. A long list is sorted by rank if there are
+        in rank order and, optionally, a list column of confidences. *Long*: one row for each query
+        and item, optionally with a rank or a confidence. A long list is sorted by rank if there are
         ranks, else by descending confidence, else it keeps the order of its rows, if no column of
         numbers is left over. Ids are integers or strings. If one side is a `Ragged` or a list of
         lists, so must be the other, and list q of both belongs to query q.
