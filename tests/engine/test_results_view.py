@@ -258,7 +258,7 @@ def test_presets_under_which_queries_may_differ():
     differing = {name for name, one in PRESETS.items() if one.semantics.counts_by_predictions}
     assert differing == {
         *("trec_eval", "trec_eval-10", "ml_metrics", "spark", "torchmetrics", "sklearn"),
-        *("recommenders", "lenskit"),
+        *("sklearn_ap", "recommenders", "lenskit"),
     }
 
 

@@ -158,7 +158,10 @@ def whole_of(state: State, metric: str, among: Among, side: str) -> Whole:
     """Return what tasks have to know of a metric of a system."""
     groups = groups_in(state)
     together = {one: place for place, numbers in enumerate(groups) for one in numbers}
-    each = [(one.aggregates[metric], rest.totals) for one, rest in others([*groups.values()])]
+    each = [
+        (one.aggregates[metric], rest.totals._replace(needs={}))
+        for one, rest in others([*groups.values()])
+    ]
     return Whole(side, metric, state.aggregates[metric].small(), among, together, each)
 
 

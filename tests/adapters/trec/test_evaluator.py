@@ -64,16 +64,14 @@ def outcome(library: Any, q: Any, measures: Any, r: Any, **more: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-ENDS_ON_3_14 = pytest.mark.skipif(
-    sys.version_info >= (3, 14), reason="pytrec_eval 0.5 ends the process on Python 3.14"
-)
-
-
 @pytest.mark.small
+@pytest.mark.skipif(
+    sys.version_info >= (3, 14), reason="errors of pytrec_eval 0.5 end Python 3.14 itself"
+)
 @pytest.mark.parametrize(
     ("q", "measures", "r"),
     [
-        pytest.param({1: {"a": 1}}, {"map"}, R, marks=ENDS_ON_3_14),
+        ({1: {"a": 1}}, {"map"}, R),
         ({"q": {"a": 1.0}}, {"map"}, R),
         ({"q": {"a": np.int64(1)}}, {"map"}, R),
         ({"q": {"a": True}}, {"map"}, {"q": {"a": np.float64(1)}}),

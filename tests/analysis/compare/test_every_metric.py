@@ -134,8 +134,9 @@ def test_whole_clusters_are_left_out() -> None:
 
 
 def test_a_note_says_of_how_many_lists_a_coverage_is(found: Any) -> None:
-    note = next(one for one in found.notes if one.startswith("gini@3 is not"))
-    assert "a jackknife over 20 groups of queries; it is that of 200 lists" in note
+    note = next(one for one in found.notes if "gini@3, " in one)
+    assert "are not means over queries: each interval is a jackknife over 20 groups" in note
+    assert "; it is that of 200 lists" in note
     labels, runs = tables()
     fewer = flat(rankmill.compare, labels, runs | {"new": runs["new"].slice(0, 150)}, "gini@3")
     assert any("other numbers of lists (old 200, new 150)" in one for one in fewer.notes)

@@ -9,7 +9,7 @@ from statsmodels.regression.linear_model import OLS
 
 import rankmill
 from flat import flat
-from rankmill.analysis.statistics.covariate import fit_of
+from rankmill.analysis.statistics.covariate import AdjustedWeighted, fit_of
 from systems import made, table
 
 
@@ -139,8 +139,6 @@ def test_a_drop_is_adjusted_and_a_value_is_not(limit):
     ("options", "words"),
     [
         ({"tests": "wilcoxon"}, "wilcoxon"),
-        ({"cluster": "query"}, "cluster"),
-        ({"weight": "before"}, "weight"),
         ({"adjust": ""}, "adjust is empty"),
         ({"adjust": "nobody"}, "nobody"),
         ({"adjust": pa.table({"query": [0], "a": [1.0], "b": [1.0]})}, "expected one"),
@@ -153,6 +151,71 @@ def test_what_cannot_be_adjusted_is_refused(options, words):
     labels, runs, *_ = known(count=20)
     with pytest.raises(rankmill.RankmillError, match=words):
         flat(rankmill.compare, labels, runs, ["map@3"], **{"adjust": "before"} | options)
+
+
+def sandwich(values, before, weights, codes, centred):
+    """Return the constant of the regression and its cluster-robust error, by linear algebra."""
+    x = np.column_stack([np.ones(len(values)), before])
+    bread = np.linalg.inv(x.T @ (weights[:, None] * x))
+    beta = bread @ x.T @ (weights * values)
+    scores = (weights * (values - x @ beta))[:, None] * x
+    sums = np.array([scores[codes == one].sum(axis=0) for one in np.unique(codes)])
+    count = len(sums)
+    at = np.array([1.0, (weights * before).sum() / weights.sum() if centred else 0.0])
+    variance = at @ bread @ (sums.T @ sums) @ bread @ at * count / (count - 1)
+    return at @ beta, variance**0.5
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", ["clusters", "weights"])
+def test_clusters_and_weights_adjust_as_a_sandwich_does(kind):
+    random = np.random.default_rng(4)
+    codes = np.arange(90) // 3
+    before = random.normal(0, 1, 90) + 0.3
+    base, values = (before * slope + random.normal(0, 1, 90) for slope in (0.4, 0.9))
+    weights = np.round(random.lognormal(0, 1, 90), 3) if kind == "weights" else None
+    one = AdjustedWeighted.over(values, base, before, weights, None if kind == "weights" else codes)
+    of = np.ones(90) if weights is None else weights
+    groups = np.arange(90) if kind == "weights" else codes
+    for mine, wanted in ((one, values - base), (one.mine, values), (one.theirs, base)):
+        mean, error = sandwich(wanted, before, of, groups, kind == "weights")
+        assert mine.mean == pytest.approx(mean)
+        if kind == "clusters":
+            assert mine.standard_error == pytest.approx(error)
+        else:  # the corrections for few queries differ by a hundredth or so
+            assert mine.standard_error == pytest.approx(error, rel=0.05)
+    assert 0 < one.reduction < 1
+    assert (one.won, one.lost) == ((values > base).sum(), (values < base).sum())
+    order = random.permutation(90)
+    again = AdjustedWeighted.over(
+        values[order],
+        base[order],
+        before[order],
+        None if weights is None else weights[order],
+        None if kind == "weights" else codes[order],
+    )
+    assert again.mean == pytest.approx(one.mean, rel=1e-14)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("options", [{"cluster": "shop"}, {"weight": "visits"}])
+def test_compare_adjusts_with_clusters_and_weights(options):
+    labels, runs, *_ = known(count=80)
+    labels = labels.append_column("shop", pa.array([f"s{i // 2}" for i in range(len(labels))]))
+    labels = labels.append_column("visits", pa.array([1.0 + i % 5 for i in range(len(labels))]))
+    plain = flat(rankmill.compare, labels, runs, ["map@3"], **options)
+    found = flat(rankmill.compare, labels, runs, ["map@3"], adjust="before", **options)
+    for name, one in found.differences["map@3"].items():
+        other = plain.differences["map@3"][name]
+        assert 0 < one.variance_reduction < 1
+        assert one.high - one.low < other.high - other.low
+        assert (one.won, one.lost) == (other.won, other.lost)
+        assert one.relative_low < one.relative < one.relative_high
+    told = "weighted mean of before over these" if "weight" in options else "mean of before over 80"
+    assert any(told in note for note in found.notes)
+    of_gate = labels, runs["good"], "map@3 drop <= 10%"
+    with pytest.raises(rankmill.UsageError, match="adjust cannot be combined with"):
+        flat(rankmill.gate, *of_gate, baseline=runs["poor"], adjust="before", **options)
 
 
 @pytest.mark.small

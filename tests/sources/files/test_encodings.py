@@ -96,7 +96,7 @@ def test_the_encoding_is_that_of_labels_and_predictions(
     of: Any = (rankmill.compare, systems) if option == "by" else (rankmill.evaluate, sides[1])
     with pytest.raises(InputError) as caught:
         flat(of[0], sides[0], of[1], metric, **more)
-    told = "save the file as UTF-8, or name its encoding, such as latin-1 or cp1252, that of labels"
+    told = "save the file as UTF-8, or name its encoding, such as latin-1 or cp1252, with "
     tells(caught.value, ["o.csv: line 2: byte 3 is 0xe9", told])
 
 

@@ -197,7 +197,9 @@ def comparison_of(
 ) -> Comparison:
     """Return the comparison of systems that were joined, with what their queries add up to."""
     pairs = partial(joined.pairs, state, settings, workers=workers)
-    alike, adjusted = joined.likeness(), joined.traits.covariate
+    alike, traits = joined.likeness(), joined.traits
+    weighted = traits.weights is not None
+    told = [] if traits.covariate is None else [traits.covariate.told(weighted)]
     return finish(
         state,
         settings,
@@ -208,7 +210,7 @@ def comparison_of(
         moved=joined.moved(settings.moved, workers),
         lacking=joined.aligned.lacking(),
         per_query=joined.aligned.table(),
-        told=[*([] if adjusted is None else [adjusted.told]), *_lists_told(alike)],
+        told=[*told, *_lists_told(alike)],
         alike=alike,
         details=None if joined.seen is None else details_of(joined, settings, workers),
         pairs=pairs if settings.all_pairs else None,

@@ -178,9 +178,6 @@ def with_dependence(cuts: Cuts, settings: Settings, adjust: Any, weight: str | N
     """
     name = settings.cluster
     if adjust is not None:
-        for what, given in (("weight", weight), ("cluster", name)):
-            if given is not None:
-                raise UsageError(f"adjust cannot be combined with {what}: give one of them")
         wrong = next((one for one in settings.tests if one != "t"), None)
         if wrong is not None:
             raise UsageError(f"test {wrong!r} cannot be combined with adjust; expected t")

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankmill.analysis.statistics.clusters import ClusteredPaired, of_clusters
 from rankmill.analysis.statistics.paired_differences import LARGEST, Fit, Paired, paired_of
 from rankmill.errors import InputError
-from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 
 
 class Covariate(NamedTuple):
@@ -45,13 +46,14 @@ class Covariate(NamedTuple):
         found: np.ndarray = np.nan_to_num(self.values)
         return found
 
-    @property
-    def told(self) -> str:
-        """What a reader has to know of the adjustment."""
+    def told(self, weighted: bool) -> str:
+        """Return what a reader has to know of the adjustment."""
         missing = int(np.isnan(self.values).sum())
-        of = f"{self.name} over {self.population:,} queries"
-        note = f"differences are adjusted to the mean of {of}; those of slices are not"
-        if self.population <= len(self.values):
+        of = f"mean of {self.name} over {self.population:,} queries"
+        if weighted:
+            of = f"weighted mean of {self.name} over these queries"
+        note = f"differences are adjusted to the {of}; those of slices are not"
+        if weighted or self.population <= len(self.values):
             note += "; their interval says nothing of queries with another mean"
         if missing:
             note += f"; {missing:,} queries without one count as if they had the mean"
@@ -83,6 +85,88 @@ class AdjustedPaired(Paired):
         """By which share the variance of the mean is smaller; None without a variance."""
         plain, mine = self._sums.standard_error, self.standard_error
         return None if not plain or mine is None else 1 - (mine / plain) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class AdjustedWeighted(ClusteredPaired):
+    """The adjusted differences of queries with weights, or in clusters."""
+
+    mine: Fit
+    theirs: Fit
+    plain: Fit  # the mean of the differences that are not adjusted
+
+    @classmethod
+    def over(
+        cls,
+        values: np.ndarray,
+        base: np.ndarray,
+        covariate: np.ndarray,
+        weights: np.ndarray | None,
+        clusters: np.ndarray | None,
+    ) -> "AdjustedWeighted":
+        """Return the differences of values from those of the baseline."""
+        if clusters is None:
+            assert weights is not None
+            kept = weights > 0
+            values, base, covariate, weights = (
+                one[kept] for one in (values, base, covariate, weights)
+            )
+
+        def mean_of(some: np.ndarray) -> tuple[WeightedMean, np.ndarray]:
+            if clusters is not None:
+                return of_clusters(some, clusters)
+            assert weights is not None
+            return WeightedMean.of(some, weights), some * weights
+
+        raw = values - base
+        mean, sums = mean_of(adjusted_values(raw, covariate, weights))
+        means = [mean_of(adjusted_values(one, covariate, weights))[0] for one in (values, base)]
+        means.append(mean_of(raw)[0])
+        fits = (Fit(one.mean, one.standard_error, one.freedom) for one in means)
+        return cls(mean, paired_of(sums), paired_of(raw), *fits)
+
+    @property
+    def reduction(self) -> float | None:
+        """By which share the variance of the mean is smaller; None without a variance."""
+        plain, mine = self.plain.standard_error, self.standard_error
+        return None if not plain or mine is None else 1 - (mine / plain) ** 2
+
+
+Adjusted = AdjustedPaired | AdjustedWeighted
+
+
+def adjusted_values(
+    values: np.ndarray, covariate: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    """Return values whose mean, with its usual error, is the adjusted mean with its error.
+
+    They are that mean, and what each query adds to the error of the constant of the regression. The
+    weights of queries that do not count are not known: with weights, the constant is taken at the
+    weighted mean of the covariate.
+
+    Examples
+    --------
+    >>> values, covariate = np.array([1.0, 2.0, 3.0, 5.0]), np.array([-1.0, 0.0, 1.0, 2.0])
+    >>> found = adjusted_values(values, covariate, None)
+    >>> round(float(found.mean()), 12) == round(fit_of(values, covariate).mean, 12)
+    True
+    """
+    of = np.ones(len(values)) if weights is None else weights
+    total = math.fsum(of.tolist())
+
+    def mean(some: np.ndarray) -> float:
+        return math.fsum((of * some).tolist()) / total
+
+    if len(values) < 3 or covariate.min() == covariate.max():
+        return values
+    middle, centre = mean(covariate), mean(values)
+    apart = covariate - middle
+    square = mean(apart**2)
+    slope = mean(apart * (values - centre)) / square
+    residuals = values - centre - slope * apart
+    away = middle if weights is None else 0.0
+    found: np.ndarray = centre - slope * away + residuals * (1 - away * apart / square)
+    return found
 
 
 def fit_of(values: np.ndarray, covariate: np.ndarray) -> Fit:

@@ -158,6 +158,9 @@ def asked_of(
     if earlier is not None:
         check_alike(earlier, job, dropped)
         asked = [_decidable(one, earlier) for one in asked]
+    for what, name in (("weight", job.scope.weight), ("cluster", settings.cluster)):
+        if adjust is not None and name is not None:
+            raise UsageError(f"adjust cannot be combined with {what} in a gate: give one of them")
     cuts = with_dependence(_cuts(by, asked), settings, adjust, job.scope.weight)
     asked = _with_dependence(asked, earlier, settings)
     levels = levelled(asked, given.family_confidence)

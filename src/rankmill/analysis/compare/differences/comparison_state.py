@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
-from rankmill.analysis.statistics.covariate import AdjustedPaired
+from rankmill.analysis.statistics.covariate import Adjusted
 from rankmill.analysis.statistics.moments import PairMoments
 from rankmill.analysis.statistics.paired_differences import LARGEST, Paired, WeightedPaired
 from rankmill.columns.seal import seal_of
@@ -107,7 +107,7 @@ class ComparisonState:
     def _check_apart(self) -> None:
         why = "" if self.whole.clusters is None else "in clusters, which may be in several states"
         of = (one.paired for way in self.whole.columns.values() for one in way.values())
-        if any(isinstance(one, AdjustedPaired) for one in of):
+        if any(isinstance(one, Adjusted) for one in of):
             why = "that are adjusted by a regression over all of them"
         if why:
             raise UsageError(

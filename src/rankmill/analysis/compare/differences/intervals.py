@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rankmill.analysis.compare.differences.differences import Estimate
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
-from rankmill.analysis.statistics.covariate import AdjustedPaired
+from rankmill.analysis.statistics.covariate import Adjusted
 from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.paired_differences import Fit, Paired
@@ -129,7 +129,7 @@ def relative_ends_of(
     paired = column.paired
     mine: AnyMean | Fit = column.mean
     theirs: AnyMean | Fit = base
-    if isinstance(paired, AdjustedPaired):
+    if isinstance(paired, Adjusted):
         mine, theirs = paired.mine, paired.theirs
     if paired is None or too_few(paired) or paired.standard_error is None:
         return None, None
@@ -151,9 +151,9 @@ def spread_of_pairs(column: SystemColumn) -> Spread:
     paired = column.paired
     assert paired is not None  # as it is no column of the baseline
     mean, n = paired.mean or 0.0, max(paired.effective, 1.0)
-    if column.moments is not None and not isinstance(paired, AdjustedPaired):
+    if column.moments is not None and not isinstance(paired, Adjusted):
         return column.moments.spread(1.0)
-    if not isinstance(paired, Paired) or isinstance(paired, AdjustedPaired):
+    if not isinstance(paired, Paired) or isinstance(paired, Adjusted):
         square = (paired.standard_error or 0.0) ** 2 * (n - 1) / n
         return Spread(mean, square, 0.0, 1 / n)
     z = (paired.values - mean) / n

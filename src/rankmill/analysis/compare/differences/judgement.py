@@ -28,7 +28,7 @@ from rankmill.analysis.compare.differences.intervals import (
     spread_of_pairs,
 )
 from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
-from rankmill.analysis.statistics.covariate import AdjustedPaired
+from rankmill.analysis.statistics.covariate import Adjusted
 from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.outcome import Tested, correct
 from rankmill.analysis.statistics.paired_differences import AnyPaired, WeightedPaired
@@ -94,7 +94,7 @@ def tested(
     paired, better = column.paired, spec.better
     assert paired is not None  # as it is no column of the baseline
     won, lost = _won_and_lost(paired, better)
-    theirs = paired.theirs if isinstance(paired, AdjustedPaired) else base
+    theirs = paired.theirs if isinstance(paired, Adjusted) else base
     if paired.n == 0:
         return Difference(None, won=won, tied=0, lost=lost, better=better)
     run = partial(
@@ -134,7 +134,7 @@ def tested(
         lost=lost,
         tests=tests,
         better=better,
-        variance_reduction=paired.reduction if isinstance(paired, AdjustedPaired) else None,
+        variance_reduction=paired.reduction if isinstance(paired, Adjusted) else None,
         detects=detects,
         bound_p=bound_p,
     )

@@ -1,6 +1,6 @@
 """Metrics that are no means over queries: intervals and differences by the jackknife."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -117,7 +117,7 @@ def pooled(
 
     `without` holds what `leave_out` found, by metric and system.
     """
-    found = PooledMetrics({}, {}, [])
+    found, told = PooledMetrics({}, {}, []), dict[str, list[str]]()
     for name in metrics:
         of = {system: one.metrics[name] for system, one in results.items()}
         known, metric = without.get(name, {}), parse(name)
@@ -131,14 +131,29 @@ def pooled(
             if base == baseline or all_pairs:
                 one = pooled_difference(of, left, base, system, confidence, metric)
                 found.differences[name, system if base == baseline else (base, system)] = one
-        told = [_note(name, left)]
+        how = _how(left)
         if issubclass(aggregate_of(metric), OfExposure):
-            told += _lists_told(results)
-        found.notes.append("; ".join(told))
+            how += _lists_told(results)
+        told.setdefault(how, []).append(name)
+    found.notes.extend(not_means(names, how) for how, names in told.items())
     return found
 
 
-def _note(metric: str, without: Without) -> str:
+def not_means(metrics: Sequence[str], how: str) -> str:
+    """Return a note on the intervals of metrics that are no means.
+
+    Examples
+    --------
+    >>> not_means(["gap", "ece"], "its interval is a jackknife")
+    'gap, ece are not means over queries: each interval is a jackknife'
+    """
+    if len(metrics) > 1:
+        how = how.replace("its interval", "each interval")
+        return f"{', '.join(metrics)} are not means over queries: {how}"
+    return f"{metrics[0]} is not a mean over queries: {how}"
+
+
+def _how(without: Without) -> str:
     """Return how the intervals of a metric came to be, or why there are none."""
     why = next((one for one in without.values() if isinstance(one, str)), "")
     how = f"no interval and no test, because {why}"
@@ -149,15 +164,15 @@ def _note(metric: str, without: Without) -> str:
         few = [name for name, one in known.items() if few_hits([one])]
         if few:
             how += f"; there is none for {', '.join(few)}, which has fewer than {LEAST_HITS} hits"
-    return f"{metric} is not a mean over queries: {how}"
+    return how
 
 
-def _lists_told(results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield what the number of lists has to do with what they show together."""
+def _lists_told(results: Mapping[str, Result]) -> str:
+    """Return what the number of lists has to do with what they show together."""
     lists = {name: one.audit["queries_predicted"] for name, one in results.items()}
     counts = sorted({*lists.values()})
+    each = ", ".join(f"{name} {count:,}" for name, count in lists.items())
+    of = f"the systems have other numbers of lists ({each})"
     if len(counts) == 1:
-        yield f"it is that of {counts[0]:,} lists, and more lists show more items"
-    else:
-        each = ", ".join(f"{name} {count:,}" for name, count in lists.items())
-        yield f"the systems have other numbers of lists ({each}), and more lists show more items"
+        of = f"it is that of {counts[0]:,} lists"
+    return f"; {of}, and more lists show more items"

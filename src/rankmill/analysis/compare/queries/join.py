@@ -32,7 +32,7 @@ from rankmill.analysis.compare.differences.sums import (
 from rankmill.analysis.compare.queries.alignment import Aligned
 from rankmill.analysis.compare.queries.label_facts import LabelFacts, QueryTraits
 from rankmill.analysis.compare.queries.page_metrics import WAYS, PageNumbers, aside_of, bins_of
-from rankmill.analysis.statistics.covariate import AdjustedPaired
+from rankmill.analysis.statistics.covariate import AdjustedPaired, AdjustedWeighted
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import ScoredSystem, score_systems
@@ -184,7 +184,7 @@ class Joined(NamedTuple):
             # a cluster may be in several slices.
             from_slices = self.traits.clusters is None and cut and cut[0]
             whole = joined(cut[0]) if from_slices else column_of(*arrays, moments=ranged)
-            return [[self._adjusted(whole, *arrays[:2])], *cut]
+            return [[self._adjusted(whole, *arrays)], *cut]
 
         tasks = list(product(self.metrics, self.results))
         with closing(workers.map(add_up, tasks)) as found:
@@ -203,12 +203,20 @@ class Joined(NamedTuple):
         return self.values(metric, system), theirs, *self.traits[:2]
 
     def _adjusted(
-        self, whole: SystemColumn, values: np.ndarray, base: np.ndarray | None
+        self,
+        whole: SystemColumn,
+        values: np.ndarray,
+        base: np.ndarray | None,
+        weights: np.ndarray | None,
+        clusters: np.ndarray | None,
     ) -> SystemColumn:
         covariate = self.traits.covariate
         if covariate is None or base is None:
             return whole
-        return whole._replace(paired=AdjustedPaired.of(values, base, covariate.filled))
+        if weights is None and clusters is None:
+            return whole._replace(paired=AdjustedPaired.of(values, base, covariate.filled))
+        known = covariate.filled, weights, clusters
+        return whole._replace(paired=AdjustedWeighted.over(values, base, *known))
 
     def pairs(self, state: ComparisonState, settings: Settings, workers: Workers) -> Judged:
         """Return the differences of each pair of systems without the baseline, as `differences`.
@@ -220,7 +228,7 @@ class Joined(NamedTuple):
             metric, (base, system) = task
             arrays = self._arrays(metric, system, base)
             moments = self._has_moments(metric, arrays, False)
-            column = self._adjusted(column_of(*arrays, moments=moments), *arrays[:2])
+            column = self._adjusted(column_of(*arrays, moments=moments), *arrays)
             columns = {base: state.whole.columns[metric][base]._replace(paired=None)}
             sums = Sums(self.queries, {metric: columns | {system: column}})
             return differences(sums, base, settings, 1)[metric, system]

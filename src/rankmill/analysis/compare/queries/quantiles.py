@@ -12,7 +12,7 @@ from rankmill.analysis.compare.differences.differences import (
     pairs_of,
 )
 from rankmill.analysis.compare.differences.intervals import relative
-from rankmill.analysis.compare.differences.pooled_differences import PooledMetrics
+from rankmill.analysis.compare.differences.pooled_differences import PooledMetrics, not_means
 from rankmill.analysis.compare.queries.join import Joined
 from rankmill.analysis.statistics.outcome import Tested
 from rankmill.analysis.statistics.quantiles import DRAWS, drawn_quantiles, quantile_ends
@@ -39,10 +39,10 @@ def quantiles_of(joined: Joined, settings: Settings) -> PooledMetrics:
                 of = [joined.results[each].metrics[metric.text] for each in (system, base)]
                 one = _difference(of[0], of[1], pair, metric, joined, settings.confidence)
                 found.differences[metric.text, place] = one
-        found.notes.append(
-            f"{metric.text} is not a mean over queries: its interval is of values by their order, "
-            f"and that of a difference of {DRAWS} draws of the queries"
-        )
+    if found.values:
+        how = f"of {DRAWS} draws of the queries, so that p is at least {2 / (1 + DRAWS):.2g}"
+        how = f"its interval is of values by their order, and that of a difference {how}"
+        found.notes.append(not_means([*found.values], how))
     return found
 
 

@@ -205,7 +205,7 @@ def board_parts(
         note += " The letters after a value name the systems that it is significantly better than"
         note += ", or higher than where neither side is better" * ("neither" in sides.values())
         note += "."
-    return [table, note, *([f"* {STAR}"] if table.marked else [])]
+    return [table, f"{note} The {STAR} is marked." if table.marked else note]
 
 
 def tests_of(whole: Slice, pairs: Sequence[SystemPair]) -> int:
