@@ -204,7 +204,10 @@ def test_every_rule_that_the_code_names_is_a_row_and_the_page_has_all() -> None:
     assert all(f'"{name}"' in code for name in RULES)
     assert {*re.findall(r'used\("([^"]+)"', code)} <= {*RULES}
     page = (Path(rankmill.__file__).parent / "docs" / "data.md").read_text()
-    lines = [f"| {' | '.join(one)} |".replace("|  |", "| |") for one in RULES.values()]
+    rows = [(one.have.replace("\\|", "|"), one.read, one.option) for one in RULES.values()]
+    lines = [
+        f"- {have}: {read}" + (f" ({option})" if option else "") for have, read, option in rows
+    ]
     assert [line for line in page.splitlines() if line in lines] == lines
 
 
