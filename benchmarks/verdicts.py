@@ -101,7 +101,7 @@ class Asked(NamedTuple):
 
 def night(rule: Rule, old: np.ndarray, new: np.ndarray, confidence: float) -> str:
     """Return the word of a rule about the drop of values of queries."""
-    columns = column_of(new, old, None, moments=True), column_of(old, None, None)
+    columns = column_of(new, old, None, moments="pairs"), column_of(old, None, None)
     one = Measurement.of(*columns, UNIT)
     found = drop_of(one, confidence, relative=rule.relative, better="higher")
     return UNDECIDED if found is None else word_of(rule, found, confidence)
@@ -464,7 +464,7 @@ def clusters(asked: Asked) -> Iterator[Row]:
         rates = asked.random.beta(0.7, 1.633, 50)[codes]  # a mean of 0.3, and an ICC of 0.3
         old = (asked.random.random(1000) < rates).astype(float)
         lost = asked.random.random(50)[codes] < 0.1  # of a tenth of the users all is lost
-        both = column_of(old * ~lost, old, None, codes, moments=True)
+        both = column_of(old * ~lost, old, None, codes, moments="pairs")
         columns = both, column_of(old, None, None, codes)
         drop = drop_of(Measurement.of(*columns, UNIT), 0.95, relative=True, better="higher")
         held += drop is not None and word_of(rule, drop, 0.95) != UNDECIDED

@@ -199,10 +199,10 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
                 luck = random.random(n)
                 gained = (luck < 0.025 / (1 - rate)).astype(float)
                 new = np.where(old > 0, luck >= (0.025 + drop) / rate, gained).astype(float)
-            base = column_of(old, None, None, moments=True)
+            base = column_of(old, None, None, moments="pairs")
             if paired:
-                return Measurement.of(column_of(new, old, None, moments=True), base, UNIT)
-            one = Measurement.of(column_of(new, None, None, moments=True), None, UNIT)
+                return Measurement.of(column_of(new, old, None, moments="pairs"), base, UNIT)
+            one = Measurement.of(column_of(new, None, None, moments="pairs"), None, UNIT)
             return one._replace(theirs=MeasuredSide.of(base))
 
         asked = [_of_one(rule, night(0.0)) for _ in range(50)]

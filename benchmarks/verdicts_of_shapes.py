@@ -90,7 +90,7 @@ def words(
     mean = np.average(apart, weights=weights)
     if abs(mean) < NEAR * apart.std() / len(apart) ** 0.5 and apart.std():
         return ""
-    columns = column_of(new, old, weights, moments=True), column_of(old, None, weights)
+    columns = column_of(new, old, weights, moments="pairs"), column_of(old, None, weights)
     one = Measurement.of(*columns, UNIT)
     found = interval_of(rule, one, confidence)
     return "" if found is None else word_of(rule, found, confidence)
@@ -187,7 +187,7 @@ def relative(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
                     weights = np.exp(random.normal(0, 1, n)) if how == "weights" else None
                     if how == "unpaired":
                         mine, theirs = (
-                            Measurement.of(column_of(one, None, None, moments=True), None, UNIT)
+                            Measurement.of(column_of(one, None, None, moments="pairs"), None, UNIT)
                             for one in (new, old)
                         )
                         one = mine._replace(theirs=theirs.mine)

@@ -433,7 +433,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_442,
-    "analysis": 3_958,
+    "analysis": 3_973,
     "cli": 2_079,
     "columns": 1_114,
     "config": 682,
@@ -442,7 +442,7 @@ BUDGETS = {
     "kernels": 3_024,
     "matching": 742,
     "metrics": 3_944,
-    "nightly": 4_389,
+    "nightly": 4_392,
     "results": 516,
     "root": 432,
     "semantics": 189,

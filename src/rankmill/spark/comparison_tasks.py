@@ -1,6 +1,6 @@
 """Comparing on Spark: each task joins the systems over the queries of its partition."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -94,7 +94,7 @@ class Findings:
         *,
         crossed: bool,
         alone: bool,
-        moments: bool = False,
+        moments: Collection[str] | None = None,
     ) -> Self:
         """Return what the queries of a join add up to; the options are those of `systems.join`."""
         with Workers(1) as workers:
@@ -119,7 +119,7 @@ class Findings:
 
 
 def find(
-    batches: Iterator[Any], joining: Joining, count: int, how: Mapping[str, bool]
+    batches: Iterator[Any], joining: Joining, count: int, how: Mapping[str, Any]
 ) -> Iterator[Returned]:
     """Yield what the queries of a partition add up to; `how` are the options of `Findings.of`."""
     joined, rows = joining.join(batches)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -165,7 +165,7 @@ def join(
     moved: int,
     crossed: bool = False,
     alone: bool = False,
-    moments: bool = False,
+    moments: Collection[str] | None = None,
     earlier: Baseline | None = None,
 ) -> JoinedOnSpark:
     """Score all systems and join them.
@@ -177,9 +177,10 @@ def join(
         As for the `join_runs` of one machine.
     moved : int
         How many of the queries that moved most are wanted, up and down.
-    crossed, alone, moments : bool
-        Whether slices of two ways to cut are needed, what each system has over all its queries, and
-        what the bound of a mean needs.
+    crossed, alone : bool
+        Whether slices of two ways to cut are needed, and what each system has over all its queries.
+    moments
+        As for `Joined.state`.
     earlier : Baseline, optional
         An earlier run with a DataFrame of its values by query, to pair with the only system.
     """

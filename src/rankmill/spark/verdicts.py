@@ -109,7 +109,7 @@ def gate(
         cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
         moved=moved,
         crossed=asked.crossed,
-        moments=True,
+        moments=asked.dropping,
         alone=earlier is not None and (len(runs) > 1 or earlier.table is not None),
         earlier=earlier if earlier is not None and earlier.table is not None else None,
     )

@@ -35,7 +35,7 @@ UNIT = (0.0, 1.0)
 
 
 def measured(old, new, bounds=UNIT, weights=None):
-    columns = column_of(new, old, weights, moments=True), column_of(old, None, weights)
+    columns = column_of(new, old, weights, moments="pairs"), column_of(old, None, weights)
     return Measurement.of(*columns, bounds)
 
 

@@ -152,6 +152,11 @@ class PairMoments:
         return Spread(mine - ratio * theirs, square, known[3, 0], unit, weights)
 
     @property
+    def paired(self) -> bool:
+        """Whether they are of the values of a baseline, too."""
+        return THEIRS in self.sums
+
+    @property
     def plain(self) -> bool:
         """Whether all units have the weight 1."""
         return self.sums[0, 0, 2] == self.sums[WEIGHT]

@@ -220,10 +220,10 @@ def measured(
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
     with reading.workers() as workers:
-        state = joined.state(workers, crossed=asked.crossed, moments=True)
+        state = joined.state(workers, crossed=asked.crossed, moments=asked.dropping)
         alone = {}
         if any(state.left_out.values()):  # then each side has queries of its own
-            alone = joined.states_alone(workers, crossed=asked.crossed, moments=True)
+            alone = joined.states_alone(workers, crossed=asked.crossed, moments=asked.dropping)
     return joined, Evidence(asked, joined.results, joined.without, state, ages, alone)
 
 

@@ -99,6 +99,12 @@ class CheckedGate(NamedTuple):
     nights: EarlierNights | None = None  # those before tonight, for rules about a series
 
     @property
+    def dropping(self) -> frozenset[str]:
+        """The metrics that a rule compares with the baseline."""
+        rel = self.job.scope.rel
+        return frozenset(one.name(rel) for one in self.rules if one.measure == "drop")
+
+    @property
     def crossed(self) -> bool:
         """Whether slices of two ways to cut are needed."""
         return any(len(one.slices) > 1 for one in self.rules)

@@ -151,8 +151,9 @@ def spread_of_pairs(column: SystemColumn) -> Spread:
     paired = column.paired
     assert paired is not None  # as it is no column of the baseline
     mean, n = paired.mean or 0.0, max(paired.effective, 1.0)
-    if column.moments is not None and not isinstance(paired, Adjusted):
-        return column.moments.spread(1.0)
+    moments = column.moments
+    if moments is not None and moments.paired and not isinstance(paired, Adjusted):
+        return moments.spread(1.0)
     if not isinstance(paired, Paired) or isinstance(paired, Adjusted):
         square = (paired.standard_error or 0.0) ** 2 * (n - 1) / n
         return Spread(mean, square, 0.0, 1 / n)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from rankmill.analysis.statistics.paired_differences import (
 from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 
 AnyMean = Mean | WeightedMean
+Moments = Literal["none", "system", "pairs"]
+"""Whose moments are added up: of no values, of those of a system, or also of pairs."""
+NO_MOMENTS: Moments = "none"
+OF_SYSTEM: Moments = "system"
+OF_PAIRS: Moments = "pairs"
 
 
 class SystemColumn(NamedTuple):
@@ -99,14 +104,17 @@ def column_of(
     weights: np.ndarray | None,
     clusters: np.ndarray | None = None,
     *,
-    moments: bool = False,
+    moments: Moments = NO_MOMENTS,
 ) -> SystemColumn:
     """Return what the values of a metric and a system add up to; `base` are the baseline's.
 
     `clusters` are codes of the clusters of queries, which have no weights then. With `moments`, the
     values have a finite range.
     """
-    found = moments_of(values, base, weights, clusters) if moments else None
+    found = None
+    if moments != NO_MOMENTS:
+        beside = base if moments == OF_PAIRS else None
+        found = moments_of(values, beside, weights, clusters)
     if clusters is not None:
         paired = None if base is None else ClusteredPaired.of(values - base, clusters)
         return SystemColumn(of_clusters(values, clusters).mean, paired, found)
@@ -130,7 +138,7 @@ def columns_of_slices(
     order: np.ndarray,
     ends: Sequence[int],
     *,
-    moments: bool = False,
+    moments: Moments = NO_MOMENTS,
 ) -> list[SystemColumn]:
     """Return what each slice adds up to; slice i holds the queries order[ends[i - 1]:ends[i]]."""
     more = [None if one is None else one[order] for one in (base, weights, clusters)]

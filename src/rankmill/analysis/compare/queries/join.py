@@ -1,7 +1,7 @@
 """The values of all systems, joined by query id, over the queries that count for all of them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import combinations, product
@@ -23,6 +23,10 @@ from rankmill.analysis.compare.differences.judgement import Judged, differences
 from rankmill.analysis.compare.differences.moved_queries import MovedRows, lists_moved, rows_moved
 from rankmill.analysis.compare.differences.pooled_differences import Without
 from rankmill.analysis.compare.differences.sums import (
+    NO_MOMENTS,
+    OF_PAIRS,
+    OF_SYSTEM,
+    Moments,
     Sums,
     SystemColumn,
     column_of,
@@ -128,12 +132,12 @@ class Joined(NamedTuple):
             return dict(zip(tasks, found, strict=True))
 
     def state(
-        self, workers: Workers, *, crossed: bool = False, moments: bool = False
+        self, workers: Workers, *, crossed: bool = False, moments: Collection[str] | None = None
     ) -> ComparisonState:
         """Return what the queries add up to; `crossed` adds slices of two ways to cut at once.
 
-        With `moments`, metrics with a range have those that the bound of a mean needs; so have the
-        pairs of queries with weights or clusters.
+        Of `moments`, metrics with a range have those of pairs that the bound of a mean needs, and
+        others those of each system alone. Pairs of queries with weights or clusters have them, too.
         """
         results = list(self.results.items())
         one = self.results[self.baseline]
@@ -163,7 +167,7 @@ class Joined(NamedTuple):
         )
 
     def states_alone(
-        self, workers: Workers, *, crossed: bool = False, moments: bool = False
+        self, workers: Workers, *, crossed: bool = False, moments: Collection[str] | None = None
     ) -> dict[str, ComparisonState]:
         """Return what the queries of each system add up to, also those that only it has."""
         assert self.alone is not None  # as it is a join of several systems
@@ -172,30 +176,38 @@ class Joined(NamedTuple):
         return dict(zip(self.results, states, strict=True))
 
     def _parts(
-        self, ways: Sequence[tuple[np.ndarray, list[int]]], workers: Workers, moments: bool
+        self,
+        ways: Sequence[tuple[np.ndarray, list[int]]],
+        workers: Workers,
+        moments: Collection[str] | None,
     ) -> dict[tuple[str, str], list[list[SystemColumn]]]:
         """Return for each metric and system its column over all queries, and those of slices."""
 
         def add_up(task: tuple[str, str]) -> list[list[SystemColumn]]:
             arrays = self._arrays(*task, self.baseline)
-            ranged = self._has_moments(task[0], arrays, moments)
-            cut = [columns_of_slices(*arrays, *way, moments=ranged) for way in ways]
+            of = self._moments(task[0], arrays, moments)
+            cut = [columns_of_slices(*arrays, *way, moments=of) for way in ways]
             # Each way has all queries; it is quicker to join its slices than to add up again. But
             # a cluster may be in several slices.
             from_slices = self.traits.clusters is None and cut and cut[0]
-            whole = joined(cut[0]) if from_slices else column_of(*arrays, moments=ranged)
+            whole = joined(cut[0]) if from_slices else column_of(*arrays, moments=of)
             return [[self._adjusted(whole, *arrays)], *cut]
 
         tasks = list(product(self.metrics, self.results))
         with closing(workers.map(add_up, tasks)) as found:
             return dict(zip(tasks, found, strict=True))
 
-    def _has_moments(self, metric: str, arrays: Arrays, asked: bool) -> bool:
-        """Return whether moments are needed, and the metric has a range."""
-        # Without weights and clusters, pairs hold their differences themselves.
+    def _moments(self, metric: str, arrays: Arrays, asked: Collection[str] | None) -> Moments:
+        """Return whose moments are needed; a metric without a range has none."""
         _, base, *dependence = arrays
-        needed = asked or (base is not None and any(one is not None for one in dependence))
-        return needed and not any(map(math.isinf, parse(metric).spec.bounds))
+        if any(map(math.isinf, parse(metric).spec.bounds)):
+            return NO_MOMENTS
+        # Without weights and clusters, pairs hold their differences themselves.
+        if base is not None and any(one is not None for one in dependence):
+            return OF_PAIRS
+        if asked is None:
+            return NO_MOMENTS
+        return OF_PAIRS if metric in asked else OF_SYSTEM
 
     def _arrays(self, metric: str, system: str, base: str) -> Arrays:
         """Return values, those of `base` unless it is the system, weights and clusters."""
@@ -227,7 +239,7 @@ class Joined(NamedTuple):
         def test(task: tuple[str, tuple[str, str]]) -> Difference:
             metric, (base, system) = task
             arrays = self._arrays(metric, system, base)
-            moments = self._has_moments(metric, arrays, False)
+            moments = self._moments(metric, arrays, None)
             column = self._adjusted(column_of(*arrays, moments=moments), *arrays)
             columns = {base: state.whole.columns[metric][base]._replace(paired=None)}
             sums = Sums(self.queries, {metric: columns | {system: column}})
