@@ -84,7 +84,7 @@ def spoken(message: str) -> str:
     >>> spoken("leave out --in-order, or choose --semantics order=given")
     'leave out Predictions(in_order=True), or choose Semantics(order="given")'
     >>> spoken('use --gain "x y" on the command line, Labels(gain="x y") in Python')
-    'say Labels(gain="x y")'
+    'use Labels(gain="x y")'
     """
     if "--" not in message:
         return message

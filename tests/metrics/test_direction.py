@@ -206,7 +206,7 @@ def test_a_lower_rank_is_better_and_a_number_is_only_higher(test: str) -> None:
             assert (one[metric].won, one[metric].tied, one[metric].lost) == won
         assert (one["num_ret"].won, one["num_ret"].tied, one["num_ret"].lost) == (None, 4, None)
         assert one["num_ret"].to_dict()["won_share"] is None
-        assert [found.winner(metric) for metric in ASKED] == ["good", "good", None, None]
+        assert [found.winner(metric) for metric in ASKED] == ["good", "good", None, "good"]
         assert one["ece"].better == "lower"
         assert found.notes[-2:] == [
             "lower is better: first_rank@3, ece",

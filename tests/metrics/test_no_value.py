@@ -53,7 +53,7 @@ def test_a_mean_of_nothing_is_none():
 
 
 def test_the_presets_that_count_queries_without_labels():
-    assert len(COUNTING) == 10
+    assert len(COUNTING) == 11
 
 
 @pytest.mark.small
@@ -211,7 +211,7 @@ def test_a_system_without_a_value_among_others(run, dump, format):
     assert code == 3
     assert err.startswith(f"error: {dump[1]}: map@3 has no value")
     wanted = {
-        "table": "\nmap@3 1.00000\n",
+        "table": "\nmap@3 1.00000  0.000\n",
         "csv": "\napart,map@3,,,0,,,",
         "markdown": "\n| apart | map@3 |  |  | 0 |\n",
         "json": '"map@3": null',

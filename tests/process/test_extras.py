@@ -18,7 +18,7 @@ from repository import ROOT, SOURCE
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # For developers: no code of the package names them.
-NOT_FOR_USERS = {"test", "test-mlflow", "test-parts", "test-tables", "bench", "peers"}
+NOT_FOR_USERS = {"docs", "test", "test-mlflow", "test-parts", "test-tables", "bench", "peers"}
 # What needs the packages of each extra, below `import rankmill`.
 USES = {
     "torch": "rankmill.torch.ListwiseAPLoss",

@@ -113,7 +113,10 @@ UNLIKE_RAGGED: dict[str, tuple[Any, Any, float | str, str]] = {
     "a matrix with NaN": (np.array([[1, np.nan]]), [[2, 1]], 0.5, FLOAT),
 }
 # The functions of notebooks compare any hashable items by ==, and a missing one keeps its rank.
-KIND = "holds|ids are integers or strings|integers that all fit|they are (bool|decimal|timestamp)"
+KIND = (
+    "contains|holds|ids are integers or strings|integers that all fit|"
+    "they are (bool|decimal|timestamp)"
+)
 UNLIKE_KAGGLE: dict[str, tuple[Any, Any, float | str, float]] = {
     "bytes for texts": ([[b"a", b"b"]], [["a"]], 0.5, 0.0),
     "a UUID for its text": ([[ONE]], [[str(ONE)]], 1.0, 0.0),

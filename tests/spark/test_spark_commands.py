@@ -136,7 +136,7 @@ def test_a_gate_fails_by_its_exit_code_and_writes_all_outputs(shop: Path, run: A
     kept = ["--per-query", values, "-o", "x.json"]
     assert run("spark", "evaluate", *both, "-m", "map@3", *kept)[0] == 0
     for baseline in (values, old):
-        rule = ["--rule", "map@3 drop <= 1%", "--baseline", baseline]
+        rule = ["--rule", "map@3 drop <= 1% confidence none", "--baseline", baseline]
         code, _, error = run("spark", "gate", labels, old, *rule)
         assert code in (0, 1), error
         assert (code == 0) == (baseline == old), error

@@ -140,7 +140,7 @@ def test_gap_has_values_only():
     assert found.fields["sklearn"]["gap_total"].value == 0.75
     assert found.fields["sklearn"]["gap_ties"].value == 0.25
     asked = explain_evaluators(labels, predictions, "gap", ["default", "spark"])
-    assert "there is no gap there" in repr(asked)
+    assert "it has no gap as defined here" in repr(asked)
 
 
 @pytest.mark.small

@@ -260,7 +260,7 @@ def test_lists_by_position() -> None:
 @pytest.mark.small
 def test_what_is_missing_is_told() -> None:
     for metric, wanted in (
-        ("novelty", ["novelty needs to know", "--train"]),
+        ("novelty", ["novelty needs what queries had in training", "--train"]),
         ("ild", ["ild needs the groups", "--item-group"]),
         ("ild_cosine", ["ild_cosine needs the vectors", "--features"]),
     ):

@@ -279,13 +279,13 @@ def test_refused() -> None:
 
 
 @pytest.mark.small
-def test_a_comparison_has_the_values_and_no_test() -> None:
+def test_a_comparison_has_the_values_and_a_test() -> None:
     other = table({1: ["b"], 2: ["b"]}, pa.string())
     found = rankmill.compare(LABELS, {"a": LABELS, "b": other}, ["map", "coverage@1"])
     assert found.values["coverage@1"]["b"].value == 0.5
     assert found.differences["coverage@1"]["b"].value == -0.5
-    assert not found.differences["coverage@1"]["b"].tests
-    assert "no interval and no test, because it counts what all lists show" in str(found)
+    assert found.differences["coverage@1"]["b"].tests["t"].p is not None
+    assert "more lists show more items" in str(found)
 
 
 @pytest.mark.small

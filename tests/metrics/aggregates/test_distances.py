@@ -410,7 +410,7 @@ def test_refused(features: Any, words: list[str]) -> None:
 
 @pytest.mark.small
 def test_refused_elsewhere() -> None:
-    with pytest.raises(UsageError, match=r"epd_cosine needs to know .* Catalogue\(train="):
+    with pytest.raises(UsageError, match=r"epd_cosine needs what .* Catalogue\(train="):
         rankmill.evaluate(
             LABELS, PREDICTIONS, "epd_cosine", catalogue=rankmill.Catalogue(features=FEATURES)
         )

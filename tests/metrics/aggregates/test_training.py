@@ -198,7 +198,7 @@ def test_a_comparison_and_a_gate_know_them() -> None:
         labels, predictions, "novelty@1", catalogue=rankmill.Catalogue(train=train)
     )
     assert found.values["novelty@1"]["a"].value == alone["novelty@1"]
-    assert not found.differences["novelty@1"]["b"].tests
+    assert found.differences["novelty@1"]["b"].tests["t"].p is not None
     verdict = rankmill.gate(
         labels,
         predictions,

@@ -60,7 +60,7 @@ def test_a_number_that_may_order_long_predictions_is_asked_about(
     with pytest.raises(InputError) as caught:
         rankmill.evaluate(*paths, ["map"])
     message = tells(caught.value, wanted)
-    for said in ('say Predictions(score="closeness");', "use Predictions(in_order=True)"):
+    for said in ('use Predictions(score="closeness");', "use Predictions(in_order=True)"):
         assert said in str(caught.value)
     assert ("--rank closeness" in message) == (value == pa.int16())
     cli_fails(paths, 3, wanted, ["map"])

@@ -355,7 +355,7 @@ def test_a_run_of_ms_marco_is_read_by_the_names_of_its_columns(tmp_path):
     qrels.write_text("7\t0\t11\t1\n8\t0\t12\t1\n")
     run.write_text("7\t13\t1\n7\t11\t2\n8\t12\t1\n")
     with pytest.raises(
-        InputError, match=r"MS MARCO, say Predictions\(format=.tsv., columns=.query,item"
+        InputError, match=r"MS MARCO, use Predictions\(format=.tsv., columns=.query,item"
     ):
         rankmill.evaluate(qrels, run, "mrr@10")
     result = rankmill.evaluate(
