@@ -209,7 +209,8 @@ class Job:
         """
         kept = [metric for metric in self.pooled if aggregate_of(metric).passes > 1]
         whole = 0 if self.holds_rows else sum(metric.k is None for metric in kept)
-        room = (self.share if self.holds_rows else self.share * 2 // 3) // (1 + len(self.by))
+        ways = 1 + len(self.by) + (self.groups is not None)  # each keeps them again
+        room = (self.share if self.holds_rows else self.share * 2 // 3) // ways
         memory = 0 if self.part and not self.hold else room // max(1, len(kept) - max(0, whole - 1))
         more = (memory, self.holds_rows, self.part, self.catalogue)
         every = {one.text: one for one in (*self.metrics, *self.aside)}

@@ -143,7 +143,7 @@ class Tally:
             for name, new in some.items():
                 before[name] = before[name].merge(new)
         groups, every = self.job.groups, (one for of in self.slices.values() for one in of.values())
-        if groups is not None and not groups.fit(every, self.job.memory):
+        if groups is not None and not groups.fit(every, self.job.memory // 2):
             self.slices.clear()
             self.empties.clear()
         for name, one in self.aggregates.items():

@@ -122,6 +122,11 @@ class Gap(Aggregate):
         block = replace(self, parts=(correct,), seen=seen, kept=all_kept, kept_bytes=kept.nbytes)
         return self.merge(replace(block, bytes_of_parts=correct.nbytes))
 
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of the confidences in memory."""
+        return self.bytes_of_parts + (0 if self.kept is None else self.kept_bytes)
+
     def merge(self, other: Self) -> Self:
         """Return the aggregate of the predictions of both."""
         kept, size = None, self.kept_bytes + other.kept_bytes

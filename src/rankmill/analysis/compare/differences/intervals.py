@@ -150,16 +150,16 @@ def spread_of_pairs(column: SystemColumn) -> Spread:
     """Return how differences spread; those that a covariate adjusts, as if symmetric."""
     paired = column.paired
     assert paired is not None  # as it is no column of the baseline
-    mean, n = paired.mean or 0.0, max(paired.effective, 1.0)
-    moments = column.moments
-    if moments is not None and moments.paired and not isinstance(paired, Adjusted):
+    mean, n, moments = paired.mean or 0.0, max(paired.effective, 1.0), column.moments
+    adjusted = isinstance(paired, Adjusted)
+    if isinstance(paired, Paired) and not adjusted:
+        z = (paired.values - mean) / n
+        square, cube = (math.fsum((paired.counts * z**power).tolist()) for power in (2, 3))
+        return Spread(mean, square, cube, 1 / n)
+    if moments is not None and moments.paired and not adjusted:
         return moments.spread(1.0)
-    if not isinstance(paired, Paired) or isinstance(paired, Adjusted):
-        square = (paired.standard_error or 0.0) ** 2 * (n - 1) / n
-        return Spread(mean, square, 0.0, 1 / n)
-    z = (paired.values - mean) / n
-    square, cube = (math.fsum((paired.counts * z**power).tolist()) for power in (2, 3))
-    return Spread(mean, square, cube, 1 / n)
+    square = (paired.standard_error or 0.0) ** 2 * (n - 1) / n
+    return Spread(mean, square, 0.0, 1 / n)
 
 
 def of_alike(column: SystemColumn, spec: MetricSpec, confidence: float) -> Tested:

@@ -326,7 +326,7 @@ def join_runs(
             kept = [a for a in one.tally.state.aggregates.values() if isinstance(a, Gap)]
             if details and kept and (one.name != baseline or len(runs) == 1):
                 gathered.bins[one.name] = bins_of(kept[0], workers)
-            del one  # frees the tally before the next system is scored
+            del one, kept  # frees the tally before the next system is scored
     results = {name: results[name] for name in runs}
     aligned = Aligned.of(results)
     rows = gathered.rows(len(aligned.queries))
