@@ -330,7 +330,14 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The ends of its range, which are infinite where it has none."""
+        """The ends of its range, which are infinite where it has none.
+
+        Examples
+        --------
+        >>> from rankmill.metrics.registry import parse
+        >>> parse("map@12:median").bounds, parse("map@12:sum").bounds
+        ((0.0, 1.0), (0.0, inf))
+        """
         low, high = self.spec.bounds
         if self.summary == "sum":
             return (0.0 if low >= 0 else -math.inf), math.inf

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 import rankmill
 from rankmill import gate
 from rankmill.metrics.registry import REGISTRY, parse
-from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
 from rankmill.nightly.rules.rules import parse_rule
 
@@ -82,7 +81,7 @@ def test_gap_without_an_interval_is_refused_before_any_work():
     st.lists(st.floats(0, 1), min_size=2, max_size=2),
 )
 def test_a_rule_that_is_refused_has_one_word_for_all_values(spec, relative, limit, shares):
-    low, high = range_of(parse(spec.example))
+    low, high = parse(spec.example).bounds
     ends = max(low, -50.0), min(high, 50.0)
     value, base = (ends[0] + share * (ends[1] - ends[0]) for share in shares)
     text = f"{spec.example} drop <= {100 * limit if relative else limit}{'%' * relative}"
@@ -105,6 +104,6 @@ def test_a_rule_that_is_refused_has_one_word_for_all_values(spec, relative, limi
 
 @pytest.mark.parametrize("spec", REGISTRY.values(), ids=lambda one: one.name)
 def test_ranges_have_two_ends(spec):
-    low, high = range_of(parse(spec.example))
+    low, high = parse(spec.example).bounds
     assert low < high
     assert not math.isnan(low)

@@ -11,6 +11,7 @@ from rankmill.analysis.compare.differences.comparison_state import ComparisonSta
 from rankmill.analysis.compare.differences.pooled_differences import Without
 from rankmill.analysis.statistics.series import Night, PairedNight
 from rankmill.engine.segments import natural
+from rankmill.engine.slices import OF_PREDICTIONS
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.gate.series import night_of, of_pairs, of_pin, why_undecided
@@ -18,7 +19,6 @@ from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.counts import of_age, of_count
 from rankmill.nightly.rules.detection import detected
 from rankmill.nightly.rules.earlier_values import Value, either_order, is_gone, named, slices_lost
-from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.measurements import (
     Interval,
     MeasuredSide,
@@ -54,8 +54,6 @@ from rankmill.results.result import Result
 # So many slices are listed for one that is not there, the nearest first.
 MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
-# Ways to cut that come of the predictions.
-OF_PREDICTIONS = ("list_length", "unpredicted")
 FIRST_NIGHT = "this is the first night, which has no run to compare with"
 
 
@@ -479,7 +477,7 @@ def _is_worst(rule: Rule, one: Measurement) -> bool:
     """Return whether a drop is from the worst value there is to the same value."""
     if rule.measure != "drop" or one.value != one.base:
         return False
-    low, high = range_of(rule.metric)
+    low, high = rule.metric.bounds
     return one.base == (high if rule.better == "lower" else low)
 
 

@@ -15,7 +15,7 @@ from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import opened
 from rankmill.metrics.registry import parse
-from rankmill.nightly.rules.limits import range_of, range_text
+from rankmill.nightly.rules.limits import range_text
 from rankmill.nightly.runs.runs import (
     RecordedMetric,
     Run,
@@ -219,7 +219,7 @@ def _check_same(name: str, mine: Mapping[str, Any], theirs: Mapping[str, Any], s
 def check_range(metric: str, least: float, most: float, source: str) -> None:
     """Raise InputError if values of a metric are not in its range."""
     one = parse(metric)
-    low, high = range_of(one)
+    low, high = one.bounds
     if one.spec.kernel is None:
         high = math.inf  # gap is above 1 where queries have several labels
     # A mean may be rounded past the end of a range.

@@ -20,18 +20,6 @@ def whole_of(subject: str) -> str:
     return "predictions" if one is None else one.of
 
 
-def range_of(metric: Metric) -> Range:
-    """Return the ends of what a metric comes to, infinite where there are none.
-
-    Examples
-    --------
-    >>> from rankmill.metrics.registry import parse
-    >>> range_of(parse("map@12:median")), range_of(parse("map@12:sum"))
-    ((0.0, 1.0), (0.0, inf))
-    """
-    return metric.bounds
-
-
 def never_decided(metric: Metric) -> str:
     """Return why a rule with a confidence about a metric is never decided, or "".
 
@@ -79,7 +67,7 @@ def reach_of(rule: Any) -> Range:
         # Other counts are of repeats, which may be more than what they are a share of.
         of_queries = whole_of(rule.subject).startswith("queries_")
         return 0.0, 1.0 if rule.measure == "value" and rule.relative and of_queries else math.inf
-    low, high = range_of(rule.metric)
+    low, high = rule.metric.bounds
     if rule.measure == "value":
         return low, high
     return _drops(low, high, lower=rule.better == "lower", relative=rule.relative)

@@ -13,7 +13,7 @@ from typing import Literal
 from rankmill.errors import UsageError
 from rankmill.metrics.base import Better, Metric
 from rankmill.metrics.registry import parse
-from rankmill.nightly.rules.limits import never_decided, range_of, range_text, reach_of
+from rankmill.nightly.rules.limits import never_decided, range_text, reach_of
 from rankmill.nightly.runs.earlier_runs import HELD as HELD
 from rankmill.nightly.runs.earlier_runs import NON_INFERIOR as NON_INFERIOR
 from rankmill.nightly.runs.earlier_runs import UNDECIDED as UNDECIDED
@@ -327,7 +327,7 @@ def _check(rule: Rule, unit: str) -> None:
         wrong = f"{rule.subject} is not a share of anything: write a number, or change <= 10%"
     elif (rule.slices or rule.confidence is not None or not rule.tested) and not metric:
         wrong = "slices and a confidence are for metrics"
-    elif rule.slices and (not rule.metric.spec.kernel or rule.metric.summary):
+    elif rule.slices and not rule.metric.is_mean:
         wrong = f"{rule.subject} is not a mean over queries, so that it has no slices"
     elif rule.since is not None and (rule.measure != "drop" or not rule.metric.spec.kernel):
         wrong = "a series of nights is for the drop of a mean over queries"
@@ -357,6 +357,6 @@ def _wrong_limit(rule: Rule) -> str:
     why = f"{rule.subject} is {reach}" if rule.measure == "value" else f"a change is {reach}"
     hint = ""
     if rule.measure == "drop":
-        why = f"{rule.subject} is {range_text(*range_of(rule.metric))}, and a drop {reach}"
+        why = f"{rule.subject} is {range_text(*rule.metric.bounds)}, and a drop {reach}"
         hint = f"; did you mean {rule.limit:g}%?" if kept and not rule.relative else ""
     return f"nothing {'breaks' if kept else 'keeps'} it, as {why}{hint}"

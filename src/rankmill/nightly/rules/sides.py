@@ -47,7 +47,7 @@ class Sides(NamedTuple):
 def bounds_of(metric: str) -> tuple[float, float]:
     """Return the range of what a metric is a mean of; infinite if it is not a mean over queries."""
     one = parse(metric)
-    return one.spec.bounds if one.spec.kernel and not one.summary else NO_BOUNDS
+    return one.bounds if one.is_mean else NO_BOUNDS
 
 
 def shared_of(state: ComparisonState) -> Shared:

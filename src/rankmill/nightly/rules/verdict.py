@@ -11,7 +11,6 @@ from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details
 from rankmill.errors import RegressionError, UsageError, plural
 from rankmill.nightly.rules.earlier_values import SliceValue
-from rankmill.nightly.rules.limits import range_of
 from rankmill.nightly.rules.rules import (
     BAD_AUDIT,
     BAD_VOLUME,
@@ -264,7 +263,7 @@ def _is_small(rule: Rule, one: RuleOutcome) -> bool:
     """
     low = -math.inf if one.low is None else one.low
     high = math.inf if one.high is None else one.high
-    ends = range_of(rule.metric)
+    ends = rule.metric.bounds
     if not rule.paired:
         return high - low > (ends[1] - ends[0]) / 2
     worst = ends[1 if rule.better == "lower" else 0]
