@@ -442,7 +442,7 @@ BUDGETS = {
     "kernels": 3_024,
     "matching": 742,
     "metrics": 3_946,
-    "nightly": 4_392,
+    "nightly": 4_391,
     "results": 516,
     "root": 432,
     "semantics": 189,

@@ -222,6 +222,11 @@ def test_rows_are_read_only_for_rules_about_slices(tmp_path, monkeypatch):
     assert read == []
     gate(LABELS, dump(2), SLICED, baseline="median:3", history=tmp_path)
     assert len(read) == 1
+    # Several rules, and the mix that those over all queries are compared at, ask for the same rows.
+    read.clear()
+    rules = [SLICED, "hit@1[country=*] drop <= 20%", "hit@1 drop <= 10%", "hit@1 drop <= 20%"]
+    gate(LABELS, dump(2), rules, baseline="last", history=tmp_path, by="country")
+    assert len(read) == 1
 
 
 @pytest.mark.parametrize("column", ["slice", "value"])

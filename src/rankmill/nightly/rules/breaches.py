@@ -9,7 +9,7 @@ from rankmill.nightly.rules.earlier_values import either_order
 from rankmill.nightly.rules.rules import Rule, parse_rule, percent
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, fails
 from rankmill.nightly.runs.folder import open_folder
-from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
+from rankmill.nightly.runs.runs import Run
 
 # So many of the last runs are read for the trends of slices, whose rows are not in summaries.
 NIGHTS = 30
@@ -46,16 +46,14 @@ def slice_trends(
     order of time; and `now` is the time of the verdict.
     """
     folder = open_folder(history)
-    read: dict[str, Mapping[SliceKey, RecordedMetric]] = {}
     trends: dict[tuple[str, str], list[Night]] = {}
     for one in found.outcomes:
         rule = parse_rule(one.rule)
         metric = rule.name(found.result.scope.rel) if one.slice else ""
         nights: list[Night] = []
         for run in runs.get(metric, ())[-NIGHTS:]:
-            if run.id not in read:
-                read[run.id] = folder.slices_of(run)
-            known = (read[run.id].get((*key, metric)) for key in slice_keys(rule, one.slice))
+            slices = folder.slices_of(run)
+            known = (slices.get((*key, metric)) for key in slice_keys(rule, one.slice))
             night = next((each for each in known if each is not None), None)
             if night is not None:
                 nights.append((run.time, night.value, night.standard_error, run.verdict or ""))

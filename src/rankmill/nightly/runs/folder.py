@@ -40,6 +40,7 @@ class Folder(NamedTuple):
 
     name: str  # in messages
     path: str
+    read_slices: dict[str, Mapping[SliceKey, RecordedMetric]]  # of the runs that were read, by id
     filesystem: Any = None  # of a store; None for the disk
 
     def files(self, since: datetime | None = None) -> list[str]:
@@ -111,6 +112,11 @@ class Folder(NamedTuple):
         """Return the slices of a run, whose rows are read unless they were."""
         if run.slices is not None:
             return run.slices
+        if run.id not in self.read_slices:
+            self.read_slices[run.id] = self._slices_in_file(run)
+        return self.read_slices[run.id]
+
+    def _slices_in_file(self, run: Run) -> Mapping[SliceKey, RecordedMetric]:
         name = f"{run.id}.parquet"
         try:
             with outside(self._shown(name), _MOVE):
@@ -181,6 +187,6 @@ def open_folder(history: str | Path) -> Folder:
     """Return the folder that a path or a URL names; nothing is looked at yet."""
     path = local_path(str(history))
     if not is_url(path):
-        return Folder(path, path)
+        return Folder(path, path, {})
     place = stored(path)
-    return Folder(shown(path).rstrip("/"), place.path.rstrip("/"), place.filesystem)
+    return Folder(shown(path).rstrip("/"), place.path.rstrip("/"), {}, place.filesystem)
