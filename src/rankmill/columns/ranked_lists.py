@@ -1,6 +1,6 @@
 """Ranked lists: the items of each query in rank order, with an optional number for each item."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,9 +8,10 @@ from rankmill.columns.ids import slice_ids, take_ids
 from rankmill.columns.lists import drop_values, take_offsets, take_values
 from rankmill.columns.place import Place
 from rankmill.kernels.identity import Ids
+from rankmill.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Lists:
     """The lists of some queries."""
 

@@ -4,7 +4,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import click
@@ -29,10 +29,11 @@ from rankmill.config.option import Option
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import RankmillError, UsageError
 from rankmill.io.stores.urls import is_url
+from rankmill.records import record
 from rankmill.semantics.choices import CHOICES
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Config:
     """The contents of a file, checked and filled in; paths are relative to the working folder.
 

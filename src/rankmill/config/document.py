@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NoReturn
 
@@ -16,6 +15,7 @@ from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import opened
 from rankmill.package import GONE
+from rankmill.records import record
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import preset
 
@@ -142,7 +142,7 @@ def parse_date(text: str | None, today: datetime.date | None = None) -> datetime
         ) from None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Document:
     """The values of a TOML file."""
 

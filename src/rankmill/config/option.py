@@ -1,8 +1,9 @@
 """An option: one row of the table that commands, rankmill.toml, helps and pages are made from."""
 
 import re
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from rankmill.records import record
 
 Kind = Literal["text", "texts", "pairs", "integer", "number", "flag", "input", "size", "auto"]
 
@@ -12,7 +13,7 @@ SIDES = f"{FILE} explain explain-evaluators"
 """The commands that score predictions against labels."""
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Option:
     """A row of the table."""
 

@@ -1,7 +1,6 @@
 """How alike the lists of two systems are: metrics whose labels are the lists of the baseline."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,10 +18,11 @@ from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.metrics.texts import OF_BASELINE
 from rankmill.metrics.values import Matched
+from rankmill.records import record
 from rankmill.semantics.choices import Choices
 
 
-@dataclass
+@record
 class Alike:
     """The metrics of each list beside that of the baseline, which is scored before all others."""
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import numbers_of
+from rankmill.columns.buffers import numbers_of, pc
 from rankmill.errors import InputError
 
 # What dates are cut by -> how many characters of a date as text tell it.

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from rankmill.columns.buffers import array_of_values, arrow_of
+from rankmill.columns.buffers import array_of_values, arrow_of, pc
 from rankmill.columns.changed_ids import KEEP_TEXT, other_forms
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids, to_ids
 from rankmill.columns.ranked_lists import Lists

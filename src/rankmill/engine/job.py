@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
 from rankmill.metrics.needs import TrainingRows
 from rankmill.metrics.registry import check_defined, parse_under
 from rankmill.metrics.sums import Term, read_sums
+from rankmill.records import record
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS, preset_named
 from rankmill.semantics.scope import WHOLE, Scope
@@ -36,7 +37,7 @@ from rankmill.sources.nouns import Catalogue, Labels, Predictions
 BESIDE = "train", "items", "features"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Job:
     """What to compute, and how."""
 

@@ -1,7 +1,7 @@
 """Where a state comes from: which parts of which inputs, so that a wrong mix is refused."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from rankmill.columns.seal import seal_of
 from rankmill.errors import UsageError
 from rankmill.metrics.records import state_rows
+from rankmill.records import record
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.shares import SAMPLED, Sample, Share, divided
 
@@ -16,7 +17,7 @@ SIDES = "labels", "predictions"
 TABLES = "slices"
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Origin:
     """The parts that a state covers, and a sample of the queries of both inputs."""
 

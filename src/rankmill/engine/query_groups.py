@@ -6,13 +6,13 @@ hold the same queries.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from rankmill.columns.checksum import hash_ids
 from rankmill.kernels.identity import Ids
 from rankmill.metrics.aggregate import Aggregate
+from rankmill.records import record
 
 # More groups tell no more of how far chance moves a metric, and take more time and memory.
 GROUPS = 20
@@ -45,7 +45,7 @@ def _group(hashed: np.ndarray) -> np.ndarray:
     return (hashed % np.uint64(GROUPS)).astype(np.int8)
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class QueryGroups:
     """Whether queries are cut into groups: no more once these take more memory than allowed."""
 

@@ -1,7 +1,6 @@
 """Scoring one block of predictions against the labels."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -36,6 +35,7 @@ from rankmill.metrics.no_value import no_value, skipping
 from rankmill.metrics.own import OwnMetricError
 from rankmill.metrics.sums import TermProducts
 from rankmill.metrics.values import Matched
+from rankmill.records import record
 from rankmill.results.audit import PADDED
 from rankmill.sources.meaning.filler_items import padded_tails
 
@@ -43,7 +43,7 @@ Empties = Mapping[Key, Mapping[str, Aggregate]]
 NO_SLICES: Empties = MappingProxyType({})
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Block:
     """What one block of lists comes to, without the lists."""
 

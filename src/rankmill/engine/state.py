@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Self, cast
@@ -35,6 +35,7 @@ from rankmill.metrics.records.state_rows import FORMAT, JOB_FORMAT, digest
 from rankmill.metrics.registry import parse_all
 from rankmill.metrics.sums import TermProducts, read_sums
 from rankmill.metrics.texts import spellings
+from rankmill.records import record
 from rankmill.results import audit
 from rankmill.results.audit import PADDED
 from rankmill.results.result import Result
@@ -49,7 +50,7 @@ _FIELDS = ["format", "fingerprint", "metrics", "semantics", "gain_function", "sc
 _FIELDS += ["queries", "gap_total", "by", "sums", "slices", "products"]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class State:
     """The sums over some of the queries; merging is exact, associative and commutative.
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from rankmill.kernels.vectors import scale_vectors
 from rankmill.matching.hits import match
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.lookup import look_up
+from rankmill.records import record
 
 HEAD, MIDDLE, TAIL = 0, 1, 2
 # The numbers of a vector of length 1 are integers in units of 2**-shift, as many as a float64 has
@@ -40,7 +41,7 @@ class ItemRows:
         return self._lookup.find(items)
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class Training(ItemRows):
     """The items that queries had in training, each once a query."""
 
@@ -197,7 +198,7 @@ class Features(ItemRows):
         return self._had
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class KnownItems(ItemRows):
     """Distinct items, and training, groups and features of items if there are any."""
 

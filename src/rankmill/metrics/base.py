@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from rankmill.errors import UsageError
+from rankmill.records import record
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.metric_names import number_text, side_text
 
@@ -39,7 +40,7 @@ _RANGE = re.compile(rf"{_NUMBER}(?: (?:to|or) {_NUMBER}(?!, and above)\b)?(?! /)
 Columns = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Parameter:
     """A number that may be given in the name of a metric, above `low` and below `high`.
 
@@ -130,7 +131,7 @@ class Divisor(NamedTuple):
     meaning: str = "{}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MetricSpec:
     """A metric: all that the rest of the package knows about it.
 
@@ -285,7 +286,7 @@ class MetricSpec:
         return f"{self.range}{side_text(self.better)}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Metric:
     """A metric as asked for: its row, a cutoff or None, the text it was, the parameters given.
 

@@ -6,7 +6,7 @@ And what it comes to: coverage, inequality and concentration, personalization.
 import math
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
 
@@ -36,9 +36,10 @@ from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.item_counter import ItemCounter, Total
 from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.metrics.records.record import Count, Fixed, nested, same
+from rankmill.records import record
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class ExposureCounters:
     """Counts the lists of blocks on several threads, each into tables of its own.
 
@@ -134,7 +135,7 @@ def _times(counts: np.ndarray) -> Counter[int]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Exposure(Aggregate, Need):
     """In how many lists each item stands. An item counts once a list, at its first rank.
 
@@ -266,7 +267,7 @@ class Exposure(Aggregate, Need):
         return cls(cutoffs, lists, size, shown, hit, labels)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OfExposure(Aggregate):
     """A metric over the exposure that all such metrics share, so that it adds nothing up itself."""
 
@@ -319,7 +320,7 @@ class LabelCoverage(OfExposure):
         return exposure.hits[self.limit] / items if items else None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Gini(OfExposure):
     """How unequal the exposure of the items of the catalogue is."""
 

@@ -12,7 +12,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.metrics.base import REL, Better, MetricSpec, Parameter
 from rankmill.metrics.records.definitions import content_of, parts_of, source_of
 from rankmill.metrics.registry import own_metrics, register
+from rankmill.records import record
 from rankmill.semantics.metric_names import number_text
 
 __all__ = ["OwnKernel", "OwnMetricError", "metric"]
@@ -179,7 +179,7 @@ def _arguments(name: str, plain: Any) -> tuple[tuple[str, ...], tuple[Parameter,
     return names, tuple(parameters)
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class OwnKernel:
     """The kernel that calls somebody's function."""
 

@@ -7,7 +7,6 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 from typing import Annotated, NamedTuple, Self
 
@@ -20,6 +19,7 @@ from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Record, kind
 from rankmill.metrics.registry import NAMES, parse
+from rankmill.records import record
 
 GRAMMAR = "'NAME = 0.3*METRIC[COLUMN=VALUE] + 0.7*METRIC', where a part in [] is one slice of --by"
 LARGEST = 1e50  # of a weight: squares of weighted values are float64
@@ -120,7 +120,7 @@ def _sum(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(map(operator.add, one, other)) if one and other else one or other
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TermProducts(Record):
     """The exact sums, over queries, of the products of what each two terms count.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rankmill.errors import InputError
 from rankmill.package import stamp
+from rankmill.records import record
 from rankmill.results import audit as audit_counts
 from rankmill.results.answer import Answer, WhenAsked, plain, read_fields
 from rankmill.results.audit import described, rules_of
@@ -38,7 +39,7 @@ class CountedQueries(NamedTuple):
     others: pa.Array | None  # the ids of those that are not among the labels, ascending
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@record(frozen=True, repr=False, eq=False)
 class Result(Answer):
     """The metrics of one evaluation, with their uncertainty and an audit of what was counted.
 
@@ -125,7 +126,7 @@ class Result(Answer):
     inputs: dict[str, dict[str, object]] = field(default_factory=dict)
     seconds: float = 0.0
     # Any: so that type checkers ask no user to rule None out
-    per_query: pa.Table | Any = WhenAsked()  # noqa: RUF009
+    per_query: pa.Table | Any = WhenAsked()
     semantics: Choices = DEFAULT
     counted: CountedQueries | None = None
     aliases: dict[str, str] = field(default_factory=dict)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rankmill.errors import UsageError
+from rankmill.records import record
 
 CHOICES: dict[str, dict[str, str]] = {
     "ap_divisor": {
@@ -93,7 +92,7 @@ CHOICES: dict[str, dict[str, str]] = {
 _UNKNOWN_ORDERS = ("worst", "best", "expected")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Choices:
     """How rankmill counts where evaluators differ. Each field answers one question.
 

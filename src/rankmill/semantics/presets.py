@@ -2,9 +2,10 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rankmill.errors import UsageError
+from rankmill.records import record
 from rankmill.semantics.choices import Choices
 
 
@@ -33,7 +34,7 @@ TREC_OPTIONS = (
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Preset:
     """The semantics of another evaluator."""
 

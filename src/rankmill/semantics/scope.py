@@ -1,10 +1,11 @@
 """Scope: the labels and predictions that count at all, and how much each query counts."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from rankmill.records import record
 
-@dataclass(frozen=True)
+
+@record(frozen=True)
 class Scope:
     """Which labels and predictions count, and how much, for all metrics of a job.
 

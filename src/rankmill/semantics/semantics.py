@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, fields, replace
 from functools import cache, cached_property
 from numbers import Real
 from typing import Any, TypeAlias
 
 from rankmill.errors import UsageError
+from rankmill.records import record
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import preset
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class Semantics:
     """How to count where evaluators differ: a preset, and changes to it.
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from rankmill.errors import UsageError
+from rankmill.records import record
 
 # The default memory limit in bytes. If the confidences need more, they are read twice; if scattered
 # rows need more, they are grouped on disk.
@@ -80,7 +80,7 @@ def column_of(query: Query) -> str | None:
     return query if query is None or isinstance(query, str) else "".join(query[:1])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class InputOptions:
     """What the caller told of an input; most fields are as `Labels` and `Predictions` have them."""
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 from rankmill.columns.matrix import Matrix
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.errors import UsageError
 from rankmill.package import public
+from rankmill.records import record
 from rankmill.semantics.semantics import noun_text
 from rankmill.sources.input_options import InputOptions, Key, Role, column_names
 from rankmill.sources.roles.source import Prepared
@@ -34,7 +35,7 @@ class _Noun:
         return noun_text(self)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Given(_Noun):
     """An input whose columns tell whether it is labels or predictions."""
 
@@ -87,7 +88,7 @@ class Given(_Noun):
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+@record(frozen=True, eq=False, repr=False, kw_only=True)
 class Labels(Given):
     """The labels of each query, and how to read them.
 
@@ -171,7 +172,7 @@ class Labels(Given):
         return super().asked(role, numbers=self.gain, binary=self.binary, **more)
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+@record(frozen=True, eq=False, repr=False, kw_only=True)
 class Predictions(Given):
     """The ranked items of each query, and how to read them.
 
@@ -207,7 +208,7 @@ class Predictions(Given):
         return super().asked(role, **told, **more)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Catalogue(_Noun):
     """The items that can be recommended, and those that queries had in training.
 

@@ -1,7 +1,7 @@
 """Comparing on Spark: each task joins the systems over the queries of its partition."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
@@ -13,6 +13,7 @@ from rankmill.engine.state import State
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.nightly.rules.earlier_values import with_table
+from rankmill.records import record
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.exchange.layout import TRAIN, Form
 from rankmill.spark.exchange.returned_rows import Returned
@@ -32,7 +33,7 @@ from rankmill.threads import Workers
 TABLE, POPULARITY, EARLIER = "by ", "popularity", "earlier"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Joining:
     """How a task joins the systems over the queries of a partition."""
 
@@ -73,7 +74,7 @@ class Joining:
         return found, rows
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Findings:
     """What some queries of a comparison add up to."""
 

@@ -1,7 +1,7 @@
 """The catalogue on Spark: what is known of items goes to all tasks, what queries had by query."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from rankmill.metrics.aggregates.list_means import UsualPopularity, usual_popula
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.metrics.records.record import Count, Record, nested
+from rankmill.records import record
 from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.collection import collected
 from rankmill.spark.exchange.frame_rows import to_arrow
@@ -32,7 +33,7 @@ _COUNTS = nested(ItemCounts)._replace(
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TrainingCounts(Record):
     """How many of some queries had each item in training, and how many had any."""
 

@@ -6,12 +6,12 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill.columns.changed_ids import KEEP_TEXT, plain_ids
 from rankmill.errors import plural
+from rankmill.records import record
 from rankmill.results.answer import Answer
 from rankmill.show.tables import Bad, Cell, Column, Part, Table, View
 
@@ -93,7 +93,7 @@ class Problem(NamedTuple):
         return COSTS if self.problem in SCORED else REJECTED
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@record(frozen=True, repr=False, eq=False)
 class SubmissionCheck(Answer):
     """What a strict check of a submission of so many rows found: by kind, and each kind by row.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -21,11 +20,12 @@ from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.registry import parse
 from rankmill.metrics.values import Matched
 from rankmill.package import GONE
+from rankmill.records import record
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Measure:
     """A row of the table."""
 
@@ -107,7 +107,7 @@ OF_OTHER_FILES = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MeasureColumn:
     """A value of each query, as it is printed: its name, its measure, the parameters of that."""
 

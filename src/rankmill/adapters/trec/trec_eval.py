@@ -6,7 +6,6 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from rankmill.matching.hits import Hits
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.order import arrange
 from rankmill.metrics.registry import parse
+from rankmill.records import record
 from rankmill.semantics.presets import preset
 from rankmill.semantics.scope import Scope
 from rankmill.sources.inputs.inputs import Input, map_lists
@@ -45,7 +45,7 @@ PRESETS = {9: "trec_eval", 10: "trec_eval-10"}
 _NO_ZSCORE = -1000000.0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Request:
     """What trec_eval is asked for, a field a flag; `scores` is the file of -Z."""
 

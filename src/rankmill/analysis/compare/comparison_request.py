@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,9 +19,10 @@ from rankmill.io.stores.urls import redacted
 from rankmill.metrics.registry import spec_named
 from rankmill.metrics.texts import at_cutoff, split_names
 from rankmill.package import GONE
+from rankmill.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tests:
     """The tests of a comparison.
 

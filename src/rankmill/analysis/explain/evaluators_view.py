@@ -1,7 +1,6 @@
 """What a comparison of semantics found, and how it reads as text."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from rankmill.metrics.elsewhere import name_there
@@ -9,6 +8,7 @@ from rankmill.metrics.libraries import told_under
 from rankmill.metrics.no_value import notes_on_values
 from rankmill.metrics.registry import parse
 from rankmill.package import stamp
+from rankmill.records import record
 from rankmill.results.answer import Answer, plain, plain_fields, read_fields
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import PRESETS
@@ -26,7 +26,7 @@ class Example(NamedTuple):
     after: float | None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Change:
     """What choices other than those of the base make of a metric.
 
@@ -59,7 +59,7 @@ class Change:
     reason: str = ""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@record(frozen=True, repr=False, eq=False)
 class EvaluatorDifferences(Answer):
     """A metric under several semantics.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from rankmill.package import stamp
+from rankmill.records import record
 from rankmill.results.answer import Answer, plain_fields, read_fields
 from rankmill.results.audit import rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
@@ -25,7 +26,7 @@ _INFINITE = ("inf", "-inf", "nan")
 _DRAWN = 50
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@record(frozen=True, repr=False, eq=False)
 class Trace(Answer):
     """How a metric was computed, rank by rank.
 

@@ -7,13 +7,13 @@ Liang & Zeger, Biometrika 1986; Cameron & Miller, A practitioner's guide to clus
 inference, J. Human Resources 2015.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from rankmill.analysis.statistics.paired_differences import Paired, WeightedPaired, paired_of
 from rankmill.metrics.aggregates.mean import UNIT, WeightedMean
+from rankmill.records import record
 
 # Sums of so many bits of float64 values are exact in float64, for up to 2**27 queries.
 LIMB = 26
@@ -40,7 +40,7 @@ class Clusters(NamedTuple):
     sums: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class ClusteredPaired(WeightedPaired):
     """The differences of queries that come in clusters; `products` are the sums of clusters."""
 

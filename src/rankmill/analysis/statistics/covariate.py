@@ -7,7 +7,6 @@ experiments by utilizing pre-experiment data, WSDM 2013 (CUPED).
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from rankmill.analysis.statistics.clusters import ClusteredPaired, of_clusters
 from rankmill.analysis.statistics.paired_differences import LARGEST, Fit, Paired, paired_of
 from rankmill.errors import InputError
 from rankmill.metrics.aggregates.mean import Mean, WeightedMean
+from rankmill.records import record
 
 
 class Covariate(NamedTuple):
@@ -60,7 +60,7 @@ class Covariate(NamedTuple):
         return note
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class AdjustedPaired(Paired):
     """The differences of queries, the mean of which is adjusted."""
 
@@ -87,7 +87,7 @@ class AdjustedPaired(Paired):
         return None if not plain or mine is None else 1 - (mine / plain) ** 2
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class AdjustedWeighted(ClusteredPaired):
     """The adjusted differences of queries with weights, or in clusters."""
 

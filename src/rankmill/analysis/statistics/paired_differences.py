@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from rankmill.errors import InputError
 from rankmill.metrics.aggregates.mean import Mean, WeightedMean
+from rankmill.records import record
 
 # Squares of larger values, times a number of queries, may not be float64 values.
 LARGEST = 1e140
@@ -88,7 +88,7 @@ class Differences:
         return int(self.alone.counts[self.alone.values < 0].sum())
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Paired(Differences):
     """The differences as distinct values, ascending, each with the number of queries that have it.
 
@@ -184,7 +184,7 @@ def _merged(values: np.ndarray, counts: np.ndarray) -> Paired:
     return Paired(values[starts], totals[: len(starts)].astype(np.int64))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class WeightedPaired(Differences):
     """The differences of queries that count with weights.
 

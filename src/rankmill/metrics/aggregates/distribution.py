@@ -1,7 +1,7 @@
 """The distribution of the values of queries: exact counts of distinct values; their summaries."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from rankmill.metrics.aggregates.mean import UNIT, Mean
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, same
 from rankmill.metrics.texts import read_summary
+from rankmill.records import record
 
 FLOOR = 1e-5
 
@@ -26,7 +27,7 @@ def _floats(row: state_rows.Row, name: str) -> np.ndarray:
     return state_rows.ascending(row, name).astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Distribution(Aggregate):
     """How many queries have each value. Zeros are not kept: they are all the other queries.
 

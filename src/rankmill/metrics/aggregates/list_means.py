@@ -1,6 +1,6 @@
 """Aggregates that need what was seen in training: means over lists, and shares of places."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -24,12 +24,13 @@ from rankmill.metrics.base import Columns
 from rankmill.metrics.needs import Repeats, TrainingRows, given
 from rankmill.metrics.records import state_rows as rows
 from rankmill.metrics.records.record import Count, Sum, same
+from rankmill.records import record
 
 # The groups of popularity by name.
 PARTS = {HEAD: "head", MIDDLE: "middle", TAIL: "tail"}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ListMean(Aggregate):
     """The mean over lists with a prediction and a value, also those of queries without a label."""
 
@@ -215,7 +216,7 @@ class UsualPopularity(Need):
     lacks = TrainingRows.lacks
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PopularityLift(_Popularity):
     """How much more popular items are than those that queries had in training."""
 
@@ -239,7 +240,7 @@ class PopularityLift(_Popularity):
         return Value(mean / self.before - 1, error, lists=self.lists)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GroupShare(Aggregate):
     """The share of all places that items of one group of popularity take."""
 

@@ -4,7 +4,7 @@ And the ratio of what all count together to all their divisors.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -22,6 +22,7 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Count, SignedSum, Sum
+from rankmill.records import record
 
 # Every float64 is a multiple of 2**-UNIT, and its square is a multiple of 2**-(2 * UNIT).
 UNIT = 1074
@@ -93,7 +94,7 @@ class ExactMean(Aggregate):
         return freedom_of(n, self.effective or float(n)) if n else 0.0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Mean(ExactMean):
     """A count, the exact sum and the exact sum of squares of float64 values.
 
@@ -159,14 +160,14 @@ class Mean(ExactMean):
             raise state_rows.damaged(f"{prefix}squares is less than {prefix}total allows")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SignedMean(Mean):
     """The mean of values of which some may be below 0."""
 
     total: SignedSum = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MicroAverage(Aggregate):
     """The exact sums of what queries count, of their divisors, and of the squares of both.
 
@@ -266,7 +267,7 @@ COLUMNS = [
 ]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class WeightedMean(ExactMean):
     """The exact sums of w, w**2, w v, w**2 v and w**2 v**2 over queries of value v and weight w.
 

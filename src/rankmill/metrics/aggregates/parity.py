@@ -4,7 +4,7 @@ To add one, write a class that says what it counts, and give it a row in `catalo
 values of its groups are a column of the table of groups then.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from rankmill.metrics.aggregate import (
 from rankmill.metrics.needs import GroupLabels, GroupRows, Repeats, given
 from rankmill.metrics.records import state_rows as rows
 from rankmill.metrics.records.record import Counts, Fixed, FixedCounts, kind, same
+from rankmill.records import record
 
 # The columns of the sums of a group.
 DIGITS = 4
@@ -42,7 +43,7 @@ def _read_sums(row: rows.Row, name: str) -> np.ndarray:
     return sums if len(sums) % DIGITS else sums.reshape(-1, DIGITS)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Parity(Aggregate):
     """What each group gets, over the number of its items or labels: the least over the largest."""
 
@@ -142,7 +143,7 @@ class ExposureParity(Parity):
     title = "exposure"
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class OfLabels(Parity):
     """What each group gets for each of its labels."""
 

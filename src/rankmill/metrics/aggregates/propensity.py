@@ -1,6 +1,6 @@
 """Hits by the propensities of their items, which follow from how many queries had these before."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,9 +12,10 @@ from rankmill.metrics.aggregate import AggregateSettings, Closing, ListWalk, Nee
 from rankmill.metrics.aggregates.list_means import hits_within, of_rows
 from rankmill.metrics.aggregates.mean import MicroAverage
 from rankmill.metrics.needs import LabelRows, TrainingRows, given
+from rankmill.records import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class ScoredPrecision(MicroAverage):
     """What hits are worth, over what the labels that are worth most come to."""
 

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -25,12 +25,13 @@ from rankmill.metrics.gap.gap import correct_of_hits, first_confidences
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import MOST_DIGITS, Counts, kind, nested
+from rankmill.records import record
 
 # Log loss takes 0 and 1 for so far from them, as scikit-learn does.
 EPSILON = 2.0**-52
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Moments(Aggregate):
     """The exact sums of the confidences of all predictions and of the correct ones."""
 
@@ -38,8 +39,8 @@ class Moments(Aggregate):
     # Whether confidences have to be probabilities, or just finite.
     probabilities: ClassVar[bool] = False
 
-    every: Annotated[Mean, nested(Mean)] = Mean()  # noqa: RUF009
-    correct: Annotated[Mean, nested(Mean)] = Mean()  # noqa: RUF009
+    every: Annotated[Mean, nested(Mean)] = Mean()
+    correct: Annotated[Mean, nested(Mean)] = Mean()
 
     def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the aggregate with the predictions of a block."""
@@ -147,7 +148,7 @@ def _sums(row: state_rows.Row, name: str) -> np.ndarray:
     return _objects(map(int, texts))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Reliability(Aggregate):
     """How many predictions of each bin of confidence there are and are correct, and the exact sums.
 

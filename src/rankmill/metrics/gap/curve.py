@@ -6,7 +6,7 @@ at the confidences of correct predictions therefore have all the best points of 
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import mul
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -17,6 +17,7 @@ from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import same
+from rankmill.records import record
 
 
 class Points(NamedTuple):
@@ -29,7 +30,7 @@ class Points(NamedTuple):
     above: np.ndarray  # int64: how many predictions have more than this confidence
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Curve(Gap):
     """The state of gap, of which a number of the curve is made."""
 
@@ -139,7 +140,7 @@ def _share(row: state_rows.Row, name: str) -> float:
     return at
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _AtLeast(Curve):
     """The largest of one of precision and recall where the other is at least `at`."""
 

@@ -7,7 +7,6 @@ are then sorted and counted together.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from rankmill.io.overflow import Overflow
 from rankmill.kernels.gap import count_among
 from rankmill.kernels.order import sort_floats
 from rankmill.metrics.records.state_rows import NOTHING, Seen
+from rankmill.records import record
 
 # The sums of gap are computed for this many distinct correct confidences at a time.
 RANGE = 1 << 15
@@ -134,7 +134,7 @@ class Pieces(NamedTuple):
         return np.frombuffer(found, self.kind)
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class RunsFile:
     """Where several threads write runs."""
 
@@ -206,7 +206,7 @@ def everything(runs: tuple[SortedRun, ...], steps: int = STEPS) -> Distinct:
     return Distinct(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class RunsAmong:
     """All confidences among the correct ones, both in a file: the counts of the second pass.
 

@@ -7,7 +7,7 @@ confidence, with the terms that gap adds up.
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -44,6 +44,7 @@ from rankmill.metrics.needs import ORDERED_TIES, Confidences, given
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Kind
 from rankmill.metrics.records.state_rows import NOTHING, Seen, digest
+from rankmill.records import record
 from rankmill.threads import Workers
 
 # The share of the room that confidences of correct predictions may take before they are counted.
@@ -64,7 +65,7 @@ def _from_row(row: state_rows.Row, prefix: str, name: str) -> tuple[Distinct]:
     return (found,)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Gap(Aggregate):
     """The first pass: the confidences of the correct predictions, and all others while they fit."""
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from rankmill.kernels.gap import count_among, sum_ties
 from rankmill.metrics.gap.distinct import RANGE, Distinct, RunsAmong, ascending
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.state_rows import FORMAT, NOTHING, Seen
+from rankmill.records import record
 from rankmill.threads import Workers
 
 # Confidences are copied, sorted and counted when that takes so many bytes, twice their own.
@@ -28,7 +28,7 @@ class GapValue(NamedTuple):
     tied: int
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Among:
     """The counts of the second pass: all confidences among the distinct correct ones."""
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from rankmill.columns.ids import (
 from rankmill.errors import InputError, ResourceError
 from rankmill.kernels.identity import SEED, SIGNED, STRING, UNSIGNED, Ids
 from rankmill.metrics.records import state_rows
+from rankmill.records import record
 
 NO_IDS = Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, SIGNED)
 # Small parts are only kept side by side.
@@ -30,7 +30,7 @@ MB = 10**6
 Part: TypeAlias = tuple[Ids, np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class ItemCounts:
     """Counts of items, in one column or several, in parts that may have items in common.
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -32,13 +32,14 @@ from rankmill.nightly.runs.earlier_runs import is_pinned
 from rankmill.nightly.runs.folder import open_folder
 from rankmill.nightly.runs.runs import rules_of_job, time_of_name, time_of_run
 from rankmill.package import GONE
+from rankmill.records import record
 from rankmill.results.result import Result
 from rankmill.sources.nouns import Predictions
 
 NO_TEST = f"confidence {UNTESTED}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rules:
     """The rules of a gate, and what holds for all of them.
 

@@ -3,7 +3,7 @@
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -49,6 +49,7 @@ from rankmill.nightly.rules.sides import (
 )
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
+from rankmill.records import record
 from rankmill.results.result import Result
 
 # So many slices are listed for one that is not there, the nearest first.
@@ -57,7 +58,7 @@ UNKNOWN = ("", "(unknown)", "null")
 FIRST_NIGHT = "this is the first night, which has no run to compare with"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Evidence:
     """What rules are held against."""
 

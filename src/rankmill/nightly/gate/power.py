@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from rankmill.nightly.gate.gate_request import Rules, asked_of, metrics_asked
 from rankmill.nightly.gate.judge import cases_of, confidence_of_each, finite
 from rankmill.nightly.rules.detection import RuleTest, detected, test_of
 from rankmill.nightly.rules.rules import Rule, percent
+from rankmill.records import record
 from rankmill.results.answer import Answer
 from rankmill.semantics.semantics import Counting
 from rankmill.show.tables import Cell, Column, Part, Table, View
@@ -58,7 +58,7 @@ class RulePower(NamedTuple):
     alarms: float | None
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@record(frozen=True, repr=False, eq=False)
 class GatePower(Answer):
     """What the rules of a gate see on some data, and how often they err.
 

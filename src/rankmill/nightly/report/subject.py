@@ -1,7 +1,7 @@
 """What a page is about, told apart: a result, a comparison or a verdict."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -17,6 +17,7 @@ from rankmill.metrics.registry import parse
 from rankmill.metrics.texts import spellings
 from rankmill.nightly.rules.breaches import Trends
 from rankmill.nightly.rules.verdict import Verdict
+from rankmill.records import record
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.metric_names import canonical
@@ -26,7 +27,7 @@ ONLY = "the predictions"
 """What the system of a page about one result is called."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Subject:
     """What a page is about."""
 

@@ -5,7 +5,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from rankmill.nightly.runs.runs import (
     looks_at,
 )
 from rankmill.package import check_stamp
+from rankmill.records import record
 from rankmill.results.result import PER_QUERY, Result
 from rankmill.sources.nouns import Predictions
 
@@ -33,7 +34,7 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 IN_MEMORY = "a table"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Baseline:
     """What a system is compared with."""
 

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from xml.etree import ElementTree
@@ -23,6 +22,7 @@ from rankmill.nightly.rules.verdict import (
 )
 from rankmill.nightly.runs.earlier_runs import NO_VERDICT
 from rankmill.nightly.runs.runs import run_text
+from rankmill.records import record
 from rankmill.results.answer import Answer
 from rankmill.show.tables import Cell, Column, Facts, Table, View
 
@@ -155,7 +155,7 @@ def _xml(cases: Sequence[tuple[str, str, str, str]], run: str, seconds: float) -
 # ------------------------------------------------------------------ without a verdict
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@record(frozen=True, repr=False, eq=False)
 class NoVerdict(Answer):
     """Why there is no verdict."""
 

@@ -5,7 +5,6 @@ import math
 import operator
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Literal
@@ -18,6 +17,7 @@ from rankmill.nightly.runs.earlier_runs import HELD as HELD
 from rankmill.nightly.runs.earlier_runs import NON_INFERIOR as NON_INFERIOR
 from rankmill.nightly.runs.earlier_runs import UNDECIDED as UNDECIDED
 from rankmill.package import GONE
+from rankmill.records import record
 from rankmill.results.audit import FIELDS
 
 Kind = Literal["metric", "count", "age"]
@@ -59,7 +59,7 @@ _EXAMPLES = (
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rule:
     """A rule, taken apart."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from rankmill.analysis.compare.view.comparison import Comparison
@@ -25,6 +25,7 @@ from rankmill.nightly.rules.rules import (
     parse_rule,
 )
 from rankmill.package import stamp
+from rankmill.records import record
 from rankmill.results.answer import Answer, plain_fields
 from rankmill.results.audit import described, rules_of
 from rankmill.results.result import Result
@@ -41,7 +42,7 @@ MOST_SLICES = 10
 ON_UNDECIDED = ("warn", "fail")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RuleOutcome:
     """What came of one rule, or of one slice of it.
 
@@ -108,7 +109,7 @@ class RuleOutcome:
         return dict(vars(self))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@record(frozen=True, repr=False, eq=False)
 class Verdict(Answer):
     """Whether a system keeps its rules, and why.
 

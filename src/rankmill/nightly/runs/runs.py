@@ -10,7 +10,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from time import time as seconds_now
@@ -22,6 +22,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.metrics.aggregate import aggregate_of, needs_of
 from rankmill.metrics.registry import parse
 from rankmill.package import FORMAT, check_stamp
+from rankmill.records import record
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.metric_names import canonical
 from rankmill.semantics.scope import WHOLE, Scope
@@ -58,7 +59,7 @@ SliceKey = tuple[str, str, str]
 """What cuts, the slice, and the metric, as the columns of a row have them."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Run:
     """A run of the history.
 

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +21,7 @@ from rankmill.io.stores import store_objects
 from rankmill.io.stores.filesystems import Stored, bucket_of, stored
 from rankmill.io.stores.store_objects import reading
 from rankmill.io.stores.urls import STANDARD_INPUT, is_url, local_path, opened
+from rankmill.records import record
 from rankmill.sources.files.formats import files_of_one_format, format_of_name
 from rankmill.sources.files.tables import (
     check_no_parts,
@@ -33,7 +34,7 @@ from rankmill.sources.files.tables import (
 COPIED_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class File:
     """A file to read."""
 

@@ -7,7 +7,7 @@ so rankmill takes these from the bytes.
 """
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from rankmill.kernels.footers import (
     VALUES,
     parse_footer,
 )
+from rankmill.records import record
 from rankmill.sources.files.file_errors import REMEDY, broken, first_line
 from rankmill.sources.files.files import File
 
@@ -41,7 +42,7 @@ MOST_KNOWN = 64
 REMOTE_TAIL, LOCAL_TAIL = 1 << 16, 1 << 13
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Footer:
     """The content of a file's footer."""
 

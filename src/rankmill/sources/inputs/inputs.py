@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from rankmill.columns.lists import split_lists, value_type
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, UsageError, plural
+from rankmill.records import record
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.files.formats import check_format
 from rankmill.sources.input_options import MEMORY, InputOptions, Role
@@ -40,7 +41,7 @@ _SCORES = {plain(name) for name in ALIASES["score"]}
 ROW_NUMBERS = re.compile(r"(__index_level_[0-9]+__|Unnamed: 0([.][0-9]+)?)?")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Input:
     """An opened source and the columns found in it."""
 

@@ -8,7 +8,6 @@ import shlex
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +17,7 @@ import pyarrow.types as kinds
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.errors import InputError, spoken
+from rankmill.records import record
 from rankmill.sources.input_options import Role
 from rankmill.sources.meaning.looks import BOOLEAN, distinct_texts, first_values, look, look_of
 from rankmill.sources.meaning.names import ALIASES, plain
@@ -31,7 +31,7 @@ _LONGEST_NAME = 60
 NO = re.compile(r"-.*|0(\.0*)?|false|f|no|n", re.I)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Finder:
     """Finds columns of one input by name; the first file decides what the columns are."""
 

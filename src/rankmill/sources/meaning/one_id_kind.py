@@ -6,7 +6,6 @@ as text; so 7 is "7", and "007" another id.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import zip_longest
 from typing import Any
@@ -18,6 +17,7 @@ from rankmill.columns.buffers import pc
 from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, plain
 from rankmill.columns.lists import value_type
 from rankmill.errors import InputError, UsageError
+from rankmill.records import record
 from rankmill.sources.meaning.later_rows import LaterRows, known
 from rankmill.sources.meaning.looks import first_values
 from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, TIMES, UUID, times_of
@@ -33,7 +33,7 @@ WHOLE = r"^(?:0|-?[1-9][0-9]*)(?:\.0+)?$"
 AS_TEXT = "text ids"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Side:
     """A column of ids of one input."""
 

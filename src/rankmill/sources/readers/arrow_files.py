@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from rankmill.columns.place import Place
 from rankmill.errors import InputError
+from rankmill.records import record
 from rankmill.sources.files.file_errors import Identity, blamed, broken, check_room, native
 from rankmill.sources.files.files import File, check_unchanged
 from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
@@ -28,7 +28,7 @@ MOST_PIECES = 64
 READ_AT_ONCE = 1 << 26
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class IpcPart:
     """A file, its schema, and the columns that its folders give."""
 

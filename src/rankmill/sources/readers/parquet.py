@@ -4,7 +4,7 @@ import itertools
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import add, le
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from rankmill.io.stores.store_objects import (
     open_ranges,
 )
 from rankmill.kernels.footers import COMPRESSED, VALUES
+from rankmill.records import record
 from rankmill.sources.files.file_errors import blamed, broken
 from rankmill.sources.files.files import File, check_unchanged
 from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
@@ -49,7 +50,7 @@ READ_WHOLE = 1 << 15  # pyarrow takes a third less time for bytes than for a fil
 MOST_AT_ONCE = BATCH_ROWS, BATCH_VALUES, BATCH_BYTES
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ParquetPart:
     """The footer of a file, its schema, and the columns that its folders give."""
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -15,6 +14,7 @@ from rankmill.columns.buffers import array_of_values
 from rankmill.columns.buffers import pc as compute
 from rankmill.columns.place import Place
 from rankmill.kernels.text import HASH, NEWLINE
+from rankmill.records import record
 from rankmill.sources.files.files import File
 from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.files.separators import (
@@ -35,7 +35,7 @@ COMMENT = re.compile(rb"^[ \t]*#.*", re.MULTILINE)
 Comments = dict[tuple[str, int], int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """How the rows of a file are to be read."""
 

@@ -6,7 +6,7 @@ where the rows are, in what batches, or in what order, unless this order ranks t
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple, Self
@@ -29,6 +29,7 @@ from rankmill.columns.seal import seal_of
 from rankmill.errors import UsageError, plural
 from rankmill.kernels.identity import STRING, Ids
 from rankmill.kernels.lists import hash_lists
+from rankmill.records import record
 from rankmill.sources.roles.source import Batch, Block, InputFindings, Source, batch_of
 
 # Two inputs that share one in fifty queries have none in common in such samples once in 170 times.
@@ -53,7 +54,7 @@ class Share(NamedTuple):
         return cls(number, of)
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Sample:
     """The queries with the smallest hashes, SAMPLED at most, whatever the order they come in.
 

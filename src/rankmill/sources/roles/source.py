@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, UsageError, plural
+from rankmill.records import record
 from rankmill.sources.input_options import Key
 from rankmill.threads import Workers
 
@@ -55,7 +56,7 @@ class Batch(NamedTuple):
 Block = Batch | Callable[[], Batch]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Columns:
     """The columns of an input."""
 
@@ -159,7 +160,7 @@ class InputFindings:
         return [*self._said, *(kind.told(*found[kind]) for kind in sorted(found))]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Source:
     """An opened input."""
 

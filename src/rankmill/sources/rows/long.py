@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, Otherwise
 from rankmill.kernels.identity import Ids, run_starts
 from rankmill.kernels.lists import sort_by_group
+from rankmill.records import record
 from rankmill.sources.roles.source import BATCH_VALUES, Batch, Columns, Source, read_batches
 from rankmill.sources.rows.wide import checked_numbers, number_error, queries_of
 from rankmill.threads import Workers
@@ -39,7 +40,7 @@ class ScatteredRowsError(Otherwise):
     """The rows of a query are not adjacent."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LongRows:
     """Some rows of a long input; most arrays have one value for every row."""
 

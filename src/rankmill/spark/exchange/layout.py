@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rankmill.errors import UsageError
+from rankmill.records import record
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.roles.source import Columns, Source
 from rankmill.spark.exchange.frame_rows import FrameRows, column
@@ -17,7 +17,7 @@ SIDE = "side"
 TRAIN = "train"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Side:
     """Labels, or the predictions of a system: which columns they have, and where these travel."""
 

@@ -3,7 +3,7 @@
 import io
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from rankmill.columns.buffers import narrowest
 from rankmill.metrics.base import Metric
 from rankmill.metrics.records.record import Record
 from rankmill.metrics.registry import parse
+from rankmill.records import record
 from rankmill.sources.roles.source import OddIds
 
 RETURNED = pa.schema({"partition": pa.int64(), "returned": pa.binary()})
@@ -42,7 +43,7 @@ class Mergeable(Protocol):
         """Return the sum of both."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Returned:
     """What a task returns for a system: what its rows add up to, or an error."""
 

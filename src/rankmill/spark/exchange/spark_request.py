@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -10,6 +10,7 @@ from rankmill.engine.held_labels import beside, opened
 from rankmill.engine.job import Job, check_subtopics
 from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive
+from rankmill.records import record
 from rankmill.sources.files.formats import FORMATS
 from rankmill.sources.inputs.inputs import Input, open_inputs
 from rankmill.sources.meaning.understood import NO_FACTS, Kind
@@ -28,7 +29,7 @@ CELLS = [name for name, one in FORMATS.items() if one.files]
 OLDEST = (3, 5)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SparkRequest:
     """A checked request: what to compute, on which DataFrames, and the columns found in them.
 

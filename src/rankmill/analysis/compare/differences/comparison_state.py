@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.state_rows import FORMAT
 from rankmill.package import GONE
+from rankmill.records import record
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 
@@ -41,7 +42,7 @@ _SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class ComparisonState:
     """The sums over the queries of a comparison, or of a part of it.
 

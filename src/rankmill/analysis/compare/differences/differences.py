@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 from rankmill.analysis.statistics.outcome import Tested
 from rankmill.errors import plural
 from rankmill.metrics.base import Better
+from rankmill.records import record
 from rankmill.results.answer import plain, read_fields
 from rankmill.show.tables import Beaten
 
@@ -42,7 +43,7 @@ class Estimate(NamedTuple):
         return max(self.high - self.value, self.value - self.low)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Difference:
     """A system less the baseline, in one metric, over the same queries.
 
@@ -193,7 +194,7 @@ class Likeness(NamedTuple):
     queries: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Slice:
     """Some of the queries of a comparison.
 
@@ -312,7 +313,7 @@ def read_by_metric(told: dict[str, Any]) -> dict[str, Any]:
     return {"values": told, "differences": differences}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Settings:
     """How systems were compared: the arguments of `compare`."""
 

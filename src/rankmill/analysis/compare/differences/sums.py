@@ -1,7 +1,6 @@
 """What the queries of a comparison, or of one slice of them, add up to: exact, and mergeable."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Self
@@ -18,6 +17,7 @@ from rankmill.analysis.statistics.paired_differences import (
     paired_of,
 )
 from rankmill.metrics.aggregates.mean import Mean, WeightedMean
+from rankmill.records import record
 
 AnyMean = Mean | WeightedMean
 Moments = Literal["none", "system", "pairs"]
@@ -62,7 +62,7 @@ def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
     return SystemColumn(mean, paired, moments)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Sums:
     """What some queries add up to."""
 

@@ -1,7 +1,7 @@
 """What is known of the queries of the labels, gathered while systems are scored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from rankmill.engine.segments import (
 )
 from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
+from rankmill.records import record
 from rankmill.sources.files.formats import is_path
 from rankmill.sources.inputs.inputs import Input
 from rankmill.threads import Workers
@@ -95,7 +96,7 @@ def read_covariate(
     return found
 
 
-@dataclass
+@record
 class LabelFacts:
     """What is known of the queries of the labels, gathered while the systems are scored."""
 

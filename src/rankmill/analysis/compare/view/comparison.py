@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.analysis.compare.differences.differences import (
@@ -40,6 +40,7 @@ from rankmill.analysis.compare.view.tables import (
 from rankmill.engine.results import audit_table
 from rankmill.metrics.registry import lines_of, parse
 from rankmill.package import stamp
+from rankmill.records import record
 from rankmill.results.answer import Answer, plain_fields, read_fields
 from rankmill.results.audit import facts_of, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
@@ -70,7 +71,7 @@ IN_TABLE = "per_query has null for them"
 """Where Python lists the queries that a system lacks."""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@record(frozen=True, repr=False, eq=False)
 class Comparison(Answer):
     """Systems side by side over the same queries, with tests of the differences.
 

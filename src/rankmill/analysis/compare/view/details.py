@@ -1,7 +1,7 @@
 """What a page shows beyond the numbers of a result or a comparison, from the same pass."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from rankmill.engine.segments import Segments
 from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
+from rankmill.records import record
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.input_options import MEMORY
@@ -45,7 +46,7 @@ class Histogram(NamedTuple):
     counts: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Details:
     """What a page shows beyond the numbers, by metric and system, or by system."""
 
