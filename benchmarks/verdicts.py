@@ -55,8 +55,7 @@ from rankmill.analysis.statistics.significance import run_test
 from rankmill.engine.left_out import LeftOut
 from rankmill.nightly.rules.measurements import Measurement, drop_of, word_of
 from rankmill.nightly.rules.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
-from rankmill.semantics.choices import Choices
-from rankmill.semantics.scope import Scope
+from rankmill.semantics.choices import Choices, Scope
 from rankmill.threads import Workers
 from verdicts_of_cases import run_of
 from verdicts_of_pooled import gap_left_out

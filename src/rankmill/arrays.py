@@ -16,8 +16,7 @@ from rankmill.metrics.arrays import (
     recall,
 )
 from rankmill.metrics.gap.gap_array import global_average_precision
-from rankmill.sources.memory.best_items import top_k
-from rankmill.sources.memory.indexed_scores import from_indexes
+from rankmill.sources.memory.matrices import from_indexes, top_k
 
 __all__ = [
     "Matrix",

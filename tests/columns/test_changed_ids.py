@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankmill.columns.changed_ids import other_forms, plain_ids
+from rankmill.columns.ids import other_forms, plain_ids
 
 pytestmark = pytest.mark.small
 

@@ -14,9 +14,8 @@ import pytest
 import rankmill
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, plain, slice_ids, take_ids, to_ids
 from rankmill.kernels.identity import SEED, group_rows, home
-from rankmill.matching.index import LabelIndex
+from rankmill.matching.index import LabelIndex, look_up
 from rankmill.matching.label_lists import NO_GAINS, LabelLists
-from rankmill.matching.lookup import look_up
 
 # Longer than any list whose items are compared one by one.
 LONG = 200

@@ -27,8 +27,8 @@ from flat import flat
 from rankmill import InputError, RankmillError, UsageError
 from rankmill.columns.objects import join_cells, known_array
 from rankmill.semantics.choices import CHOICES
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.roles.source import InputOptions
 from strategies import examples, stands_for_itself
 
 METRICS = ["map@3", "ndcg", "first_hit", "gap"]

@@ -15,7 +15,7 @@ import rankmill
 from flat import flat
 from rankmill.columns.ids import to_ids
 from rankmill.errors import UsageError
-from rankmill.sources.meaning.filler_items import padded_tails
+from rankmill.sources.meaning.plain_ids import padded_tails
 from strategies import examples
 
 METRICS = ["map", "precision@3", "recall@2", "gap"]

@@ -201,7 +201,7 @@ OF_TEXTS = [128, 807, 339, 639]
 
 
 def test_parts_are_of_equal_size_and_the_same_in_every_process() -> None:
-    from rankmill.columns.checksum import SEEDS, hash_ids
+    from rankmill.columns.seal import SEEDS, hash_ids
 
     ids = to_ids(pa.array(range(100_000)), "ids")
     counts = np.bincount((hash_ids(ids, SEEDS[0]) % np.uint64(16)).astype(int))

@@ -90,8 +90,8 @@ def changed(side: str, name: str, value: Any) -> Change:
 
 
 def part_of_queries(number: str) -> list[int]:
-    from rankmill.columns.checksum import SEEDS, hash_ids
     from rankmill.columns.ids import to_ids
+    from rankmill.columns.seal import SEEDS, hash_ids
 
     place, of = map(int, number.split("/"))
     inside = hash_ids(to_ids(IDS, "ids"), SEEDS[0]) % np.uint64(of) == place - 1

@@ -16,13 +16,11 @@ import pytest
 import rankmill
 from rankmill.columns.ids import id_value, to_ids
 from rankmill.columns.lists import offsets_of
-from rankmill.columns.place import Place
-from rankmill.columns.ranked_lists import Lists
+from rankmill.columns.ranked_lists import Lists, Place
 from rankmill.errors import InputError
 from rankmill.matching import index as label_index
-from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
+from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError, look_up, row_type
 from rankmill.matching.label_lists import NO_GAINS, LabelLists, clean_labels
-from rankmill.matching.lookup import look_up, row_type
 from rankmill.threads import Workers
 
 Row = tuple[Any, list[tuple[Any, float]]]

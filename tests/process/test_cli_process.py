@@ -325,7 +325,7 @@ def test_a_file_is_not_called_broken_where_memory_runs_out(tmp_path):
     code = f"""
 import resource, sys
 import rankmill.engine.evaluate
-from rankmill.sources.input_options import InputOptions as Asked
+from rankmill.sources.roles.source import InputOptions as Asked
 from rankmill.sources.inputs.any_source import open_paths
 source = open_paths([{str(path)!r}], Asked())
 pages = int(open("/proc/self/statm").read().split()[0])

@@ -435,23 +435,23 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_442,
-    "analysis": 3_980,
+    "adapters": 1_438,
+    "analysis": 3_972,
     "cli": 2_081,
-    "columns": 1_115,
+    "columns": 1_106,
     "config": 683,
-    "engine": 3_143,
+    "engine": 3_119,
     "io": 860,
     "kernels": 3_024,
-    "matching": 743,
-    "metrics": 3_956,
-    "nightly": 4_397,
-    "results": 517,
-    "root": 522,
-    "semantics": 191,
+    "matching": 733,
+    "metrics": 3_953,
+    "nightly": 4_393,
+    "results": 515,
+    "root": 525,
+    "semantics": 190,
     "show": 804,
-    "sources": 6_286,
-    "spark": 1_434,
+    "sources": 6_106,
+    "spark": 1_433,
 }
 
 

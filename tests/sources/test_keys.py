@@ -18,7 +18,7 @@ import rankmill
 from flat import flat
 from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.input_options import key_of
+from rankmill.sources.roles.source import key_of
 from strategies import examples
 
 METRICS = ["map", "recall@2", "first_hit"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rankmill.sources.input_options import InputOptions, Role
 from rankmill.sources.inputs.any_source import open_paths
-from rankmill.sources.roles.source import BATCH_BYTES, BATCH_VALUES, Source
+from rankmill.sources.roles.source import BATCH_BYTES, BATCH_VALUES, InputOptions, Role, Source
 
 
 def in_batches(path: str | os.PathLike[str], rows: int, **told: Any) -> Source:

@@ -216,7 +216,6 @@ def _help_all() -> click.Option:
 
 # ------------------------------------------------------------------ commands that take a file
 
-
 # Where the file is kept between the parsing of the command line and the run.
 _CONFIG = "rankmill.config"
 

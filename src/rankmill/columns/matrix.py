@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankmill.columns.tensors import check_dense, is_tensor, numpy_of
+from rankmill.columns.objects import check_dense, is_tensor, numpy_of
 from rankmill.errors import InputError
 
 

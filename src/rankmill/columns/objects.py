@@ -24,7 +24,6 @@ from rankmill.columns.item_buffers import (
     pack_numbers,
 )
 from rankmill.columns.lists import offsets_of, split_lists
-from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError
 
 Spot = Callable[[int], str]
@@ -324,3 +323,43 @@ def refuse_sets(cells: Iterable[Any], spot: Spot) -> None:
     if not set(map(type, cells)).isdisjoint(SETS):
         i = next(i for i, cell in enumerate(cells) if isinstance(cell, SETS))
         raise InputError(f"{spot(i)} holds a set, which has no order: give a list")
+
+
+# ------------------------------------------------------------------ tensors, without PyTorch
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch, or of a class that is made of it."""
+    return any((one.__module__, one.__name__) == ("torch", "Tensor") for one in type(value).__mro__)
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a sparse tensor of PyTorch, of any layout."""
+    return is_tensor(value) and str(value.layout) != "torch.strided"
+
+
+def numpy_of(value: Any) -> Any:
+    """A dense tensor as an array; anything else as it is.
+
+    The array is a view if the tensor is in the memory of the CPU; from another device it is copied.
+    NumPy has no bfloat16: float32 has all its values.
+    """
+    if not is_tensor(value):
+        return value
+    check_dense(value)
+    try:
+        held = value.detach().cpu()
+        return (held.float() if str(held.dtype) == "torch.bfloat16" else held).numpy()
+    except (TypeError, NotImplementedError) as error:  # of a meta tensor, or of 8 bits
+        raise InputError(
+            f"a tensor of {value.dtype} on {value.device} is not a NumPy array: {error}"
+        ) from None
+
+
+def check_dense(tensor: Any) -> None:
+    """Raise InputError if a tensor is sparse."""
+    if is_sparse(tensor):
+        raise InputError(
+            f"a tensor of layout {tensor.layout} is not read: give its to_dense(), or a sparse "
+            "array of SciPy"
+        )

@@ -1,6 +1,7 @@
 """Ragged lists, held as offsets and values."""
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, check_valid, numbers_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import first_bad_offset, split_lists
-from rankmill.columns.tensors import numpy_of
+from rankmill.columns.objects import numpy_of
 from rankmill.errors import InputError, plural
 
 
@@ -180,3 +181,33 @@ def _checked_offsets(offsets: Any, end: int) -> np.ndarray:
         )
     checked.flags.writeable = False
     return checked
+
+
+# ------------------------------------------------------------------ groups of items
+
+# The shares of items in their groups are integers up to this.
+LARGEST_UNIT = 1 << 30
+
+
+class Groups:
+    """The groups of each item of a catalogue, such as its genres.
+
+    The codes from offsets[i] to offsets[i + 1] are those of item i: its groups, ascending, by their
+    place among `names`, which are in order. An item has `whole` units, of which each of its groups
+    has its `units`; all are int64.
+    """
+
+    def __init__(self, offsets: np.ndarray, codes: np.ndarray, names: list[str]) -> None:
+        self.offsets = offsets
+        self.codes = codes
+        self.names = names
+        sizes = np.diff(offsets)
+        self.largest = int(sizes.max(initial=0))
+        self.most_items = int((sizes > 0).sum())
+        self.whole = min(math.lcm(*np.unique(sizes[sizes > 0]).tolist()), LARGEST_UNIT)
+        self.units = self.whole // np.maximum(1, sizes)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The arrays that kernels take."""
+        return self.offsets, self.codes, self.units

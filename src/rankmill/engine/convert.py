@@ -23,10 +23,10 @@ from rankmill.errors import InputError, ResourceError, UsageError, plural, posit
 from rankmill.io.whole_files import check_target, write_files
 from rankmill.matching.index import RepeatedQueryError
 from rankmill.show.tables import Facts
-from rankmill.sources.input_options import MEMORY, Role
 from rankmill.sources.inputs.inputs import Input, alike, map_lists
-from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import LabelsLike, PredictionsLike
+from rankmill.sources.roles.source import MEMORY, Role
 from rankmill.threads import Workers
 
 SUFFIX = ".parquet"

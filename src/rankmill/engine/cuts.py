@@ -1,6 +1,7 @@
 """What `by` asks for: columns of the labels, tables of query ids and classes, derived classes."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -8,12 +9,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
 
-from rankmill.engine.bins import binned, bins_of
+from rankmill.columns.buffers import numbers_of, pc
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.origin import TABLES, OriginRecorder
-from rankmill.engine.query_groups import GROUP, classes_of_groups
 from rankmill.engine.segments import (
     DERIVED,
     Classes,
@@ -23,7 +25,7 @@ from rankmill.engine.segments import (
     compact,
     training_of,
 )
-from rankmill.engine.slices import OF_PREDICTIONS, check_terms
+from rankmill.engine.slices import GROUP, OF_PREDICTIONS, check_terms, classes_of_groups
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
 from rankmill.matching.index import LabelIndex
@@ -32,19 +34,81 @@ from rankmill.metrics.sums import read_sums
 from rankmill.metrics.texts import names_file
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.files.formats import is_path, with_columns
-from rankmill.sources.input_options import InputOptions, Key, Role
 from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.meaning.column_names import warn
-from rankmill.sources.meaning.derived_columns import keyed
 from rankmill.sources.meaning.one_id_kind import with_one_id_kind
 from rankmill.sources.meaning.plain_ids import with_plain_ids
 from rankmill.sources.meaning.roles import among, likely_query
-from rankmill.sources.meaning.understood import Kind, find_facts
+from rankmill.sources.meaning.shapes import Kind, find_facts
+from rankmill.sources.meaning.values import keyed
 from rankmill.sources.nouns import Catalogue, Given, Labels
-from rankmill.sources.roles.source import Columns
+from rankmill.sources.roles.source import Columns, InputOptions, Key, Role
 from rankmill.sources.rows.facts import QueryFacts, read_facts
 from rankmill.threads import Workers
+
+# ------------------------------------------------------------------ bins of numbers and dates
+
+# What dates are cut by -> how many characters of a date as text tell it.
+PERIODS = {"year": 4, "month": 7, "day": 10}
+MOST_BINS = 100
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def bins_of(text: str) -> tuple[str, str]:
+    """Return the column, and its bins or "", that a text such as "age:4" names.
+
+    Examples
+    --------
+    >>> bins_of("age:4"), bins_of("signup:month"), bins_of("country"), bins_of("a:b")
+    (('age', '4'), ('signup', 'month'), ('country', ''), ('a:b', ''))
+    """
+    name, _, bins = text.rpartition(":")
+    wanted = bins in PERIODS or (bins.isdecimal() and 2 <= int(bins) <= MOST_BINS)
+    return (name, bins) if name and wanted else (text, "")
+
+
+def binned(column: Any, bins: str, where: str = "by") -> Any:
+    """Return the bin of each value of an Arrow array as text: a period of dates, or a range.
+
+    Ranges hold about equally many of the values, and equal values are in one range.
+
+    Raises InputError, which says `where`, if the values are no dates or no numbers.
+
+    Examples
+    --------
+    >>> binned(pa.array([3, 1, None, 2, 9]), "2").to_pylist()
+    ['3..9', '1..2', None, '1..2', '3..9']
+    """
+    column = column.dictionary_decode() if kinds.is_dictionary(column.type) else column
+    if bins in PERIODS:
+        texts = column.cast(pa.string())
+        strange = next((one for one in texts.to_pylist() if one and not _DATE.match(one)), None)
+        if strange is not None:
+            raise InputError(
+                f"{where}: {strange!r} is not a date such as 2026-01-31, to be cut by {bins}"
+            )
+        return pc.utf8_slice_codeunits(texts, 0, PERIODS[bins])
+    try:
+        numbers = numbers_of(column.cast(pa.float64()), null=np.nan)
+    except pa.ArrowException:
+        kind = "dates: cut them by year, month or day" if pa.types.is_temporal(column.type) else ""
+        raise InputError(
+            f"{where} holds {kind or 'no numbers, to be cut into ' + bins + ' groups'}"
+        ) from None
+    known = np.flatnonzero(~np.isnan(numbers))
+    if not len(known):
+        return pa.nulls(len(column), pa.string())
+    shares = np.arange(1, int(bins)) / int(bins)
+    starts = np.unique(np.quantile(numbers[known], shares, method="inverted_cdf"))
+    codes = np.searchsorted(starts, numbers, side="left")
+    texts = np.full(len(column), None, object)
+    for code in np.unique(codes[known]):
+        of_bin = known[codes[known] == code]
+        low, high = (f"{end(numbers[of_bin]):.15g}" for end in (np.min, np.max))
+        texts[of_bin] = low if low == high else f"{low}..{high}"
+    return pa.array(texts, pa.string())
+
 
 # Of what the arguments may be of a call that asks for the same job each time.
 SCALARS = {str, int, bool, type(None)}

@@ -18,13 +18,12 @@ from rankmill.errors import told_shortly
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.package import stamp
 from rankmill.results.result import Result
-from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.semantics.choices import WHOLE, Scope
 from rankmill.semantics.semantics import Counting
 from rankmill.show.tables import Column, Facts, Part, Table, View, size_text
-from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.meaning.later_rows import reading_again
-from rankmill.sources.meaning.understood import NO_FACTS, Kind
+from rankmill.sources.meaning.looks import reading_again
+from rankmill.sources.meaning.shapes import NO_FACTS, Kind
 from rankmill.sources.nouns import (
     Catalogue,
     Labels,
@@ -33,6 +32,7 @@ from rankmill.sources.nouns import (
     PredictionsLike,
     SlicesLike,
 )
+from rankmill.sources.roles.source import MEMORY
 from rankmill.threads import Workers
 
 

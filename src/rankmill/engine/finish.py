@@ -13,8 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import array_of_values, arrow_of, pc
-from rankmill.columns.changed_ids import KEEP_TEXT, other_forms
-from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids, to_ids
+from rankmill.columns.ids import (
+    KEEP_TEXT,
+    id_text,
+    ids_to_arrow,
+    join_ids,
+    other_forms,
+    take_ids,
+    to_ids,
+)
 from rankmill.columns.ranked_lists import Lists
 from rankmill.columns.seal import seal_of_table
 from rankmill.engine.job import Job
@@ -32,10 +39,9 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records.state_rows import NOTHING, Seen
 from rankmill.metrics.registry import parse
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
-from rankmill.semantics.choices import DEFAULT
-from rankmill.semantics.scope import WHOLE
+from rankmill.semantics.choices import DEFAULT, WHOLE
 from rankmill.sources.inputs.inputs import Input, map_confidences, map_lists
-from rankmill.sources.meaning.names import ITEM_ALIASES, plain
+from rankmill.sources.meaning.column_names import ITEM_ALIASES, plain
 from rankmill.threads import Workers
 
 _LOOKED_AT = 1000

@@ -16,12 +16,11 @@ from rankmill.package import stamp
 from rankmill.show.tables import Column, Facts, Part, Table, View
 from rankmill.show.writers import plain_text
 from rankmill.sources.files.formats import compression_of
-from rankmill.sources.input_options import MEMORY, Role
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input, check_told, open_input
 from rankmill.sources.meaning.rules import NAMES, RULES
 from rankmill.sources.nouns import Given, Labels, LabelsLike, Predictions, PredictionsLike
-from rankmill.sources.roles.source import PARTS, Batch, Source, batch_of
+from rankmill.sources.roles.source import MEMORY, PARTS, Batch, Role, Source, batch_of
 from rankmill.sources.rows.long import group_lists, long_rows
 from rankmill.sources.rows.wide import wide_lists
 
@@ -248,7 +247,6 @@ def _quiet() -> Iterator[None]:
 
 
 # ------------------------------------------------------------------ what is shown of it
-
 
 _SHAPES = {"wide": "wide: one row per query, with lists", "long": "long: one row per item"}
 _ORDERS = {"rank": "by rank", "score": "by falling score", "rows": "the order of the rows"}

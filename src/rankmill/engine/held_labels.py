@@ -23,9 +23,7 @@ from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.records.item_counter import ItemCounter
 from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.results.audit import MOST_LISTED
-from rankmill.semantics.choices import DEFAULT
-from rankmill.semantics.scope import WHOLE
-from rankmill.sources.input_options import InputOptions
+from rankmill.semantics.choices import DEFAULT, WHOLE
 from rankmill.sources.inputs.catalogue_items import open_items, read_items
 from rankmill.sources.inputs.inputs import (
     Input,
@@ -37,10 +35,10 @@ from rankmill.sources.inputs.inputs import (
 )
 from rankmill.sources.inputs.item_vectors import open_features, read_features
 from rankmill.sources.meaning.column_names import warn
-from rankmill.sources.meaning.filler_items import SAY_PADDING, USUAL_PADDING, is_id
+from rankmill.sources.meaning.plain_ids import SAY_PADDING, USUAL_PADDING, is_id
 from rankmill.sources.meaning.roles import among
 from rankmill.sources.nouns import Catalogue, Labels
-from rankmill.sources.roles.source import Columns
+from rankmill.sources.roles.source import Columns, InputOptions
 from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts
 from rankmill.sources.rows.long import ScatteredRowsError
 from rankmill.threads import Workers

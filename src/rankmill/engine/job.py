@@ -24,14 +24,13 @@ from rankmill.metrics.needs import TrainingRows
 from rankmill.metrics.registry import check_defined, parse_under
 from rankmill.metrics.sums import Term, read_sums
 from rankmill.records import record
-from rankmill.semantics.choices import Choices
+from rankmill.semantics.choices import WHOLE, Choices, Scope
 from rankmill.semantics.presets import PRESETS, preset_named
-from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.semantics.semantics import Counting, Semantics
-from rankmill.sources.input_options import FRUGAL, MEMORY
 from rankmill.sources.inputs.inputs import Input, open_inputs
-from rankmill.sources.meaning.understood import NO_FACTS, Kind
+from rankmill.sources.meaning.shapes import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.roles.source import FRUGAL, MEMORY
 
 # The inputs of a catalogue.
 BESIDE = "train", "items", "features"

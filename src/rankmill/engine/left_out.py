@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankmill.engine.query_groups import GROUP
+from rankmill.engine.slices import GROUP
 from rankmill.engine.state import State
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap import Gap

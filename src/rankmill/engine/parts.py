@@ -27,11 +27,9 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.sums import TermProducts
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.files.file_errors import blamed, native
-from rankmill.sources.files.files import File, find_files
-from rankmill.sources.input_options import MEMORY
+from rankmill.sources.files.files import File, blamed, find_files, native
 from rankmill.sources.inputs.inputs import check_told, open_input
-from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import (
     Catalogue,
     Labels,
@@ -41,6 +39,7 @@ from rankmill.sources.nouns import (
     SlicesLike,
 )
 from rankmill.sources.roles.shares import Sample, Share, divided
+from rankmill.sources.roles.source import MEMORY
 from rankmill.threads import Workers
 
 
@@ -181,7 +180,6 @@ def second_pass(
 
 
 # ------------------------------------------------------------------ states in files
-
 
 SUFFIXES = ".arrow", ".feather", ".parquet"
 

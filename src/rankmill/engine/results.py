@@ -13,9 +13,8 @@ from rankmill.results.answer import Answer
 from rankmill.results.audit import facts_of, rules_of
 from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
 from rankmill.results.slices import UNKNOWN, slice_parts
-from rankmill.semantics.choices import Choices
+from rankmill.semantics.choices import Choices, Scope
 from rankmill.semantics.metric_names import SIDES
-from rankmill.semantics.scope import Scope
 from rankmill.show.tables import (
     STAR,
     Best,

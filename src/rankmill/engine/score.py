@@ -9,8 +9,7 @@ import numpy as np
 
 from rankmill.columns.ids import id_text, take_ids
 from rankmill.columns.lists import count_true, lengths_of
-from rankmill.columns.place import Place
-from rankmill.columns.ranked_lists import Lists
+from rankmill.columns.ranked_lists import Lists, Place
 from rankmill.engine.job import Job
 from rankmill.engine.segments import Key
 from rankmill.engine.shared_patterns import WORTH_GROUPING, SharedPatterns
@@ -27,8 +26,7 @@ from rankmill.matching.hits import (
     without_gains,
 )
 from rankmill.matching.index import NO_COUNTS, LabelIndex
-from rankmill.matching.order import arrange, within
-from rankmill.matching.ties import with_hits_at_ends
+from rankmill.matching.order import arrange, with_hits_at_ends, within
 from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
 from rankmill.metrics.base import MICRO, Metric
 from rankmill.metrics.no_value import no_value, skipping
@@ -37,7 +35,7 @@ from rankmill.metrics.sums import TermProducts
 from rankmill.metrics.values import Matched
 from rankmill.records import record
 from rankmill.results.audit import PADDED
-from rankmill.sources.meaning.filler_items import padded_tails
+from rankmill.sources.meaning.plain_ids import padded_tails
 
 Empties = Mapping[Key, Mapping[str, Aggregate]]
 NO_SLICES: Empties = MappingProxyType({})

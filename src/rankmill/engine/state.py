@@ -40,9 +40,8 @@ from rankmill.results import audit
 from rankmill.results.audit import PADDED
 from rankmill.results.result import Result
 from rankmill.results.slices import table_of_slices
-from rankmill.semantics.choices import Choices
-from rankmill.semantics.scope import Scope
-from rankmill.sources.meaning.filler_items import padding_notes
+from rankmill.semantics.choices import Choices, Scope
+from rankmill.sources.meaning.plain_ids import padding_notes
 from rankmill.threads import Workers
 
 # The fields of a row besides those of its audit and its aggregates.

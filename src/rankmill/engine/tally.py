@@ -11,14 +11,15 @@ import numpy as np
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import NO_DATA, NO_PLACES, id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.columns.lists import count_true
-from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Place
 from rankmill.engine.alike import ShownLists
 from rankmill.engine.job import Job
-from rankmill.engine.query_groups import GROUP, groups_of
 from rankmill.engine.score import Block, score_unpredicted
 from rankmill.engine.segments import DERIVED, Key, Known, compact
 from rankmill.engine.shared_patterns import SharedPatterns
 from rankmill.engine.slices import (
+    GROUP,
+    groups_of,
     labels_at,
     merged,
     moments_at_close,
@@ -32,8 +33,7 @@ from rankmill.engine.state import State
 from rankmill.errors import InputError
 from rankmill.kernels.identity import STRING, UNSIGNED, Ids
 from rankmill.kernels.lists import first_seen
-from rankmill.matching.index import LabelIndex, repeated_query
-from rankmill.matching.lookup import look_up
+from rankmill.matching.index import LabelIndex, look_up, repeated_query
 from rankmill.metrics.aggregate import Aggregate, Closing, TwoPasses, WeightSums
 from rankmill.metrics.aggregates.mean import sum_weights
 from rankmill.metrics.gap.gap_counts import Among

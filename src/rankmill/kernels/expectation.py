@@ -1,7 +1,7 @@
 """Expected values of the metrics over all orders of equal confidences, in closed form.
 
 The functions are those of rankmill.kernels.metrics with one more argument: ``runs`` is
-rankmill.matching.ties.Runs. In a run of t predictions with h hits, each place holds a hit with
+rankmill.matching.order.Runs. In a run of t predictions with h hits, each place holds a hit with
 probability h / t (McSherry and Najork, Computing Information Retrieval Performance Measures
 Efficiently in the Presence of Tied Scores, ECIR 2008). What is linear in them follows from these,
 in ``rankmill.metrics.quantities``.

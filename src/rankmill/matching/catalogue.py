@@ -9,17 +9,16 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.checksum import PIECE, SEEDS, hash_ids, mix, sum_ids, sum_pairs, sum_rows
 from rankmill.columns.elementary import exp2, log2
-from rankmill.columns.groups import Groups
 from rankmill.columns.ids import to_ids
+from rankmill.columns.ragged_lists import Groups
 from rankmill.columns.ranked_lists import Lists
+from rankmill.columns.seal import PIECE, SEEDS, hash_ids, mix, sum_ids, sum_pairs, sum_rows
 from rankmill.errors import plural
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.vectors import scale_vectors
 from rankmill.matching.hits import match
-from rankmill.matching.index import LabelIndex
-from rankmill.matching.lookup import look_up
+from rankmill.matching.index import LabelIndex, look_up
 from rankmill.records import record
 
 HEAD, MIDDLE, TAIL = 0, 1, 2

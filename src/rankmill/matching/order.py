@@ -1,7 +1,7 @@
 """Putting lists of predictions in order, removing repeats, and what is out of scope."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,10 @@ from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED, Ids
-from rankmill.matching.hits import match
+from rankmill.kernels.order import count_runs, move_hits
+from rankmill.matching.hits import Hits, match
 from rankmill.matching.label_lists import LabelLists
-from rankmill.semantics.choices import Choices
-from rankmill.semantics.scope import Scope
+from rankmill.semantics.choices import Choices, Scope
 
 
 def changes_lists(semantics: Choices) -> bool:
@@ -133,3 +133,38 @@ def ranks_of(offsets: np.ndarray) -> np.ndarray:
     """The rank of each item in its list, from 1."""
     ranks: np.ndarray = np.arange(1, offsets[-1] + 1) - np.repeat(offsets[:-1], np.diff(offsets))
     return ranks
+
+
+# ------------------------------------------------------------------ ties of confidences
+
+
+class Runs(NamedTuple):
+    """The runs of equal confidence that hold a hit, by rank within each query."""
+
+    # int64[n + 1]: query q has the runs from ``offsets[q]`` to ``offsets[q + 1]``.
+    offsets: np.ndarray
+    # int64: for each run the number of predictions before it, of its predictions, and of its hits.
+    before: np.ndarray
+    sizes: np.ndarray
+    hits: np.ndarray
+    gains: np.ndarray  # float64: for each run the sum of the gains of its hits
+
+
+def runs_of(hits: Hits, offsets: np.ndarray, confidences: np.ndarray) -> Runs:
+    """Return the runs of lists sorted by falling confidence; `hits` must have hits of all ranks."""
+    room = len(hits.ranks)
+    run_offsets = np.empty_like(offsets)
+    runs, gains = np.empty((3, room), np.int64), np.empty(room)
+    of_hits = hits.offsets, hits.ranks, hits.gains
+    count = count_runs(offsets, confidences, *of_hits, run_offsets, runs, gains)
+    before, sizes, counts = runs[:, :count]
+    return Runs(run_offsets, before, sizes, counts, gains[:count])
+
+
+def with_hits_at_ends(
+    hits: Hits, offsets: np.ndarray, confidences: np.ndarray, *, first: bool
+) -> Hits:
+    """Return the hits moved to the start of their run, highest gain first, or to its end."""
+    ranks, gains = np.empty_like(hits.ranks), np.empty_like(hits.gains)
+    move_hits(offsets, confidences, hits.offsets, hits.ranks, hits.gains, first, ranks, gains)
+    return hits._replace(ranks=ranks, gains=gains)

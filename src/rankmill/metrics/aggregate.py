@@ -31,8 +31,7 @@ from rankmill.matching.hits import Hits
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.base import MICRO, Columns, Metric
 from rankmill.metrics.records.record import Record
-from rankmill.semantics.choices import Choices
-from rankmill.semantics.scope import Scope
+from rankmill.semantics.choices import Choices, Scope
 from rankmill.threads import Workers
 
 

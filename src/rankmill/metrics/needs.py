@@ -5,8 +5,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from rankmill.columns.groups import Groups
 from rankmill.columns.lists import take_spans
+from rankmill.columns.ragged_lists import Groups
 from rankmill.kernels import catalogue as kernels
 from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED
@@ -15,8 +15,7 @@ from rankmill.matching.index import LabelIndex
 from rankmill.metrics.aggregate import Need, ScoredBlock
 from rankmill.metrics.base import Metric
 from rankmill.metrics.records.item_counter import NO_REPEATS
-from rankmill.semantics.choices import Choices
-from rankmill.semantics.scope import Scope
+from rankmill.semantics.choices import Choices, Scope
 
 # The choices for the ties of gap that need every prediction with its ids; for others counts do.
 ORDERED_TIES = ("given", "ids")

@@ -35,7 +35,7 @@ from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
-    from rankmill.matching.ties import Runs
+    from rankmill.matching.order import Runs
 
 Quantity = Callable[..., Any]
 

@@ -13,7 +13,7 @@ from rankmill.matching.hits import (
     of_least_gain,
     of_relevant,
 )
-from rankmill.matching.ties import Runs, runs_of
+from rankmill.matching.order import Runs, runs_of
 from rankmill.metrics.base import GAIN, REL, Metric
 from rankmill.metrics.quantities import counted, divided_by
 from rankmill.semantics.choices import DEFAULT, Choices

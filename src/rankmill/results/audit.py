@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rankmill.errors import plural, spoken
-from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.choices import DEFAULT, WHOLE, Choices, Scope
 from rankmill.semantics.presets import PRESETS
-from rankmill.semantics.scope import WHOLE, Scope
 
 
 class AuditCount(NamedTuple):
@@ -181,7 +180,6 @@ def rows(
 
 
 # ------------------------------------------------------------------ how it was counted
-
 
 # The most columns that the text of an input names as not read.
 MOST_LISTED = 10

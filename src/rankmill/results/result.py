@@ -13,9 +13,8 @@ from rankmill.results import audit as audit_counts
 from rankmill.results.answer import Answer, WhenAsked, plain, read_fields
 from rankmill.results.audit import described, rules_of
 from rankmill.results.slices import UNKNOWN, WeightedSum, slice_parts, table_of_slices
-from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.choices import DEFAULT, WHOLE, Choices, Scope
 from rankmill.semantics.metric_names import canonical
-from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Cell, Column, Facts, Kind, Part, Table, View
 from rankmill.show.writers import plain_text
 

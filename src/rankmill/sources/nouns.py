@@ -16,8 +16,7 @@ from rankmill.errors import UsageError
 from rankmill.package import public
 from rankmill.records import record
 from rankmill.semantics.semantics import noun_text
-from rankmill.sources.input_options import InputOptions, Key, Role, column_names
-from rankmill.sources.roles.source import Prepared
+from rankmill.sources.roles.source import InputOptions, Key, Prepared, Role, column_names
 
 
 class _Noun:

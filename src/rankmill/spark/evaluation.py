@@ -25,8 +25,7 @@ from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.sums import read_sums
 from rankmill.results.result import WEIGHT, Result
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
-from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import (
     Catalogue,
     Labels,
@@ -35,6 +34,7 @@ from rankmill.sources.nouns import (
     PredictionsLike,
     SlicesLike,
 )
+from rankmill.sources.roles.source import MEMORY
 from rankmill.spark.confidence_counts import counted
 from rankmill.spark.exchange.collection import collected, mapped
 from rankmill.spark.exchange.frame_rows import column, spark_type

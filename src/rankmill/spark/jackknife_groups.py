@@ -15,7 +15,7 @@ from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job
 from rankmill.engine.left_out import LeftOut, groups_in, leave_out, others
-from rankmill.engine.query_groups import GROUP, QueryGroups
+from rankmill.engine.slices import GROUP, QueryGroups
 from rankmill.engine.state import State
 from rankmill.metrics.aggregate import Totals
 from rankmill.metrics.gap.gap_counts import Among

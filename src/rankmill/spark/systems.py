@@ -26,9 +26,9 @@ from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.nightly.rules.baseline import Baseline
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
-from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, PredictionsLike, SlicesLike
+from rankmill.sources.roles.source import MEMORY
 from rankmill.spark.comparison_tasks import (
     POPULARITY,
     TABLE,

@@ -29,9 +29,9 @@ from rankmill.nightly.rules.earlier_values import check_in_both, earlier_result
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
-from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.roles.source import MEMORY
 from rankmill.spark.comparison_tasks import EARLIER
 from rankmill.spark.evaluation import per_query_frame
 from rankmill.spark.exchange.frame_rows import arrow_schema, from_arrow

@@ -16,7 +16,7 @@ from rankmill.analysis.compare.view.comparison import view_of
 from rankmill.analysis.statistics.outcome import CORRECTIONS, correct
 from rankmill.analysis.statistics.significance import TESTS
 from rankmill.columns.ids import to_ids
-from rankmill.engine.query_groups import groups_of
+from rankmill.engine.slices import groups_of
 from rankmill.package import GONE
 from rankmill.show import writers
 from systems import METRICS, compare, made, numbers, table

@@ -16,7 +16,7 @@ import rankmill
 from flat import flat
 from rankmill.analysis.statistics.quantiles import drawn_quantiles, quantile_ends
 from rankmill.columns.ids import to_ids
-from rankmill.engine.query_groups import groups_of
+from rankmill.engine.slices import groups_of
 from rankmill.metrics.registry import parse
 
 POOLED = ["gap", "auprc", "auprc_step", "roc_auc", "best_f1", "best_f1_threshold", "dprime"]

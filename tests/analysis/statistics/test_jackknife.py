@@ -26,7 +26,7 @@ from rankmill.analysis.statistics.jackknife import JackknifeError, estimate, jac
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.left_out import LeftOut, leave_out
-from rankmill.engine.query_groups import QueryGroups
+from rankmill.engine.slices import QueryGroups
 from rankmill.metrics.registry import parse
 from rankmill.threads import Workers
 

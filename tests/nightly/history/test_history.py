@@ -39,8 +39,7 @@ from rankmill.nightly.runs.runs import SUMMARY, read_summary, rules_text, seal_o
 from rankmill.nightly.runs.trends import RATE, drift
 from rankmill.package import GONE
 from rankmill.results.result import Result
-from rankmill.semantics.choices import DEFAULT, Choices
-from rankmill.semantics.scope import Scope
+from rankmill.semantics.choices import DEFAULT, Choices, Scope
 from rankmill.show.marks import Marker, Text
 
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)

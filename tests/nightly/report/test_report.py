@@ -46,8 +46,7 @@ from rankmill.nightly.report.rule_sections import audit_title, findings
 from rankmill.nightly.report.section import name, say
 from rankmill.results import audit
 from rankmill.results.result import Result
-from rankmill.semantics.choices import DEFAULT
-from rankmill.semantics.scope import WHOLE
+from rankmill.semantics.choices import DEFAULT, WHOLE
 from rankmill.show import charts
 from rankmill.show.marks import (
     LOOKS,

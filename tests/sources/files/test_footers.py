@@ -16,8 +16,8 @@ from rankmill.kernels import footers as fields
 from rankmill.kernels.footers import CHUNK_FIELDS, ENCRYPTED, VALUES, parse_footer
 from rankmill.sources.files.files import File
 from rankmill.sources.files.footers import chunks_of, read_footer
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_paths
+from rankmill.sources.roles.source import InputOptions
 
 
 @pytest.mark.parametrize("kind", [*strategies.INTEGER_TYPES, *strategies.STRING_TYPES], ids=str)

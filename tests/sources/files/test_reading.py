@@ -17,11 +17,10 @@ import rankmill
 from portions import in_batches
 from rankmill import InputError
 from rankmill.arrays import Ragged
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import map_lists
 from rankmill.sources.meaning.roles import find_columns
-from rankmill.sources.roles.source import BATCH_BYTES
+from rankmill.sources.roles.source import BATCH_BYTES, InputOptions
 from rankmill.sources.roles.streams import FEW_BYTES, SMALL_ROWS, joined
 from rankmill.sources.rows import long
 from rankmill.threads import Workers

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
-from rankmill.sources.roles.source import batch_of
+from rankmill.sources.roles.source import InputOptions, batch_of
 
 OLD = pa.table({"user": [1, 1, 2], "item": [70, 71, 80]})
 NEW = pa.table({"user": [1, 2], "item": [7, 8]})

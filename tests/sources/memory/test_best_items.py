@@ -14,7 +14,7 @@ import oracle
 import rankmill
 from rankmill import InputError, RankmillError, UsageError
 from rankmill.arrays import Matrix, Ragged, top_k
-from rankmill.sources.memory import best_items
+from rankmill.sources.memory import matrices
 
 pytestmark = pytest.mark.small
 
@@ -29,7 +29,7 @@ SEEN = RNG.random((30, 17)) < 0.4
 def test_blocks_of_rows_are_ranked(
     monkeypatch: pytest.MonkeyPatch, rows: int, threads: int, k: int
 ) -> None:
-    monkeypatch.setattr(best_items, "rows_of", lambda width: rows)
+    monkeypatch.setattr(matrices, "rows_of", lambda width: rows)
     scores = SCORES.tolist()
     held: dict[str, Any] = {
         "nothing": None,

@@ -17,9 +17,8 @@ import pytest
 
 import rankmill
 from rankmill import InputError, Labels, Predictions, RankmillError
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
-from rankmill.sources.roles.source import batch_of
+from rankmill.sources.roles.source import InputOptions, batch_of
 
 pytestmark = pytest.mark.small
 

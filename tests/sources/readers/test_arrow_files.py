@@ -24,9 +24,9 @@ import rankmill
 import rankmill.sources.readers.arrow_files
 from rankmill import InputError
 from rankmill.sources.files.files import File
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_paths
-from rankmill.sources.readers.ipc_blocks import read_blocks
+from rankmill.sources.readers.arrow_files import read_blocks
+from rankmill.sources.roles.source import InputOptions
 from strategies import examples, some
 
 METRICS = ["map@5", "ndcg", "first_hit", "gap"]

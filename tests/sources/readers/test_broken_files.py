@@ -18,9 +18,8 @@ import pytest
 
 import rankmill
 from rankmill import InputError
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_paths
-from rankmill.sources.roles.source import BATCH_BYTES, BATCH_VALUES
+from rankmill.sources.roles.source import BATCH_BYTES, BATCH_VALUES, InputOptions
 
 ROW_GROUP = 40
 

@@ -15,7 +15,7 @@ import pytest
 import rankmill
 from portions import in_batches
 from rankmill import InputError, Labels, Predictions
-from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Place
 from rankmill.sources.readers.parquet import FILES_AT_ONCE
 from rankmill.sources.roles.source import BATCH_ROWS
 

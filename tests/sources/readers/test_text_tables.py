@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 import rankmill
 import text_files as text
 from rankmill.errors import InputError, RankmillError, UsageError
-from rankmill.sources.input_options import InputOptions, Role
 from rankmill.sources.inputs.any_source import open_source
-from rankmill.sources.roles.source import Source, batch_of
+from rankmill.sources.roles.source import InputOptions, Role, Source, batch_of
 from strategies import examples
 
 Rows = list[tuple[int, tuple[str | None, ...]]]

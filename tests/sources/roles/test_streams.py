@@ -17,9 +17,8 @@ from conftest import tells
 import rankmill
 from rankmill import Catalogue, InputError, Predictions
 from rankmill.parts import evaluate_part
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
-from rankmill.sources.roles.source import batch_of
+from rankmill.sources.roles.source import InputOptions, batch_of
 
 pytestmark = pytest.mark.small
 

@@ -13,7 +13,7 @@ import rankmill
 from portions import in_batches
 from rankmill.io.overflow import Overflow
 from rankmill.sources.inputs import inputs as inputs_module
-from rankmill.sources.rows import spill
+from rankmill.sources.rows import long
 
 pytestmark = pytest.mark.small
 QUERIES, EACH = 200, 8
@@ -59,7 +59,7 @@ def test_portions_do_not_change_a_bit(
     monkeypatch: pytest.MonkeyPatch, kind: str, holes: float, rows_of_a_part: int, threads: int
 ) -> None:
     labels, run = sides(kind, holes)
-    monkeypatch.setattr(spill, "ROWS_OF_A_PART", rows_of_a_part)
+    monkeypatch.setattr(long, "ROWS_OF_A_PART", rows_of_a_part)
     metrics = ["map@5", "ndcg@3", "gap", "gap@2"]
     whole = rankmill.evaluate(labels, run, metrics)
     batches = pa.Table.from_batches(run.to_batches(max_chunksize=97))
@@ -73,9 +73,9 @@ def test_rows_are_cut_many_at_a_time(tmp_path: Any, monkeypatch: pytest.MonkeyPa
     """As parts that are written and read take as long with one row as with a thousand."""
     labels, run = sides("integers")
     pq.write_table(run, tmp_path / "run.parquet", row_group_size=100)
-    monkeypatch.setattr(spill, "ROWS_OF_A_PART", 100)
+    monkeypatch.setattr(long, "ROWS_OF_A_PART", 100)
     written = noted(monkeypatch, Overflow, "add", 1)
-    memory = len(run) * spill.BYTES_A_ROW  # so that there are about three partitions
+    memory = len(run) * long.BYTES_A_ROW  # so that there are about three partitions
     source = in_batches(tmp_path / "run.parquet", 100, memory=memory - 1)  # a batch a row group
     rankmill.evaluate(labels, source, "map@5", memory=memory - 1)
     assert 4 < len(written) < 50

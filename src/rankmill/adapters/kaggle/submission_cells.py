@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.errors import InputError
 from rankmill.sources.files.formats import format_of_name
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.readers.separated_values import DELIMITERS
-from rankmill.sources.roles.source import Batch
+from rankmill.sources.roles.source import Batch, InputOptions
 
 TEXT = pa.large_string()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rankmill.columns.changed_ids import KEEP_TEXT, plain_ids
+from rankmill.columns.ids import KEEP_TEXT, plain_ids
 from rankmill.errors import plural
 from rankmill.records import record
 from rankmill.results.answer import Answer

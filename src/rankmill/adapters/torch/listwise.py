@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankmill.columns.objects import numpy_of
 from rankmill.columns.ragged_lists import Ragged
-from rankmill.columns.tensors import numpy_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.listwise import count_relevant, soft_average_precision
 from rankmill.metrics.aggregates.mean import Mean

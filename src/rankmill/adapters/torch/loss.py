@@ -3,7 +3,7 @@
 from typing import Any
 
 from rankmill.adapters.torch.listwise import checked_binning, listwise_ap_loss
-from rankmill.columns.tensors import numpy_of
+from rankmill.columns.objects import numpy_of
 from rankmill.errors import UsageError, install
 
 try:

@@ -7,7 +7,7 @@ from typing import Any
 from rankmill.engine.evaluate import evaluate
 from rankmill.errors import InputError
 from rankmill.semantics.semantics import Counting, Semantics
-from rankmill.sources.memory.indexed_scores import check_flat, from_indexes
+from rankmill.sources.memory.matrices import check_flat, from_indexes
 
 try:
     import torch

@@ -21,13 +21,12 @@ from rankmill.adapters.trec.measures import (
 from rankmill.columns.ids import to_ids
 from rankmill.columns.item_buffers import join_items
 from rankmill.columns.lists import offsets_of
-from rankmill.columns.place import Place
-from rankmill.columns.ranked_lists import Lists
+from rankmill.columns.ranked_lists import Lists, Place
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import clean_labels
 from rankmill.matching.order import arrange
+from rankmill.semantics.choices import Scope
 from rankmill.semantics.presets import preset
-from rankmill.semantics.scope import Scope
 
 supported_measures = {name for name, row in MEASURES.items() if row.since < 10} - {"yaap"}
 supported_nicknames = {

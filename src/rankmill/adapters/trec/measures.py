@@ -21,8 +21,7 @@ from rankmill.metrics.registry import parse
 from rankmill.metrics.values import Matched
 from rankmill.package import GONE
 from rankmill.records import record
-from rankmill.semantics.choices import Choices
-from rankmill.semantics.scope import Scope
+from rankmill.semantics.choices import Choices, Scope
 
 
 @record(frozen=True)

@@ -21,8 +21,7 @@ from rankmill.adapters.trec.measures import (
     relevance_string,
 )
 from rankmill.columns.ids import ids_to_arrow, take_ids
-from rankmill.columns.place import Place
-from rankmill.columns.ranked_lists import Lists
+from rankmill.columns.ranked_lists import Lists, Place
 from rankmill.engine.held_labels import read_labels
 from rankmill.engine.job import Job, open_job
 from rankmill.errors import InputError
@@ -31,8 +30,8 @@ from rankmill.matching.index import LabelIndex
 from rankmill.matching.order import arrange
 from rankmill.metrics.registry import parse
 from rankmill.records import record
+from rankmill.semantics.choices import Scope
 from rankmill.semantics.presets import preset
-from rankmill.semantics.scope import Scope
 from rankmill.sources.inputs.inputs import Input, map_lists
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.readers.trec import TAG

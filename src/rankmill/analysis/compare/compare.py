@@ -33,8 +33,8 @@ from rankmill.errors import UsageError, plural, told_shortly
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.texts import split_beside
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, PredictionsLike, SlicesLike
+from rankmill.sources.roles.source import MEMORY
 from rankmill.threads import Workers, thread_count
 
 

@@ -29,11 +29,11 @@ from rankmill.results.result import check_values
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS, preset
 from rankmill.semantics.semantics import Counting, Semantics
-from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.any_source import open_source, reusable
 from rankmill.sources.inputs.inputs import check_told
-from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import Labels, LabelsLike, Predictions, PredictionsLike
+from rankmill.sources.roles.source import MEMORY
 from rankmill.threads import Workers
 
 Side = TypeVar("Side", Labels, Predictions)

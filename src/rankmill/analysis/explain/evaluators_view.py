@@ -10,9 +10,8 @@ from rankmill.metrics.registry import parse
 from rankmill.package import stamp
 from rankmill.records import record
 from rankmill.results.answer import Answer, plain, plain_fields, read_fields
-from rankmill.semantics.choices import CHOICES, Choices
+from rankmill.semantics.choices import CHOICES, WHOLE, Choices, Scope
 from rankmill.semantics.presets import PRESETS
-from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import Cell, Column, Facts, Part, Table, View, decimals_of
 
 _LEGEND = "(R labels and n predictions of a query, k the cutoff)"

@@ -13,8 +13,7 @@ from rankmill.columns.ids import is_text_type, slice_ids, to_ids
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
-from rankmill.matching.index import repeated_query
-from rankmill.matching.lookup import look_up
+from rankmill.matching.index import look_up, repeated_query
 from rankmill.sources.inputs.inputs import Input, map_lists
 from rankmill.sources.roles.source import Batch, read_batches
 from rankmill.sources.rows.long import group_lists, long_rows

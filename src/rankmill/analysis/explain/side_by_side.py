@@ -12,10 +12,10 @@ from rankmill.engine.held_labels import with_catalogue
 from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.engine.score import known_lists
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.sources.roles.source import MEMORY
 from rankmill.threads import Workers
 
 

@@ -15,8 +15,7 @@ from rankmill.analysis.explain.trace_view import Trace
 from rankmill.analysis.explain.walk import check_walk, choice_text, walk_list
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
-from rankmill.columns.place import Place
-from rankmill.columns.ranked_lists import Lists
+from rankmill.columns.ranked_lists import Lists, Place
 from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import Progress, progress_of, run
 from rankmill.engine.held_labels import HeldLabels, clean_lists, with_catalogue
@@ -35,10 +34,10 @@ from rankmill.results.curves import thinned
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, Predictions, PredictionsLike
+from rankmill.sources.roles.source import MEMORY
 from rankmill.threads import Workers
 
 

@@ -26,8 +26,7 @@ from rankmill.matching.catalogue import Training
 from rankmill.matching.hits import Hits
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.label_lists import LabelLists
-from rankmill.matching.order import arrange, only_judged, within
-from rankmill.matching.ties import Runs, runs_of
+from rankmill.matching.order import Runs, arrange, only_judged, runs_of, within
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import NO_CUTOFF, Columns, Metric
 from rankmill.metrics.needs import Confidences

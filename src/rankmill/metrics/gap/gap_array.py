@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from rankmill.columns.buffers import arrow_of, floats_of
-from rankmill.columns.tensors import numpy_of
+from rankmill.columns.objects import numpy_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.gap import take_correct
 from rankmill.metrics.gap.gap import Gap

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from rankmill.columns.checksum import mix
-from rankmill.columns.seal import seal_of
+from rankmill.columns.seal import mix, seal_of
 from rankmill.errors import UsageError
 
 Row = Mapping[str, Any]

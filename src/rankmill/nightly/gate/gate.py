@@ -44,8 +44,8 @@ from rankmill.nightly.rules.verdict import (
 )
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting, Semantics
-from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.roles.source import MEMORY
 
 # The clocks of two machines may differ by so many seconds.
 CLOCKS_DIFFER = 60.0

@@ -20,8 +20,8 @@ from rankmill.records import record
 from rankmill.results.answer import Answer
 from rankmill.semantics.semantics import Counting
 from rankmill.show.tables import Cell, Column, Part, Table, View
-from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.roles.source import MEMORY
 
 YEAR = 365
 _NOTES = (

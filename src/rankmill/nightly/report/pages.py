@@ -47,8 +47,7 @@ from rankmill.nightly.runs.runs import run_text
 from rankmill.package import __version__
 from rankmill.results.audit import beside, described, semantics_text
 from rankmill.results.slices import slice_parts
-from rankmill.semantics.choices import DEFAULT
-from rankmill.semantics.scope import WHOLE
+from rankmill.semantics.choices import DEFAULT, WHOLE
 from rankmill.show.marks import COLOURS, rules
 from rankmill.show.tables import Best, Table
 

@@ -20,8 +20,7 @@ from rankmill.nightly.report.subject import Subject
 from rankmill.nightly.rules.breaches import night_before, trend_of
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, by_rule, fails
 from rankmill.results import audit
-from rankmill.semantics.choices import Choices
-from rankmill.semantics.scope import Scope
+from rankmill.semantics.choices import Choices, Scope
 from rankmill.show import charts
 from rankmill.show.marks import count, number, percent, scale_of
 

@@ -19,9 +19,8 @@ from rankmill.nightly.rules.breaches import Trends
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.records import record
 from rankmill.results.result import Result
-from rankmill.semantics.choices import Choices
+from rankmill.semantics.choices import Choices, Scope
 from rankmill.semantics.metric_names import canonical
-from rankmill.semantics.scope import Scope
 
 ONLY = "the predictions"
 """What the system of a page about one result is called."""

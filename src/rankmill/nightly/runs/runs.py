@@ -23,9 +23,8 @@ from rankmill.metrics.aggregate import aggregate_of, needs_of
 from rankmill.metrics.registry import parse
 from rankmill.package import FORMAT, check_stamp
 from rankmill.records import record
-from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.choices import DEFAULT, WHOLE, Choices, Scope
 from rankmill.semantics.metric_names import canonical
-from rankmill.semantics.scope import WHOLE, Scope
 
 SUMMARY = b"rankmill run"
 """The key of the summary in a footer."""

@@ -10,7 +10,7 @@ import numpy as np
 from rankmill.errors import InputError, is_shortage
 from rankmill.sources.files.files import File
 from rankmill.sources.files.formats import NO_ORC, ORC, UNSURE, format_of_name
-from rankmill.sources.input_options import InputOptions
+from rankmill.sources.roles.source import InputOptions
 
 if TYPE_CHECKING:
     from rankmill.sources.files.text_blocks import TextBlock
@@ -58,8 +58,13 @@ def _format_of_content(file: File, kind: str | None, asked: InputOptions, alone:
     for magic, binary in MAGIC.items():
         if start.startswith(magic):
             return binary
-    from rankmill.sources.files.encodings import NulError
-    from rankmill.sources.files.text_blocks import last_character, last_line_end, read_head, shown
+    from rankmill.sources.files.text_blocks import (
+        NulError,
+        last_character,
+        last_line_end,
+        read_head,
+        shown,
+    )
 
     try:
         # JSON may stand in one line of any length.
@@ -97,7 +102,7 @@ def kind_of_text(head: TextBlock, alone: bool = False, columns: int = 0) -> str 
 
     `alone` says that there is no other file, and `columns` how many have a name that was told.
     """
-    from rankmill.sources.files.separators import (
+    from rankmill.sources.files.text_blocks import (
         BLANKS,
         begin_of,
         is_number,
@@ -145,7 +150,7 @@ def is_trec(rows: list[list[bytes]]) -> bool:
     The second of four fields or more is the same in all lines of a file: who has items there, such
     as ratings of users, has no run, and no qrels.
     """
-    from rankmill.sources.files.separators import is_number
+    from rankmill.sources.files.text_blocks import is_number
 
     count = len(rows[0]) if rows else 0
     width = min(count, RUN)  # what stands behind the tag of a run is nothing

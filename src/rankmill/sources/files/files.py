@@ -4,10 +4,11 @@ import fnmatch
 import glob
 import itertools
 import os
+import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from functools import lru_cache
@@ -15,16 +16,19 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from rankmill.errors import InputError, UsageError, is_shortage
 from rankmill.io.overflow import on_disk, temporary_file
 from rankmill.io.stores import store_objects
 from rankmill.io.stores.filesystems import Stored, bucket_of, stored
-from rankmill.io.stores.store_objects import reading
+from rankmill.io.stores.store_objects import failure, is_of_store, reading
 from rankmill.io.stores.urls import STANDARD_INPUT, is_url, local_path, opened
 from rankmill.records import record
-from rankmill.sources.files.formats import files_of_one_format, format_of_name
-from rankmill.sources.files.tables import (
+from rankmill.sources.files.formats import (
     check_no_parts,
+    files_of_one_format,
+    format_of_name,
     is_below,
     part_of_table,
     table_kind,
@@ -320,3 +324,151 @@ def spool(path: str) -> tuple[File, IO[bytes]]:
     # This path opens the file anew, with a position of its own.
     anew = f"/proc/self/fd/{file.name}" if isinstance(file.name, int) else str(file.name)
     return File(name, anew), file
+
+
+# ------------------------------------------------------------------ opening files, and their errors
+
+REMEDY = "Write or fetch the file again"
+
+# A failed request for more bytes than this, and more than so many times the size of the file, comes
+# from a broken length in the file.
+LARGE = 1 << 30
+# No compression makes one byte of more than so many.
+MOST_TIMES = 1_000_000
+# A part of a file may take so many bytes whatever the limit of memory.
+SMALL = 1 << 26
+TIMES = 1000
+
+Identity = tuple[int, int, int, int]
+
+
+@contextmanager
+def native(file: File) -> Iterator[Any]:
+    """Open a file so that threads can read it without Python's lock.
+
+    It is not mapped into memory: if another process cut the file, a read of the map would end this
+    process.
+    """
+    with file.opened() as opened:
+        if isinstance(opened, pa.NativeFile):
+            yield opened
+        else:
+            with pa.OSFile(os.fsencode(file.path)) as same:  # a name need not be UTF-8
+                yield same
+
+
+@contextmanager
+def blamed(file: File, identity: Identity, what: str) -> Iterator[None]:
+    """Raise InputError for an error of pyarrow in a file; `what` is the part that is read."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, IndexError, OverflowError) as error:
+        if not _asks_too_much(error, identity) and is_shortage(
+            error, f"reading {file.name}, {what}"
+        ):
+            raise
+        if file.filesystem is not None and is_of_store(error):
+            raise InputError(f"{file.name} cannot be read: {failure(file.name, error)}") from None
+        check_unchanged(file, identity)
+        if isinstance(error, OSError) and error.errno:  # a system error, such as a broken disk
+            raise InputError(f"{file.name} cannot be read: {os.strerror(error.errno)}") from None
+        raise broken(file, f"{what} cannot be read: {first_line(error)}") from None
+
+
+def broken(file: File, what: str, identity: Identity | None = None) -> InputError:
+    """Return the error for a file that breaks the rules of its format; raise if it has changed."""
+    if identity is not None:
+        check_unchanged(file, identity)
+    return InputError(f"{file.name} is broken: {what}. {REMEDY}")
+
+
+def check_room(file: File, what: str, size: int, memory: int) -> None:
+    """Raise InputError if a part of a file, which is held whole, takes more than `memory` bytes.
+
+    Compressed, it may take a thousandth of that, so it is asked for before it is decompressed.
+    """
+    if size > MOST_TIMES * file.identity()[2]:
+        raise broken(file, f"{what} cannot be read: its lengths add up to {size:,} bytes")
+    if size > max(memory, SMALL):
+        raise InputError(
+            f"{file.name}: {what} takes {size:,} bytes without its compression, which are held "
+            f"whole, but --memory allows {memory:,}: allow more, or write smaller parts"
+        )
+
+
+def _asks_too_much(error: BaseException, identity: Identity) -> bool:
+    """Whether so much memory was asked for that a length in the file must be wrong."""
+    if not isinstance(error, MemoryError):
+        return False
+    found = re.search(r"size (\d+)", str(error))
+    size = int(found[1]) if found else 0
+    return size > max(LARGE, TIMES * identity[2]) or "capacity too large" in str(error)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or the name of its type if the message is empty."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+# ------------------------------------------------------------------ columns of Hive folders
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def folder_columns(files: Sequence[File], schemas: Sequence[Any]) -> list[dict[str, Any]]:
+    """The columns that each file's folders give and the file does not hold, as Arrow scalars.
+
+    A column is int64 if all its values are plain integers, else it is a string.
+    """
+    held = [
+        {key: text for key, text in file.folders.items() if key not in schema.names}
+        for file, schema in zip(files, schemas, strict=True)
+    ]
+    values: dict[str, set[str]] = {}
+    for file, texts in zip(files, held, strict=True):
+        for key, text in texts.items():
+            if not f"{key}{text}".isascii():
+                _check_text(f"{key}={text}", file)
+            values.setdefault(key, set()).add(text)
+    whole = {
+        key: all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", one) for one in texts - {HIVE_NULL})
+        for key, texts in values.items()
+    }
+    return [
+        {
+            key: pa.scalar(
+                None if text == HIVE_NULL else int(text) if whole[key] else text,
+                pa.int64() if whole[key] else pa.string(),
+            )
+            for key, text in texts.items()
+        }
+        for texts in held
+    ]
+
+
+def _check_text(folder: str, file: File) -> None:
+    """Raise InputError if the name of a folder, which makes a column, is not UTF-8."""
+    try:
+        folder.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{file.name}: the name of its folder {folder!r} is not UTF-8; rename it"
+        ) from None
+
+
+def whole_schema(schema: Any, folders: Mapping[str, Any]) -> Any:
+    """The schema of a file with the columns of its folders."""
+    for key, scalar in folders.items():
+        schema = schema.append(pa.field(key, scalar.type))
+    return schema
+
+
+def with_folders(data: Any, folders: Mapping[str, Any], columns: list[str]) -> Any:
+    """A record batch with all columns, including those of the folders."""
+    arrays = [
+        pa.repeat(folders[name], data.num_rows) if name in folders else data.column(name)
+        for name in columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=columns)

@@ -27,8 +27,7 @@ from rankmill.kernels.footers import (
     parse_footer,
 )
 from rankmill.records import record
-from rankmill.sources.files.file_errors import REMEDY, broken, first_line
-from rankmill.sources.files.files import File
+from rankmill.sources.files.files import REMEDY, File, broken, first_line
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"

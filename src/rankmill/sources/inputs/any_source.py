@@ -11,16 +11,15 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill.columns.matrix import Matrix
+from rankmill.columns.objects import is_sparse, numpy_of
 from rankmill.columns.ragged_lists import Ragged
-from rankmill.columns.tensors import is_sparse, numpy_of
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
 from rankmill.sources.files.content import format_of
 from rankmill.sources.files.files import File, find_files, is_pipe, spool
 from rankmill.sources.files.formats import FORMATS
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.memory.matrices import open_matrix, open_ragged, open_sparse
-from rankmill.sources.roles.source import Prepared, Source
+from rankmill.sources.roles.source import InputOptions, Prepared, Source
 from rankmill.sources.roles.streams import open_table
 
 
@@ -114,7 +113,7 @@ _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
     (_has("__arrow_c_stream__"), "producers.open_reader"),
     (
         lambda value: isinstance(value, Iterable) and not isinstance(value, bytes),
-        "documents.open_document",
+        "json_file.open_document",
     ),
 ]
 

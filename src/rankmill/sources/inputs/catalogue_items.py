@@ -9,18 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import pc
-from rankmill.columns.groups import Groups
 from rankmill.columns.ids import drop_nulls, grouped, join_ids, plain, take_ids, to_ids
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists, values_in
+from rankmill.columns.ragged_lists import Groups
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import Ids
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.meaning.filler_items import without_padding
-from rankmill.sources.meaning.plain_ids import with_plain_ids
+from rankmill.sources.meaning.plain_ids import with_plain_ids, without_padding
 from rankmill.sources.meaning.roles import find_item
-from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
+from rankmill.sources.roles.source import Batch, Columns, InputOptions, Source, read_batches
 from rankmill.threads import Workers
 
 

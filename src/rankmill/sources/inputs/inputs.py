@@ -17,18 +17,24 @@ from rankmill.errors import InputError, UsageError, plural
 from rankmill.records import record
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.files.formats import check_format
-from rankmill.sources.input_options import MEMORY, InputOptions, Role
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.meaning.cells import with_cells
-from rankmill.sources.meaning.column_names import warn
-from rankmill.sources.meaning.filler_items import without_padding
+from rankmill.sources.meaning.column_names import ALIASES, plain, warn
 from rankmill.sources.meaning.looks import first_values
-from rankmill.sources.meaning.names import ALIASES, plain
 from rankmill.sources.meaning.one_id_kind import with_one_id_kind
-from rankmill.sources.meaning.shapes import shaped
-from rankmill.sources.meaning.understood import NO_FACTS, Kind, find_facts, understood
+from rankmill.sources.meaning.plain_ids import without_padding
+from rankmill.sources.meaning.shapes import NO_FACTS, Kind, find_facts, shaped, understood
 from rankmill.sources.nouns import Given, Labels, Predictions
-from rankmill.sources.roles.source import PARTS, Batch, Columns, Source, read_batches
+from rankmill.sources.roles.source import (
+    MEMORY,
+    PARTS,
+    Batch,
+    Columns,
+    InputOptions,
+    Role,
+    Source,
+    read_batches,
+)
 from rankmill.sources.rows.long import group_lists, stream_rows
 from rankmill.sources.rows.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
@@ -158,7 +164,7 @@ def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
     asked = one.asked()
     check_format(asked.format)
     if asked.encoding is not None:
-        from rankmill.sources.files.encodings import check_encoding
+        from rankmill.sources.files.text_blocks import check_encoding
 
         check_encoding(asked.encoding)
     if asked.decimal not in (".", ","):
@@ -356,7 +362,7 @@ def map_lists(
     if together:
         portions = stream_rows(source, columns, workers)
         return workers.map(lambda rows: work(group_lists(rows, columns, together=True)), portions)
-    from rankmill.sources.rows.spill import grouped_lists
+    from rankmill.sources.rows.long import grouped_lists
 
     return workers.map(work, grouped_lists(source, columns, workers, memory))
 

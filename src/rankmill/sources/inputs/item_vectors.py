@@ -20,17 +20,16 @@ from rankmill.columns.ids import (
     to_ids,
 )
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists
-from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Place
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import Ids
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.meaning.looks import NUMBERS, look_of
-from rankmill.sources.meaning.numbers import with_numbers
 from rankmill.sources.meaning.plain_ids import with_plain_ids
 from rankmill.sources.meaning.roles import find_item
-from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
+from rankmill.sources.meaning.values import with_numbers
+from rankmill.sources.roles.source import Batch, Columns, InputOptions, Source, read_batches
 from rankmill.threads import Workers
 
 

@@ -14,16 +14,15 @@ from rankmill.columns.buffers import is_number_type
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, value_type, values_in
 from rankmill.errors import InputError
-from rankmill.sources.input_options import InputOptions
-from rankmill.sources.meaning.later_rows import known
+from rankmill.sources.meaning.column_names import NUMBERED, plain
 from rankmill.sources.meaning.looks import (
     NUMBER,
     PATTERNS,
     distinct_texts,
     head,
+    known,
     with_bytes,
 )
-from rankmill.sources.meaning.names import NUMBERED, plain
 from rankmill.sources.meaning.roles import likely_ids
 from rankmill.sources.meaning.text_lists import (
     APART,
@@ -34,7 +33,7 @@ from rankmill.sources.meaning.text_lists import (
     with_guard,
     with_lists,
 )
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import InputOptions, Source
 
 HOW = (
     "say which by a format: csv-long if each is one item, csv-spaces, csv-commas, csv-semicolons, "

@@ -1,11 +1,13 @@
 """What the first values of a column look like, for the rules that cannot go by its type alone."""
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, nullcontext
+from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
 import pyarrow.types as kinds
@@ -13,6 +15,7 @@ import pyarrow.types as kinds
 from rankmill.columns.buffers import array_of_values, pc
 from rankmill.columns.ids import id_type, is_text_type, plain
 from rankmill.columns.lists import is_list_type, value_type, values_in
+from rankmill.errors import Otherwise
 from rankmill.sources.roles.source import FIRST_ROWS, Source, batch_of
 
 ROWS = FIRST_ROWS
@@ -173,3 +176,44 @@ def look_of(source: Source, name: str) -> str:
         for one, array in found.items():
             source.looks[one] = look(values_in(array))
     return source.looks[name]
+
+
+# ------------------------------------------------------------------ what later rows contradict
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_KNOWN: ContextVar[frozenset[tuple[str, ...]]] = ContextVar("_KNOWN", default=frozenset())
+
+
+class LaterRows(Otherwise):
+    """Later rows tell something that the first ones did not."""
+
+    def __init__(self, *facts: tuple[str, ...]) -> None:
+        super().__init__(*facts)
+        self.facts = facts
+
+
+def known() -> frozenset[tuple[str, ...]]:
+    """The facts that later rows told when the inputs were read before."""
+    return _KNOWN.get()
+
+
+def reading_again(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Call a function, which opens inputs, again with each fact that later rows tell."""
+
+    @functools.wraps(work)
+    def run(*args: Parameters.args, **more: Parameters.kwargs) -> Result:
+        before = _KNOWN.set(known())
+        try:
+            while True:
+                try:
+                    return work(*args, **more)
+                except LaterRows as error:
+                    if known() >= {*error.facts}:
+                        raise
+                    _KNOWN.set(known() | {*error.facts})
+        finally:
+            _KNOWN.reset(before)
+
+    return run

@@ -18,8 +18,7 @@ from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, pla
 from rankmill.columns.lists import value_type
 from rankmill.errors import InputError, UsageError
 from rankmill.records import record
-from rankmill.sources.meaning.later_rows import LaterRows, known
-from rankmill.sources.meaning.looks import first_values
+from rankmill.sources.meaning.looks import LaterRows, first_values, known
 from rankmill.sources.meaning.plain_ids import BOOLEAN, EXACT, TIMES, UUID, times_of
 from rankmill.sources.meaning.values import Convert, Values, with_values
 from rankmill.sources.roles.source import Columns, Source

@@ -14,10 +14,7 @@ from rankmill.columns.ids import is_id_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
-from rankmill.sources.input_options import InputOptions, Query, Role, column_of, key_of
-from rankmill.sources.meaning.column_names import Finder, advice, are_numbers, how, named_columns
-from rankmill.sources.meaning.looks import BOOLEAN, MIXED, NUMBERS, NUMERIC
-from rankmill.sources.meaning.names import (
+from rankmill.sources.meaning.column_names import (
     ALIASES,
     DISTANCES,
     EVENTS,
@@ -25,11 +22,25 @@ from rankmill.sources.meaning.names import (
     ITEM_ALIASES,
     NUMBERED,
     WEAK_ALIASES,
+    Finder,
+    advice,
+    are_numbers,
+    how,
     is_other,
+    named_columns,
     plain,
     words_of,
 )
-from rankmill.sources.roles.source import Columns, Source
+from rankmill.sources.meaning.looks import BOOLEAN, MIXED, NUMBERS, NUMERIC
+from rankmill.sources.roles.source import (
+    Columns,
+    InputOptions,
+    Query,
+    Role,
+    Source,
+    column_of,
+    key_of,
+)
 
 # What a column looks like that grades rows in words, and one of which many values are numbers.
 GRADES, MAYBE = ("words", MIXED), (*NUMERIC, MIXED)

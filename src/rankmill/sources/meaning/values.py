@@ -1,17 +1,177 @@
 """The values of a column in a batch, be it one a row or lists of them, and how they are changed."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, floats_of, pc
-from rankmill.columns.ids import id_type, plain
+from rankmill.columns.buffers import array_of_values, arrow_of, floats_of, pc
+from rankmill.columns.ids import id_type, is_id_type, is_text_type, plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
-from rankmill.sources.meaning.derived_columns import derived
-from rankmill.sources.roles.source import Batch, OddIds, Source
+from rankmill.sources.meaning.looks import MISSING, PATTERNS
+from rankmill.sources.roles.source import Batch, Block, Key, OddIds, Source, batch_of, of_batch
+
+# ------------------------------------------------------------------ columns made of others
+# A `Key` says of which columns a query id is made, and how their texts are joined. `keyed` opens a
+# source with one more column, which holds the joined texts; all that reads query ids reads it as
+# any other column, in every format, so that nothing else knows that there were several.
+#
+# A list of columns is a tuple: its parts are compared one by one. Their texts are joined by commas,
+# and a comma or a backslash within a part gets a backslash, so that no two tuples have one text. A
+# template, such as "{session}_{type}", gives the text that the other side has as it stands. There
+# two of its columns may not both hold what stands between them, which would make texts ambiguous.
+
+
+BYTES, TEXT = pa.large_binary(), pa.large_string()
+
+
+def keyed(source: Source, key: Key) -> Source:
+    """The source with a column of the query ids that a key makes."""
+    held: dict[str, str] = {}  # the parts that hold what stands between parts, each with a value
+
+    def kind_of(file: str, schema: Any) -> Any:
+        found = [_part_type(file, schema, part) for part in key.parts]
+        return BYTES if any(id_type(one) == BYTES for one in found) else TEXT
+
+    make = partial(_joined, key=key, held=held)
+    return derived(source, key.name, key.parts, kind_of, make, key=key)
+
+
+def _part_type(file: str, schema: Any, part: str) -> Any:
+    """The type of a column of ids that is a part of a key."""
+    count = schema.names.count(part)
+    found = schema.field(part).type if count == 1 else None
+    if found is None or not is_id_type(found):
+        what = "no column" if count == 0 else f"{count} columns"
+        what = f"column {part!r} holds {found}" if found else f"{what} {part!r} for the query"
+        raise InputError(
+            f"{file}: {what}; the columns are {', '.join(schema.names)}: name columns of "
+            "integers or strings with --query or --label-query on the command line, "
+            "Labels(query=...) or Predictions(query=...) in Python"
+        )
+    return found
+
+
+def derived(
+    source: Source,
+    name: str,
+    parts: Sequence[str],
+    kind_of: Callable[[str, Any], Any],
+    make: Callable[[Batch], Any],
+    key: Key | None = None,
+) -> Source:
+    """The source with a column that `make` gives of each batch, which holds the columns `parts`.
+
+    `kind_of` takes a file and its schema, and returns the type of the column there.
+    """
+    made = {
+        id(schema): _with_field(schema, name, kind_of(file, schema))
+        for file, schema in source.kinds().items()
+    }
+
+    def read(columns: Sequence[str]) -> list[str]:
+        both = [parts if one == name else (one,) for one in columns]
+        return list(dict.fromkeys(one for some in both for one in some))
+
+    def pieces(columns: list[str]) -> Sequence[Iterator[Block]]:
+        found = source.pieces(read(columns))
+        if name not in columns:
+            return found
+        return [(partial(_batch, block, name, make) for block in one) for one in found]
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        found = source.sizes(read(columns))
+        if name in columns:
+            counts, sizes = zip(*(found[part] for part in parts), strict=True)
+            found[name] = max(counts), sum(sizes)
+        return {one: found[one] for one in columns}
+
+    def kept(memory: int, columns: list[str] | None) -> Source:
+        assert source.kept is not None
+        held = source.kept(memory, columns and read(columns))
+        return derived(held, name, parts, kind_of, make, key)
+
+    def peek(columns: list[str]) -> Batch | None:
+        assert source.peek is not None
+        found = source.peek(read(columns))
+        return found if found is None or name not in columns else _batch(found, name, make)
+
+    return replace(
+        source,
+        key=key or source.key,
+        schemas={file: made[id(one)] for file, one in source.schemas.items()},
+        sizes=sizes,
+        pieces=pieces,
+        kept=source.kept and kept,
+        peek=source.peek and peek,
+    )
+
+
+def _with_field(schema: Any, name: str, kind: Any) -> Any:
+    place = schema.get_field_index(name)
+    made = pa.field(name, kind)
+    return schema.append(made) if place < 0 else schema.set(place, made)
+
+
+def _batch(block: Block, name: str, make: Callable[[Batch], Any]) -> Batch:
+    batch = batch_of(block)
+    columns = dict(zip(batch.data.schema.names, batch.data.columns, strict=True))
+    columns[name] = of_batch(make, batch)
+    return batch._replace(data=pa.record_batch(columns))
+
+
+def _joined(batch: Batch, key: Key, held: dict[str, str]) -> Any:
+    """The ids of a batch; null where a part is null."""
+    parts, kind = [], TEXT
+    for name in key.parts:
+        column = plain(batch.data.column(name), f"{batch.source}: column {name!r}")
+        if is_text_type(column.type):
+            kind = BYTES if id_type(column.type) == BYTES else kind
+            column = column.cast(BYTES)
+            if not key.texts:
+                for one in (b"\\", b","):
+                    column = pc.replace_substring(column, pattern=one, replacement=b"\\" + one)
+        else:
+            column = column.cast(TEXT).view(BYTES)
+        parts.append(column)
+    if not key.texts:
+        joined = pc.binary_join_element_wise(*parts, pa.scalar(b",", BYTES))
+        return joined.view(kind)
+    _check_unambiguous(batch, key, parts, held)
+    texts = [pa.scalar(one.encode(), BYTES) for one in key.texts]
+    both = [one for pair in zip(texts, parts, strict=False) for one in pair]
+    return pc.binary_join_element_wise(*both, texts[-1], pa.scalar(b"", BYTES)).view(kind)
+
+
+def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str, str]) -> None:
+    """Raise InputError if two parts hold what stands between parts: then no text tells them apart.
+
+    If only one does, the others end where the first or the last of these characters stands.
+    """
+    for name, column in zip(key.parts, parts, strict=True):
+        for one in sorted(set("".join(key.texts[1:-1]))):
+            if name in held:
+                break
+            row = pc.index(pc.match_substring(column, pattern=one), True).as_py()
+            if row >= 0:
+                held[name] = f"{column[row].as_py().decode(errors='backslashreplace')!r}"
+                if len(held) > 1:
+                    told = " and ".join(f"{value} in {part!r}" for part, value in held.items())
+                    raise InputError(
+                        f"{batch.source}: {batch.place.of(row)}: several columns of the query hold "
+                        f"{one!r}, which also separates them: {told}; so a joined text may be of "
+                        "different queries: change the ids, or give both sides by their columns, "
+                        f"as --query {','.join(key.parts)} on the command line, "
+                        f"query={[*key.parts]} of both in Python"
+                    )
+
 
 Convert = Callable[["Values"], Any]
 
@@ -96,3 +256,100 @@ def with_values(
         return pa.LargeListArray.from_arrays(arrow_of(values.offsets), made)
 
     return derived(source, name, (name,), kind_of, make)
+
+
+# ------------------------------------------------------------------ numbers of every type
+
+WHOLE = (
+    "expected a whole number for the rank: rank with method='first', or leave the rows in rank "
+    "order with --in-order"
+)
+
+
+def with_numbers(source: Source, name: str, role: str) -> Source:
+    """The source with numbers in a column of scores, gains or ranks.
+
+    Booleans are 0 and 1, and texts the numbers that they hold. Ranks that are floats have to be
+    whole. Anything else is an error that names the row.
+    """
+    if source.lists is not None:
+        return source
+    every = [
+        value_type(one.field(name).type) for one in source.kinds().values() if name in one.names
+    ]
+    whole = role == "rank"
+    odd = [one for one in every if _is_odd(one, whole)]
+    if not odd and not (whole and source.sampled):
+        return source
+    for one in odd:
+        boolean = "booleans as numbers" if kinds.is_boolean(one) else "whole ranks"
+        source.findings.used("numbers in text" if is_text_type(one) else boolean, name)
+    kind_of, comma = partial(_kind, whole=whole), source.decimal == ","
+    if comma and any(map(is_text_type, odd)):
+        source.findings.used("decimal commas", name)
+    return with_values(
+        source, name, kind_of, partial(_numbers, role=role, whole=whole, comma=comma)
+    )
+
+
+def _is_odd(kind: Any, whole: bool) -> bool:
+    floats = kinds.is_floating(kind) or kinds.is_decimal(kind)
+    return bool(is_text_type(kind) or kinds.is_boolean(kind) or (whole and floats))
+
+
+def _kind(kind: Any, whole: bool) -> Any:
+    if not _is_odd(kind, whole):
+        return kind
+    return pa.int64() if whole else pa.uint8() if kinds.is_boolean(kind) else pa.float64()
+
+
+def _numbers(values: Values, role: str, whole: bool, comma: bool) -> Any:
+    array = values.array
+    if kinds.is_boolean(array.type):
+        return array.cast(pa.uint8()).cast(pa.int64() if whole else pa.uint8())
+    if is_text_type(array.type):
+        array = _of_texts(values, role, comma)
+    ranks = whole and not kinds.is_integer(array.type)
+    return values._replace(array=array).whole(math.inf, lambda found: WHOLE) if ranks else array
+
+
+def _of_texts(values: Values, role: str, comma: bool) -> Any:
+    texts = values.texts()
+    with suppress(pa.ArrowInvalid):  # most columns have nothing but numbers
+        if not comma:
+            return texts.cast(pa.float64())
+    texts = pc.utf8_trim_whitespace(texts)
+    if comma:  # a point would part thousands, and is no number
+        texts = pc.replace_substring(pc.replace_substring(texts, ".", ". "), ",", ".")
+    # An error tells of NaN as it stands.
+    words = array_of_values([one for one in MISSING if one.lower() != "nan"], pa.string())
+    texts = pc.if_else(pc.is_in(texts, words.cast(TEXT)), pa.nulls(1, TEXT)[0], texts)
+    try:
+        return texts.cast(pa.float64())
+    except pa.ArrowInvalid:
+        pass
+    lower = pc.utf8_lower(texts)
+    for word, number in (("true", "1"), ("false", "0")):
+        lower = pc.if_else(pc.equal(lower, word), number, lower)
+    try:
+        return lower.cast(pa.float64())
+    except pa.ArrowInvalid:
+        bad = pc.fill_null(pc.invert(pc.match_substring_regex(lower, _NUMBER)), False)
+        i = pc.index(bad, True).as_py()
+        found = str(texts[i].as_py())
+    todo = f"expected a number for the {role}: name another column, or write numbers"
+    if PATTERNS["percent"].fullmatch(found):
+        todo = f"expected a number for the {role}: leave out the percent signs"
+    elif PATTERNS["decimal comma"].fullmatch(found):
+        noun = "Predictions" if role in ("score", "rank") else "Labels"
+        told = f"--decimal ',' on the command line, {noun}(decimal=',') in Python"
+        todo = f"expected a number for the {role}: write a decimal point, or use {told}"
+    elif role == "gain":
+        todo = (
+            "expected a number for the gain: write words as numbers, such as 1 and 0; or use "
+            "--binary if every row counts as relevant"
+        )
+    raise values.error(i, todo)
+
+
+_NUMBER = f"^(?:{PATTERNS['fraction'].pattern}|[-+]?inf(?:inity)?|nan)$"

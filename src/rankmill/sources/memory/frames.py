@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type
-from rankmill.columns.objects import as_integers, is_missing, list_of
-from rankmill.columns.place import Place
-from rankmill.columns.tensors import numpy_of
+from rankmill.columns.objects import as_integers, is_missing, list_of, numpy_of
+from rankmill.columns.ranked_lists import Place
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.input_options import InputOptions, Key, Role
-from rankmill.sources.meaning.derived_columns import keyed
+from rankmill.sources.meaning.values import keyed
 from rankmill.sources.memory.cells import (
     UNREADABLE,
     column_of,
@@ -23,10 +21,19 @@ from rankmill.sources.memory.cells import (
     is_list_like,
     mean_length,
     nested_type,
+    spread,
     type_of_cells,
 )
-from rankmill.sources.memory.hits import spread
-from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
+from rankmill.sources.roles.source import (
+    BATCH_ROWS,
+    BATCH_VALUES,
+    Batch,
+    Block,
+    InputOptions,
+    Key,
+    Role,
+    Source,
+)
 from rankmill.sources.roles.streams import joined, size_of, validated
 
 

@@ -12,15 +12,16 @@ from rankmill.columns.buffers import arrow_of, floats_of
 from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import offsets_of, sort_values
 from rankmill.columns.matrix import Matrix
-from rankmill.columns.place import Place
+from rankmill.columns.objects import check_dense, is_sparse, is_tensor, numpy_of
 from rankmill.columns.ragged_lists import Ragged
-from rankmill.columns.ranked_lists import Lists
-from rankmill.columns.tensors import is_tensor, numpy_of
-from rankmill.errors import InputError, UsageError
+from rankmill.columns.ranked_lists import Lists, Place
+from rankmill.errors import InputError, UsageError, plural, positive
 from rankmill.kernels.best import best_items
-from rankmill.sources.input_options import InputOptions
-from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Columns, Source
+from rankmill.package import GONE
+from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Columns, InputOptions, Source
 from rankmill.sources.rows.wide import by_score, numbers_of_lists
+from rankmill.threads import Workers
 
 NO_SEEN = np.zeros(0, np.int64), np.zeros(0, np.int64)
 # Orders in which equal scores stand as they are given.
@@ -269,3 +270,167 @@ def floats_of_rows(matrix: Matrix, start: int, end: int) -> np.ndarray:
     if block.dtype.kind == "b":
         return block.astype(np.float32)
     return floats_of(arrow_of(block.ravel())).reshape(block.shape)
+
+
+# ------------------------------------------------------------------ the best items of a matrix
+
+
+def top_k(
+    scores: Any, k: int, *, items: None = None, seen: Any = None, threads: int | None = None
+) -> Predictions:
+    """Rank the k items with the highest scores for each query, as predictions for `evaluate`.
+
+    Equal scores keep the order of the items, lowest number first.
+
+    Parameters
+    ----------
+    scores : array_like or torch.Tensor, shape (n, items)
+        The score of each item, as `rankmill.arrays.Matrix` takes it.
+    k : int
+        How many items a list has at most: 1 to the number of items.
+    items : None
+        Vectors of items are no longer taken: `scores` are their products with those of the queries.
+    seen : sparse array, Matrix, Ragged or list of lists, n rows, optional
+        The items that each query had before, which are left out; a list may become shorter than k.
+    threads : int, optional
+        The number of threads; by default the number of CPUs.
+
+    Returns
+    -------
+    Predictions
+        Its `data` are a `Ragged` of int64 item numbers, best first, and its `score` a `Ragged` of
+        their scores: float64 if the scores are float64 or integers, else float32.
+
+    Raises
+    ------
+    InputError
+        If shapes do not fit, a score is NaN, or an item in `seen` does not exist.
+    UsageError
+        If `k` is not an integer from 1 to the number of items.
+
+    Examples
+    --------
+    >>> best = top_k([[0.25, 1.0, 0.5], [0.6, 0.5, 0.5]], 2, seen=[[], [0]])
+    >>> best.data.to_lists(), best.score.to_lists()
+    ([[1, 2], [1, 2]], [[1.0, 0.5], [0.5, 0.5]])
+    >>> import rankmill
+    >>> rankmill.evaluate([[2], [1]], best, "map@2")["map@2"]
+    0.75
+    """
+    if items is not None:
+        raise UsageError(GONE["items of top_k"])
+    given = Matrix.of(scores)
+    rows, width = given.shape
+    if positive(k, "k") > width:
+        raise UsageError(f"k is {k}, but there are {plural(width, 'item')}: choose a smaller k")
+    hidden = None if seen is None else _seen_of(seen, rows, width)
+    step = rows_of(width)
+
+    def best(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        end = min(start + step, rows)
+        some = NO_SEEN
+        if hidden is not None:
+            first = hidden.offsets[start]
+            some = hidden.offsets[start : end + 1] - first, hidden.values[first:]
+        return best_of(floats_of_rows(given, start, end), k, "top_k", start, some)[:3]
+
+    with Workers(threads) as workers:
+        blocks = list(workers.map(best, range(0, rows, step))) or [best(0)]
+    ends, found, numbers = zip(*blocks, strict=True)
+    listed = offsets_of(np.concatenate([np.diff(one) for one in ends]))
+    lists = [Ragged(listed, np.concatenate(values)) for values in (found, numbers)]
+    return Predictions(lists[0], score=lists[1])
+
+
+def _seen_of(seen: Any, rows: int, width: int) -> Ragged:
+    """The items that each query had before, each of which is a column."""
+    if hasattr(seen, "tocsr") or is_sparse(seen):
+        lists = Ragged(*sparse_cells(seen, "seen")[:2])
+    elif isinstance(seen, Matrix):
+        lists = Ragged(*cells_of(seen)[:2])
+    else:
+        lists = seen if isinstance(seen, Ragged) else Ragged.from_lists(seen)
+    values = lists.values
+    if len(lists) != rows:
+        raise InputError(
+            f"seen has {plural(len(lists), 'row')}, and there are {rows} queries; expected the "
+            "same number"
+        )
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
+        raise InputError(f"seen holds {lists!r}; expected the numbers of items")
+    bad = (values < 0) | (values >= width)
+    if bad.any():
+        place = int(bad.argmax())
+        row = int(np.searchsorted(lists.offsets, place, side="right")) - 1
+        raise InputError(
+            f"seen has the item {values[place]} in row {row}; expected items from 0 to {width - 1}"
+        )
+    return Ragged(lists.offsets, values.astype(np.int64, copy=False))
+
+
+# ------------------------------------------------------------------ flat scores with indexes
+
+EXPECTED = {
+    "preds": ("iuf", "numbers"),
+    "target": ("biuf", "numbers"),
+    "indexes": ("iu", "integers"),
+}
+
+
+def from_indexes(preds: Any, target: Any, indexes: Any) -> tuple[Labels, Predictions]:
+    """Make labels and predictions from flat arrays, as in the retrieval metrics of torchmetrics.
+
+    Every place is an item of its own. All of them are judged: a query whose targets are all 0 is
+    among the labels without a relevant item, so that the semantics `no_relevant` decide on it.
+
+    Parameters
+    ----------
+    preds : array_like or torch.Tensor of numbers, any shape
+        The score of each item.
+    target : array_like or torch.Tensor of bool or numbers, of the same shape
+        Its gain: 1 or more if it is relevant, 0 if not.
+    indexes : array_like or torch.Tensor of integers, of the same shape
+        The query that it belongs to, in any order.
+
+    Returns
+    -------
+    labels, predictions : Labels, Predictions
+        As `evaluate` takes them.
+
+    Raises
+    ------
+    InputError
+        If shapes differ, or an array holds something else.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> sides = from_indexes([0.2, 0.7, 0.4], [False, False, True], [0, 0, 1])
+    >>> rankmill.evaluate(*sides, "first_hit", semantics={"no_relevant": "zero"})["first_hit"]
+    0.5
+    """
+    check_flat(preds, target, indexes)
+    flat = [np.asarray(numpy_of(one)).ravel() for one in (preds, target, indexes)]
+    scores, gains, queries = (
+        arrow_of(one.astype(np.uint8) if one.dtype.kind == "b" else one) for one in flat
+    )
+    both = {"query": queries, "item": arrow_of(np.arange(len(queries)))}
+    return Labels(pa.table({**both, "gain": gains})), Predictions(
+        pa.table({**both, "score": scores})
+    )
+
+
+def check_flat(preds: Any, target: Any, indexes: Any) -> None:
+    """Raise InputError for shapes or dtypes that do not fit; tensors are not copied for it."""
+    for name, value in {"preds": preds, "target": target, "indexes": indexes}.items():
+        if is_tensor(value):
+            check_dense(value)
+        some = numpy_of(value.flatten()[:0]) if is_tensor(value) else np.asarray(value)
+        kinds, expected = EXPECTED[name]
+        if some.dtype.kind not in kinds or some.dtype.itemsize > 8:
+            raise InputError(f"{name} holds {some.dtype}; expected {expected}")
+        if np.shape(value) != np.shape(preds):
+            raise InputError(
+                f"{name} has the shape {tuple(np.shape(value))}, and preds "
+                f"{tuple(np.shape(preds))}; expected the same of preds, target and indexes"
+            )

@@ -8,11 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Place
 from rankmill.errors import InputError
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.memory.cells import UNREADABLE
-from rankmill.sources.roles.source import BATCH_ROWS, Batch, Source
+from rankmill.sources.roles.source import BATCH_ROWS, Batch, InputOptions, Source
 from rankmill.sources.roles.streams import (
     open_batches,
     open_stream,

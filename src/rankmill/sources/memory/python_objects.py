@@ -25,22 +25,31 @@ from rankmill.columns.objects import (
     refuse_sets,
     shown,
 )
-from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Place
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.files.formats import format_of_name
-from rankmill.sources.input_options import InputOptions, Role
 from rankmill.sources.memory.cells import (
+    answered,
     column_of,
     count_items,
     first_cells,
     is_list_like,
     mean_length,
     number_lists,
+    path_of,
+    paths_of,
+    spread,
     type_of_cells,
 )
 from rankmill.sources.memory.frames import open_columns
-from rankmill.sources.memory.hits import answered, path_of, paths_of, spread
-from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Source
+from rankmill.sources.roles.source import (
+    BATCH_ROWS,
+    BATCH_VALUES,
+    Batch,
+    InputOptions,
+    Role,
+    Source,
+)
 from rankmill.sources.roles.streams import open_stream, produced
 
 # What the list of a query is: items, hits or pairs of an item and a number, or a mapping of items

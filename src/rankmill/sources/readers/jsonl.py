@@ -17,12 +17,10 @@ from rankmill.columns.buffers import pc
 from rankmill.columns.lists import is_list_type, value_type
 from rankmill.columns.objects import EXACT, shown
 from rankmill.errors import InputError
-from rankmill.sources.files.file_errors import first_line
-from rankmill.sources.files.files import File
+from rankmill.sources.files.files import File, first_line
 from rankmill.sources.files.text_blocks import TextBlock, count_lines, last_line_end, read_blocks
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.readers.text_tables import open_text
-from rankmill.sources.roles.source import Batch, Source
+from rankmill.sources.roles.source import Batch, InputOptions, Source
 
 # So many blocks are read at most to learn the types of columns that begin with empty lists.
 MOST_SAMPLED = 16

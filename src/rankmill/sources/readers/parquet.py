@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyarrow.types import is_dictionary, is_large_list, is_list, is_map, is_nested, is_struct
 
 from rankmill.columns.lists import is_list_type, split_lists
-from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Place
 from rankmill.io.stores.store_objects import (
     beside,
     is_read_by_threads,
@@ -23,17 +23,24 @@ from rankmill.io.stores.store_objects import (
 )
 from rankmill.kernels.footers import COMPRESSED, VALUES
 from rankmill.records import record
-from rankmill.sources.files.file_errors import blamed, broken
-from rankmill.sources.files.files import File, check_unchanged
-from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
+from rankmill.sources.files.files import (
+    File,
+    blamed,
+    broken,
+    check_unchanged,
+    folder_columns,
+    whole_schema,
+    with_folders,
+)
 from rankmill.sources.files.footers import Footer, chunks_of, read_footer
-from rankmill.sources.input_options import FRUGAL, InputOptions
 from rankmill.sources.roles.source import (
     BATCH_BYTES,
     BATCH_ROWS,
     BATCH_VALUES,
     FIRST_ROWS,
+    FRUGAL,
     Batch,
+    InputOptions,
     Source,
 )
 from rankmill.threads import Workers

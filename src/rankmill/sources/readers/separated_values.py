@@ -8,19 +8,20 @@ import numpy as np
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.kernels.text import NEWLINE
 from rankmill.sources.files.files import File
-from rankmill.sources.files.separators import (
+from rankmill.sources.files.text_blocks import (
     Rows,
+    TextBlock,
     begin_of,
+    count_lines,
     cut_rows,
     is_number,
+    read_head,
     rows_of,
     separator_of,
 )
-from rankmill.sources.files.text_blocks import TextBlock, count_lines, read_head
-from rankmill.sources.input_options import InputOptions
-from rankmill.sources.meaning.names import ALIASES, ITEM_ALIASES, plain
+from rankmill.sources.meaning.column_names import ALIASES, ITEM_ALIASES, plain
 from rankmill.sources.readers.text_tables import Layout, open_text
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import InputOptions, Source
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 SAMPLED = 1000  # rows, which tell whether the first one is a header

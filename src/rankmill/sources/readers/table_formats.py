@@ -11,10 +11,9 @@ from pyarrow.fs import FileSelector
 
 from rankmill.errors import InputError, UsageError, install
 from rankmill.sources.files.files import File
-from rankmill.sources.files.tables import METADATA, SUFFIX
-from rankmill.sources.input_options import InputOptions
+from rankmill.sources.files.formats import METADATA, SUFFIX
 from rankmill.sources.memory.producers import open_dataset
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import InputOptions, Source
 from rankmill.sources.roles.streams import open_batches
 
 

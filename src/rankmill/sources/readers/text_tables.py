@@ -12,21 +12,22 @@ import pyarrow.csv as pc
 
 from rankmill.columns.buffers import array_of_values
 from rankmill.columns.buffers import pc as compute
-from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Place
 from rankmill.kernels.text import HASH, NEWLINE
 from rankmill.records import record
-from rankmill.sources.files.files import File
-from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
-from rankmill.sources.files.separators import (
+from rankmill.sources.files.files import File, folder_columns, whole_schema, with_folders
+from rankmill.sources.files.text_blocks import (
     ALL,
     Rows,
+    TextBlock,
     check_widths,
     cut_rows,
     has_quotes,
     one_byte,
+    read_blocks,
     rows_of,
+    sizes_of,
 )
-from rankmill.sources.files.text_blocks import TextBlock, read_blocks, sizes_of
 from rankmill.sources.roles.source import Batch, Source
 
 TEXT = pa.large_string()

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from rankmill.errors import InputError, plural
 from rankmill.sources.files.content import RUN, trec_rows
 from rankmill.sources.files.files import File
-from rankmill.sources.files.separators import ALL, BLANKS
-from rankmill.sources.files.text_blocks import TextBlock, read_head
-from rankmill.sources.input_options import InputOptions
+from rankmill.sources.files.text_blocks import ALL, BLANKS, TextBlock, read_head
 from rankmill.sources.readers.text_tables import Comments, Layout, open_text
-from rankmill.sources.roles.source import Source
+from rankmill.sources.roles.source import InputOptions, Source
 
 TAG = "tag"
 # The second field of qrels, which holds subtopics in those of diversity, and is read if asked for.

@@ -21,11 +21,10 @@ from rankmill.columns.buffers import (
     is_number_type,
     validity_of,
 )
-from rankmill.columns.checksum import SEEDS, hash_ids
 from rankmill.columns.ids import drop_nulls, id_type, is_id_type, plain, to_ids
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.columns.ranked_lists import Lists
-from rankmill.columns.seal import seal_of
+from rankmill.columns.seal import SEEDS, hash_ids, seal_of
 from rankmill.errors import UsageError, plural
 from rankmill.kernels.identity import STRING, Ids
 from rankmill.kernels.lists import hash_lists

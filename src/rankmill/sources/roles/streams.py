@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import check_valid, pc
 from rankmill.columns.lists import is_list_type
-from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Place
 from rankmill.errors import InputError, RankmillError, is_shortage
 from rankmill.io.overflow import Overflow
 from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, Batch, Block, Source

@@ -10,8 +10,7 @@ import numpy as np
 from rankmill.columns.buffers import floats_of, pc, validity_of
 from rankmill.columns.ids import drop_nulls, id_text, plain, take_ids, to_ids
 from rankmill.columns.lists import drop_values, sort_values, split_lists
-from rankmill.columns.place import Place
-from rankmill.columns.ranked_lists import Lists
+from rankmill.columns.ranked_lists import Lists, Place
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.sources.roles.source import Batch, Columns

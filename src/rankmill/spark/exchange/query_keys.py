@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rankmill.sources.input_options import Key
+from rankmill.sources.roles.source import Key
 
 # What is left out around an id of text, and how integers end that a table of doubles left.
 BLANKS, POINT = " \t\n\r\v\f", r"\.0+$"

@@ -13,7 +13,7 @@ from rankmill.errors import UsageError, positive
 from rankmill.records import record
 from rankmill.sources.files.formats import FORMATS
 from rankmill.sources.inputs.inputs import Input, open_inputs
-from rankmill.sources.meaning.understood import NO_FACTS, Kind
+from rankmill.sources.meaning.shapes import NO_FACTS, Kind
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.rows.subtopics import with_subtopics
 from rankmill.spark.exchange.frame_rows import FrameRows, arrow_schema

@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from rankmill import errors
 from rankmill.columns.buffers import numbers_of
-from rankmill.columns.checksum import SEEDS, sum_pairs
-from rankmill.columns.place import Place
-from rankmill.columns.seal import seal_of
+from rankmill.columns.ranked_lists import Place
+from rankmill.columns.seal import SEEDS, seal_of, sum_pairs
 from rankmill.engine.held_labels import opened, training_index
 from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states

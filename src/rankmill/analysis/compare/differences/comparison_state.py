@@ -20,8 +20,7 @@ from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.state_rows import FORMAT
 from rankmill.package import GONE
 from rankmill.records import record
-from rankmill.semantics.choices import Choices
-from rankmill.semantics.scope import Scope
+from rankmill.semantics.choices import Choices, Scope
 
 Slices = Mapping[tuple[str, ...], Mapping[tuple[str | None, ...], Sums]]
 """What cuts, one or two names -> the value of a slice for each name -> its sums."""

@@ -12,7 +12,7 @@ from rankmill.columns.ids import ascending, id_value, ids_to_arrow, join_ids, ta
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
-from rankmill.matching.lookup import look_up
+from rankmill.matching.index import look_up
 from rankmill.metrics.texts import OF_BASELINE
 from rankmill.results.result import WEIGHT, CountedQueries, Result
 

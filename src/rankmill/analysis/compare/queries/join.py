@@ -43,15 +43,15 @@ from rankmill.engine.evaluate import ScoredSystem, score_systems
 from rankmill.engine.first_pass import MB, Progress
 from rankmill.engine.job import Job
 from rankmill.engine.left_out import LeftOut, leave_out
-from rankmill.engine.query_groups import QueryGroups
 from rankmill.engine.segments import Segments
+from rankmill.engine.slices import QueryGroups
 from rankmill.engine.state import State
 from rankmill.metrics.aggregates.mean import Mean, WeightedMean
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
-from rankmill.sources.meaning.later_rows import reading_again
+from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 

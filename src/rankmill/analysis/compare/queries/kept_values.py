@@ -23,11 +23,10 @@ from rankmill.metrics.registry import parse
 from rankmill.metrics.texts import split_names
 from rankmill.results.result import WEIGHT, Result
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Catalogue
-from rankmill.sources.roles.source import Columns
+from rankmill.sources.roles.source import Columns, InputOptions
 from rankmill.threads import Workers
 
 AGAIN = "give labels and runs, as in compare(labels, runs)"

@@ -43,8 +43,7 @@ from rankmill.package import stamp
 from rankmill.records import record
 from rankmill.results.answer import Answer, plain_fields, read_fields
 from rankmill.results.audit import facts_of, rules_of
-from rankmill.semantics.choices import DEFAULT, Choices
-from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.semantics.choices import DEFAULT, WHOLE, Choices, Scope
 from rankmill.show.tables import (
     STAR,
     Best,

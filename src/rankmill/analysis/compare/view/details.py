@@ -20,8 +20,8 @@ from rankmill.metrics.registry import parse_all
 from rankmill.records import record
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.input_options import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.sources.roles.source import MEMORY
 from rankmill.threads import Workers
 
 BARS = 20
