@@ -401,7 +401,7 @@ def test_foreign_imports(module: str) -> None:
     allowed = {"numpy", "numba"} if room(module) == "kernels" else {"numpy", "pyarrow"}
     if room(module) in ("cli", "__main__"):
         allowed = {"click", "rich", "numpy", "pyarrow"}
-    if module in ("rankmill.config.click_options", "rankmill.config.config"):
+    if module == "rankmill.config.config":
         allowed = allowed | {"click"}
     if module in {f"rankmill.kernels.{name}" for name in ("instructions", "cache", "compiler")}:
         allowed = allowed | {"llvmlite"}  # a part of numba
@@ -413,7 +413,7 @@ def test_foreign_imports(module: str) -> None:
         allowed = {"torch", "torchmetrics"}
     if room(module) == "spark":
         allowed = allowed | {"pyspark", "py4j"}  # only inside functions, as it is an extra
-    if module == "rankmill.nightly.gate.mlflow":
+    if module == "rankmill.nightly.rules.reports":
         allowed = allowed | {"mlflow"}  # only for --mlflow
     if module == "rankmill.analysis.statistics.distributions":
         allowed = allowed | {"scipy"}  # only for who needs a tail: it takes long to import
@@ -425,30 +425,30 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"ir_measures"}  # which it is for
     if module == "rankmill.adapters.kaggle.submission":
         allowed = allowed | {"kaggle_metric_utilities"}  # only where Kaggle has it
-    if module == "rankmill.adapters.kaggle.gap_vector":
+    if module == "rankmill.adapters.kaggle.functions":
         allowed = allowed | {"pandas"}  # only for who asks for its table
     assert foreign_imports(module) <= allowed
 
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_442,
-    "analysis": 3_973,
-    "cli": 2_079,
+    "adapters": 1_406,
+    "analysis": 3_838,
+    "cli": 2_026,
     "columns": 1_114,
-    "config": 682,
+    "config": 660,
     "engine": 3_142,
-    "io": 860,
+    "io": 843,
     "kernels": 3_024,
     "matching": 742,
     "metrics": 3_946,
-    "nightly": 4_391,
+    "nightly": 4_279,
     "results": 516,
-    "root": 432,
+    "root": 431,
     "semantics": 189,
     "show": 804,
     "sources": 6_278,
-    "spark": 1_430,
+    "spark": 1_318,
 }
 
 

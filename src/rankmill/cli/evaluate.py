@@ -10,14 +10,12 @@ import click
 
 import rankmill
 from rankmill.cli.command import FileCommand, table_command
-from rankmill.cli.draw import emit
-from rankmill.cli.output_checks import inputs_of
-from rankmill.cli.progress_bar import call, run
-from rankmill.cli.run_outputs import RunOutputs, board
+from rankmill.cli.draw import call, emit, run
+from rankmill.cli.run_outputs import RunOutputs, board, inputs_of
 from rankmill.config.face import face_of
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files
-from rankmill.io.table_files import NAMED, suffix_of
+from rankmill.io.whole_files import NAMED, suffix_of
 from rankmill.results.result import Result, check_values
 from rankmill.show.writers import write
 
@@ -127,7 +125,7 @@ def show(
 
 def _values(results: Mapping[str, Result]) -> Any:
     """Return the values of each query, of several systems beside each other."""
-    from rankmill.analysis.compare.queries.alignment import join_per_query
+    from rankmill.analysis.compare.queries.join import join_per_query
 
     first, *others = results.values()
     return join_per_query(results) if others else first.per_query

@@ -223,7 +223,6 @@ def _filled(document: Document, place: Place, value: Any, work: Callable[[str], 
 
 # ------------------------------------------------------------------ the check of its keys
 
-
 VERSION = 1
 """The version of the file that is written and read; without the key it is 1."""
 

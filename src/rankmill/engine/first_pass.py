@@ -136,7 +136,6 @@ def _score_input(
 
 # ------------------------------------------------------------------ room for the labels
 
-
 # The bytes of a query of the labels: its key and its offset; whether it has labels, was seen and
 # was predicted; and its share of a hash table, which is needed if the ids do not ascend.
 A_QUERY = 8 + 8 + 3 + 16

@@ -249,7 +249,6 @@ def _quiet() -> Iterator[None]:
 
 # ------------------------------------------------------------------ what is shown of it
 
-
 _SHAPES = {"wide": "wide: one row per query, with lists", "long": "long: one row per item"}
 _ORDERS = {"rank": "by rank", "score": "by falling score", "rows": "the order of the rows"}
 

@@ -182,7 +182,6 @@ def rows(
 
 # ------------------------------------------------------------------ how it was counted
 
-
 # The most columns that the text of an input names as not read.
 MOST_LISTED = 10
 

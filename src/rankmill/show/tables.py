@@ -322,7 +322,6 @@ def legend(heads: Iterable[str]) -> list[tuple[str, str]]:
 
 # ------------------------------------------------------------------ a table of all systems
 
-
 Values = Mapping[str, Mapping[str, float | None]]
 """Metric -> system -> value."""
 Beaten = Mapping[str, Mapping[str, Collection[str]]]

@@ -103,7 +103,6 @@ class _Bytes(io.RawIOBase):
 
 # ------------------------------------------------------------------ what errors mean
 
-
 # Where the credentials of a store come from.
 _CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or ~/.aws/credentials",

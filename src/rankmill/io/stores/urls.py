@@ -148,7 +148,6 @@ def _without_credentials(found: re.Match[str]) -> str:
 
 # ------------------------------------------------------------------ what is opened to read
 
-
 STANDARD_INPUT = "-"
 
 # None: nobody asks. Not a context variable, as threads open files for the command too.

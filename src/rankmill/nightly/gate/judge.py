@@ -15,18 +15,24 @@ from rankmill.engine.slices import OF_PREDICTIONS
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.gate.series import night_of, of_pairs, of_pin, why_undecided
-from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
+from rankmill.nightly.rules.baseline import (
+    BASELINE,
+    CANDIDATE,
+    Value,
+    either_order,
+    is_gone,
+    named,
+    slices_lost,
+)
 from rankmill.nightly.rules.counts import of_age, of_count
-from rankmill.nightly.rules.detection import detected
-from rankmill.nightly.rules.earlier_values import Value, either_order, is_gone, named, slices_lost
 from rankmill.nightly.rules.measurements import (
     Interval,
     MeasuredSide,
     Measurement,
+    detected,
     interval_of,
     word_of,
 )
-from rankmill.nightly.rules.mix import at_one_mix
 from rankmill.nightly.rules.rules import (
     BAD_VOLUME,
     EVERY,
@@ -40,6 +46,7 @@ from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
     Sides,
     against,
+    at_one_mix,
     bounds_of,
     measured_of,
     shared_of,

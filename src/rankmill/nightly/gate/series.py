@@ -19,13 +19,11 @@ from rankmill.analysis.statistics.series import (
 )
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
-from rankmill.nightly.gate.levels import history_of
-from rankmill.nightly.history.history import History
-from rankmill.nightly.rules.breaches import slice_keys
+from rankmill.nightly.history import History, history_of
 from rankmill.nightly.rules.measurements import Interval, Measurement, error_of, parts_of
+from rankmill.nightly.rules.reports import slice_keys
 from rankmill.nightly.rules.rules import BAD_AUDIT, BAD_VOLUME, STALE, Rule
-from rankmill.nightly.runs.earlier_runs import NO_VERDICT, tries_of_a_night
-from rankmill.nightly.runs.folder import Folder, open_folder
+from rankmill.nightly.runs.folder import NO_VERDICT, Folder, open_folder, tries_of_a_night
 from rankmill.nightly.runs.runs import RecordedMetric, Run, rules_of_job, time_of_run
 
 # What was read on such a night was wrong, so that its values say nothing.

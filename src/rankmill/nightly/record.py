@@ -16,10 +16,10 @@ from rankmill.columns.buffers import table_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import is_url, join, local_path, shown
 from rankmill.io.whole_files import check_target
-from rankmill.nightly.rules.earlier_values import SliceValue, named
+from rankmill.nightly.rules.baseline import SliceValue, named
 from rankmill.nightly.rules.reports import NoVerdict
 from rankmill.nightly.rules.verdict import Verdict
-from rankmill.nightly.runs.earlier_runs import NO_VERDICT
+from rankmill.nightly.runs.folder import NO_VERDICT
 from rankmill.nightly.runs.runs import (
     SUMMARY,
     CountingRules,
