@@ -433,8 +433,8 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_406,
-    "analysis": 3_838,
-    "cli": 2_026,
+    "analysis": 3_839,
+    "cli": 2_025,
     "columns": 1_114,
     "config": 660,
     "engine": 3_142,
@@ -442,13 +442,13 @@ BUDGETS = {
     "kernels": 3_024,
     "matching": 742,
     "metrics": 3_946,
-    "nightly": 4_279,
+    "nightly": 4_272,
     "results": 516,
     "root": 431,
     "semantics": 189,
     "show": 804,
     "sources": 6_278,
-    "spark": 1_318,
+    "spark": 1_317,
 }
 
 

@@ -11,7 +11,7 @@ import click
 import rankmill
 from rankmill.cli.command import FileCommand, table_command
 from rankmill.cli.draw import call, emit, run
-from rankmill.cli.run_outputs import RunOutputs, board, inputs_of
+from rankmill.cli.run_outputs import RunOutputs, board, flag_of, inputs_of
 from rankmill.config.face import face_of
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files
@@ -261,8 +261,7 @@ def _checked_state(outputs: RunOutputs, **others: Any) -> str:
     others |= {"o": outputs.output, "format": outputs.format, **outputs.files, "state": None}
     others |= {one: getattr(outputs, one) for one in ("history", "mlflow")}
     for name in (name for name, value in others.items() if value is not None):
-        option = f"-{'-' * (len(name) > 1)}{name.replace('_', '-')}"
-        raise UsageError(f"--state writes a state and shows no result: leave out {option}")
+        raise UsageError(f"--state writes a state and shows no result: leave out {flag_of(name)}")
     state = str(outputs.files["state"])
     check_state_name(state)
     return state

@@ -22,6 +22,7 @@ from rankmill.cli.run_outputs import (
     RunOutputs,
     check_outputs,
     command_line,
+    flag_of,
     format_for,
     inputs_of,
     page_of,
@@ -373,7 +374,7 @@ def _show_power(
     for name, path in outputs.files.items():
         of_verdict = path is not None and name != "per_query"
         if of_verdict and source(name) is ParameterSource.COMMANDLINE:
-            raise UsageError(f"--power gives no verdict: leave out --{name.replace('_', '-')}")
+            raise UsageError(f"--power gives no verdict: leave out {flag_of(name)}")
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
     found = run(rankmill.gate_power, sources[0], sources[1], outputs.asked(rules, base, left))
     outputs.write(found)

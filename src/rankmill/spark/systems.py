@@ -242,8 +242,7 @@ def compare(
     how: Any = {"memory": memory, "part": True, "keep_values": False}
     job = parse_job(metrics, given, semantics, catalogue, **how)
     request = request_of(given, systems, job, partitions, cuts.facts, catalogue)
-    how = {"moved": moved}
-    joined = join(request, base, cuts, **how)
+    joined = join(request, base, cuts, moved=moved)
     values = None
     if per_query:
         values = _values(

@@ -485,10 +485,10 @@ def gate_power(
     for rule in asked.rules:
         known = rule.kind == "metric" and (asked.earlier is not None or not rule.needs_baseline)
         cases = cases_of(rule, evidence) if known else []
-        every = [test_of(rule, one.sides.measured) for one in cases]
+        every = [test_of(rule, one.measured) for one in cases]
         tests = [one for one in every if one is not None]
         each = confidence_of_each(rule, len(cases))
-        told = (detected(rule, one.sides.measured, each) for one in cases)
+        told = (detected(rule, one.measured, each) for one in cases)
         seen = [one for one in told if one is not None]
         if rule.since is None and tests:
             chances.append(_chance(rule, tests, len(cases)))

@@ -23,7 +23,6 @@ from rankmill.engine.job import Job
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import opened
-from rankmill.metrics.aggregates.mean import WeightedMean
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.rules import Rule, range_text
 from rankmill.nightly.runs.folder import Folder
@@ -407,11 +406,7 @@ def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> 
 def _values_of(sums: Sums, system: str, by: str | None, value: str | None) -> Iterator[SliceValue]:
     for metric, of in sums.columns.items():
         mean, moments = of[system].mean, of[system].moments
-        n, effective = (
-            (mean.positive, mean.effective)
-            if isinstance(mean, WeightedMean)
-            else (mean.count, None)
-        )
+        n, effective = of[system].counted
         third = None
         if moments is not None:
             third = moments.of_side(MINE).spread(0.0).cube * float(effective or n) ** 2

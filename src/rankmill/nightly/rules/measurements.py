@@ -14,7 +14,7 @@ from rankmill.analysis.statistics.unseen import Part, Spread, mean_ends, ratio_e
 from rankmill.analysis.statistics.unseen import spread_of as spread_of_mean
 from rankmill.engine.left_out import LeftOut
 from rankmill.errors import plural
-from rankmill.metrics.aggregates.mean import WeightedMean, freedom_of
+from rankmill.metrics.aggregates.mean import freedom_of
 from rankmill.metrics.base import Better
 from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.rules import UNDECIDED, Rule
@@ -45,10 +45,7 @@ class MeasuredSide(NamedTuple):
         mean, moments = column.mean, column.moments
         if moments is not None:
             moments = moments.of_side(MINE)
-        if isinstance(mean, WeightedMean):
-            known = mean.mean, mean.standard_error, mean.positive, mean.effective
-            return cls(*known, moments=moments)
-        return cls(mean.mean, mean.standard_error, mean.count, moments=moments)
+        return cls(mean.mean, mean.standard_error, *column.counted, moments=moments)
 
     @property
     def size(self) -> float:

@@ -144,7 +144,7 @@ class Shared(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """What a rule is held against."""
+    """What a rule is held against, over all queries or in a slice."""
 
     measured: Measurement  # the two values that are compared
     own: float | None  # the value of the system over all its queries
@@ -153,6 +153,7 @@ class Sides(NamedTuple):
     # Of pairs, each side over all its queries, where one has some that the other lacks.
     whole: Measurement | None = None
     mix: Mix | None = None  # where `measured` is at the mix of the baseline
+    shown: str = ""  # what the slice is called; "" for all queries
 
 
 def bounds_of(metric: str) -> tuple[float, float]:

@@ -54,6 +54,16 @@ class SystemColumn(NamedTuple):
     paired: AnyPaired | None
     moments: PairMoments | None = None
 
+    @property
+    def counted(self) -> tuple[int, float | None]:
+        """How many queries count, and how many effective ones weights or clusters leave of them."""
+        mean = self.mean
+        return (
+            (mean.positive, mean.effective)
+            if isinstance(mean, WeightedMean)
+            else (mean.count, None)
+        )
+
 
 def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
     """Return the column of the queries of all parts; there is a part."""
@@ -427,7 +437,7 @@ def _sums_of(found: list[dict[str, Any]], job: Mapping[str, Any]) -> Sums:
 def _column_of(row: Mapping[str, Any], is_baseline: bool) -> SystemColumn:
     told = json.loads(row["mean"])
     mean: AnyMean = (WeightedMean if "wv" in told else Mean).from_row(told)
-    count = mean.positive if isinstance(mean, WeightedMean) else mean.count
+    count, _ = SystemColumn(mean, None).counted
     if count > row["queries"] or (isinstance(mean, Mean) and count < row["queries"]):
         raise state_rows.damaged(f"a mean is over {count:,} of {row['queries']:,} queries")
     if is_baseline != (row["differences"] is None):

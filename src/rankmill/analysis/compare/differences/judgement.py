@@ -58,7 +58,7 @@ from rankmill.analysis.statistics.unseen import (
     with_unseen,
 )
 from rankmill.engine.segments import natural
-from rankmill.metrics.aggregates.mean import WeightedMean, freedom_of
+from rankmill.metrics.aggregates.mean import freedom_of
 from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
 
@@ -105,15 +105,13 @@ def bound_of(
 def estimates(sums: Sums, confidence: float) -> dict[str, dict[str, Estimate]]:
     """Return the value of each metric and system."""
 
-    def estimate(metric: str, mean: AnyMean) -> Estimate:
-        queries, effective = sums.queries, None
-        if isinstance(mean, WeightedMean):
-            queries, effective = mean.positive, mean.effective
+    def estimate(metric: str, column: SystemColumn) -> Estimate:
+        mean, (queries, effective) = column.mean, column.counted
         told = mean.mean, mean.standard_error, queries, confidence, effective, mean.freedom
         return interval_of(metric, *told)
 
     return {
-        metric: {name: estimate(metric, one.mean) for name, one in of.items()}
+        metric: {name: estimate(metric, one) for name, one in of.items()}
         for metric, of in sums.columns.items()
     }
 
