@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from rankmill.analysis.compare.differences.comparison_state import column_of
-from rankmill.analysis.statistics.series import Night, PairedNight, against_pin, running_mean
 from rankmill.nightly.gate.gate import _chance
 from rankmill.nightly.gate.gate_request import levelled
+from rankmill.nightly.gate.series import Night, PairedNight, against_pin, running_mean
 from rankmill.nightly.rules.measurements import (
     MeasuredSide,
     Measurement,

@@ -146,7 +146,7 @@ def test_several_systems_and_their_joined_table(tmp_path: Path) -> None:
             semantics={"unpredicted": "skip"},
         )
         assert numbers(one) == numbers(alone)
-    from rankmill.analysis.compare.queries.join import join_per_query
+    from rankmill.analysis.compare.queries.alignment import join_per_query
 
     joined = join_per_query(results)
     assert joined.column_names == ["query", "a:map", "b:map", "weight"]

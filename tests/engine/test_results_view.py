@@ -11,7 +11,7 @@ import pytest
 import rankmill
 from cli_runs import on_a_terminal
 from flat import flat
-from rankmill.analysis.compare.queries.join import join_per_query
+from rankmill.analysis.compare.queries.alignment import join_per_query
 from rankmill.engine.results import same_queries
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS

@@ -432,9 +432,9 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_406,
-    "analysis": 3_839,
-    "cli": 2_025,
+    "adapters": 1_397,
+    "analysis": 3_774,
+    "cli": 2_024,
     "columns": 1_114,
     "config": 660,
     "engine": 3_142,
@@ -442,7 +442,7 @@ BUDGETS = {
     "kernels": 3_024,
     "matching": 742,
     "metrics": 3_946,
-    "nightly": 4_272,
+    "nightly": 4_336,
     "results": 516,
     "root": 431,
     "semantics": 189,

@@ -125,7 +125,7 @@ def show(
 
 def _values(results: Mapping[str, Result]) -> Any:
     """Return the values of each query, of several systems beside each other."""
-    from rankmill.analysis.compare.queries.join import join_per_query
+    from rankmill.analysis.compare.queries.alignment import join_per_query
 
     first, *others = results.values()
     return join_per_query(results) if others else first.per_query

@@ -30,7 +30,7 @@ from rankmill.cli.run_outputs import (
 )
 from rankmill.config.config import texts_of
 from rankmill.config.document import parse_date
-from rankmill.config.face import face_of, source_of
+from rankmill.config.face import face_of, is_choice, source_of
 from rankmill.errors import RankmillError, UsageError, is_shortage
 from rankmill.io import signals
 from rankmill.io.inert_text import visible
@@ -334,7 +334,6 @@ def command(
     count of the audit, or the age of an input; see 'rankmill docs gate' for the grammar. For each
     rule, a line on standard error says why it was kept or broken.
     """
-    from rankmill.config.face import is_choice
     from rankmill.nightly.rules.rules import parse_rules
 
     parse_rules(rules)

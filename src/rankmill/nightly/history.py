@@ -25,7 +25,16 @@ from rankmill.nightly.runs.folder import (
     open_folder,
     tries_of_a_night,
 )
-from rankmill.nightly.runs.history_view import Drift, Trend, TrendPoint, drift, otherwise, these
+from rankmill.nightly.runs.history_view import (
+    Drift,
+    Trend,
+    TrendPoint,
+    drift,
+    otherwise,
+    plot_trends,
+    these,
+    view_of,
+)
 from rankmill.nightly.runs.runs import (
     RecordedMetric,
     Run,
@@ -176,16 +185,12 @@ class History(Answer):
         return found
 
     def _picture(self) -> Picture:
-        from rankmill.nightly.runs.history_view import plot_trends
-
         return plot_trends(self._trends())
 
     def _trends(self) -> list[Trend]:
         return [self.trend(metric, system) for metric, system in self.metrics]
 
     def _view(self) -> View:
-        from rankmill.nightly.runs.history_view import view_of
-
         return view_of(self, self._trends(), runs=False)
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +26,6 @@ from rankmill.sources.input_options import InputOptions
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.readers.separated_values import DELIMITERS
 from rankmill.sources.roles.source import Batch
-
-if TYPE_CHECKING:
-    import numpy as np
-
 
 # ------------------------------------------------------------------ cells
 
@@ -365,8 +361,6 @@ def column_problems(names: Iterable[str], expected: Sequence[str]) -> list[Probl
 
 def id_problems(cells: Cells, ids: Any, solution: Any, long: bool) -> Iterator[Problem]:
     """Yield what is wrong with the ids of a submission; `solution` holds each of its ids once."""
-    import pyarrow.compute as pc
-
     strange = pc.any(pc.invert(pc.is_in(ids, solution)), min_count=0).as_py()
     if not strange and pc.count_distinct(ids).as_py() == len(solution) == len(ids):
         return
@@ -413,8 +407,6 @@ def _side(meant: dict[str, str], own: Iterable[str | None]) -> str:
 
 def _meant(items: Any, solution: Any) -> dict[int, tuple[str, str]]:
     """Place of an item that only differs in such characters -> it, and that of the solution."""
-    import pyarrow.compute as pc
-
     strange = pc.indices_nonzero(pc.invert(pc.is_in(items, solution)))
     found = pc.index_in(plain_ids(items.take(strange)), plain_ids(solution))
     rows = zip(strange, items.take(strange), solution.take(found), strict=True)
@@ -434,15 +426,11 @@ def _shape(item: str) -> str:
 
 def _separated(items: Any, solution: Any) -> Any:
     """Whether items hold what separates or encloses items elsewhere, and no item of a solution."""
-    import pyarrow.compute as pc
-
     signs = (one for one in ",;|[]'\"" if not _held(solution, one))
     return pc.match_substring_regex(items, f"[{''.join(map(re.escape, signs))}\n]")
 
 
 def _held(items: Any, sign: str) -> bool:
-    import pyarrow.compute as pc
-
     return bool(pc.any(pc.match_substring(items, sign), min_count=0).as_py())
 
 
@@ -460,10 +448,6 @@ def list_problems(
     `scores` are the confidences, NaN without a number, `most` is the cutoff, and `solution`
     holds each item of the solution once.
     """
-    import numpy as np
-    import pyarrow.compute as pc
-
-    from rankmill.columns.buffers import arrow_of, numbers_of
 
     def of_rows(kind: str, rows: Any, totals: Any, found: Any = None) -> Iterator[Problem]:
         """Yield a problem for each of some rows, with what was found and what was expected."""

@@ -30,7 +30,8 @@ from rankmill.analysis.compare.differences.differences import (
 )
 from rankmill.analysis.compare.differences.judgement import relative
 from rankmill.analysis.compare.differences.pooled_differences import PooledMetrics, not_means
-from rankmill.analysis.compare.queries.join import Aligned, Joined, Reading, join_runs
+from rankmill.analysis.compare.queries.alignment import Aligned
+from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
 from rankmill.analysis.compare.queries.label_facts import QueryTraits, read_covariate
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from rankmill.analysis.compare.differences.differences import Settings
-from rankmill.analysis.compare.queries.join import check_names
+from rankmill.analysis.compare.queries.alignment import check_names
 from rankmill.analysis.statistics.paired_differences import LARGEST
 from rankmill.analysis.statistics.significance import (
     CORRECTIONS,

@@ -7,20 +7,26 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.differences import named
 from rankmill.analysis.compare.differences.pooled_differences import Without
-from rankmill.analysis.statistics.series import Night, PairedNight
 from rankmill.engine.segments import natural
 from rankmill.engine.slices import OF_PREDICTIONS
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
-from rankmill.nightly.gate.series import night_of, of_pairs, of_pin, why_undecided
+from rankmill.nightly.gate.series import (
+    Night,
+    PairedNight,
+    night_of,
+    of_pairs,
+    of_pin,
+    why_undecided,
+)
 from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
     Value,
     either_order,
     is_gone,
-    named,
     slices_lost,
 )
 from rankmill.nightly.rules.counts import of_age, of_count

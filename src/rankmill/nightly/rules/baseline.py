@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState, Sums
-from rankmill.analysis.compare.queries.join import Aligned, Joined, rows_in_both
+from rankmill.analysis.compare.differences.differences import named
+from rankmill.analysis.compare.queries.alignment import Aligned, rows_in_both
+from rankmill.analysis.compare.queries.join import Joined
 from rankmill.analysis.compare.queries.label_facts import QueryTraits
 from rankmill.analysis.statistics.moments import MINE
 from rankmill.columns.ids import is_text_type
@@ -485,8 +487,3 @@ def is_gone(key: tuple[str, str], night_before: Mapping[tuple[str, str], Any]) -
 def either_order(by: Sequence[str], value: Sequence[str | None]) -> list[tuple[str, str]]:
     """Return what a slice may be called by the columns of a row: it may be cut in either order."""
     return [named(by, value), named(by[::-1], value[::-1])]
-
-
-def named(by: Sequence[str], value: Sequence[str | None]) -> tuple[str, str]:
-    """Return what cuts and the slice as the columns of a row have them."""
-    return ", ".join(by), ", ".join(UNKNOWN if one is None else one for one in value)

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState, Sums
+from rankmill.analysis.compare.differences.differences import named
 from rankmill.analysis.statistics.moments import MINE, THEIRS
 from rankmill.analysis.statistics.unseen import Spread
 from rankmill.engine.segments import natural
 from rankmill.metrics.registry import parse
-from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, named
+from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
 from rankmill.nightly.rules.measurements import NO_BOUNDS, MeasuredSide, Measurement
 from rankmill.results.result import Result
 

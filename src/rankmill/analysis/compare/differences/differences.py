@@ -14,6 +14,7 @@ from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.errors import plural
 from rankmill.metrics.base import Better
 from rankmill.results.answer import plain, read_fields
+from rankmill.results.slices import UNKNOWN
 from rankmill.show.tables import Beaten
 
 BETTER, WORSE = "better", "worse"
@@ -110,6 +111,11 @@ class Difference:
         if self.value is None or self.better == "neither":
             return None
         return -self.value if self.better == "lower" else self.value
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The ends of the interval of `value`, if both are known."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
     def relative_interval(self) -> tuple[float, float] | None:
@@ -330,6 +336,11 @@ class Settings:
     adjust: str | None = None
     all_pairs: bool = False
     cutoffs: tuple[int, ...] = ()
+
+
+def named(by: Sequence[str], value: Sequence[str | None]) -> tuple[str, str]:
+    """Return what cuts and the slice as the columns of a table or a history have them."""
+    return ", ".join(by), ", ".join(UNKNOWN if one is None else one for one in value)
 
 
 # ------------------------------------------------------------------ the queries that moved most

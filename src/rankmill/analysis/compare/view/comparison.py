@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,6 +24,7 @@ from rankmill.analysis.compare.differences.differences import (
     beaten_of,
     by_metric,
     left_out_note,
+    named,
     ranks_of,
     read_by_metric,
 )
@@ -43,7 +44,6 @@ from rankmill.metrics.registry import lines_of, parse
 from rankmill.package import stamp
 from rankmill.results.answer import Answer, plain_fields, read_fields
 from rankmill.results.audit import facts_of, rules_of
-from rankmill.results.slices import UNKNOWN
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.show.tables import (
@@ -268,11 +268,9 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
         )
         return [*tables, *(part for block in moved for part in block)]
 
-    def exact() -> Table:
-        more = found.whole, found.slices, found.pairs, found.moved
-        return exact_table(found.baseline, found.settings, found.pooled, *more)
-
-    return view_of_blocks(blocks, lambda: _facts(found), exact, content, paper)
+    return view_of_blocks(
+        blocks, lambda: _facts(found), lambda: _exact_table(found), content, paper
+    )
 
 
 def leaderboard_parts(found: Comparison) -> list[Part]:
@@ -310,12 +308,11 @@ def metric_table(found: Comparison, metric: str) -> Table:
 def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     if one is None:
         return [None, None, *[None] * len(settings.tests), "", *[None] * 5]
-    interval = None if one.low is None or one.high is None else (one.low, one.high)
     tests = [one.tests.get(test) for test in settings.tests]
     if len(tests) == 1:  # a metric such as gap has one test, whatever is asked for
         tests = list(one.tests.values()) or tests
     return [
-        *(one.value, interval),
+        *(one.value, one.interval),
         *(None if test is None else test.corrected_p for test in tests),
         *(one.verdict or "not tested", one.relative, one.relative_interval),
         *map(one.share, (one.won, one.tied, one.lost)),
@@ -411,15 +408,7 @@ _OF_MARGIN = ("equivalence", "noninferiority")
 _OF_TESTS = ("tests", *_OF_MARGIN)
 
 
-def exact_table(
-    baseline: str,
-    settings: Settings,
-    pooled: Collection[str],
-    whole: Slice,
-    slices: Sequence[Slice],
-    pairs: Sequence[SystemPair],
-    moved: Mapping[str, Mapping[str, Sequence[Moved]]],
-) -> Table:
+def _exact_table(found: Comparison) -> Table:
     """A row for each slice, metric and system, with every digit; of all queries first.
 
     What is not compared with the baseline follows the rows of all queries. The queries
@@ -430,22 +419,20 @@ def exact_table(
     renamed = {"value": "difference", "low": "difference_low", "high": "difference_high"}
     names += [renamed.get(name, name) for name in fields]
     every_test = (
-        name for of in whole.differences.values() for one in of.values() for name in one.tests
+        name for of in found.differences.values() for one in of.values() for name in one.tests
     )
-    tests = dict.fromkeys([*settings.tests, *every_test])
+    tests = dict.fromkeys([*found.settings.tests, *every_test])
     names += [f"{test}_{field}" for test in tests for field in Tested._fields]
     names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
-    more = ["query", "baseline_value"] * bool(moved)
+    more = ["query", "baseline_value"] * bool(found.moved)
 
     def row(
         of: Slice, metric: str, name: str, pair: SystemPair | None = None, **own: Cell
     ) -> list[Cell]:
         one = of.differences[metric].get(name, Difference(None, better=parse(metric).better))
-        one, base = (one, baseline) if pair is None else (pair.difference, pair.baseline)
-        cells: list[Cell] = [None, None]
-        if of.by:
-            cells = [", ".join(of.by), ", ".join(UNKNOWN if v is None else v for v in of.value)]
-        cells += [metric, name, base, None if metric in pooled else of.queries]
+        one, base = (one, found.baseline) if pair is None else (pair.difference, pair.baseline)
+        cells: list[Cell] = [*(named(of.by, of.value) if of.by else (None, None))]
+        cells += [metric, name, base, None if metric in found.pooled else of.queries]
         cells += [*of.values[metric][name], *(getattr(one, field) for field in fields)]
         nothing = Tested(None)
         cells += [cell for test in tests for cell in one.tests.get(test, nothing)]
@@ -453,11 +440,12 @@ def exact_table(
         return [*cells, *map(own.get, more)]
 
     rows: list[list[Cell]] = []
-    for of in (whole, *slices):
+    whole = found.whole
+    for of in (whole, *found.slices):
         rows += [row(of, metric, name) for metric in of.values for name in of.values[metric]]
-        others = (p for p in pairs if of is whole and p.baseline != baseline)
+        others = (p for p in found.pairs if of is whole and p.baseline != found.baseline)
         rows += [row(of, p.metric, p.system, p) for p in others]
-    for metric, of_system in moved.items():
+    for metric, of_system in found.moved.items():
         for name, queries in of_system.items():
             for one in queries:
                 of = _alone(metric, name, one)
