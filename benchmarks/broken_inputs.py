@@ -22,7 +22,7 @@ from pyarrow import feather, ipc
 
 import rankmill
 from broken import ITEMS, one_of
-from rankmill.nightly.history.record import run_table
+from rankmill.nightly.record import run_table
 from rankmill.nightly.runs import runs as gate_runs
 
 QUERIES = 40

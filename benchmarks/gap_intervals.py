@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.analysis.statistics.jackknife import (
+from rankmill.analysis.statistics.significance import (
     estimate,
     interval,
     interval_within,

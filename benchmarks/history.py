@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from rankmill.nightly.history.history import History
-from rankmill.nightly.history.record import contents_of, run_table
+from rankmill.nightly.history import History
+from rankmill.nightly.record import contents_of, run_table
 from rankmill.results.result import Result
 
 METRICS = {"map@12": 0.08, "ndcg@12": 0.12, "gap": 0.05}

@@ -32,7 +32,7 @@ import rankmill
 import rankmill.spark
 from rankmill import Labels, Predictions
 from rankmill.engine.job import parse_job
-from rankmill.spark.exchange.frame_rows import to_arrow
+from rankmill.spark.exchange.layout import to_arrow
 from rankmill.spark.exchange.spark_request import request_of
 
 METRICS = ["map@12", "first_hit@5"]

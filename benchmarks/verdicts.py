@@ -36,7 +36,12 @@ import verdicts_of_pooled
 import verdicts_of_shapes
 from rankmill import gate
 from rankmill.analysis.compare.conclusion import finish
-from rankmill.analysis.compare.differences.comparison_state import ComparisonState, Slices
+from rankmill.analysis.compare.differences.comparison_state import (
+    ComparisonState,
+    Slices,
+    Sums,
+    column_of,
+)
 from rankmill.analysis.compare.differences.differences import (
     BETTER,
     EQUAL,
@@ -47,10 +52,8 @@ from rankmill.analysis.compare.differences.differences import (
 from rankmill.analysis.compare.differences.judgement import differences as differences_of
 from rankmill.analysis.compare.differences.judgement import judged
 from rankmill.analysis.compare.differences.pooled_differences import pooled_estimates
-from rankmill.analysis.compare.differences.sums import Sums, column_of
-from rankmill.analysis.statistics.clusters import ClusteredPaired
-from rankmill.analysis.statistics.covariate import fit_of
 from rankmill.analysis.statistics.distributions import t_tail
+from rankmill.analysis.statistics.paired_differences import ClusteredPaired, fit_of
 from rankmill.analysis.statistics.significance import run_test
 from rankmill.engine.left_out import LeftOut
 from rankmill.nightly.rules.measurements import Measurement, drop_of, word_of

@@ -21,12 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 import rankmill
-from rankmill.analysis.statistics.clusters import ClusteredPaired
-from rankmill.analysis.statistics.covariate import fit_of
+from rankmill.analysis.statistics.paired_differences import ClusteredPaired, fit_of
 from rankmill.analysis.statistics.significance import run_test
 from rankmill.errors import RankmillError
 from rankmill.metrics.registry import REGISTRY
-from rankmill.nightly.history.history import History
+from rankmill.nightly.history import History
 from verdicts_of_nights import Rate
 
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)

@@ -13,17 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.analysis.compare.differences.sums import column_of
-from rankmill.analysis.statistics.series import Night, PairedNight, against_pin, running_mean
-from rankmill.nightly.gate.levels import levelled
-from rankmill.nightly.gate.power import _chance
-from rankmill.nightly.rules.detection import test_of
-from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, interval_of, word_of
+from rankmill.analysis.compare.differences.comparison_state import column_of
+from rankmill.nightly.gate.gate import _chance
+from rankmill.nightly.gate.gate_request import levelled
+from rankmill.nightly.gate.series import Night, PairedNight, against_pin, running_mean
+from rankmill.nightly.rules.measurements import (
+    MeasuredSide,
+    Measurement,
+    interval_of,
+    test_of,
+    word_of,
+)
 from rankmill.nightly.rules.rules import REGRESSED, Rule, parse_rule
-from rankmill.nightly.runs.earlier_runs import HELD, choose
+from rankmill.nightly.runs.folder import HELD, choose
+from rankmill.nightly.runs.history_view import drift
 from rankmill.nightly.runs.runs import RecordedMetric as Recorded
 from rankmill.nightly.runs.runs import Run, new_name, rules_text
-from rankmill.nightly.runs.trends import drift
 from rankmill.semantics.choices import DEFAULT
 
 Rate = tuple[str, int, int, float, float]

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy import stats
 
-from rankmill.analysis.compare.differences.sums import column_of
+from rankmill.analysis.compare.differences.comparison_state import column_of
 from rankmill.nightly.rules.measurements import (
     MeasuredSide,
     Measurement,
     interval_of,
     word_of,
 )
-from rankmill.nightly.rules.mix import at_one_mix
 from rankmill.nightly.rules.rules import HELD, REGRESSED, Rule, parse_rule
+from rankmill.nightly.rules.sides import at_one_mix
 
 Rate = tuple[str, int, int, float, float]
 Shape = Callable[[np.random.Generator, int], np.ndarray]

@@ -23,7 +23,7 @@ import rankmill
 from browser import browser
 from rankmill.cli.run_outputs import trends_of
 from rankmill.nightly.gate.gate import gate_in_detail
-from rankmill.nightly.history.history import History
+from rankmill.nightly.history import History
 from rankmill.nightly.report import lists_of, page
 
 DOCS = Path(rankmill.__file__).parent / "docs"

@@ -62,9 +62,9 @@ if TYPE_CHECKING:
     from rankmill.errors import UsageError as UsageError
     from rankmill.metrics.own import metric as metric
     from rankmill.nightly.gate.gate import gate as gate
+    from rankmill.nightly.gate.gate import gate_power as gate_power
     from rankmill.nightly.gate.gate_request import Rules as Rules
-    from rankmill.nightly.gate.power import gate_power as gate_power
-    from rankmill.nightly.history.history import History as History
+    from rankmill.nightly.history import History as History
     from rankmill.nightly.rules.verdict import Verdict as Verdict
     from rankmill.results.result import Result as Result
     from rankmill.semantics.semantics import Semantics as Semantics
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Catalogue": "sources.nouns",
     "Comparison": "analysis.compare.view.comparison",
-    "History": "nightly.history.history",
+    "History": "nightly.history",
     "InputError": "errors",
     "Labels": "sources.nouns",
     "Predictions": "sources.nouns",
@@ -98,7 +98,7 @@ _HOMES = {
     "explain": "analysis.explain.trace",
     "explain_evaluators": "analysis.explain.evaluators",
     "gate": "nightly.gate.gate",
-    "gate_power": "nightly.gate.power",
+    "gate_power": "nightly.gate.gate",
     "head": "engine.head",
     "metric": "metrics.own",
     "plan": "engine.evaluate",

@@ -21,6 +21,7 @@ is 0, as in notebooks.
 """
 
 from rankmill.adapters.kaggle.functions import (
+    GAP_vector,
     apk,
     average_precision,
     average_precision_at_k,
@@ -32,7 +33,6 @@ from rankmill.adapters.kaggle.functions import (
     recall,
     rel_at_k,
 )
-from rankmill.adapters.kaggle.gap_vector import GAP_vector
 from rankmill.adapters.kaggle.submission import ParticipantVisibleError, check, score
 
 __all__ = [

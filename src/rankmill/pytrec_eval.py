@@ -5,7 +5,7 @@ order and errors are those of pytrec_eval-terrier 0.5.11; where that ends the pr
 duplicate cutoffs, a UsageError is raised.
 """
 
-from rankmill.adapters.trec.evaluator import (
+from rankmill.adapters.trec.trec_eval import (
     RelevanceEvaluator,
     compute_aggregated_measure,
     parse_qrel,

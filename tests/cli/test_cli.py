@@ -16,9 +16,9 @@ from click.shell_completion import ShellComplete
 import rankmill
 from cli_runs import process, seconds_of
 from rankmill.cli import COMMANDS, main
-from rankmill.cli.output_checks import check_outputs
-from rankmill.config.click_options import parse_size
-from rankmill.config.given_inputs import system_names
+from rankmill.cli.run_outputs import check_outputs
+from rankmill.config.config import parse_size
+from rankmill.config.face import system_names
 from rankmill.errors import UsageError
 from rankmill.metrics.registry import REGISTRY
 from rankmill.package import GONE

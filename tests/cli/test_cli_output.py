@@ -12,8 +12,8 @@ import pytest
 import rankmill
 from cli_runs import on_a_terminal, process
 from rankmill.cli import COMMANDS
-from rankmill.cli.output_checks import format_for
-from rankmill.cli.progress_bar import Progress
+from rankmill.cli.draw import Progress
+from rankmill.cli.run_outputs import format_for
 
 # Rendering
 
@@ -55,7 +55,7 @@ def test_progress_shows_on_a_terminal_after_a_while():
         "    step(2345, 9000)\n"
         "    time.sleep(0.3)"
     )
-    imports = "from rankmill.cli.progress_bar import Progress"
+    imports = "from rankmill.cli.draw import Progress"
     shown = "".join(on_a_terminal(f"{imports}\n{code}", 80))
     assert "reading labels" in shown
     found = re.search(r"2,345 rows, ([\d,]+) rows/s, 0:0(\d) left", shown)
@@ -78,7 +78,7 @@ def test_quiet_shows_no_progress_and_no_warnings_but_errors(tmp_path, run_cli):
         assert "--quiet" in run_cli(name, "--help-all").stdout
     code = (
         "from rankmill.cli import main, process\n"
-        "from rankmill.cli.progress_bar import Progress\n"
+        "from rankmill.cli.draw import Progress\n"
         "process.quiet = {}\n"
         "with Progress(0.05) as step:\n"
         "    time.sleep(0.4)\n"
@@ -132,7 +132,7 @@ def test_drawn_systems_fit_and_say_everything(columns):
 def test_garbage_is_looked_for_once_the_first_rows_are_done():
     code = (
         "import gc; gc.disable()\n"
-        "from rankmill.cli.progress_bar import Progress\n"
+        "from rankmill.cli.draw import Progress\n"
         "with Progress() as progress:\n"
         "    assert not gc.isenabled()\n"
         "    progress(1, 2)\n"

@@ -13,7 +13,7 @@ from conftest import tells
 import rankmill
 from flat import flat
 from rankmill import InputError, UsageError
-from rankmill.nightly.history.history import History
+from rankmill.nightly.history import History
 from rankmill.show.writers import plain_text
 from shown import view_all
 

@@ -29,7 +29,7 @@ from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS
 from rankmill.sources.nouns import Labels
 from rankmill.spark.exchange.returned_rows import packed
-from rankmill.spark.jackknife_groups import places_in, values_left, whole_of
+from rankmill.spark.systems import places_in, values_left, whole_of
 from rankmill.threads import Workers
 from strategies import some
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankmill import evaluate
-from rankmill.io.table_files import write_by_suffix
-from rankmill.nightly.history.history import History
+from rankmill.io.whole_files import write_by_suffix
+from rankmill.nightly.history import History
 from strategies import some
 
 pytestmark = pytest.mark.small

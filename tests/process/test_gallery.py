@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from movielens_paths import BESIDE_CHECKOUT
-from rankmill.cli.output_checks import _TEXTS
+from rankmill.cli.run_outputs import _TEXTS
 from rankmill.config.options import OPTIONS
 from rankmill.engine.curves import cuts_of, has_curves
 from rankmill.metrics.aggregate import axes_of

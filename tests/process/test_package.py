@@ -404,7 +404,7 @@ def test_foreign_imports(module: str) -> None:
     allowed = {"numpy", "numba"} if room(module) == "kernels" else {"numpy", "pyarrow"}
     if room(module) in ("cli", "__main__"):
         allowed = {"click", "rich", "numpy", "pyarrow"}
-    if module in ("rankmill.config.click_options", "rankmill.config.config"):
+    if module == "rankmill.config.config":
         allowed = allowed | {"click"}
     if module in {f"rankmill.kernels.{name}" for name in ("instructions", "cache", "compiler")}:
         allowed = allowed | {"llvmlite"}  # a part of numba
@@ -416,7 +416,7 @@ def test_foreign_imports(module: str) -> None:
         allowed = {"torch", "torchmetrics"}
     if room(module) == "spark":
         allowed = allowed | {"pyspark", "py4j"}  # only inside functions, as it is an extra
-    if module == "rankmill.nightly.gate.mlflow":
+    if module == "rankmill.nightly.rules.reports":
         allowed = allowed | {"mlflow"}  # only for --mlflow
     if module == "rankmill.analysis.statistics.distributions":
         allowed = allowed | {"scipy"}  # only for who needs a tail: it takes long to import
@@ -428,30 +428,30 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"ir_measures"}  # which it is for
     if module == "rankmill.adapters.kaggle.submission":
         allowed = allowed | {"kaggle_metric_utilities"}  # only where Kaggle has it
-    if module == "rankmill.adapters.kaggle.gap_vector":
+    if module == "rankmill.adapters.kaggle.functions":
         allowed = allowed | {"pandas"}  # only for who asks for its table
     assert foreign_imports(module) <= allowed
 
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_438,
-    "analysis": 3_972,
-    "cli": 2_081,
+    "adapters": 1_394,
+    "analysis": 3_774,
+    "cli": 2_026,
     "columns": 1_106,
-    "config": 683,
+    "config": 661,
     "engine": 3_119,
-    "io": 860,
+    "io": 843,
     "kernels": 3_024,
     "matching": 733,
     "metrics": 3_953,
-    "nightly": 4_393,
+    "nightly": 4_340,
     "results": 515,
-    "root": 525,
+    "root": 524,
     "semantics": 190,
     "show": 804,
     "sources": 6_106,
-    "spark": 1_433,
+    "spark": 1_319,
 }
 
 

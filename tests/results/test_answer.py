@@ -19,7 +19,7 @@ import rankmill
 from flat import flat
 from rankmill.errors import InputError, UsageError
 from rankmill.kaggle import check
-from rankmill.nightly.history.history import History
+from rankmill.nightly.history import History
 from rankmill.results.answer import Answer
 
 GOLD = {1: [1], 2: [3], 3: [1], 4: [2]}

@@ -14,7 +14,7 @@ import pytest
 import rankmill
 from flat import flat
 from rankmill.columns.seal import seal_of, seal_of_table
-from rankmill.nightly.history.history import History
+from rankmill.nightly.history import History
 from strategies import examples
 
 pytestmark = pytest.mark.small

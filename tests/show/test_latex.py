@@ -17,7 +17,7 @@ from cuts import cut
 from hostile_names import HOSTILE, TEXTS
 from rankmill.analysis.compare.view.comparison import view_of
 from rankmill.analysis.compare.view.tables import CORRECTIONS, TITLES
-from rankmill.analysis.statistics.outcome import CORRECTIONS as ALL_CORRECTIONS
+from rankmill.analysis.statistics.significance import CORRECTIONS as ALL_CORRECTIONS
 from rankmill.analysis.statistics.significance import TESTS
 from rankmill.io.inert_text import _GREEK, _GREEK_NAMES, latex_text, visible
 from rankmill.show.tables import Best, Column, Marked, Table, View

@@ -17,7 +17,7 @@ import pytest
 import rankmill
 from rankmill import InputError
 from rankmill.errors import Otherwise, outside
-from rankmill.nightly.history.history import History
+from rankmill.nightly.history import History
 from rankmill.sources.readers.arrow_files import buffers_of
 
 TABLE = pa.table({"query_id": ["a", "b"], "items": [["x"], ["y", "z"]]})

@@ -27,7 +27,7 @@ from rankmill.errors import UsageError
 from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.presets import PRESETS
-from rankmill.spark import comparison_tasks, confidence_counts
+from rankmill.spark import evaluation, systems
 from rankmill.spark.exchange import tasks
 from strategies import metric_names
 
@@ -435,11 +435,11 @@ def _of_harm() -> Iterator[Case]:
     for what in ("executor", "python", "exception", "fetch", "slow"):
         for about, kind, call in (
             ("first pass", tasks.score, score),
-            ("second pass of gap", confidence_counts.count, score),
+            ("second pass of gap", evaluation.count, score),
         ):
             run = partial(harmed, what=what, kind=kind, call=call)
             yield Case("harm", f"{what}, {about}", run, harms=True)
-    run = partial(harmed, what="executor", kind=comparison_tasks.find, call=compare)
+    run = partial(harmed, what="executor", kind=systems.find, call=compare)
     yield Case("harm", "executor, compare", run, harms=True)
 
 

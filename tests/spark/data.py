@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rankmill.spark.exchange.frame_rows import to_arrow
+from rankmill.spark.exchange.layout import to_arrow
 
 WORKED = ("seconds", "checksum", "inputs", "baseline", "result", "comparison")
 FIELDS = (

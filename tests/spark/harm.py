@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rankmill.spark.exchange import collection
+from rankmill.spark.exchange import tasks
 
 
 def harm(flag: str, what: str) -> None:
@@ -51,7 +51,7 @@ def harming(monkeypatch: pytest.MonkeyPatch, kind: Any, what: str, folder: Path)
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
-    usual, flag = collection.function_of, folder / "harmed"
+    usual, flag = tasks.function_of, folder / "harmed"
 
     def function_of(task: Any, *known: Any) -> Any:
         run = usual(task, *known)
@@ -67,5 +67,5 @@ def harming(monkeypatch: pytest.MonkeyPatch, kind: Any, what: str, folder: Path)
 
         return harmed
 
-    monkeypatch.setattr(collection, "function_of", function_of)
+    monkeypatch.setattr(tasks, "function_of", function_of)
     return flag

@@ -16,7 +16,7 @@ from data import alike, frame_of, same_with, tables
 from rankmill import Catalogue, Labels
 from rankmill.metrics.aggregate import aggregate_of, needs_of
 from rankmill.metrics.registry import REGISTRY, parse
-from rankmill.spark.exchange.frame_rows import to_arrow
+from rankmill.spark.exchange.layout import to_arrow
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]

@@ -10,7 +10,7 @@ import pytest
 import rankmill
 import rankmill.spark
 from rankmill import Catalogue
-from rankmill.spark.exchange.frame_rows import to_arrow
+from rankmill.spark.exchange.layout import to_arrow
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]

@@ -16,7 +16,7 @@ import rankmill
 import rankmill.spark
 from data import frame_of, same, tables
 from harm import harming
-from rankmill.spark import confidence_counts
+from rankmill.spark import evaluation
 from rankmill.spark.exchange import tasks
 from repository import SOURCE
 from spark_sessions import HARMED
@@ -83,7 +83,7 @@ def test_a_failure_in_a_pass_changes_no_bit(
 ) -> None:
     shape = "wide" if what in ("executor", "slow") else "long"
     labels, predictions = tables("integers", "wide", shape)
-    kind = tasks.score if number == "first" else confidence_counts.count
+    kind = tasks.score if number == "first" else evaluation.count
     flag = harming(monkeypatch, kind, what, tmp_path)
     both = [frame_of(cluster, one) for one in (labels, predictions)]
     found = rankmill.spark.evaluate(*both, METRICS, partitions=4)

@@ -20,8 +20,8 @@ import rankmill.spark
 from data import frame_of, same_queries
 from flat import flat
 from rankmill import Labels, Predictions
-from rankmill.spark.exchange import frame_rows
-from rankmill.spark.exchange.session import read
+from rankmill.spark.exchange import layout
+from rankmill.spark.exchange.spark_request import read
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -154,7 +154,7 @@ def test_it_means_the_same(spark: Any, meaning: str) -> None:
 def test_later_text_is_read_as_text(
     spark: Any, partitions: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frame_rows, "ROWS", 2)
+    monkeypatch.setattr(layout, "ROWS", 2)
     both = MEANINGS["other text beside integers"]
     labels, run = (there(spark, one.take([0, 2, 3, 1])) for one in both)
     found = rankmill.spark.evaluate(labels, run, "map", partitions=partitions)

@@ -16,8 +16,8 @@ import pytest
 
 import rankmill.spark
 from harm import made_by
-from rankmill.spark.confidence_counts import count
-from rankmill.spark.exchange import collection
+from rankmill.spark.evaluation import count
+from rankmill.spark.exchange import tasks
 from rankmill.spark.exchange.tasks import score
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
@@ -118,11 +118,11 @@ def test_a_task_holds_its_rows_four_times_at_most(
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
-    monkeypatch.setattr(collection, "function_of", recorded(str(tmp_path), collection.function_of))
+    monkeypatch.setattr(tasks, "function_of", recorded(str(tmp_path), tasks.function_of))
     frames = [spark.read.parquet(path) for path in files[shape]]
     rankmill.spark.evaluate(*frames, METRICS, partitions=1)
-    tasks = {file.name: tuple(map(int, file.read_text().split())) for file in tmp_path.iterdir()}
-    assert len({name.partition("-")[0] for name in tasks}) == 2  # both passes
-    peak, size = max(peak for _, peak in tasks.values()), max(size for size, _ in tasks.values())
+    peaks = {file.name: tuple(map(int, file.read_text().split())) for file in tmp_path.iterdir()}
+    assert len({name.partition("-")[0] for name in peaks}) == 2  # both passes
+    peak, size = max(peak for _, peak in peaks.values()), max(size for size, _ in peaks.values())
     assert size > 20_000_000
     assert peak <= A_TASK + TIMES_HELD * size

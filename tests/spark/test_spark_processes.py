@@ -180,7 +180,7 @@ import sys, rankmill, rankmill.spark
 from pyspark.sql import SparkSession
 sys.path[:0] = [{folder!r}]
 from data import same, tables
-from rankmill.spark.exchange.frame_rows import to_arrow
+from rankmill.spark.exchange.layout import to_arrow
 
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 assert "connect" in type(spark).__module__

@@ -10,8 +10,8 @@ import pytest
 import rankmill
 import rankmill.spark
 from data import frame_of, same, tables
-from rankmill.spark import workers
-from rankmill.spark.exchange.frame_rows import to_arrow
+from rankmill.spark.exchange import spark_request
+from rankmill.spark.exchange.layout import to_arrow
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -64,7 +64,7 @@ def test_python_without_room_names_the_setting(
 ) -> None:
     from pyspark.sql import SparkSession
 
-    @workers.on_spark
+    @spark_request.on_spark
     def evaluate() -> None:
         raise PythonException(f"An exception was thrown from the Python worker:\n{told}\n")
 

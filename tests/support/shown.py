@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rankmill.analysis.explain.evaluators_view import EvaluatorDifferences
+from rankmill.analysis.explain.evaluators import EvaluatorDifferences
 from rankmill.cli import draw as drawing
 from rankmill.engine.results import same_queries, systems_view
 from rankmill.metrics.registry import sides_of

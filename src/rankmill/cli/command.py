@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from rankmill.cli import process
-from rankmill.cli.output_checks import STANDARD_OUTPUT
 from rankmill.cli.process import FAILED, TIME
-from rankmill.config.click_options import click_option
-from rankmill.config.config import Config, read_config
+from rankmill.cli.run_outputs import STANDARD_OUTPUT
+from rankmill.config.config import Config, click_option, read_config
 from rankmill.config.document import joined, parse_date
-from rankmill.config.given_inputs import system_names
+from rankmill.config.face import system_names
 from rankmill.config.option import Option
 from rankmill.config.options import options_of
 from rankmill.errors import RankmillError

@@ -10,9 +10,8 @@ import click
 from click.core import ParameterSource
 
 from rankmill.cli.command import FileCommand, table_command
-from rankmill.cli.output_checks import inputs_of
-from rankmill.cli.progress_bar import call
-from rankmill.cli.run_outputs import RunOutputs, board, command_line
+from rankmill.cli.draw import call
+from rankmill.cli.run_outputs import RunOutputs, board, command_line, inputs_of
 from rankmill.config.document import joined
 from rankmill.config.face import face_of
 from rankmill.config.options import options_of

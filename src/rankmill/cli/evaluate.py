@@ -10,14 +10,12 @@ import click
 
 import rankmill
 from rankmill.cli.command import FileCommand, table_command
-from rankmill.cli.draw import emit
-from rankmill.cli.output_checks import inputs_of
-from rankmill.cli.progress_bar import call, run
-from rankmill.cli.run_outputs import RunOutputs, board
+from rankmill.cli.draw import call, emit, run
+from rankmill.cli.run_outputs import RunOutputs, board, flag_of, inputs_of
 from rankmill.config.face import face_of
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files
-from rankmill.io.table_files import NAMED, suffix_of
+from rankmill.io.whole_files import NAMED, suffix_of
 from rankmill.results.result import Result, check_values
 from rankmill.show.writers import write
 
@@ -263,8 +261,7 @@ def _checked_state(outputs: RunOutputs, **others: Any) -> str:
     others |= {"o": outputs.output, "format": outputs.format, **outputs.files, "state": None}
     others |= {one: getattr(outputs, one) for one in ("history", "mlflow")}
     for name in (name for name, value in others.items() if value is not None):
-        option = f"-{'-' * (len(name) > 1)}{name.replace('_', '-')}"
-        raise UsageError(f"--state writes a state and shows no result: leave out {option}")
+        raise UsageError(f"--state writes a state and shows no result: leave out {flag_of(name)}")
     state = str(outputs.files["state"])
     check_state_name(state)
     return state

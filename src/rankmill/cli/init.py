@@ -15,11 +15,9 @@ import click
 
 import rankmill
 from rankmill.cli.command import table_command
-from rankmill.cli.draw import emit
-from rankmill.cli.progress_bar import run
+from rankmill.cli.draw import emit, run
 from rankmill.config.document import VERSION, dates_in, is_filled, with_holes
-from rankmill.config.face import face_of, options_taken
-from rankmill.config.given_inputs import source_of, system_names
+from rankmill.config.face import face_of, options_taken, source_of, system_names
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.io import whole_files as writing
 from rankmill.io.inert_text import visible

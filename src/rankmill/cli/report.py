@@ -7,11 +7,9 @@ from typing import Any
 import click
 
 from rankmill.cli.command import Command, FileCommand, table_command
-from rankmill.cli.draw import emit
-from rankmill.cli.output_checks import check_outputs, inputs_of
+from rankmill.cli.draw import call, emit
 from rankmill.cli.process import is_terminal
-from rankmill.cli.progress_bar import call
-from rankmill.cli.run_outputs import RunOutputs, page_of, trends_of
+from rankmill.cli.run_outputs import RunOutputs, check_outputs, inputs_of, page_of, trends_of
 from rankmill.config.face import face_of
 from rankmill.errors import UsageError, plural
 from rankmill.io import whole_files as writing
@@ -98,7 +96,7 @@ def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) 
     The age of a run is the time in its file name. Files of other programs are kept. Give either
     --keep or --keep-last.
     """
-    from rankmill.nightly.history import history as histories
+    from rankmill.nightly import history as histories
 
     old, left = histories.prune(history, keep=keep, keep_last=keep_last, dry_run=dry_run)
     listed = "".join(f"{name}\n" for name in old) if dry_run else ""
@@ -131,7 +129,7 @@ class _WithPrune(Command):
 )
 def history(history: str, metrics: tuple[str, ...], since: str | None, outputs: RunOutputs) -> None:
     """Read the history, and write its trends whole or not at all."""
-    from rankmill.nightly.history import history as histories
+    from rankmill.nightly import history as histories
     from rankmill.nightly.runs.history_view import plot_trends, view_of
 
     outputs.check([])

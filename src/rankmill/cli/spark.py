@@ -13,14 +13,16 @@ from rankmill.cli.command import Command, FileCommand, table_command
 from rankmill.cli.compare import check_several
 from rankmill.cli.compare import show as show_comparison
 from rankmill.cli.evaluate import check_files, show
-from rankmill.cli.gate import EXITS
-from rankmill.cli.output_checks import STANDARD_OUTPUT, catalogue_sources, check_suffix
-from rankmill.cli.run_outputs import RunOutputs, page_of
-from rankmill.cli.verdict_outputs import VerdictOutputs, start
-from rankmill.config.baseline_choice import is_choice
+from rankmill.cli.gate import EXITS, VerdictOutputs, start
+from rankmill.cli.run_outputs import (
+    STANDARD_OUTPUT,
+    RunOutputs,
+    catalogue_sources,
+    check_suffix,
+    page_of,
+)
 from rankmill.config.document import joined
-from rankmill.config.face import face_of
-from rankmill.config.given_inputs import source_of
+from rankmill.config.face import face_of, is_choice, source_of
 from rankmill.config.options import options_of
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import is_url, redacted
@@ -154,7 +156,7 @@ class _Inputs:
         That is the labels, the predictions of each system, and what queries had in training. The
         driver reads all else.
         """
-        from rankmill.spark.exchange.session import read, session
+        from rankmill.spark.exchange.spark_request import read, session
 
         spark, told = session(quiet=process.quiet), self._told
         names = told["label_columns"] or told["columns"]
@@ -167,7 +169,7 @@ class _Inputs:
 
     def predictions(self, text: str) -> Any:
         """Return predictions as a DataFrame."""
-        from rankmill.spark.exchange.session import read, session
+        from rankmill.spark.exchange.spark_request import read, session
 
         how = (self._told[name] for name in ("predictions_as", "columns", "encoding"))
         return read(session(quiet=process.quiet), text, *how)
@@ -189,7 +191,7 @@ class _Inputs:
     def write(self, values: Any) -> None:
         """Write the values of each query, if that is asked for."""
         if self.per_query is not None:
-            from rankmill.spark.exchange.session import write
+            from rankmill.spark.exchange.spark_request import write
 
             write(values(), self.per_query)
 

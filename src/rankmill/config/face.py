@@ -1,13 +1,142 @@
-"""What flat options, of a command line or a file, become: the arguments of a function."""
+"""What texts and flat options, of a command line or a file, become: arguments of a function."""
 
+import glob
 import inspect
-from collections.abc import Callable, Mapping
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
-from rankmill.package import public
+from rankmill.io.stores.urls import is_url, redacted, shown
+from rankmill.package import GONE, public
+
+# ------------------------------------------------------------------ inputs
+
+
+def source_of(text: str, name: str) -> str | list[str]:
+    """Return the input that an argument names: one path or glob, or a list of paths and globs."""
+    if not text:
+        raise UsageError(
+            f"{name} is empty, as an unset shell variable would be; expected a file, a glob or "
+            "a folder"
+        )
+    if "," not in text or os.path.exists(text):
+        return text
+    paths = text.split(",")
+    if not all(paths):
+        raise UsageError(
+            f"{name} {redacted(text)!r} has an empty name between its commas: remove a comma"
+        )
+    return paths
+
+
+def system_names(texts: Sequence[str]) -> list[str]:
+    """Return a short, unique name for each input of predictions; UsageError if one is repeated.
+
+    The name is that of the file. If several files have the same name, enough folders are put in
+    front of the names to make them different.
+    """
+    for text, count in Counter(texts).items():
+        if count > 1:
+            raise UsageError(
+                f"PREDICTIONS {redacted(text)} are given {count} times: leave the others out"
+            )
+    parts = [_parts(text) for text in texts]
+    depths = [1] * len(texts)
+    while True:
+        names = ["/".join(one[-depth:]) for one, depth in zip(parts, depths, strict=True)]
+        counts = Counter(names)
+        shared = [i for i, name in enumerate(names) if counts[name] > 1]
+        longer = [i for i in shared if depths[i] < len(parts[i])]
+        for i in longer:
+            depths[i] += 1
+        if not longer:
+            return [redacted(texts[i]) if i in shared else name for i, name in enumerate(names)]
+
+
+def _parts(text: str) -> list[str]:
+    """Return the folders and the name of an input, without its suffix and its wildcards."""
+    from rankmill.sources.files.formats import without_suffix
+
+    paths = [text] if os.path.exists(text) else text.split(",")
+    if is_url(paths[0]):
+        parts = [part for part in shown(paths[0]).partition("://")[2].split("/") if part]
+    else:
+        parts = [part for part in Path(os.path.abspath(paths[0])).parts if part != os.sep]
+    while len(parts) > 1 and glob.has_magic(parts[-1]) and not os.path.exists(text):
+        parts.pop()
+    if not parts:
+        return [text]
+    parts[-1] = without_suffix(parts[-1])
+    if len(paths) > 1:
+        parts[-1] += f"+{len(paths) - 1}"
+    return parts
+
+
+# ------------------------------------------------------------------ runs of a history
+
+_CHOICES = re.compile(
+    r"((?P<last>last) | median:(?P<median>[1-9]\d{0,6}) | ago:(?P<ago>[1-9]\d{0,5}d)"
+    r"| tag:(?P<tag>[^=]+=.*?)) (?P<none>\ or\ none)? | (?P<run>\d{8}T\d{12}Z-[0-9a-f]{16})",
+    re.VERBOSE | re.DOTALL,
+)
+EXPECTED = (
+    "last, the median of the last runs as median:7, a run some days back as ago:28d, the "
+    "newest run of a tag as tag:release=v7, each with ' or none' for the first night, or the id of "
+    "a run"
+)
+
+
+class Choice(NamedTuple):
+    """How a run of a history is chosen: its kind, and what stands behind the colon."""
+
+    kind: str
+    value: str
+    optional: bool = False  # on the first night there is none
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the user named the run, so that it serves whatever its verdict."""
+        return self.kind in ("tag", "run")
+
+
+def is_choice(text: str) -> bool:
+    """Return whether a text says how to choose a run of a history.
+
+    Examples
+    --------
+    >>> is_choice("last or none"), is_choice("old.parquet")
+    (True, False)
+    """
+    return bool(_CHOICES.fullmatch(text) or re.match("best$|(median|ago|tag):", text))
+
+
+def read_choice(text: str) -> Choice:
+    """Take apart how a run is chosen; UsageError if a history has no such run.
+
+    Examples
+    --------
+    >>> read_choice("median:7"), read_choice("tag:release=v7").value
+    (Choice(kind='median', value='7', optional=False), 'release=v7')
+    >>> read_choice("tag:release=v7 or none")
+    Choice(kind='tag', value='release=v7', optional=True)
+    """
+    found = _CHOICES.fullmatch(text)
+    if found is None:
+        told = f"a history has no baseline {text!r}; expected {EXPECTED}"
+        raise UsageError(GONE.get(text, told))
+    known = found.groupdict()
+    optional = known.pop("none") is not None
+    kind, value = next((kind, one) for kind, one in known.items() if one is not None)
+    return Choice(kind, value, optional)
+
+
+# ------------------------------------------------------------------ arguments of a function
 
 _ROWS = "Labels", "Predictions"
 # Flat option -> the fields of nouns that it becomes, where a function has no parameter of its name.

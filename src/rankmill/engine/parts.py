@@ -20,7 +20,7 @@ from rankmill.engine.origin import OriginRecorder
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.io.stores.urls import shown
-from rankmill.io.table_files import suffix_of
+from rankmill.io.whole_files import suffix_of
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among

@@ -11,7 +11,7 @@ from typing import Any
 from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.moved_queries import lists_moved
+from rankmill.analysis.compare.differences.differences import lists_moved
 from rankmill.engine.job import parse_job
 from rankmill.errors import UsageError
 from rankmill.nightly.gate.gate import ages_of, verdict_of
@@ -22,22 +22,22 @@ from rankmill.nightly.rules.baseline import (
     CANDIDATE,
     Baseline,
     check_gains,
+    check_in_both,
+    earlier_result,
     holds_values,
     open_baseline,
 )
-from rankmill.nightly.rules.earlier_values import check_in_both, earlier_result
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.sources.roles.source import MEMORY
-from rankmill.spark.comparison_tasks import EARLIER
 from rankmill.spark.evaluation import per_query_frame
-from rankmill.spark.exchange.frame_rows import arrow_schema, from_arrow
-from rankmill.spark.exchange.spark_request import check_frame, is_frame, request_of
+from rankmill.spark.exchange.layout import arrow_schema, from_arrow
+from rankmill.spark.exchange.spark_request import check_frame, is_frame, on_spark, request_of
+from rankmill.spark.slice_sides import EARLIER
 from rankmill.spark.systems import JoinedOnSpark, join
-from rankmill.spark.workers import on_spark
 from rankmill.threads import thread_count
 
 

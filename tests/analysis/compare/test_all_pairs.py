@@ -14,7 +14,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 import rankmill
-from rankmill.analysis.statistics.outcome import correct
+from rankmill.analysis.statistics.significance import correct
 from rankmill.show.tables import Best, leaderboard
 from systems import made, table
 

@@ -10,8 +10,7 @@ from statsmodels.regression.linear_model import OLS
 import rankmill
 import unseen_oracle
 from flat import flat
-from rankmill.analysis.statistics.clusters import ClusteredPaired, of_clusters
-from rankmill.analysis.statistics.paired_differences import paired_of
+from rankmill.analysis.statistics.paired_differences import ClusteredPaired, of_clusters, paired_of
 from rankmill.analysis.statistics.significance import DEPENDENT, run_test
 from systems import made, table
 

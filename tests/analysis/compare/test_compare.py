@@ -13,8 +13,7 @@ import pytest
 import rankmill
 from flat import flat
 from rankmill.analysis.compare.view.comparison import view_of
-from rankmill.analysis.statistics.outcome import CORRECTIONS, correct
-from rankmill.analysis.statistics.significance import TESTS
+from rankmill.analysis.statistics.significance import CORRECTIONS, TESTS, correct
 from rankmill.columns.ids import to_ids
 from rankmill.engine.slices import groups_of
 from rankmill.package import GONE

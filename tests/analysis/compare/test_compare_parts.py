@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 import rankmill
 from flat import flat, job_of
 from rankmill.analysis.compare.conclusion import finish
-from rankmill.analysis.compare.differences.differences import Settings
-from rankmill.analysis.compare.differences.moved_queries import lists_moved
+from rankmill.analysis.compare.differences.differences import Settings, lists_moved
 from rankmill.analysis.compare.queries.join import Reading, join_runs
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
-from rankmill.spark.comparison_tasks import Findings
 from rankmill.spark.exchange.returned_rows import packed, unpacked
+from rankmill.spark.systems import Findings
 from strategies import examples
 
 ALIKE = ("values", "differences", "queries", "left_out", "differing", "unpredicted", "moved")

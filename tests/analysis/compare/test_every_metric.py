@@ -14,7 +14,7 @@ from scipy import stats
 
 import rankmill
 from flat import flat
-from rankmill.analysis.statistics.quantiles import drawn_quantiles, quantile_ends
+from rankmill.analysis.statistics.unseen import drawn_quantiles, quantile_ends
 from rankmill.columns.ids import to_ids
 from rankmill.engine.slices import groups_of
 from rankmill.metrics.registry import parse

@@ -18,7 +18,7 @@ import unseen_oracle
 from cuts import cut
 from flat import flat
 from rankmill.analysis.compare.view.comparison import view_of
-from rankmill.analysis.statistics.outcome import correct
+from rankmill.analysis.statistics.significance import correct
 from rankmill.engine.segments import natural
 from rankmill.errors import InputError, UsageError
 from rankmill.show import writers

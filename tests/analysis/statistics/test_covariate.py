@@ -9,7 +9,7 @@ from statsmodels.regression.linear_model import OLS
 
 import rankmill
 from flat import flat
-from rankmill.analysis.statistics.covariate import AdjustedWeighted, fit_of
+from rankmill.analysis.statistics.paired_differences import AdjustedWeighted, fit_of
 from systems import made, table
 
 

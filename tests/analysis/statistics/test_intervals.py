@@ -9,10 +9,9 @@ from scipy import optimize, stats
 
 import rankmill
 from flat import flat
+from rankmill.analysis.compare.differences.comparison_state import Sums, column_of
 from rankmill.analysis.compare.differences.differences import Settings
-from rankmill.analysis.compare.differences.intervals import relative_ends
-from rankmill.analysis.compare.differences.judgement import differences, judged
-from rankmill.analysis.compare.differences.sums import Sums, column_of
+from rankmill.analysis.compare.differences.judgement import differences, judged, relative_ends
 from rankmill.analysis.statistics.unseen import (
     Spread,
     chance_below,

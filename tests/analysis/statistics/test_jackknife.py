@@ -22,7 +22,7 @@ from rankmill.analysis.compare.differences.pooled_differences import (
     pooled_difference,
     pooled_estimates,
 )
-from rankmill.analysis.statistics.jackknife import JackknifeError, estimate, jackknife_test
+from rankmill.analysis.statistics.significance import JackknifeError, estimate, jackknife_test
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.left_out import LeftOut, leave_out

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankmill.analysis.statistics.outcome import CORRECTIONS, correct
 from rankmill.analysis.statistics.paired_differences import paired_of
 from rankmill.analysis.statistics.significance import (
+    CORRECTIONS,
     TESTS,
+    correct,
     equivalence,
     flipped_sums,
     noninferiority,

@@ -21,10 +21,16 @@ from rankmill import InputError, Rules, UsageError
 from rankmill.cli import draw
 from rankmill.io.whole_files import write_files
 from rankmill.nightly.gate.gate import gate
-from rankmill.nightly.history.history import History
-from rankmill.nightly.rules.breaches import broken_words, slice_keys
+from rankmill.nightly.history import History
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
-from rankmill.nightly.rules.reports import junit, lines, markdown, summary_line
+from rankmill.nightly.rules.reports import (
+    broken_words,
+    junit,
+    lines,
+    markdown,
+    slice_keys,
+    summary_line,
+)
 from rankmill.nightly.rules.rules import parse_rule
 from rankmill.package import GONE
 from rankmill.show.tables import Bad

@@ -11,7 +11,7 @@ from statsmodels.regression.linear_model import OLS
 import rankmill
 from flat import flat
 from rankmill import gate, gate_power
-from rankmill.nightly.history.history import History
+from rankmill.nightly.history import History
 
 N = 300
 RULE = "map@2 drop <= 5% confidence 0.95"

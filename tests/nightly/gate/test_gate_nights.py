@@ -20,8 +20,8 @@ import unseen_oracle
 from flat import flat
 from rankmill import gate, gate_power
 from rankmill.errors import InputError, UsageError
-from rankmill.nightly.gate.levels import levelled
-from rankmill.nightly.history.history import History
+from rankmill.nightly.gate.gate_request import levelled
+from rankmill.nightly.history import History
 from rankmill.nightly.rules.reports import summary_line
 from rankmill.nightly.rules.rules import parse_rules
 from rankmill.nightly.runs.folder import Folder, open_folder

@@ -12,7 +12,7 @@ from scipy import stats
 import rankmill
 from flat import flat
 from rankmill import Rules, gate
-from rankmill.nightly.history.history import History
+from rankmill.nightly.history import History
 from rankmill.nightly.rules.reports import junit, lines, markdown
 from rankmill.package import GONE
 

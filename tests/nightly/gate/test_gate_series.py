@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankmill import History, UsageError, gate, gate_power
-from rankmill.analysis.statistics.series import Night, PairedNight, against_pin, running_mean
+from rankmill.nightly.gate.series import Night, PairedNight, against_pin, running_mean
 from rankmill.nightly.rules.rules import parse_rule
 
 BEGIN = datetime(2026, 5, 1, 3, tzinfo=UTC)

@@ -19,7 +19,7 @@ from conftest import tells
 
 from cli_runs import FIRST_HIT, MAP, write_dump
 from rankmill.errors import install
-from rankmill.nightly.gate.mlflow import names_for_mlflow
+from rankmill.nightly.rules.reports import names_for_mlflow
 
 HAS_SERVER = importlib.util.find_spec("mlflow") and importlib.util.find_spec("mlflow.server")
 needs_server = pytest.mark.skipif(

@@ -295,7 +295,7 @@ def test_standard_output_says_so_where_a_program_reads_it(night, tmp_path, run_c
 
 
 def test_what_cannot_be_written_is_told_and_stops_no_other(night, tmp_path, monkeypatch):
-    from rankmill.cli import verdict_outputs as failed_outputs
+    from rankmill.cli import gate as failed_outputs
 
     whole, before = failed_outputs.write_files, texts(tmp_path)
 

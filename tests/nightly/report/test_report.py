@@ -27,7 +27,7 @@ from dumps import dump
 from flat import flat
 from page_data import HOSTILE, data
 from rankmill.analysis.compare.differences.differences import Difference, Estimate, Slice
-from rankmill.analysis.compare.queries.page_metrics import bins_of
+from rankmill.analysis.compare.queries.label_facts import bins_of
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import (
     CutoffPoint,
@@ -35,15 +35,14 @@ from rankmill.analysis.compare.view.details import (
     evaluate_in_detail,
     histograms_of,
 )
-from rankmill.analysis.explain.side_by_side import side_by_side
+from rankmill.analysis.explain.trace import side_by_side
 from rankmill.errors import UsageError
 from rankmill.io.inert_text import brief
 from rankmill.metrics.gap.gap import Gap
 from rankmill.nightly.gate.gate import gate
 from rankmill.nightly.report import lists_of, page, words
-from rankmill.nightly.report.pages import _sheet
-from rankmill.nightly.report.rule_sections import audit_title, findings
-from rankmill.nightly.report.section import name, say
+from rankmill.nightly.report.pages import _sheet, audit_title, findings
+from rankmill.nightly.report.words import name, say
 from rankmill.results import audit
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT, WHOLE

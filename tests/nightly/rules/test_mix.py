@@ -10,7 +10,7 @@ import pytest
 import rankmill
 from rankmill import History, Verdict
 from rankmill.nightly.rules.measurements import MeasuredSide, Measurement
-from rankmill.nightly.rules.mix import at_one_mix
+from rankmill.nightly.rules.sides import at_one_mix
 
 RATES = np.array([0.2, 0.4, 0.6, 0.8, 0.9])
 EVEN = [0.2] * 5

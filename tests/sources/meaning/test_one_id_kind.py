@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill
-from rankmill.analysis.explain.side_by_side import side_by_side
+from rankmill.analysis.explain.trace import side_by_side
 from rankmill.sources.meaning.looks import ROWS
 
 COUNT = ROWS + 2

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from flat import job_of
-from rankmill.spark.exchange.partitions import partition_count, sizes_of
-from rankmill.spark.exchange.spark_request import SparkRequest, request_of
+from rankmill.spark.exchange.spark_request import (
+    SparkRequest,
+    partition_count,
+    request_of,
+    sizes_of,
+)
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]

@@ -10,21 +10,19 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from rankmill.adapters.kaggle.submission_cells import (
-    Cells,
-    by_id,
-    numbers_in,
-    read_cells,
-    split_cells,
-)
 from rankmill.adapters.kaggle.submission_check import (
     PROBLEMS,
     SCORED,
+    Cells,
     Problem,
     SubmissionCheck,
+    by_id,
     column_problems,
     id_problems,
     list_problems,
+    numbers_in,
+    read_cells,
+    split_cells,
 )
 from rankmill.columns.buffers import numbers_of
 from rankmill.engine.evaluate import evaluate

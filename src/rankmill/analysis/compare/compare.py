@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from rankmill.analysis.compare.comparison_request import (
     Tests,
@@ -17,24 +21,46 @@ from rankmill.analysis.compare.comparison_request import (
 )
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.differences import Likeness, Settings
+from rankmill.analysis.compare.differences.differences import (
+    Difference,
+    Estimate,
+    Likeness,
+    Settings,
+    pairs_of,
+)
+from rankmill.analysis.compare.differences.judgement import relative
+from rankmill.analysis.compare.differences.pooled_differences import PooledMetrics, not_means
+from rankmill.analysis.compare.queries.alignment import Aligned
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
-from rankmill.analysis.compare.queries.kept_values import check_alone, chosen, join_results
-from rankmill.analysis.compare.queries.quantiles import quantiles_of
+from rankmill.analysis.compare.queries.label_facts import QueryTraits, read_covariate
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
+from rankmill.analysis.statistics.significance import Tested
+from rankmill.analysis.statistics.unseen import DRAWS, drawn_quantiles, quantile_ends
+from rankmill.columns.buffers import floats_of
+from rankmill.columns.ids import to_ids
+from rankmill.columns.ragged_lists import one_chunk
 from rankmill.engine.alike import Alike
-from rankmill.engine.cuts import cuts_of
+from rankmill.engine.cuts import Cuts, cuts_of, read_classes
 from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job, runs_of
 from rankmill.engine.origin import OriginRecorder
 from rankmill.engine.results import Results
+from rankmill.engine.segments import NO_ROW, Classes
 from rankmill.errors import UsageError, plural, told_shortly
+from rankmill.matching.index import LabelIndex
+from rankmill.metrics.aggregate import aggregate_of
+from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.texts import split_beside
+from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.registry import parse
+from rankmill.metrics.texts import split_beside, split_names
+from rankmill.results.result import WEIGHT, Result
 from rankmill.semantics.semantics import Counting
+from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Catalogue, Labels, LabelsLike, PredictionsLike, SlicesLike
-from rankmill.sources.roles.source import MEMORY
+from rankmill.sources.roles.source import MEMORY, Columns, InputOptions
 from rankmill.threads import Workers, thread_count
 
 
@@ -324,3 +350,190 @@ def compare_state(
             "ComparisonState.from_table"
         )
     return finish(state, settings, thread_count(threads))
+
+
+# ------------------------------------------------------------------ results that kept their values
+
+AGAIN = "give labels and runs, as in compare(labels, runs)"
+
+
+def check_alone(runs: Any, semantics: Counting, catalogue: Catalogue | None) -> None:
+    """Raise UsageError if runs, or options that say how to score, are given beside results."""
+    scoring = (
+        ("runs", runs, None),
+        ("semantics", semantics, "default"),
+        ("catalogue", catalogue, None),
+    )
+    given = [name for name, one, usual in scoring if one != usual]
+    if given:
+        raise UsageError(
+            f"{given[0]} cannot be combined with results, which are scored already: {AGAIN}"
+        )
+
+
+def join_results(
+    kept: dict[str, Result],
+    baseline: str,
+    cuts: Cuts,
+    workers: Workers,
+    memory: int,
+) -> Joined:
+    """Join results as `join_runs` does what it scores, with the same bits; nothing is scored again.
+
+    Raises UsageError if something is asked for that the values of queries do not tell.
+    """
+    one = kept[baseline]
+    if any(_how(each) != _how(one) for each in kept.values()):
+        raise UsageError(f"the results are not of one call of evaluate_runs: {AGAIN}")
+    asked = tuple(map(parse, one.metrics))
+    pooled = [metric.text for metric in asked if aggregate_of(metric) is Gap]
+    if pooled:
+        raise UsageError(f"{pooled[0]} needs all predictions, which results do not hold: {AGAIN}")
+    of_labels = [*cuts.facts, *cuts.derived]
+    if of_labels:
+        raise UsageError(
+            f"{of_labels[0]!r} needs the labels, which results do not hold: give a table of query "
+            f"ids instead, or {AGAIN}"
+        )
+    aligned = Aligned.of(kept)
+    rows = _rows(kept, len(aligned.queries))
+    classes: dict[str, Classes] = {}
+    codes = covariate = None
+    if cuts != Cuts():
+        name, queries = one.per_query.column_names[0], aligned.queries.filter(rows >= 0)
+        known = _inputs(name, queries)
+        classes, codes = read_classes(cuts, *known, workers, memory)
+        if cuts.adjust is not None:
+            covariate = read_covariate(cuts.adjust, *known, workers, memory)
+    traits = QueryTraits.of(rows, aligned.weights(), codes, covariate, classes)
+    common = None if aligned.common is None else np.flatnonzero(aligned.common)
+    return Joined(asked, kept, baseline, aligned, traits.at(common), one.gain_function)
+
+
+def chosen(result: Result, metrics: str | Iterable[str], name: str) -> Result:
+    """Return a result with the metrics asked for: by default all that it has."""
+    if not isinstance(result.per_query, pa.Table):
+        raise UsageError(
+            f"the result of {name} holds no per-query values: evaluate_runs keeps them with "
+            f"per_query=True, and JSON does not hold them; or {AGAIN}"
+        )
+    if metrics is DEFAULT_METRICS:
+        return result
+    asked = [(one, result.held(one)) for one in split_names(metrics)]
+    missing = next((one for one, held in asked if held is None), None)
+    if missing is not None:
+        there = ", ".join(result.metrics)
+        raise UsageError(f"the results have no {missing!r}, but {there}: {AGAIN}")
+    names = list(dict.fromkeys(str(held) for _, held in asked))
+    table = result.per_query
+    beside = [table.column_names[0], *names, WEIGHT]
+    columns = [one for one in dict.fromkeys(beside) if one in table.column_names]
+    values = {one: result.metrics[one] for one in names}
+    return replace(result, metrics=values, per_query=table.select(columns))
+
+
+def _how(result: Result) -> tuple[Any, ...]:
+    """Return what the results of one call have in common."""
+    how = result.semantics, result.scope, result.gain_function, result.inputs.get("labels")
+    return *how, list(result.metrics)
+
+
+def _rows(results: Mapping[str, Result], count: int) -> np.ndarray:
+    """Return the place of each query among those of the labels; -1 for those behind them."""
+    counted = [one.counted.of_labels for one in results.values() if one.counted is not None]
+    labelled = int(np.logical_or.reduce(counted).sum()) if counted else count
+    return np.where(np.arange(count) < labelled, np.arange(count), NO_ROW)
+
+
+def _inputs(name: str, queries: Any) -> tuple[Input, LabelIndex]:
+    """Return queries as labels of which there is no more than the ids."""
+    source = open_source(pa.table({name: queries}), InputOptions("labels"), may_be_empty=True)
+    nothing: Any = None  # whoever looks for ids needs no lists
+    index = LabelIndex(to_ids(one_chunk(queries), "the query ids of a result"), nothing)
+    return Input(source, Columns(name, name, wide=True)), index
+
+
+# ------------------------------------------------------------------ medians and percentiles
+
+
+def quantiles_of(joined: Joined, settings: Settings) -> PooledMetrics:
+    """Return the values and differences of metrics that are medians or percentiles of values."""
+    found = PooledMetrics({}, {}, [])
+    for metric in joined.asked:
+        if metric.quantile is None or metric.text not in joined.results[joined.baseline].metrics:
+            continue
+        values = {name: _values(joined, name, metric) for name in joined.results}
+        found.values[metric.text] = {
+            name: _estimate(joined, name, metric, settings.confidence, of)
+            for name, of in values.items()
+        }
+        for base, system in pairs_of(values, joined.baseline):
+            if base == joined.baseline or settings.all_pairs:
+                place = system if base == joined.baseline else (base, system)
+                pair = values[base], values[system]
+                of = [joined.results[each].metrics[metric.text] for each in (system, base)]
+                one = _difference(of[0], of[1], pair, metric, joined, settings.confidence)
+                found.differences[metric.text, place] = one
+    if found.values:
+        how = f"of {DRAWS} draws of the queries, so that p is at least {2 / (1 + DRAWS):.2g}"
+        how = f"its interval is of values by their order, and that of a difference {how}"
+        found.notes.append(not_means([*found.values], how))
+    return found
+
+
+def _values(joined: Joined, system: str, metric: Metric) -> np.ndarray:
+    """Return the value of each query that counts for any system, NaN where it does not."""
+    of_system = floats_of(one_chunk(joined.aligned.tables[system].column(metric.text)))
+    rows = joined.aligned.rows[system]
+    if rows is None:
+        return of_system
+    found = np.full(len(joined.aligned.queries), math.nan)
+    found[rows] = of_system
+    return found
+
+
+def _estimate(
+    joined: Joined, system: str, metric: Metric, confidence: float, values: np.ndarray
+) -> Estimate:
+    value, there = joined.results[system].metrics[metric.text], ~np.isnan(values)
+    clusters = joined.traits.clusters
+    # The clusters of queries that do not count for all systems are not known.
+    unknown = clusters is not None and (len(clusters) != len(values) or not there.all())
+    if value is None or there.sum() < 2 or unknown:
+        return Estimate(value)
+    share, bounds = metric.quantile or 0.0, metric.spec.bounds
+    return Estimate(value, None, *quantile_ends(values[there], share, bounds, confidence, clusters))
+
+
+def _difference(
+    value: float | None,
+    base: float | None,
+    pair: tuple[np.ndarray, np.ndarray],
+    metric: Metric,
+    joined: Joined,
+    confidence: float,
+) -> Difference:
+    """Return the difference with the interval that holds the middle of the draws, and their p."""
+    if value is None or base is None:
+        return Difference(None, better=metric.better)
+    less, clusters = value - base, joined.traits.clusters
+    plain = Difference(less, relative(less, base), better=metric.better)
+    if clusters is not None and joined.aligned.common is not None:
+        return plain
+    theirs, mine = drawn_quantiles(pair, metric.summary, metric.quantile or 0.0, clusters)
+    drawn = mine - theirs
+    if np.isnan(drawn).any():
+        return plain
+    tails = (1 - confidence) / 2, (1 + confidence) / 2
+    low, high = np.quantile(drawn, tails).tolist()
+    # The observed difference counts as one draw more, on both sides.
+    fewer = min((drawn <= 0).sum(), (drawn >= 0).sum())
+    p = min(1.0, 2 * (1 + int(fewer)) / (1 + len(drawn)))
+    test = Tested(p, None, low, high, (less > 0) - (less < 0))
+    ends: tuple[float | None, float | None] = (None, None)
+    if theirs.min() > 0:
+        first, last = np.quantile(mine / theirs - 1, tails).tolist()
+        ends = first, last
+    return replace(
+        plain, low=low, high=high, relative_low=ends[0], relative_high=ends[1], tests={"t": test}
+    )

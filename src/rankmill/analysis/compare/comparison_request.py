@@ -9,9 +9,13 @@ from typing import Any
 
 from rankmill.analysis.compare.differences.differences import Settings
 from rankmill.analysis.compare.queries.alignment import check_names
-from rankmill.analysis.statistics.outcome import CORRECTIONS
 from rankmill.analysis.statistics.paired_differences import LARGEST
-from rankmill.analysis.statistics.significance import TESTS, check_clustered, check_weighted
+from rankmill.analysis.statistics.significance import (
+    CORRECTIONS,
+    TESTS,
+    check_clustered,
+    check_weighted,
+)
 from rankmill.engine.cuts import Cuts, checked, cuts_of
 from rankmill.engine.segments import DERIVED
 from rankmill.errors import UsageError, positive, share

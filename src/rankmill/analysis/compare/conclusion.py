@@ -14,17 +14,15 @@ from rankmill.analysis.compare.differences.differences import (
     lacking_of,
     pairs_of,
 )
-from rankmill.analysis.compare.differences.intervals import estimates
 from rankmill.analysis.compare.differences.judgement import (
     Judged,
     differences,
-    judged,
-)
-from rankmill.analysis.compare.differences.pooled_differences import PooledMetrics, Without, pooled
-from rankmill.analysis.compare.differences.slices import (
     differences_of_slices,
+    estimates,
+    judged,
     shown_slices,
 )
+from rankmill.analysis.compare.differences.pooled_differences import PooledMetrics, Without, pooled
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, check_weighted
 from rankmill.engine.results import joint_notes, side_notes

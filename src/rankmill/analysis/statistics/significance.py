@@ -1,16 +1,101 @@
-"""The tests of one difference, by name; equivalence and non-inferiority beside them."""
+"""The tests of one difference by name, their correction, and the jackknife over groups."""
 
 import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.analysis.statistics.clusters import ClusteredPaired
 from rankmill.analysis.statistics.distributions import normal_tail, t_quantile, t_tail
-from rankmill.analysis.statistics.outcome import Tested
-from rankmill.analysis.statistics.paired_differences import AnyPaired, Paired, WeightedPaired
+from rankmill.analysis.statistics.paired_differences import (
+    AnyPaired,
+    ClusteredPaired,
+    Paired,
+    WeightedPaired,
+)
 from rankmill.errors import UsageError
 from rankmill.metrics.base import Better
 from rankmill.threads import Workers
+
+# ------------------------------------------------------------------ outcomes
+
+Ordered = list[float]
+
+
+class Tested(NamedTuple):
+    """What one test says of a difference; None where it says nothing.
+
+    Attributes
+    ----------
+    p, corrected_p : float or None
+        The p-value, and the one that is corrected over all metrics and systems. Of a margin, what
+        is corrected is the larger one of p and of the chance that the range of the metric leaves to
+        queries that were not seen.
+    low, high : float or None
+        The ends of the interval of the difference, which is not corrected.
+    direction : int
+        1, 0 or -1: the sign of what the test looks at, which is the mean, or for "wilcoxon" the
+        sum of ranks. 0 for tests of a margin.
+    """
+
+    p: float | None
+    corrected_p: float | None = None
+    low: float | None = None
+    high: float | None = None
+    direction: int = 0
+
+
+def _holm(ps: Ordered) -> Ordered:
+    """Holm (1979): the i-th smallest p times m - i + 1, and never below an earlier one."""
+    corrected, largest = [], 0.0
+    for i, p in enumerate(ps):
+        largest = max(largest, min(1.0, p * (len(ps) - i)))
+        corrected.append(largest)
+    return corrected
+
+
+def _bh(ps: Ordered) -> Ordered:
+    """Benjamini and Hochberg (1995): the i-th smallest p times m / i, at most any later one."""
+    corrected, smallest = [], 1.0
+    for i in range(len(ps), 0, -1):
+        smallest = min(smallest, ps[i - 1] * len(ps) / i)
+        corrected.append(smallest)
+    return corrected[::-1]
+
+
+def _none(ps: Ordered) -> Ordered:
+    """No correction."""
+    return ps
+
+
+CORRECTIONS: dict[str, Callable[[Ordered], Ordered]] = {
+    "holm": _holm,
+    "bh": _bh,
+    "none": _none,
+}
+
+
+def correct(ps: Sequence[float | None], method: str = "holm") -> list[float | None]:
+    """Return the p corrected for their number; a None stays None and is not counted.
+
+    "holm" bounds the chance of any false finding (Holm, A simple sequentially rejective multiple
+    test procedure, Scand. J. Statist. 1979); "bh" bounds the expected share of false ones among the
+    findings (Benjamini & Hochberg, J. R. Statist. Soc. B 1995).
+
+    Examples
+    --------
+    >>> correct([0.01, None, 0.04, 0.03])
+    [0.03, None, 0.06, 0.06]
+    """
+    order = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    corrected: list[float | None] = [None] * len(ps)
+    values = CORRECTIONS[method]([p for p, _ in order])
+    for (_, place), value in zip(order, values, strict=True):
+        corrected[place] = value
+    return corrected
+
+
+# ------------------------------------------------------------------ tests
 
 # Up to here all signs of the ranks are counted: their number, 2**50, is an exact float64.
 MOST_EXACT = 50
@@ -274,3 +359,126 @@ def _one_sided(paired: AnyPaired, margin: float, confidence: float) -> tuple[Tes
     above, below = (t_tail((margin + one) / error, paired.freedom) for one in (mean, -mean))
     ends = mean - half, mean + half
     return Tested(above, None, *ends), Tested(below, None, *ends)
+
+
+# ------------------------------------------------------------------ the jackknife
+
+# With fewer hits, the groups that hold one are too few to tell how far chance moves gap. Measured.
+LEAST_HITS = 10
+
+
+class JackknifeError(NamedTuple):
+    """A standard error and its degrees of freedom, one less than there are groups.
+
+    `effective` is how many groups it is made of: fewer than there are, where few hold the hits.
+    """
+
+    standard_error: float
+    freedom: int
+    effective: float = math.inf
+
+
+def estimate(whole: float, left_out: np.ndarray, sizes: np.ndarray) -> JackknifeError | None:
+    """Return the standard error of a value, from the values without each group of queries.
+
+    With n queries in g groups, m of them in group j, h = n / m, the value v, and v(j) without group
+    j, the pseudo-value of the group is p(j) = h v - (h - 1) v(j). The estimate of the jackknife is
+    the mean of the p(j), each weighted by m / n, and its variance is the mean over the groups of
+    (p(j) - estimate)² / (h - 1). Busing, Meijer & van der Leeden, Delete-m jackknife for unequal m,
+    Statistics and Computing 1999.
+
+    `whole` is the value over all queries, or the difference of two systems, `left_out` the same
+    without each group, and `sizes` are the queries of each group, at least 1. Fewer than two groups
+    have no error.
+
+    Examples
+    --------
+    The mean of 1, 2, 3 and 6, each in a group of its own: the standard error is that of a mean.
+
+    >>> found = estimate(3.0, np.array([11, 10, 9, 6]) / 3, np.ones(4))
+    >>> print(f"{found.standard_error:.4f} {found.freedom}")
+    1.0801 3
+    """
+    if len(sizes) < 2:
+        return None
+    shares = sizes / sizes.sum()
+    ratios = 1 / shares
+    # All pseudo-values less the value itself: nothing is lost where they are close to it.
+    pseudo = (ratios - 1) * (whole - left_out)
+    deviations = pseudo - (shares * pseudo).sum()
+    parts = deviations**2 / (ratios - 1)
+    total = math.fsum(parts)
+    effective = 1 / math.fsum((parts / total) ** 2) if total else math.inf
+    return JackknifeError(math.sqrt(total / len(sizes)), len(sizes) - 1, effective)
+
+
+def jackknife_test(
+    whole: float,
+    spread: JackknifeError | None,
+    confidence: float,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Tested:
+    """Return the two-sided t test of a difference, and its interval.
+
+    The test is named "t", as t = difference / standard error. If the difference is 0 with each
+    group left out, p is 1. If it is the same number otherwise, or there is one group, p is None.
+    Neither has a spread to make an interval of.
+
+    Examples
+    --------
+    >>> found = jackknife_test(0.02, JackknifeError(0.01, 99), 0.95)
+    >>> print(f"{found.p:.4f} {found.low:.4f} {found.high:.4f}")
+    0.0482 0.0002 0.0398
+    """
+    if spread is None or not spread.standard_error:
+        return Tested(1.0 if spread is not None and not whole else None)
+    low, high = interval(whole, spread, confidence, bounds)
+    p = min(1.0, 2 * t_tail(abs(whole) / spread.standard_error, spread.freedom))
+    return Tested(p, None, low, high)
+
+
+def interval_within(
+    value: float, spread: JackknifeError, bounds: tuple[float, float], confidence: float
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the ends of an interval that stays within bounds; None for both without a spread.
+
+    It is the t interval of the logit of the share of the range, turned back, with the effective
+    number of groups as degrees of freedom: where hits are few, the error is as uncertain as the
+    value. Where the range has no end, or the value is at one, it is the t interval, cut there.
+
+    Examples
+    --------
+    >>> low, high = interval_within(0.01, JackknifeError(0.005, 99, 12.0), (0.0, 1.0), 0.95)
+    >>> print(f"{low:.4f} {high:.4f}")
+    0.0033 0.0295
+    """
+    if not spread.standard_error:
+        return None, None
+    least, width = bounds[0], bounds[1] - bounds[0]
+    share = (value - least) / width
+    if math.isinf(width) or not 0 < share < 1:
+        return interval(value, spread, confidence, bounds)
+    middle = math.log(share / (1 - share))
+    freedom = min(float(spread.freedom), spread.effective)
+    half = t_quantile((1 + confidence) / 2, freedom) * spread.standard_error / width
+    half /= share * (1 - share)
+    low, high = (1 / (1 + math.exp(min(700.0, -end))) for end in (middle - half, middle + half))
+    return least + width * low, least + width * high
+
+
+def interval(
+    value: float,
+    spread: JackknifeError,
+    confidence: float,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> tuple[float, float]:
+    """Return the ends of the t interval of a value, within bounds.
+
+    Examples
+    --------
+    >>> low, high = interval(0.5, JackknifeError(0.01, 99), 0.95)
+    >>> print(f"{low:.4f} {high:.4f}")
+    0.4802 0.5198
+    """
+    half = t_quantile((1 + confidence) / 2, spread.freedom) * spread.standard_error
+    return max(bounds[0], value - half), min(bounds[1], value + half)

@@ -10,26 +10,25 @@ from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.comparison_request import with_dependence
 from rankmill.analysis.compare.differences.differences import Settings
-from rankmill.config.baseline_choice import is_choice, read_choice
+from rankmill.config.face import is_choice, read_choice
 from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.nightly.gate.levels import history_of, levelled
 from rankmill.nightly.gate.series import EarlierNights, nights_before
+from rankmill.nightly.history import history_of
 from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
     Baseline,
     check_alike,
+    first_night,
     open_baseline,
+    slices_before,
 )
-from rankmill.nightly.rules.earlier_values import first_night, slices_before
-from rankmill.nightly.rules.limits import why_no_interval
-from rankmill.nightly.rules.rules import UNTESTED, Rule, parse_rules
+from rankmill.nightly.rules.rules import UNTESTED, Rule, parse_rules, why_no_interval
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
-from rankmill.nightly.runs.earlier_runs import is_pinned
-from rankmill.nightly.runs.folder import open_folder
+from rankmill.nightly.runs.folder import is_pinned, open_folder
 from rankmill.nightly.runs.runs import rules_of_job, time_of_name, time_of_run
 from rankmill.package import GONE
 from rankmill.records import record
@@ -347,3 +346,40 @@ def _age(time: datetime, now: datetime) -> str:
     if days < 1:
         return "of the same day" if days == 0 else "of a later day"
     return f"{days:,} day{'s' if days > 1 else ''} old"
+
+
+# ------------------------------------------------------------------ the confidence of each rule
+
+
+def levelled(rules: Sequence[Rule], family: float | None) -> list[Rule]:
+    """Return rules with the confidence that each has.
+
+    Rules with a confidence hold together with that of the `family`, if there is one (Bonferroni);
+    guardrails, all of which have to hold, each with its own.
+
+    Examples
+    --------
+    >>> from rankmill.nightly.rules.rules import parse_rule
+    >>> one = parse_rule("map drop <= 1% confidence 0.95")
+    >>> [round(rule.confidence, 4) for rule in levelled([one, one], 0.99)]
+    [0.995, 0.995]
+    """
+    if family is None:
+        return list(rules)
+    known = [one for one in rules if one.least_confidence is not None and not one.guardrail]
+    if not 0.5 <= family < 1:
+        raise UsageError(
+            f"family_confidence is {family}; expected a number from 0.5 to below 1, such as 0.95"
+        )
+    if not known:
+        raise UsageError(
+            "family_confidence is for rules with a confidence, and there is none: write one, such "
+            "as map@12 drop <= 1% confidence 0.95"
+        )
+    least = 1 - (1 - family) / len(known)
+    return [
+        one
+        if one.least_confidence is None or one.guardrail
+        else replace(one, confidence=max(one.least_confidence, least))
+        for one in rules
+    ]

@@ -5,28 +5,39 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.differences import named
 from rankmill.analysis.compare.differences.pooled_differences import Without
-from rankmill.analysis.statistics.series import Night, PairedNight
 from rankmill.engine.segments import natural
 from rankmill.engine.slices import OF_PREDICTIONS
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
-from rankmill.nightly.gate.series import night_of, of_pairs, of_pin, why_undecided
-from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
+from rankmill.nightly.gate.series import (
+    Night,
+    PairedNight,
+    night_of,
+    of_pairs,
+    of_pin,
+    why_undecided,
+)
+from rankmill.nightly.rules.baseline import (
+    BASELINE,
+    CANDIDATE,
+    Value,
+    either_order,
+    is_gone,
+    slices_lost,
+)
 from rankmill.nightly.rules.counts import of_age, of_count
-from rankmill.nightly.rules.detection import detected
-from rankmill.nightly.rules.earlier_values import Value, either_order, is_gone, named, slices_lost
 from rankmill.nightly.rules.measurements import (
     Interval,
     MeasuredSide,
     Measurement,
+    detected,
     interval_of,
     word_of,
 )
-from rankmill.nightly.rules.mix import at_one_mix
 from rankmill.nightly.rules.rules import (
     BAD_VOLUME,
     EVERY,
@@ -40,6 +51,7 @@ from rankmill.nightly.rules.sides import (
     LEAST_IN_COMMON,
     Sides,
     against,
+    at_one_mix,
     bounds_of,
     measured_of,
     shared_of,
@@ -116,20 +128,13 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     confidence = confidence_of_each(rule, len(found))
     if rule.since is not None:
         return _of_series(rule, found, evidence, confidence or USUAL_CONFIDENCE)
-    return [_of_metric(rule, one.shown, one.sides, confidence) for one in found]
+    return [_of_metric(rule, one, confidence) for one in found]
 
 
-class Case(NamedTuple):
-    """What a rule measures over all queries, or in a slice."""
-
-    shown: str  # what the slice is called; "" for all queries
-    sides: Sides
-
-
-def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
+def cases_of(rule: Rule, evidence: Evidence) -> list[Sides]:
     """Return what a rule for a metric measures, in each of its slices."""
     if not rule.slices:
-        return [Case("", _at_one_mix(rule, _whole(rule, evidence), evidence))]
+        return [_at_one_mix(rule, _whole(rule, evidence), evidence)]
     return _slices_of(rule, evidence)
 
 
@@ -139,7 +144,7 @@ def confidence_of_each(rule: Rule, slices: int) -> float | None:
     return level if level is None or slices < 2 else 1 - (1 - level) / slices
 
 
-def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
+def _slices_of(rule: Rule, evidence: Evidence) -> list[Sides]:
     """Return the slices that a rule is for, in natural order."""
     wanted, metric = dict(rule.slices), rule.name(evidence.result.scope.rel)
     found: list[tuple[tuple[str, ...], Value, Sides]] = []
@@ -162,7 +167,7 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
             found.append((by, value, Sides(Measurement(MeasuredSide(), MeasuredSide(base)), None)))
         found.sort(key=lambda one: tuple(map(natural, one[1])))
     return [
-        Case(_shown(by, value), sides)
+        sides._replace(shown=_shown(by, value))
         for by, value, sides in found
         if all(_fits(wanted[name], one) for name, one in zip(by, value, strict=True))
     ]
@@ -300,12 +305,12 @@ def _unpaired(metric: str, evidence: Evidence) -> Measurement:
     return mine._replace(theirs=theirs)
 
 
-def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> RuleOutcome:
-    """Hold a metric against a rule; `shown` is the slice."""
+def _of_metric(rule: Rule, sides: Sides, confidence: float | None) -> RuleOutcome:
+    """Hold a metric against a rule."""
     if not rule.paired:  # how sure the baseline is says nothing of a value
         one = sides.measured
         sides = sides._replace(measured=one._replace(theirs=one.theirs._replace(effective=None)))
-    found = replace(_held(rule, shown, sides, confidence), value=sides.own)
+    found = replace(_held(rule, sides, confidence), value=sides.own)
     if sides.shared is None:
         return found
     found = replace(found, paired=0, queries=sides.shared.either)
@@ -315,7 +320,7 @@ def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -
 
 
 def _of_series(
-    rule: Rule, cases: list[Case], evidence: Evidence, confidence: float
+    rule: Rule, cases: list[Sides], evidence: Evidence, confidence: float
 ) -> list[RuleOutcome]:
     """Hold a metric over the nights of a series against a rule; the history is read once."""
     earlier, metric = evidence.asked.nights, rule.name(evidence.result.scope.rel)
@@ -331,24 +336,24 @@ def _of_series(
 
 def _of_nights(
     rule: Rule,
-    case: Case,
+    sides: Sides,
     paired: Mapping[str, list[PairedNight]] | None,
     alone: Mapping[str, list[Night]] | None,
     now: datetime,
     confidence: float,
 ) -> RuleOutcome:
     """Hold one case of a series against a rule, given its nights with pairs, or those without."""
-    one, shown = case.sides.measured, case.shown
+    one, shown = sides.measured, sides.shown
     night: PairedNight | None = None
     if one.value is None or one.mine.error is None:
         return _undecided(rule, shown, "there is no value", one, BAD_VOLUME)
-    if case.sides.paired and paired is not None:
+    if sides.paired and paired is not None:
         night = night_of(rule, one)
         pairs = [*paired.get(shown, ()), night]
         found = of_pairs(pairs, rule, confidence)
         what = f"mean of {plural(len(pairs), 'night')} since {rule.since}"
     elif alone is None:
-        return _undecided(rule, shown, f"not paired: {_share_text(case.sides)}", one)
+        return _undecided(rule, shown, f"not paired: {_share_text(sides)}", one)
     else:
         nights = [*alone[shown], Night(now.toordinal(), one.value, one.mine.error**2)]
         pinned = of_pin(nights, rule, confidence)
@@ -364,12 +369,12 @@ def _of_nights(
     )
     numbers = finite(found.number), finite(found.low), finite(found.high), rule.limit
     word = word_of(rule, found, confidence)
-    known = rule.text, word, shown, case.sides.own, one.base
+    known = rule.text, word, shown, sides.own, one.base
     return RuleOutcome(*known, *numbers, reason, night=night)
 
 
-def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> RuleOutcome:
-    one = sides.measured
+def _held(rule: Rule, sides: Sides, confidence: float | None) -> RuleOutcome:
+    one, shown = sides.measured, sides.shown
     found = interval_of(rule, one, confidence)
     if one.value is None and (not shown or one.base is not None):
         # Without a single query that counts, something is wrong with the inputs.
@@ -377,7 +382,7 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
         before = f", and the baseline has {one.base:.6g}" if told else ""
         return _undecided(rule, shown, f"there is no value{before}", one, BAD_VOLUME)
     if found is None and one.base is None and not (sides.shared and sides.shared.both):
-        return _not_compared(rule, shown, sides)
+        return _not_compared(rule, sides)
     if found is None:
         few = sides.shared is not None and one.base is None
         why = f"not paired: {_share_text(sides)}" if few else "the baseline has no value"
@@ -385,7 +390,7 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
     word = word_of(rule, found, confidence)
     if not shown and _is_worst(rule, one):
         word = UNDECIDED  # both may be broken
-    reason = _reason(rule, shown, sides, found, confidence)
+    reason = _reason(rule, sides, found, confidence)
     if word == rule.kept and sides.whole is not None:  # what is not paired may be what is broken
         level = confidence or USUAL_CONFIDENCE
         whole = interval_of(rule, sides.whole, level)
@@ -407,12 +412,12 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Rul
     )
 
 
-def _not_compared(rule: Rule, shown: str, sides: Sides) -> RuleOutcome:
+def _not_compared(rule: Rule, sides: Sides) -> RuleOutcome:
     """Return what comes of a slice that the baseline or this run lacks; it does not count.
 
     If it did, no run from now on would be a baseline that has the slice, or has it no more.
     """
-    one = sides.measured
+    one, shown = sides.measured, sides.shown
     why = f"slice {shown}: no queries, and fewer than {LEAST_IN_COMMON} before"
     if one.value is not None:
         queries = plural(sides.shared.either if sides.shared else one.mine.queries, "query")
@@ -421,8 +426,8 @@ def _not_compared(rule: Rule, shown: str, sides: Sides) -> RuleOutcome:
     return replace(_undecided(rule, shown, "", one), reason=why, counts=False)
 
 
-def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: float | None) -> str:
-    one = sides.measured
+def _reason(rule: Rule, sides: Sides, found: Interval, confidence: float | None) -> str:
+    one, shown = sides.measured, sides.shown
     value = f"{rule.subject}{f' where {shown}' if shown else ''} is {sides.own:.6g}"
     if sides.mix is not None:
         value += f", {one.value:.6g} at the {sides.mix.by} mix of the baseline"

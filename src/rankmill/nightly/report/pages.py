@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rankmill.analysis.compare.view.comparison import Comparison, leaderboard_parts, metric_table
+from rankmill.analysis.compare.view.comparison import (
+    Comparison,
+    leaderboard_parts,
+    metric_table,
+    notes_of,
+)
 from rankmill.analysis.compare.view.details import Details
 from rankmill.analysis.compare.view.tables import pair_tables, slice_tables
-from rankmill.analysis.explain.side_by_side import Listed
+from rankmill.analysis.explain.trace import Listed, side_by_side
 from rankmill.engine.results import Results, board_of, facts_of_systems, slice_boards
-from rankmill.errors import plural
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.io.inert_text import visible
 from rankmill.metrics.registry import sides_of
-from rankmill.nightly.report import metric_sections, query_sections, words
-from rankmill.nightly.report.rule_sections import (
-    SUSPECT,
-    TONES,
-    audit_title,
-    audited,
-    findings,
-    ruled_slices,
-    tone_of,
-)
-from rankmill.nightly.report.section import (
+from rankmill.nightly.report import subject_sections, words
+from rankmill.nightly.report.subject import Subject, subject_of
+from rankmill.nightly.report.words import (
     FactList,
     Finding,
     Finds,
     Folded,
+    Grid,
     Html,
     Section,
     grid_of,
@@ -39,26 +38,27 @@ from rankmill.nightly.report.section import (
     name,
     say,
 )
-from rankmill.nightly.report.subject import Subject, subject_of
-from rankmill.nightly.rules.breaches import Trends, broken_words
-from rankmill.nightly.rules.reports import NoVerdict
+from rankmill.nightly.rules.reports import NoVerdict, Trends, broken_words, night_before, trend_of
 from rankmill.nightly.rules.rules import UNDECIDED
+from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, by_rule, fails
 from rankmill.nightly.runs.runs import run_text
 from rankmill.package import __version__
+from rankmill.results import audit
 from rankmill.results.audit import beside, described, semantics_text
 from rankmill.results.slices import slice_parts
-from rankmill.semantics.choices import DEFAULT, WHOLE
-from rankmill.show.marks import COLOURS, rules
+from rankmill.semantics.choices import DEFAULT, WHOLE, Choices, Scope
+from rankmill.show import charts
+from rankmill.show.marks import COLOURS, count, number, percent, rules, scale_of
 from rankmill.show.tables import Best, Table
-
-if TYPE_CHECKING:
-    pass
+from rankmill.sources.files.files import is_pipe
+from rankmill.sources.nouns import Given
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Besides the headline, the header names so many of what was broken.
 MOST_BROKEN = 4
 # So many outcomes of rules are shown at once; others are folded.
 MOST_OUTCOMES = 20
+RANKS = 12  # of each list
 
 
 def page(
@@ -106,6 +106,31 @@ def page(
     found = subject_of(subject, details, lists, history, command)
     sections = [one for one in _sections(found) if one is not None]
     return _rendered(_headline(found), _tone(found), _eyebrow(found), [*_points(found)], sections)
+
+
+def lists_of(details: Details | None, given: Mapping[str, Any]) -> list[Listed]:
+    """Return the lists of the queries that moved most, for `page`; all inputs are read once more.
+
+    `details` are those of a comparison or a verdict, and `given` the arguments of `evaluate_runs`,
+    perhaps among others. There are no lists if an input can be read only once.
+    """
+    moved = {} if details is None else details.moved
+    first = next((of for of in moved.values() if any(of.values())), {})
+    queries = list(dict.fromkeys(one.query for rows in first.values() for one in rows))
+    if not queries or any(map(_read_once, (given["labels"], *given["runs"].values()))):
+        return []
+    taken = inspect.signature(side_by_side).parameters
+    left = {name: value for name, value in given.items() if name in taken}
+    try:
+        return side_by_side(queries=queries, ranks=RANKS, **left)
+    except (InputError, UsageError):  # a stream from Python that is used up
+        return []
+
+
+def _read_once(one: Any) -> bool:
+    data = one.data if isinstance(one, Given) else one
+    paths: Sequence[Any] = data if isinstance(data, list) else [data]
+    return any(isinstance(path, str) and is_pipe(path) for path in paths)
 
 
 def page_without_verdict(found: NoVerdict, command: str | None = None) -> str:
@@ -225,14 +250,14 @@ def _inert(value: Any) -> Any:
 def _sections(subject: Subject) -> Iterator[Section | None]:
     yield _rules(subject)
     yield from ruled_slices(subject)
-    yield metric_sections.changes(subject)
-    yield metric_sections.metrics(subject)
-    yield from metric_sections.slices(subject)
-    yield from query_sections.figures(subject)
-    yield from metric_sections.levels(subject)
-    yield metric_sections.trend(subject)
+    yield subject_sections.changes(subject)
+    yield subject_sections.metrics(subject)
+    yield from subject_sections.slices(subject)
+    yield from subject_sections.figures(subject)
+    yield from subject_sections.levels(subject)
+    yield subject_sections.trend(subject)
     yield audited(subject)
-    yield from query_sections.queries(subject)
+    yield from subject_sections.queries(subject)
     yield _how(subject)
 
 
@@ -266,7 +291,7 @@ def _points(subject: Subject) -> Iterator[tuple[str, Html | str]]:
         if others[MOST_BROKEN:]:
             yield "bad", say("and {} more", len(others) - MOST_BROKEN)
     if verdict is None and subject.comparison is not None:
-        for section in metric_sections.slices(subject):
+        for section in subject_sections.slices(subject):
             lost = any("worse" in str(one) for one in section.parts[:1])
             yield "bad" if lost else "even", section.title
     result = subject.result
@@ -281,7 +306,7 @@ def _tone(subject: Subject) -> str:
     if verdict is not None:
         undecided = any(one.word == UNDECIDED for one in verdict.outcomes)
         return "bad" if verdict.failed else "warn" if undecided else "good"
-    tones = {metric_sections.tone_of(one) for _, _, one in subject.changes}
+    tones = {subject_sections.tone_of(one) for _, _, one in subject.changes}
     if subject.comparison is None or tones <= {"even"}:
         return "even"
     return "warn" if {"good", "bad"} <= tones else "bad" if "bad" in tones else "good"
@@ -365,3 +390,133 @@ def _how_section(
 
 def _long(text: Any) -> Html:
     return name(text, 400)
+
+
+# ------------------------------------------------------------------ the sections of rules
+
+SUSPECT = "look"
+# So many slices of a rule are drawn, those that broke it first.
+MOST_SLICES = 24
+# So many slices that broke a rule are named in a title.
+NAMED = 3
+TONES = ("bad", "warn", "even")
+"""The tones of outcomes, the worst first."""
+
+
+def findings(counts: Mapping[str, int], semantics: Choices, scope: Scope) -> list[Finding]:
+    """Return what is notable, what looks wrong first, and the larger share first."""
+    meanings = audit.meanings(semantics, scope)
+    found = []
+    for key, many in audit.notable(counts).items():
+        title, of, limit = audit.COUNTS[key]
+        whole = counts.get(of, 0)
+        share = many / whole if whole else 1.0
+        told = f"{percent(share)} of {count(whole)} {of.replace('_', ' ')}" if whole else ""
+        suspect = share > limit
+        one = Finding(
+            SUSPECT if suspect else "noted",
+            "warn" if suspect else "even",
+            f"{count(many)} {title}",
+            told and f"({told})",
+            meanings[key],
+        )
+        found.append((not suspect, -share, one))
+    return [one for *_, one in sorted(found, key=lambda each: each[:2])]
+
+
+def audit_title(found: list[Finding]) -> str:
+    """Say whether anything looks wrong."""
+    suspect = [str(one.title) for one in found if one.word == SUSPECT]
+    if not suspect:
+        return "Nothing looks wrong in the inputs"
+    more = f", and {len(suspect) - 1} more" if len(suspect) > 1 else ""
+    return f"Look at the inputs: {suspect[0]}{more}"
+
+
+def audited(subject: Subject) -> Section | None:
+    """Return what was counted, with all notes; None if the result is not known."""
+    result = subject.result
+    if result is None:
+        return None
+    found = findings(result.audit, *subject.rules)
+    queries = result.audit.get("queries_in_both", 0), result.audit.get("queries_labelled", 0)
+    both, labelled = queries
+    lead = say("{} of {} with labels have predictions.", count(both), plural(labelled, "query"))
+    compared = subject.comparison
+    notes = [
+        *getattr(subject.verdict, "notes", ()),
+        *(result.notes if compared is None else notes_of(compared)),
+    ]
+    parts: list[Any] = [Finds(found)] if found else []
+    if compared is not None:
+        parts += _of_systems(compared)
+    parts += [FactList([("note", note) for note in dict.fromkeys(notes)])] if notes else []
+    return Section("Audit", audit_title(found), lead, parts)
+
+
+def _of_systems(compared: Comparison) -> Iterator[Grid]:
+    """Yield what is notable in the audit of any system, side by side, if anything is."""
+    rows = audit.rows([*compared.audit.values()], compared.semantics, compared.scope, usual=())
+    cells = [[audit.COUNTS[key].title, *map(count, counts)] for key, counts, _ in rows]
+    if rows:
+        yield Grid(["audit", *map(name, compared.audit)], cells)
+
+
+def tone_of(verdict: Verdict, one: RuleOutcome) -> str:
+    """Return the tone of an outcome."""
+    return "bad" if fails(verdict, one) else "even" if one.kept else "warn"
+
+
+def ruled_slices(subject: Subject) -> Iterator[Section]:
+    """Yield each rule for slices, with the trend of every slice from the history."""
+    verdict = subject.verdict
+    if verdict is None:
+        return
+    for rule, of_rule in by_rule(one for one in verdict.outcomes if one.slice).items():
+        shown = sorted(of_rule, key=lambda one: TONES.index(tone_of(verdict, one)))[:MOST_SLICES]
+        trends = [  # without a history, this run alone
+            trend_of(one, verdict, subject.history) or [(None, one.value, None, one.word)]
+            for one in shown
+        ]
+        nights = max(map(len, trends))
+        dots = [_dot(one, tone_of(verdict, one)) for one in shown]
+        bases = [charts.Dot(one.baseline, name=charts.BASE) for one in shown]
+        scale = scale_of([end for dot in [*bases, *dots] for end in dot[:3]], most=4)
+        rows, befores = [], set()
+        for one, base, dot, runs in zip(shown, bases, dots, trends, strict=True):
+            if nights > 1:
+                before = (night_before(runs) or ("", None))[1]
+                drawing = charts.sparkline([run[1] for run in runs], [dot.tone])
+            else:
+                before, drawing = one.baseline, charts.track([base, dot], scale)
+            befores.add(before)
+            told = Html(f'<span class="{tone_of(verdict, one)}">{name(one.word)}</span>')
+            numbers = "" if before is None else number(before), number(one.value)
+            rows.append([name(one.slice), drawing, *numbers, told])
+        drawn = f"the last {nights} runs" if nights > 1 else charts.axis(scale)
+        earlier = "" if befores == {None} else "before" if nights > 1 else "baseline"
+        header = ["slice", drawn, earlier, "now", "result"]
+        grid = Grid(header, rows, frozenset({0, 4}), 1, frozenset({2}))
+        broken = [one for one in shown if fails(verdict, one)]
+        lead = "Each line has a scale of its own."
+        if nights == 1:
+            lead = "There is no earlier run of these slices."
+            lead += " Gray dots are the baseline." if earlier else ""
+        if len(shown) < len(of_rule):
+            lead += f" {len(shown)} of {len(of_rule)} slices are shown."
+        yield Section("Slices of a rule", _title(rule, broken, len(of_rule)), lead, [grid])
+
+
+def _dot(one: RuleOutcome, tone: str) -> charts.Dot:
+    """Return the value of a slice, with its interval if the limit is for the value."""
+    low, high = (one.low, one.high) if one.measured == one.value else (None, None)
+    return charts.Dot(one.value, low, high, tone=tone.replace("even", ""))
+
+
+def _title(rule: str, broken: Sequence[RuleOutcome], total: int) -> Html:
+    if not broken:
+        return say("{}: no slice of {} broke it", name(rule, 60), total)
+    named = [name(one.slice) for one in broken[:NAMED]]
+    more = len(broken) - len(named)
+    who = listed([*named, *([say("{} more", more)] if more > 0 else [])])
+    return say("{}: broken by {}", name(rule, 60), who)

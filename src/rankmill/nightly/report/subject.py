@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill.analysis.compare.differences.differences import Difference, Estimate, Settings, Slice
-from rankmill.analysis.compare.differences.intervals import interval_of
+from rankmill.analysis.compare.differences.judgement import interval_of
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details, Histogram, histograms_of
-from rankmill.analysis.explain.side_by_side import Listed
+from rankmill.analysis.explain.trace import Listed
 from rankmill.errors import UsageError, plural
 from rankmill.metrics.registry import parse
 from rankmill.metrics.texts import spellings
-from rankmill.nightly.rules.breaches import Trends
+from rankmill.nightly.rules.reports import Trends
 from rankmill.nightly.rules.verdict import Verdict
 from rankmill.records import record
 from rankmill.results.result import Result

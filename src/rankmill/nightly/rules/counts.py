@@ -9,8 +9,7 @@ from rankmill.engine.job import BESIDE
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse_all
-from rankmill.nightly.rules.limits import whole_of
-from rankmill.nightly.rules.rules import HELD, Rule, age_text, parse_rule, percent
+from rankmill.nightly.rules.rules import HELD, Rule, age_text, parse_rule, percent, whole_of
 from rankmill.nightly.rules.verdict import RuleOutcome
 from rankmill.results.result import Result
 from rankmill.sources.files.files import find_files

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import Details
 from rankmill.errors import RegressionError, UsageError, plural
-from rankmill.nightly.rules.earlier_values import SliceValue
+from rankmill.nightly.rules.baseline import SliceValue
 from rankmill.nightly.rules.rules import (
     BAD_AUDIT,
     BAD_VOLUME,

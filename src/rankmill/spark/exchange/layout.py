@@ -1,15 +1,138 @@
-"""How the columns of labels and predictions travel in the rows of one shuffle."""
+"""A DataFrame as an input, and how the columns of several travel in the rows of one shuffle."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
+from rankmill.columns.ids import is_text_type
 from rankmill.errors import UsageError
 from rankmill.records import record
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.roles.source import Columns, Source
-from rankmill.spark.exchange.frame_rows import FrameRows, column
-from rankmill.spark.exchange.query_keys import shuffle_keys
+from rankmill.sources.meaning.looks import ROWS
+from rankmill.sources.meaning.shapes import shaped
+from rankmill.sources.roles.source import Block, Columns, Key, Source, batch_of
+from rankmill.sources.roles.streams import open_table
+
+# ------------------------------------------------------------------ the rows of a DataFrame
+
+
+class FrameRows:
+    """The rows of a DataFrame that are at hand: its first ones on the driver, some in a task.
+
+    A source of them goes to tasks with all that was decided on the driver, but without a row.
+    """
+
+    def __init__(self, frame: Any, name: str) -> None:
+        self.frame, self.name = frame, name
+        self._asked: list[str] = []
+        self._first = pa.table({})  # of the columns that were looked at
+        self._given: Any = None  # what a task reads
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrameRows.__new__, (FrameRows,), {"name": self.name, "_given": None}
+
+    def source(self) -> Source:
+        """Return the rows as a source; nested columns are lists."""
+        schema = arrow_schema(self.frame)
+        return shaped(Source(self.name, {self.name: schema}, None, pieces=self._pieces))
+
+    def needed(self, source: Source, names: Sequence[str]) -> list[str]:
+        """Return the columns of the DataFrame that columns of a source of its rows are made of."""
+        source.pieces(list(names))
+        return list(dict.fromkeys(self._asked))
+
+    def read(self, table: Any, source: Source, names: Sequence[str]) -> Any:
+        """Return columns of a source of these rows, made of the rows of a table."""
+        if source.pieces == self._pieces:
+            return table.select(names)
+        source.findings.forget()
+        self._given = table
+        try:
+            blocks = (block for one in source.pieces(list(names)) for block in one)
+            parts = [pa.Table.from_batches([batch_of(one).data.select(names)]) for one in blocks]
+        finally:
+            self._given = None
+        if not parts:
+            schema = source.schema
+            return schema.empty_table().select(names)
+        return pa.concat_tables(parts, promote_options="permissive")
+
+    def _pieces(self, columns: list[str]) -> list[Iterator[Block]]:
+        self._asked = columns
+        return [self._blocks(columns)]
+
+    def _blocks(self, columns: list[str]) -> Iterator[Block]:
+        table = self._look(columns) if self._given is None else self._given
+        yield from open_table(table, self.name).pieces(columns)[0]
+
+    def _look(self, columns: Sequence[str]) -> Any:
+        """Return the first rows, with all texts, which are looked at together."""
+        held = self._first.column_names
+        if not {*columns} <= {*held}:
+            schema = arrow_schema(self.frame)
+            texts = [one.name for one in schema if is_text_type(one.type)]
+            names = dict.fromkeys([*held, *columns, *texts])
+            once = [column(self.frame, o).alias(o) for o in names if schema.names.count(o) == 1]
+            self._first = to_arrow(self.frame.select(*once).limit(ROWS))
+        return self._first
+
+
+def arrow_schema(frame: Any) -> Any:
+    """Return the Arrow schema of a DataFrame.
+
+    What Arrow lacks becomes a struct, which no role takes, as do lists and structs of times since
+    Spark 4.2.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import TimestampType
+
+    def kind(of: Any) -> Any:
+        if isinstance(of, TimestampType):  # rows come with the time zone of the session
+            return pa.timestamp("us", frame.sparkSession.conf.get("spark.sql.session.timeZone"))
+        try:
+            return to_arrow_type(of)
+        except (PySparkException, AssertionError):  # the latter of times without a time zone
+            return pa.struct([])
+
+    return pa.schema([pa.field(one.name, kind(one.dataType)) for one in frame.schema])
+
+
+def to_arrow(frame: Any) -> Any:
+    """Return the rows of a DataFrame as a table; Spark 3.5 has no public method for it."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    if hasattr(frame, "_collect_as_arrow"):
+        batches = frame._collect_as_arrow()
+        return pa.Table.from_batches(batches, None if batches else arrow_schema(frame))
+    client = frame.sparkSession.client  # of Spark Connect
+    return client.to_table(frame._plan.to_proto(client))[0]
+
+
+def from_arrow(session: Any, table: Any) -> Any:
+    """Return a DataFrame of a table, which createDataFrame of Spark 3.5 does not take."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    if int(session.version.split(".")[0]) >= 4:
+        return session.createDataFrame(table)
+    return session.createDataFrame(table.to_pylist(), from_arrow_schema(table.schema))
+
+
+def column(frame: Any, name: str) -> Any:
+    """Return a column of a DataFrame by its name, which may hold dots and backticks."""
+    quoted = name.replace("`", "``")
+    return frame[f"`{quoted}`"]
+
+
+def spark_type(kind: Any) -> Any:
+    """Return the Arrow type of ids as Spark has it, which knows no large texts."""
+    plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    return plain.get(kind, kind)
+
+
+# ------------------------------------------------------------------ the rows of the shuffle
 
 # The column that tells which side a row is of: 0 for labels, and from 1 on for each system.
 SIDE = "side"
@@ -129,3 +252,74 @@ def _nothing(kind: Any) -> Any:
     from pyspark.sql import functions, types
 
     return functions.array() if isinstance(kind, types.ArrayType) else functions.lit(None)
+
+
+# ------------------------------------------------------------------ what rows are shuffled by
+
+# What is left out around an id of text, and how integers end that a table of doubles left.
+BLANKS, POINT = " \t\n\r\v\f", r"\.0+$"
+INTEGERS = frozenset(["tinyint", "smallint", "int", "bigint"])
+TIMES = frozenset(["date", "timestamp", "timestamp_ntz"])
+DAY = len("2026-01-31")
+# Up to here every whole number is a double of its own.
+MOST_EXACT = 1 << 53
+
+# Columns of Spark with their types.
+Parts = Sequence[tuple[Any, Any]]
+
+
+def shuffle_keys(sides: Sequence[tuple[Parts, Key | None]]) -> list[Any]:
+    """Return what the rows of each side are shuffled by; some other queries may have the same."""
+    from pyspark.sql import functions, types
+
+    kinds = {kind.simpleString() for parts, _ in sides for _, kind in parts}
+    if kinds <= INTEGERS and not any(key for _, key in sides):
+        # The hash of a number depends on its type.
+        return [parts[0][0].cast("bigint") for parts, _ in sides]
+    joined = any(key and key.texts for _, key in sides)
+    found = []
+    for parts, key in sides:
+        # Times that are equal in other spellings have one day, unless they are within other text.
+        if not joined and (kinds & TIMES or key):
+            parts = [(_day(_text(*one)), types.StringType()) for one in parts]
+        text = query_text(parts, key)
+        whole = functions.regexp_replace(text, POINT, "")
+        text = functions.when(text.endswith("0"), whole).otherwise(text)
+        found.append(text.substr(1, DAY) if joined and kinds & TIMES else text)
+    return found
+
+
+def _day(text: Any) -> Any:
+    """Return the day, in the time zone of the session, of a text that begins as times do."""
+    from pyspark.sql import functions
+
+    day = functions.date_format(functions.try_to_timestamp(text), "yyyy-MM-dd")
+    day = functions.coalesce(day, text.substr(1, DAY))
+    return functions.when(text.rlike(r"^\d{4}-\d\d-\d\d"), day).otherwise(text)
+
+
+def query_text(parts: Parts, key: Key | None) -> Any:
+    """Return the text of query ids that columns make, as far as Spark writes it as Arrow does."""
+    from pyspark.sql import functions
+
+    texts = [_text(*one) for one in parts]
+    if key is None:
+        return texts[0]
+    if not key.texts:
+        texts = [functions.regexp_replace(one, r"([\\,])", r"\\$1") for one in texts]
+    between = key.texts or ("", *[","] * (len(texts) - 1), "")
+    pairs = zip(map(functions.lit, between), texts, strict=False)
+    return functions.concat(*(one for pair in pairs for one in pair), functions.lit(between[-1]))
+
+
+def _text(value: Any, kind: Any) -> Any:
+    from pyspark.sql import functions
+
+    while kind.simpleString().startswith("struct") and len(kind.fields) == 1:
+        value, kind = value.getField(kind.fields[0].name), kind.fields[0].dataType
+    name = kind.simpleString()
+    if name in ("float", "double"):
+        value = functions.when(functions.abs(value) <= MOST_EXACT, value.cast("bigint"))
+    elif name.startswith("decimal"):
+        value = value.cast("decimal(38,0)")
+    return functions.btrim(value.cast("string"), functions.lit(BLANKS))

@@ -1,8 +1,8 @@
-"""What runs in the tasks of Spark: Arrow batches of a partition in, typed rows out."""
+"""What runs in the tasks of Spark, Arrow batches in and typed rows out, and how it is collected."""
 
 import gc
 import sys
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import replace
 from functools import reduce
 from pathlib import PurePath
@@ -12,7 +12,7 @@ from zipimport import zipimporter
 import numpy as np
 import pyarrow as pa
 
-from rankmill import errors
+from rankmill import errors, package
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ranked_lists import Place
 from rankmill.columns.seal import SEEDS, seal_of, sum_pairs
@@ -20,15 +20,25 @@ from rankmill.engine.held_labels import opened, training_index
 from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
 from rankmill.engine.state import State
-from rankmill.errors import InputError, Otherwise, RankmillError
+from rankmill.errors import InputError, Otherwise, RankmillError, UsageError
 from rankmill.matching.catalogue import Training
 from rankmill.matching.index import LabelIndex
+from rankmill.metrics.base import MetricSpec
+from rankmill.metrics.registry import REGISTRY, own_metrics, register
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Labels, Predictions
-from rankmill.sources.roles.streams import open_table
+from rankmill.sources.roles.streams import joined, open_table
 from rankmill.sources.rows.subtopics import with_subtopics
-from rankmill.spark.exchange.layout import SIDE, TRAIN, Form, Side
-from rankmill.spark.exchange.returned_rows import Odd, Returned, odd_of_both
+from rankmill.spark.exchange.layout import SIDE, TRAIN, Form, Side, to_arrow
+from rankmill.spark.exchange.returned_rows import (
+    RETURNED,
+    Odd,
+    Returned,
+    batch_of,
+    merged_rows,
+    odd_of_both,
+    read_returned,
+)
 from rankmill.threads import Workers
 
 # How the names of Spark's own archives of modules begin.
@@ -193,3 +203,107 @@ def _ordered(table: Any, side: Side) -> Any:
     if columns.wide or not side.system:
         return read
     return read.sort_by([(columns.query, "ascending"), (columns.item, "ascending")])
+
+
+# ------------------------------------------------------------------ collecting what they return
+
+Task = Callable[[Iterator[Any]], Iterator[Any]]
+Answering = Callable[[Iterator[Any]], Iterable[Returned]]
+
+# So many rows are merged at once.
+FAN = 16
+
+
+def collected(rows: Any, task: Answering, partitions: int) -> list[Returned]:
+    """Run a task on each partition of a DataFrame and return what they return, merged by system.
+
+    With more than `FAN` partitions, executors merge it in rounds, so that the driver never holds
+    the confidences of all partitions at once. Raises the error of the first partition that has one.
+    """
+    from pyspark.sql import functions
+
+    found = mapped(rows, RETURNED, _answered, task)
+    while partitions > FAN:
+        partitions = -(-partitions // FAN)
+        group = (functions.col("partition") / FAN).cast("long")
+        found = mapped(found.repartition(partitions, group), RETURNED, _merged)
+    merged = merged_rows(read_returned(to_arrow(found)), 0)
+    for one in merged:
+        if one.error is not None:
+            raise one.error
+    return merged
+
+
+def _answered(batches: Iterator[Any], task: Answering) -> Iterator[Any]:
+    """Yield what a task returns for a partition, or its error.
+
+    An error is a row instead of an exception, as Spark would try the task again, and show the error
+    within the traces of two languages.
+    """
+    try:
+        returned = [*task(batches)]
+    except (RankmillError, Otherwise) as error:
+        returned = [Returned(partition(), error=told(error, partition()))]
+    yield batch_of(returned)
+
+
+def mapped(rows: Any, schema: Any, task: Callable[..., Iterator[Any]], *known: Any) -> Any:
+    """Return a DataFrame of what a task yields, given what it knows: batches of an Arrow schema."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return rows.mapInArrow(function_of(task, *known), from_arrow_schema(schema))
+
+
+def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
+    """Return a function, which Spark asks for, that does what a task does with what it knows.
+
+    The task gets larger batches than Spark may give it, as each has a fixed cost. Its process may
+    wait for another task: it gives back the memory that Arrow would keep. Metrics of somebody's own
+    go with it. An error that it raises tells the partition.
+    """
+    own = [_by_value(spec) for spec in own_metrics()]
+    driver = package.__version__
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        if package.__version__ != driver:  # which `on_spark` explains
+            raise ImportError(f"rankmill {package.__version__} instead of {driver}")
+        spare_the_next_tasks()
+        for spec in own:
+            there = REGISTRY.get(spec.name)
+            if there is None or there.fingerprint != spec.fingerprint:  # else it is compiled
+                register(spec)
+        try:
+            yield from task(joined(batches), *known)
+        except RankmillError as error:
+            raise told(error, partition()) from None
+        except Otherwise as error:  # no driver waits that would read again
+            raise InputError(
+                f"the {error} ids are text, and all of the first rows are integers: cast those of "
+                "all DataFrames to string"
+            ) from None
+        pa.default_memory_pool().release_unused()
+
+    return run
+
+
+def _by_value(spec: MetricSpec) -> MetricSpec:
+    """Have a metric pickled whole: workers need not have the module of its function."""
+    from pyspark import cloudpickle
+
+    if module := sys.modules.get("".join(spec.home[:1])):
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        cloudpickle.dumps(spec)
+    except Exception as error:
+        raise UsageError(
+            f"{spec.name} cannot be sent to the workers, because something that its function uses "
+            f"cannot be pickled: {error}"
+        ) from error
+    return spec
+
+
+def _merged(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the rows of a partition, merged by system."""
+    merged = merged_rows((one for batch in batches for one in read_returned(batch)), partition())
+    if merged:
+        yield batch_of(merged)

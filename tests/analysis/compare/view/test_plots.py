@@ -209,7 +209,7 @@ def test_a_metric_that_is_no_mean_has_a_point_and_says_so():
 
 
 def test_with_weights_the_differences_of_queries_are_left_out(sliced):
-    from rankmill.analysis.compare.differences.sums import Sums, SystemColumn
+    from rankmill.analysis.compare.differences.comparison_state import Sums, SystemColumn
 
     columns = sliced.state.whole.columns
     bare = {

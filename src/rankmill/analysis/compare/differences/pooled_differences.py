@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rankmill.analysis.compare.differences.differences import Difference, Estimate, pairs_of
-from rankmill.analysis.compare.differences.intervals import relative, relative_ends
-from rankmill.analysis.compare.differences.judgement import Judged
+from rankmill.analysis.compare.differences.judgement import Judged, relative, relative_ends
 from rankmill.analysis.statistics.distributions import t_quantile
-from rankmill.analysis.statistics.jackknife import (
+from rankmill.analysis.statistics.significance import (
     LEAST_HITS,
     JackknifeError,
     estimate,

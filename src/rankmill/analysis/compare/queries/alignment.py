@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankmill.columns.buffers import arrow_of, floats_of
 from rankmill.columns.ids import ascending, id_value, ids_to_arrow, join_ids, take_ids, to_ids
@@ -70,8 +71,6 @@ class Aligned(NamedTuple):
 
     def table(self) -> pa.Table:
         """Return the joined table, as `join_per_query` does."""
-        import pyarrow.compute as pc
-
         columns = {
             f"{valid(name)}:{metric}": _spread(
                 table.column(metric), self.rows[name], len(self.queries)
@@ -101,8 +100,6 @@ class Aligned(NamedTuple):
 
     def lacking(self) -> dict[str, list[int | str]]:
         """Return the smallest ids, a few, of the queries that do not count for each system."""
-        import pyarrow.compute as pc
-
         found = {}
         for name, rows in self.rows.items():
             if rows is not None and len(rows) < len(self.queries):

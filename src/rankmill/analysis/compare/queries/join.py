@@ -11,21 +11,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.differences import (
-    Difference,
-    Likeness,
-    Moved,
-    Settings,
-    pairs_of,
-)
-from rankmill.analysis.compare.differences.judgement import Judged, differences
-from rankmill.analysis.compare.differences.moved_queries import MovedRows, lists_moved, rows_moved
-from rankmill.analysis.compare.differences.pooled_differences import Without
-from rankmill.analysis.compare.differences.sums import (
+from rankmill.analysis.compare.differences.comparison_state import (
     NO_MOMENTS,
     OF_PAIRS,
     OF_SYSTEM,
+    ComparisonState,
     Moments,
     Sums,
     SystemColumn,
@@ -33,10 +23,28 @@ from rankmill.analysis.compare.differences.sums import (
     columns_of_slices,
     joined,
 )
+from rankmill.analysis.compare.differences.differences import (
+    Difference,
+    Likeness,
+    Moved,
+    MovedRows,
+    Settings,
+    lists_moved,
+    pairs_of,
+    rows_moved,
+)
+from rankmill.analysis.compare.differences.judgement import Judged, differences
+from rankmill.analysis.compare.differences.pooled_differences import Without
 from rankmill.analysis.compare.queries.alignment import Aligned
-from rankmill.analysis.compare.queries.label_facts import LabelFacts, QueryTraits
-from rankmill.analysis.compare.queries.page_metrics import WAYS, PageNumbers, aside_of, bins_of
-from rankmill.analysis.statistics.covariate import AdjustedPaired, AdjustedWeighted
+from rankmill.analysis.compare.queries.label_facts import (
+    WAYS,
+    LabelFacts,
+    PageNumbers,
+    QueryTraits,
+    aside_of,
+    bins_of,
+)
+from rankmill.analysis.statistics.paired_differences import AdjustedPaired, AdjustedWeighted
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import ScoredSystem, score_systems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Self
@@ -23,10 +24,10 @@ from rankmill.analysis.compare.differences.differences import (
     beaten_of,
     by_metric,
     left_out_note,
+    named,
     ranks_of,
     read_by_metric,
 )
-from rankmill.analysis.compare.view.exact import exact_table
 from rankmill.analysis.compare.view.tables import (
     Explain,
     board_parts,
@@ -37,6 +38,7 @@ from rankmill.analysis.compare.view.tables import (
     slice_tables,
     tests_of,
 )
+from rankmill.analysis.statistics.significance import Tested
 from rankmill.engine.results import audit_table
 from rankmill.metrics.registry import lines_of, parse
 from rankmill.package import stamp
@@ -266,11 +268,9 @@ def view_of(found: Comparison, explain: Explain | None = None, listing: str = ""
         )
         return [*tables, *(part for block in moved for part in block)]
 
-    def exact() -> Table:
-        more = found.whole, found.slices, found.pairs, found.moved
-        return exact_table(found.baseline, found.settings, found.pooled, *more)
-
-    return view_of_blocks(blocks, lambda: _facts(found), exact, content, paper)
+    return view_of_blocks(
+        blocks, lambda: _facts(found), lambda: _exact_table(found), content, paper
+    )
 
 
 def leaderboard_parts(found: Comparison) -> list[Part]:
@@ -308,12 +308,11 @@ def metric_table(found: Comparison, metric: str) -> Table:
 def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     if one is None:
         return [None, None, *[None] * len(settings.tests), "", *[None] * 5]
-    interval = None if one.low is None or one.high is None else (one.low, one.high)
     tests = [one.tests.get(test) for test in settings.tests]
     if len(tests) == 1:  # a metric such as gap has one test, whatever is asked for
         tests = list(one.tests.values()) or tests
     return [
-        *(one.value, interval),
+        *(one.value, one.interval),
         *(None if test is None else test.corrected_p for test in tests),
         *(one.verdict or "not tested", one.relative, one.relative_interval),
         *map(one.share, (one.won, one.tied, one.lost)),
@@ -401,3 +400,60 @@ def _facts(found: Comparison) -> Facts:
         facts += facts_of(found.inputs)
     facts += rules_of(found.semantics, found.scope).items()
     return Facts([*facts, ("seconds", f"{found.seconds:.2f}")], aligned=False)
+
+
+# ------------------------------------------------------------------ exact numbers
+
+_OF_MARGIN = ("equivalence", "noninferiority")
+_OF_TESTS = ("tests", *_OF_MARGIN)
+
+
+def _exact_table(found: Comparison) -> Table:
+    """A row for each slice, metric and system, with every digit; of all queries first.
+
+    What is not compared with the baseline follows the rows of all queries. The queries
+    that moved are last, with columns of their own.
+    """
+    names = ["by", "slice", "metric", "system", "baseline", "queries", *Estimate._fields]
+    fields = [one.name for one in dataclasses.fields(Difference) if one.name not in _OF_TESTS]
+    renamed = {"value": "difference", "low": "difference_low", "high": "difference_high"}
+    names += [renamed.get(name, name) for name in fields]
+    every_test = (
+        name for of in found.differences.values() for one in of.values() for name in one.tests
+    )
+    tests = dict.fromkeys([*found.settings.tests, *every_test])
+    names += [f"{test}_{field}" for test in tests for field in Tested._fields]
+    names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
+    more = ["query", "baseline_value"] * bool(found.moved)
+
+    def row(
+        of: Slice, metric: str, name: str, pair: SystemPair | None = None, **own: Cell
+    ) -> list[Cell]:
+        one = of.differences[metric].get(name, Difference(None, better=parse(metric).better))
+        one, base = (one, found.baseline) if pair is None else (pair.difference, pair.baseline)
+        cells: list[Cell] = [*(named(of.by, of.value) if of.by else (None, None))]
+        cells += [metric, name, base, None if metric in found.pooled else of.queries]
+        cells += [*of.values[metric][name], *(getattr(one, field) for field in fields)]
+        nothing = Tested(None)
+        cells += [cell for test in tests for cell in one.tests.get(test, nothing)]
+        cells += [cell for each in _OF_MARGIN for cell in (getattr(one, each) or nothing)[:2]]
+        return [*cells, *map(own.get, more)]
+
+    rows: list[list[Cell]] = []
+    whole = found.whole
+    for of in (whole, *found.slices):
+        rows += [row(of, metric, name) for metric in of.values for name in of.values[metric]]
+        others = (p for p in found.pairs if of is whole and p.baseline != found.baseline)
+        rows += [row(of, p.metric, p.system, p) for p in others]
+    for metric, of_system in found.moved.items():
+        for name, queries in of_system.items():
+            for one in queries:
+                of = _alone(metric, name, one)
+                rows.append(row(of, metric, name, query=one.query, baseline_value=one.baseline))
+    return Table([Column(name) for name in (*names, *more)], rows)
+
+
+def _alone(metric: str, system: str, one: Moved) -> Slice:
+    """Return a query that moved as a slice of one query, metric and system."""
+    difference = Difference(one.difference, better=parse(metric).better)
+    return Slice((), (), 1, {metric: {system: Estimate(one.value)}}, {metric: {system: difference}})

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.analysis.compare.differences.differences import Estimate, Moved, Settings, Slice
-from rankmill.analysis.compare.differences.slices import tested_slices
+from rankmill.analysis.compare.differences.judgement import tested_slices
 from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
-from rankmill.analysis.compare.queries.page_metrics import Bin
+from rankmill.analysis.compare.queries.label_facts import Bin
 from rankmill.engine.cuts import Cuts, check_several, job_of
 from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import runs_of

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from rankmill.analysis.compare.differences.comparison_state import Sums
 from rankmill.analysis.compare.differences.differences import (
     BETTER,
     EQUAL,
@@ -18,7 +19,6 @@ from rankmill.analysis.compare.differences.differences import (
     Settings,
     Slice,
 )
-from rankmill.analysis.compare.differences.sums import Sums
 from rankmill.analysis.compare.view.tables import slice_text
 from rankmill.analysis.statistics.paired_differences import Paired
 from rankmill.io.inert_text import brief

@@ -138,9 +138,8 @@ def _tested_columns(title: str, settings: Settings, confidence: float) -> list[C
 
 def _tested_cells(one: Difference) -> list[Cell]:
     """The difference, its interval, the corrected p of its first test, and the word."""
-    interval = None if one.low is None or one.high is None else (one.low, one.high)
     p = next((test.corrected_p for test in one.tests.values()), None)
-    return [one.value, interval, p, one.verdict or "not tested"]
+    return [one.value, one.interval, p, one.verdict or "not tested"]
 
 
 def moved_tables(

@@ -30,13 +30,12 @@ from rankmill.columns.buffers import table_of
 from rankmill.columns.seal import seal_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io.whole_files import check_target
-from rankmill.nightly.history.history import History, moment, prune
-from rankmill.nightly.history.record import SCHEMA
+from rankmill.nightly.history import History, moment, prune
+from rankmill.nightly.record import SCHEMA
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict
 from rankmill.nightly.runs.folder import END, open_folder
-from rankmill.nightly.runs.history_view import sparkline
+from rankmill.nightly.runs.history_view import RATE, drift, sparkline
 from rankmill.nightly.runs.runs import SUMMARY, read_summary, rules_text, seal_of_row
-from rankmill.nightly.runs.trends import RATE, drift
 from rankmill.package import GONE
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT, Choices, Scope
@@ -352,7 +351,7 @@ def test_another_writer_may_make_the_folder_first(
         folder.mkdir(exist_ok=True)
         check_target(path)
 
-    monkeypatch.setattr("rankmill.nightly.history.record.check_target", after_another)
+    monkeypatch.setattr("rankmill.nightly.record.check_target", after_another)
     night(folder, 1, 0.1)
     assert len(History(folder)) == 1
 
@@ -416,7 +415,7 @@ def test_runs_that_count_otherwise_are_named_and_left_out(tmp_path: Path) -> Non
 def test_another_definition_is_another_metric(tmp_path: Path, monkeypatch: Any) -> None:
     night(tmp_path, 0, 0.9)
     monkeypatch.setattr(
-        sys.modules["rankmill.nightly.history.record"],
+        sys.modules["rankmill.nightly.record"],
         "definition_of",
         lambda metric, own=False: "" if own else "?",
     )

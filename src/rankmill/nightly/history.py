@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -9,20 +10,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from rankmill.config.baseline_choice import read_choice
 from rankmill.config.document import parse_date
+from rankmill.config.face import read_choice
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.io.whole_files import write_files
 from rankmill.metrics.texts import split_names
-from rankmill.nightly.runs.earlier_runs import (
+from rankmill.nightly.runs.folder import (
     HELD,
     NO_VERDICT,
     UNDECIDED,
     ChosenRun,
+    MissingHistoryError,
     choose,
+    open_folder,
     tries_of_a_night,
 )
-from rankmill.nightly.runs.folder import open_folder
+from rankmill.nightly.runs.history_view import (
+    Drift,
+    Trend,
+    TrendPoint,
+    drift,
+    otherwise,
+    plot_trends,
+    these,
+    view_of,
+)
 from rankmill.nightly.runs.runs import (
     RecordedMetric,
     Run,
@@ -32,14 +44,13 @@ from rankmill.nightly.runs.runs import (
     time_of_name,
     told_of,
 )
-from rankmill.nightly.runs.trends import Drift, Trend, TrendPoint, drift, otherwise, these
 from rankmill.package import stamp
 from rankmill.results.answer import Answer
 from rankmill.semantics.metric_names import canonical
 from rankmill.show.tables import View
 
 if TYPE_CHECKING:
-    from rankmill.nightly.history.record import Found
+    from rankmill.nightly.record import Found
     from rankmill.show.pictures import Picture
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -137,7 +148,7 @@ class History(Answer):
         >>> run.get("map").value, run.tags
         (0.5, {'model': 'a7'})
         """
-        from rankmill.nightly.history.record import check_history, contents_of, run_table
+        from rankmill.nightly.record import check_history, contents_of, run_table
 
         self.__dict__.pop("runs", None)
         check_history(self._place)
@@ -174,16 +185,12 @@ class History(Answer):
         return found
 
     def _picture(self) -> Picture:
-        from rankmill.nightly.runs.history_view import plot_trends
-
         return plot_trends(self._trends())
 
     def _trends(self) -> list[Trend]:
         return [self.trend(metric, system) for metric, system in self.metrics]
 
     def _view(self) -> View:
-        from rankmill.nightly.runs.history_view import view_of
-
         return view_of(self, self._trends(), runs=False)
 
     @property
@@ -310,6 +317,16 @@ def _drift(runs: Sequence[tuple[Run, RecordedMetric]]) -> Drift | None:
     known = [(run, one) for run, one in [*serving, tries[-1]] if one.value is not None]
     numbers = [(one.value or 0.0, one.standard_error) for _, one in known]
     return drift(numbers, [run.time.toordinal() for run, _ in known])
+
+
+def history_of(place: str | os.PathLike[str]) -> History:
+    """Return a history, which has no runs if this is the first night."""
+    found = History(os.fspath(place))
+    try:
+        _ = found.runs
+    except MissingHistoryError:
+        return History.held(os.fspath(place), [])
+    return found
 
 
 # ------------------------------------------------------------------ pruning

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from rankmill.analysis.compare.differences.differences import Estimate
+from rankmill.analysis.compare.differences.differences import Estimate, named
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.columns.buffers import table_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io.stores.urls import is_url, join, local_path, shown
 from rankmill.io.whole_files import check_target
-from rankmill.nightly.rules.earlier_values import SliceValue, named
+from rankmill.nightly.rules.baseline import SliceValue
 from rankmill.nightly.rules.reports import NoVerdict
 from rankmill.nightly.rules.verdict import Verdict
-from rankmill.nightly.runs.earlier_runs import NO_VERDICT
+from rankmill.nightly.runs.folder import NO_VERDICT
 from rankmill.nightly.runs.runs import (
     SUMMARY,
     CountingRules,

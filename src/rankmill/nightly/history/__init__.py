@@ -1,1 +1,0 @@
-"""The history of runs, and how one is recorded."""
