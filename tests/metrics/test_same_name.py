@@ -322,7 +322,17 @@ def test_fallout_under_torchmetrics_takes_what_is_said_of_queries_without_a_labe
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", [one for one in PRESETS if PRESETS[one].own_metric])
+def test_a_competition_has_a_metric_of_its_own(preset: str) -> None:
+    scored = {1: {"b": 0.5, "a": 0.25}}
+    found = rankmill.evaluate(LABELS, scored, semantics=preset)
+    assert list(found.metrics) == [PRESETS[preset].own_metric]
+    typed = rankmill.evaluate(LABELS, scored, "map@10", semantics=preset)
+    assert list(typed.metrics) == ["map@10"]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("preset", [one for one in PRESETS if not PRESETS[one].own_metric])
 def test_of_metrics_that_nobody_typed_those_are_left_out(preset: str) -> None:
     result = rankmill.evaluate(LABELS, LISTS, semantics=preset)
     there = [one for one in DEFAULT_METRICS if not told_under(preset, parse(one))]

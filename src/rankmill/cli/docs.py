@@ -1,5 +1,6 @@
 """`rankmill docs`: the pages about rankmill, which are Markdown files of the package."""
 
+import re
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -76,10 +77,16 @@ rankmill docs start
 
 
 def pages() -> dict[str, str]:
-    """Return the name of each page and its Markdown, in the order of their kinds."""
+    """Return the name of each page and its Markdown, in the order of their kinds.
+
+    Links to other pages, which a terminal cannot follow, are commands alone.
+    """
     folder = files("rankmill") / "docs"
     names = [name for of in KINDS.values() for name in of]
-    return {name: (folder / f"{name}.md").read_text("utf-8") for name in names}
+    texts = {name: (folder / f"{name}.md").read_text("utf-8") for name in names}
+    return {
+        name: re.sub(r"\[(`rankmill docs \w+`)\]\(\w+\.md\)", r"\1", texts[name]) for name in names
+    }
 
 
 def about(text: str) -> str:

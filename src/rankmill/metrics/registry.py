@@ -320,10 +320,13 @@ def parse_under(
 
     It is what the evaluator has among its measures and is no metric, such as num_q, and of the
     default metrics, which nobody typed, those that mean something else there. But something is
-    always left. `semantics` are as given. UsageError as `parse`, and for a name that means
-    something else in the library of the preset.
+    always left. The preset of a competition has one metric, which stands for the default ones.
+    `semantics` are as given. UsageError as `parse`, and for a name that means something else in
+    the library of the preset.
     """
     names, named = split_names(texts), preset_named(semantics)
+    if named and tuple(names) == DEFAULT_METRICS and PRESETS[named].own_metric:
+        names = [PRESETS[named].own_metric]
     known = PRESETS[named].skipped if named else ()
     small = {one: one.strip().lower() for one in names if isinstance(one, str)}
     skipped = {
