@@ -242,11 +242,12 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
     """
     if job.catalogue is not None:
         return job
-    openers = beside(catalogue, labels, job.memory)
+    openers = beside(catalogue, labels, job)
     assert (*openers,) == job.beside  # nothing is counted as if the catalogue were not there
     if not openers:
         return job
     training = items = groups = features = None
+    columns: dict[str, np.ndarray] = {}
     described: dict[str, dict[str, object]] = {}
     for name, opener in openers.items():
         with opened(name, opener, labels) as one:
@@ -255,7 +256,7 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
                 training = training_of(*item_counts(index), one).of_part(index)
                 items, rows = training.items, index.rows
             elif name == "items":
-                items, groups, rows = read_items(one, workers)
+                items, groups, rows, columns = read_items(one, workers)
             else:
                 read = read_features(one, workers)
                 features, rows = Features(read.items, read.vectors), read.rows
@@ -263,7 +264,8 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
             described[name] = described_beside(name, one, rows)
     assert items is not None
     warn_of_padding(items)
-    return replace(job, catalogue=KnownItems(items, training, described, groups, features))
+    known = KnownItems(items, training, described, groups, features, columns=columns)
+    return replace(job, catalogue=known)
 
 
 def warn_of_padding(items: Ids) -> None:
@@ -275,14 +277,12 @@ def warn_of_padding(items: Ids) -> None:
         )
 
 
-def beside(
-    catalogue: Catalogue | None, labels: Input, memory: int
-) -> dict[str, Callable[[], Input]]:
+def beside(catalogue: Catalogue | None, labels: Input, job: Job) -> dict[str, Callable[[], Input]]:
     """Return how to open each input that is given beside labels and predictions."""
-    item, given = labels.columns.item, Catalogue.of(catalogue)
+    item, given, seen = labels.columns.item, Catalogue.of(catalogue), job.columns("item")
     openers = {
-        "train": lambda: _open_training(given.train, labels, memory),
-        "items": lambda: open_items(given.items, item, given.group, labels.columns.padding),
+        "train": lambda: _open_training(given.train, labels, job.memory),
+        "items": lambda: open_items(given.items, item, given.group, labels.columns.padding, seen),
         "features": lambda: open_features(given.features, item, given.group),
     }
     return {name: one for name, one in openers.items() if getattr(given, name) is not None}

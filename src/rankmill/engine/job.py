@@ -20,7 +20,7 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.base import GAIN, NO_CUTOFF, REL, Metric
 from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
-from rankmill.metrics.needs import TrainingRows
+from rankmill.metrics.needs import TrainingRows, side_of
 from rankmill.metrics.registry import check_defined, parse_under
 from rankmill.metrics.sums import Term, read_sums
 from rankmill.semantics.choices import Choices
@@ -128,6 +128,11 @@ class Job:
         """The memory of each need that holds more the more is read."""
         growing = sum(need.grows for need in _users_of_needs(self.every))
         return max(1, self.memory // max(1, growing))
+
+    def columns(self, side: str) -> dict[str, str]:
+        """The columns of a side that users' metrics see, each with the first metric that does."""
+        every = ((name, one.text) for one in reversed(self.every) for name in one.spec.columns)
+        return {name.partition("_")[2]: of for name, of in every if side_of(name) == side}
 
     @cached_property
     def needs(self) -> dict[type[Need], AggregateSettings]:

@@ -29,6 +29,11 @@ VALUES = {
     "discounts": "discounts",
     "k": "k",
 }
+# What it receives of a column: of labels at the hits, or of items within the cutoff.
+_COLUMNS = {
+    "hit": "given_{0}[start:end]",
+    "item": "given_{0}[lists[q] : lists[q] + min(k, prediction_counts[q])]",
+}
 _LOOP = """
 def loop({given}, out_at, out):
     for q in range(len(out)):
@@ -60,8 +65,12 @@ def loop_over(
         text = _BLOCK.format(taken=", ".join(taken))
     else:
         # Somebody's names of parameters are none of the loop's.
-        passed = [f"{one}={VALUES.get(one, f'given_{one}')}" for one in taken]
-        given = [*_GIVEN, *(f"given_{one}" for one in parameters)]
+        columns = [one for one in taken if one not in VALUES and one not in parameters]
+        of_columns = {one: _COLUMNS[one.partition("_")[0]].format(one) for one in columns}
+        values = VALUES | {one: f"given_{one}" for one in parameters} | of_columns
+        passed = [f"{one}={values[one]}" for one in taken]
+        more = [f"given_{one}" for one in (*parameters, *columns)]
+        given = [*_GIVEN, *more[: len(parameters)], "lists", *more[len(parameters) :]]
         text = _LOOP.format(given=", ".join(given), taken=", ".join(passed))
     names: dict[str, Any] = {"function": function, "__name__": __name__}
     exec(text, names)

@@ -54,7 +54,7 @@ class Input:
         """
         schema = self.source.schema
         rules = self.source.findings.rules()
-        read = {*self.columns.names(), *self.columns.facts}
+        read = {*self.columns.every()}
         read |= {name for name, some in rules.items() if PARTS.intersection(some)}
         others = (name for name in schema.names if name not in read)
         unread = [name for name in others if not ROW_NUMBERS.fullmatch(name)]

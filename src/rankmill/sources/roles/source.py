@@ -69,6 +69,7 @@ class Columns:
     in_order: bool = False  # the order of rows is that of items, whatever their confidences
     unordered: bool = False  # the lists are ranked by confidence
     facts: tuple[str, ...] = ()  # columns with a value a query, which are read apart from items
+    seen: tuple[str, ...] = ()  # columns with a value an item, which metrics of users see
     padding: str | None = None  # items equal to it are read as nulls
     # What to say of columns that could be gains or scores and are not read.
     doubts: tuple[str, ...] = field(default=(), compare=False)
@@ -82,6 +83,10 @@ class Columns:
     def names(self) -> list[str]:
         """The names of the columns to read, without repeats."""
         return list(dict.fromkeys(self.mapping().values()))
+
+    def every(self) -> list[str]:
+        """The same, and the names of those that are read apart."""
+        return list(dict.fromkeys([*self.names(), *self.facts, *self.seen]))
 
 
 class OddIds(NamedTuple):

@@ -118,7 +118,7 @@ def request_of(
 
 def _training(rows: FrameRows, labels: Input, job: Job) -> Input:
     """Return what queries had in training, once its columns are checked."""
-    (opener,) = beside(Catalogue(train=rows.source()), labels, job.memory).values()
+    (opener,) = beside(Catalogue(train=rows.source()), labels, job).values()
     with opened(TRAIN, opener, labels) as one:
         return one
 
