@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-NOTHING = math.nan
+ANY = 5e-324
 
 
 class SeenList(NamedTuple):
@@ -19,64 +19,84 @@ class SeenList(NamedTuple):
     labels: int
 
 
+class Label(NamedTuple):
+    gain: float
+    value: float
+    rows: list[float]  # the gain of each of its rows
+
+
 def number(value: Any) -> float:
     """A cell as a metric sees it."""
-    return NOTHING if value is None else float(value)
+    return math.nan if value is None else float(value)
 
 
-def labels_of(rows: Iterable[tuple[Any, Any, float, Any]]) -> dict[Any, dict[Any, tuple[Any, Any]]]:
-    """The gain and the value of each label, from rows of a query, an item, a gain and a value.
+def labels_of(rows: Iterable[tuple[Any, Any, float, Any]]) -> dict[Any, dict[Any, Label]]:
+    """Each judged item of each query, from rows of a query, an item, a gain and a value.
 
     Of a repeated label the largest gain counts, and of the rows with that gain the smallest value
     that is there.
     """
-    found: dict[Any, dict[Any, tuple[Any, Any]]] = {}
+    groups: dict[Any, dict[Any, list[tuple[float, Any]]]] = {}
     for query, item, gain, value in rows:
-        of_query = found.setdefault(query, {})
-        if item is None or gain <= 0:
-            continue
-        before, seen = of_query.get(item, (-1.0, NOTHING))
-        if gain > before:
-            of_query[item] = gain, number(value)
-        elif gain == before:
-            there = [one for one in (seen, number(value)) if not math.isnan(one)]
-            of_query[item] = gain, min(there, default=NOTHING)
+        of_query = groups.setdefault(query, {})
+        if item is not None:
+            of_query.setdefault(item, []).append((gain, value))
+    found: dict[Any, dict[Any, Label]] = {}
+    for query, items in groups.items():
+        found[query] = {}
+        for item, pairs in items.items():
+            most = max(gain for gain, _ in pairs)
+            values = [value for gain, value in pairs if gain == most and value is not None]
+            value = number(min(values, default=None))
+            found[query][item] = Label(most, value, [gain for gain, _ in pairs])
     return found
 
 
 def seen_list(
-    labels: Mapping[Any, tuple[Any, Any]],
+    labels: Mapping[Any, Label],
     predicted: Sequence[Any],
     items: Mapping[Any, Any],
     k: int,
-    rel: float = 5e-324,
+    *,
+    rel: float = ANY,
+    repeated_predictions: str = "once",
+    repeated_labels: str = "set",
+    depth: int | None = None,
+    judged_only: bool = False,
 ) -> SeenList:
-    """What is seen of a list; of a repeated prediction the first place counts."""
+    """What is seen of a list of items, under some semantics."""
     shown = [item for item in predicted if item is not None]
-    kept = {item: of for item, of in labels.items() if of[0] >= rel}
+    if repeated_predictions == "drop":
+        shown = list(dict.fromkeys(shown))
+    shown = shown[:depth]
+    if judged_only:
+        shown = [item for item in shown if item in labels]
+    kept = {item: one for item, one in labels.items() if one.gain >= rel}
     ranks = [
         rank
         for rank, item in enumerate(shown[:k], 1)
-        if item in kept and item not in shown[: rank - 1]
+        if item in kept and (repeated_predictions == "each" or item not in shown[: rank - 1])
     ]
     hits = [kept[shown[rank - 1]] for rank in ranks]
     of_items = [number(items.get(item)) for item in shown[:k]]
-    return SeenList(ranks, [g for g, _ in hits], [v for _, v in hits], of_items, len(kept))
+    count = len(kept)
+    if repeated_labels == "count":
+        count = sum(gain >= rel for one in labels.values() for gain in one.rows)
+    return SeenList(ranks, [h.gain for h in hits], [h.value for h in hits], of_items, count)
 
 
 def values_of(
-    labels: Mapping[Any, Mapping[Any, tuple[Any, Any]]],
+    labels: Mapping[Any, Mapping[Any, Label]],
     lists: Mapping[Any, Sequence[Any]],
     items: Mapping[Any, Any],
     k: int,
     formula: Callable[[SeenList], float],
-    rel: float = 5e-324,
+    **how: Any,
 ) -> dict[Any, float]:
     """The value of each query with a label; 0 without predictions."""
     found = {}
     for query, of_query in labels.items():
-        one = seen_list(of_query, lists.get(query, ()), items, k, rel)
-        if any(gain > 0 for gain, _ in of_query.values()):
-            there = any(item is not None for item in lists.get(query, ()))
-            found[query] = formula(one) if there and one.labels else 0.0
+        if any(one.gain > 0 for one in of_query.values()):
+            one = seen_list(of_query, lists.get(query, ()), items, k, **how)
+            found[query] = formula(one) if one.of_items and one.labels else 0.0
     return found

@@ -93,11 +93,10 @@ def values_of(values: Any) -> np.ndarray:
 
     They are float64, the same for a time in any unit.
     """
-    kind = values.type
-    if kinds.is_boolean(kind):
+    if kinds.is_boolean(values.type):
         values = values.cast(pa.uint8())
-    elif kinds.is_date(kind):
-        values = values.cast(pa.timestamp("s" if kinds.is_date32(kind) else "ms"))
+    if kinds.is_date(values.type):
+        values = values.cast(pa.timestamp("ms"))
     if kinds.is_timestamp(values.type):
         per = _PER_SECOND[values.type.unit]
         whole, part = np.divmod(numbers_of(values.cast(pa.int64()), null=0), per)

@@ -17,6 +17,7 @@ from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.catalogue import Features, KnownItems, Training
+from rankmill.matching.hits import places_among
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
 from rankmill.matching.label_lists import LabelLists, clean_labels, with_worths
 from rankmill.metrics.base import NO_CUTOFF
@@ -38,11 +39,13 @@ from rankmill.sources.inputs.inputs import (
 from rankmill.sources.inputs.item_vectors import open_features, read_features
 from rankmill.sources.meaning.column_names import warn
 from rankmill.sources.meaning.filler_items import SAY_PADDING, USUAL_PADDING, is_id
+from rankmill.sources.meaning.numbers import with_column
 from rankmill.sources.meaning.roles import among
 from rankmill.sources.nouns import Catalogue, Labels
-from rankmill.sources.roles.source import Columns
+from rankmill.sources.roles.source import Batch, Columns, read_batches
 from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts
 from rankmill.sources.rows.long import ScatteredRowsError
+from rankmill.sources.rows.seen import seen_rows
 from rankmill.threads import Workers
 
 Value = TypeVar("Value")
@@ -106,6 +109,8 @@ def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
     index = read_in_order(read, labels.columns)
     if job.scope.weight is not None:
         index.weights = _read_weights(labels, index, job.scope.weight, workers)
+    if seen := job.columns("hit"):
+        index.columns = _read_seen(labels, index, seen, workers)
     return index
 
 
@@ -115,6 +120,38 @@ def read_in_order(read: Callable[[bool], Value], columns: Columns) -> Value:
         with suppress(ScatteredRowsError, RepeatedQueryError):
             return read(True)
     return read(False)
+
+
+def _read_seen(
+    labels: Input, index: LabelIndex, seen: Mapping[str, str], workers: Workers
+) -> dict[str, np.ndarray]:
+    """Return columns of the labels, each with the metric that sees it: a value a label.
+
+    Of the rows of a label those of its largest gain count, and of these the smallest value.
+    """
+    source, columns = labels.source, replace(labels.columns, seen=(*seen,))
+    for name, metric in seen.items():
+        source = with_column(source, name, metric, (), lists=columns.wide)
+
+    def read(batch: Batch) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        queries, offsets, items, numbers = seen_rows(batch, columns)
+        places = places_among(index.labels, offsets, items, index.find(queries))
+        gains = numbers.get(columns.gain or "", np.zeros(len(places)))
+        known = places >= 0
+        return places[known], gains[known], {name: numbers[name][known] for name in seen}
+
+    names = list(dict.fromkeys([*columns.names(), *seen]))
+    with closing(read_batches(read, source, names, workers)) as batches:
+        parts = list(batches)
+    largest = np.full(len(index.labels.items.keys), -np.inf)
+    found = {name: np.full(len(largest), np.nan) for name in seen}
+    for places, gains, _ in parts:
+        np.maximum.at(largest, places, gains)
+    for places, gains, numbers in parts:
+        counts = gains == largest[places]
+        for name, values in found.items():
+            np.fmin.at(values, places[counts], numbers[name][counts])
+    return found
 
 
 def _read_weights(labels: Input, index: LabelIndex, name: str, workers: Workers) -> np.ndarray:

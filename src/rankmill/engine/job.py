@@ -340,6 +340,11 @@ def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Choices)
 
 def check_subtopics(job: Job, subtopic: str | None) -> None:
     """Raise UsageError if a metric does not fit labels with, or without, subtopics."""
+    if subtopic is not None and (seen := job.columns("hit")):
+        raise UsageError(
+            f"{', '.join(dict.fromkeys(seen.values()))} sees columns of the labels, which have "
+            "several rows a label with subtopics: leave it out, or leave out --subtopic"
+        )
     for metric in job.metrics:
         if subtopic is None and is_of_subtopics(metric):
             raise UsageError(
@@ -381,6 +386,7 @@ def open_job(
         semantics=job.semantics,
         may_be_empty=job.part,
         facts={**facts, **weight},
+        seen=job.columns("hit"),
         noted=noted,
     ) as (label_input, inputs):
         if job.recorder is not None:

@@ -11,6 +11,7 @@ from rankmill.kernels import catalogue as kernels
 from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED
 from rankmill.matching.catalogue import KnownItems
+from rankmill.matching.hits import places_among
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.aggregate import Need, ScoredBlock
 from rankmill.metrics.base import Metric
@@ -144,7 +145,18 @@ class ItemColumns(Need):
         return {f"item_{n}": of_rows(rows, one, np.nan) for n, one in known.columns.items()}
 
 
-COLUMNS: dict[str, type[Need]] = {"item": ItemColumns}
+class HitColumns(Need):
+    """The value of each prediction that is a label in columns of the labels; NaN for others."""
+
+    @classmethod
+    def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> dict[str, np.ndarray]:
+        """Return the values of all predictions, by the names that functions have for columns."""
+        known, lists = given(scored.known), scored.lists
+        places = places_among(known.labels, lists.offsets, lists.items, given(scored.rows))
+        return {f"hit_{n}": of_rows(places, one, np.nan) for n, one in known.columns.items()}
+
+
+COLUMNS: dict[str, type[Need]] = {"hit": HitColumns, "item": ItemColumns}
 """What finds the columns that users' metrics see, by how their names begin."""
 
 

@@ -75,7 +75,8 @@ def metric(
     -------
     callable
         A decorator, which returns the function as it is. The function is called for each query
-        with labels and predictions, and returns a number. It takes, by name, any of
+        with labels and predictions, and returns a number. Columns are float64: dates and times are
+        seconds since 1970 (UTC), and what is missing is NaN. It takes, by name, any of
 
         - ``ranks``: the ranks of the hits, ascending, from 1, none beyond the cutoff;
         - ``gains``: their gains;
@@ -83,6 +84,9 @@ def metric(
         - ``label_gains``: the gains of the labels, descending;
         - ``discounts``: log2(rank + 1) at index rank;
         - ``k``: the cutoff, without one a number beyond all ranks;
+        - ``hit_`` and a column of the labels, such as ``hit_timestamp``: its values at the hits;
+        - ``item_`` and a column of the items of `Catalogue`, such as ``item_price``: its values
+          for the predictions within the cutoff, by rank;
         - parameters, whose defaults are numbers: ``p=0.8`` is ``wins(p=0.5)@10`` to change it.
 
         A function whose first argument is ``hits`` is of a block of queries instead: it takes

@@ -97,6 +97,7 @@ class InputOptions:
     exact_ids: bool = False
     decimal: str = "."  # or a comma: the decimal mark of numbers in text
     facts: tuple[str, ...] = ()  # more columns of the labels, with a value a query
+    seen: tuple[str, ...] = ()  # others, with a value a label, which metrics of users see
     encoding: str | None = None
     memory: int = MEMORY  # the most bytes of a part of a file, or of what can be read only once
     batch: tuple[int, int, int] | None = None  # the most rows, values and bytes of Parquet's

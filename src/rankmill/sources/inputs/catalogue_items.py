@@ -4,7 +4,6 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from rankmill.sources.meaning.filler_items import without_padding
 from rankmill.sources.meaning.numbers import column_values, with_column
 from rankmill.sources.meaning.plain_ids import with_plain_ids
 from rankmill.sources.meaning.roles import find_item
+from rankmill.sources.meaning.understood import NO_FACTS
 from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
 from rankmill.threads import Workers
 
@@ -32,7 +32,7 @@ def open_items(
     item: str | None,
     group: str | None = None,
     padding: str | None = None,
-    seen: Mapping[str, str] = MappingProxyType({}),
+    seen: Mapping[str, str] = NO_FACTS,
 ) -> Input:
     """Open a catalogue of items, whose column may have the name `item`.
 

@@ -64,8 +64,9 @@ def with_column(
         there = [] if nothing else [one for one in schema.names if one not in ids]
         if there.count(name) != 1:
             raise InputError(
-                f"{file}: no column {name!r}, which {metric} sees; the columns are "
-                f"{', '.join(there) or 'none'}: give a table that has it, or name one of these"
+                f"{file}: {metric} sees a column {name!r}, which is not there; the columns other "
+                f"than ids are {', '.join(there) or 'none'}: give a table that has it, or name "
+                "another"
             )
         kind = schema.field(name).type
         if is_list_type(kind) != lists or not _is_value(value_type(kind)):

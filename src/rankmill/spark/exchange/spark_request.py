@@ -91,6 +91,7 @@ def request_of(
         semantics=job.semantics,
         may_be_empty=True,
         facts={**facts, **weight, **more},
+        seen=job.columns("hit"),
         noted=True,
     ) as (label_input, inputs):
         named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
