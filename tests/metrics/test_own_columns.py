@@ -113,12 +113,12 @@ class Case:
         self.prices = {i: draw.choice([None, 0.1 * draw.randrange(1, 99)]) for i in items[:25]}
         gains, times = [0.0, 1.0, 1.0, 2.0], [None, *(0.1 * one for one in range(9))]
         self.rows = [
-            (query, draw.choice(items), draw.choice(gains), draw.choice(times))
+            (query, draw.choice([*items, None]), draw.choice(gains), draw.choice(times))
             for query in range(queries)
             for _ in range(draw.randrange(1, 7))
         ]
         self.lists = {
-            query: [draw.choice(items) for _ in range(draw.randrange(0, 9))]
+            query: [draw.choice([*items, None]) for _ in range(draw.randrange(0, 9))]
             for query in range(3, queries + 3)
         }
 
@@ -141,6 +141,12 @@ class Case:
     def predictions(self) -> pa.Table:
         lists = pa.array(self.lists.values(), pa.list_(pa.int64()))
         return pa.table({"user_id": [*self.lists], "items": lists})
+
+    @property
+    def long_predictions(self) -> pa.Table:
+        rows = [(q, item, n) for q, of in self.lists.items() for n, item in enumerate(of, 1)]
+        columns = map(pa.array, zip(*rows, strict=True))
+        return pa.table(dict(zip(("user_id", "item_id", "rank"), columns, strict=True)))
 
     @property
     def items(self) -> pa.Table:
@@ -254,6 +260,11 @@ LAYOUTS: dict[str, Callable[[Path], tuple[Any, Any, Any]]] = {
     "wide files": lambda at: (
         written(shuffled(CASE.wide), at / "labels", 3),
         written(CASE.predictions, at / "lists"),
+        CASE.items,
+    ),
+    "long predictions": lambda at: (
+        CASE.labels,
+        written(shuffled(CASE.long_predictions), at / "lists"),
         CASE.items,
     ),
     "text": lambda at: (
