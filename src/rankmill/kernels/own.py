@@ -50,10 +50,10 @@ _BLOCK = """
 def loop({taken}):
     function({taken})
 """
-# What the loop is given before the parameters of the metric.
+# What the loop is given before the parameters and columns of the metric; last the offsets of lists.
 _GIVEN = (
     *("offsets", "ranks", "gains", "label_counts", "prediction_counts"),
-    *("label_offsets", "label_gains", "discounts", "k", "empty"),
+    *("label_offsets", "label_gains", "discounts", "k", "empty", "lists"),
 )
 
 
@@ -69,8 +69,7 @@ def loop_over(
         of_columns = {one: _COLUMNS[one.partition("_")[0]].format(one) for one in columns}
         values = VALUES | {one: f"given_{one}" for one in parameters} | of_columns
         passed = [f"{one}={values[one]}" for one in taken]
-        more = [f"given_{one}" for one in (*parameters, *columns)]
-        given = [*_GIVEN, *more[: len(parameters)], "lists", *more[len(parameters) :]]
+        given = [*_GIVEN, *(f"given_{one}" for one in (*parameters, *columns))]
         text = _LOOP.format(given=", ".join(given), taken=", ".join(passed))
     names: dict[str, Any] = {"function": function, "__name__": __name__}
     exec(text, names)

@@ -156,7 +156,7 @@ def _moved_hits(metric: Metric, semantics: Choices) -> str:
     """Why a metric that sees columns has no value under some semantics, or ""."""
     if not semantics.ties_open:
         return ""
-    return f"sees columns of items, which have no order under {semantics.order!r}: choose another"
+    return f"sees columns, and some items have no order under {semantics.order!r}: choose another"
 
 
 def _range_text(low: float, high: float) -> str:
@@ -251,7 +251,7 @@ class OwnKernel:
         """
         *given, out = more
         at, count = np.zeros(1, np.int64), len(self.parameters)
-        columns = given[count:] or [hits.offsets]  # behind the offsets of the lists
+        columns = given[count:] or [hits.offsets]  # first the offsets of the lists
         given = [one.kind(value) for one, value in zip(self.parameters, given, strict=False)]
         arguments = self._arguments(hits, k, given, at, out, columns)
         if block := self.taken[0] == "hits":
@@ -307,7 +307,8 @@ class OwnKernel:
         if self.taken[0] == "hits":
             return [read_only(_within(hits, k)), k, *given, out]
         arrays = (hits.with_label_gains() if "label_gains" in self.taken else hits)[:-1]
-        return [*map(read_only, arrays), k, self.empty, *given, *map(read_only, columns), at, out]
+        lists, *seen = map(read_only, columns)
+        return [*map(read_only, arrays), k, self.empty, lists, *given, *seen, at, out]
 
     def _made(self, arguments: list[Any]) -> Callable[..., None]:
         """The loop, compiled if it compiles."""
