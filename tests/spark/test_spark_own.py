@@ -11,6 +11,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 
@@ -75,6 +77,34 @@ def test_compiled_metrics_travel_to_the_workers(
     rule = f"{name} drop <= 1%"
     verdict = rankmill.spark.gate(*frames[:2], rule, baseline=frames[2])
     assert verdict.outcomes == rankmill.gate(labels, new, rule, baseline=old).outcomes
+
+
+@pytest.mark.long
+def test_columns_travel_to_the_tasks(spark: Any) -> None:
+    @rankmill.metric("worth@k", range=(0, 1000), better="higher")
+    def worth(ranks: Any, hit_when: Any, item_price: Any) -> float:
+        total = 0.0
+        for hit in range(len(ranks)):
+            total += 0.1 * hit_when[hit] * item_price[ranks[hit] - 1]
+        return total
+
+    labels, predictions = tables("integers", "long", "long")
+    when = pa.array([float(place % 7) for place in range(len(labels))])
+    labels = labels.append_column("when", when)
+    known = pa.compute.unique(predictions["item"])
+    items = pa.table({"item": known, "price": [0.5 * n for n in range(len(known))]})
+    found = rankmill.spark.evaluate(
+        frame_of(spark, labels),
+        frame_of(spark, predictions),
+        "worth@3,map@3",
+        catalogue=rankmill.Catalogue(items=frame_of(spark, items)),
+        partitions=5,
+    )
+    here = rankmill.evaluate(
+        labels, predictions, "worth@3,map@3", catalogue=rankmill.Catalogue(items=items)
+    )
+    assert found.metrics == here.metrics
+    assert found["worth@3"] > 0
 
 
 def test_what_cannot_be_sent_is_told(spark: Any) -> None:

@@ -21,6 +21,7 @@ _DTYPES = {
     for dtype in (*"bhilBHIL", np.float16, np.float32, np.float64)
 }
 _ARROW_TYPES = {dtype: kind for kind, dtype in _DTYPES.items()}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
@@ -85,6 +86,22 @@ def floats_of(numbers: Any) -> np.ndarray:
     if numbers.null_count:
         floats[~validity_of(numbers)] = math.nan
     return floats
+
+
+def values_of(values: Any) -> np.ndarray:
+    """Numbers, booleans, and seconds since 1970 (UTC) of dates and times; NaN for a null.
+
+    They are float64, the same for a time in any unit.
+    """
+    if kinds.is_boolean(values.type):
+        values = values.cast(pa.uint8())
+    if kinds.is_date(values.type):
+        values = values.cast(pa.timestamp("ms"))
+    if kinds.is_timestamp(values.type):
+        per = _PER_SECOND[values.type.unit]
+        whole, part = np.divmod(numbers_of(values.cast(pa.int64()), null=0), per)
+        return np.where(validity_of(values), whole + part / per, math.nan)
+    return floats_of(values).astype(np.float64) + 0.0  # -0.0 is 0.0
 
 
 def check_valid(data: Any, name: str) -> None:

@@ -319,7 +319,7 @@ def plan_runs(
     with open_job(job, given, systems) as (label_input, inputs):
         told: dict[str, Any] = {"labels": _described(label_input)}
         told["predictions"] = {name: _described(one) for name, one in inputs.items()}
-        for name, opener in beside(catalogue, label_input, memory).items():
+        for name, opener in beside(catalogue, label_input, job).items():
             with opened(name, opener, label_input) as one:
                 told[name] = described_beside(name, one) | _sizes(one)
         return {**told, "scope": job.scope.to_dict()}
@@ -330,8 +330,7 @@ def _described(one: Input) -> dict[str, Any]:
 
 
 def _sizes(one: Input) -> dict[str, Any]:
-    names = filter(None, [*one.columns.names(), *one.columns.facts])
-    sizes = one.source.sizes(list(dict.fromkeys(names)))
+    sizes = one.source.sizes([name for name in one.columns.every() if name])
     return {
         "values": sizes[one.columns.item][0],
         "bytes": sum(size for _, size in sizes.values()),

@@ -143,6 +143,8 @@ A_QUERY = 8 + 8 + 3 + 16
 A_WEIGHT = 8 + 8 + 32 + 8
 # The bytes of a label: its key. A gain takes as many.
 A_LABEL = 8
+# The bytes of its value in a column that a metric sees, and of the rows that it is found in.
+A_SEEN = 8 + 32
 # The bytes that a string takes besides its key: its offset, and its text. The text is assumed to
 # take at least 16 bytes, and more if it does in the file.
 A_STRING = 8
@@ -165,7 +167,7 @@ def bytes_of_labels(labels: Input) -> int:
     sizes = labels.source.sizes([columns.query, columns.item])
     values, _ = sizes[columns.item]
     held = rows * (A_QUERY + A_WEIGHT * len(columns.facts))
-    held += values * A_LABEL * (2 if columns.gain else 1)
+    held += values * (A_LABEL * (2 if columns.gain else 1) + A_SEEN * len(columns.seen))
     for name, count in ((columns.query, rows), (columns.item, values)):
         if is_text_type(value_type(labels.source.schema.field(name).type)):
             held += A_STRING * count + max(ITS_BYTES * count, sizes[name][1])

@@ -17,6 +17,7 @@ from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.catalogue import Features, KnownItems, Training
+from rankmill.matching.hits import places_among
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
 from rankmill.matching.label_lists import LabelLists, clean_labels, with_worths
 from rankmill.metrics.base import NO_CUTOFF
@@ -37,10 +38,12 @@ from rankmill.sources.inputs.item_vectors import open_features, read_features
 from rankmill.sources.meaning.column_names import warn
 from rankmill.sources.meaning.plain_ids import SAY_PADDING, USUAL_PADDING, is_id
 from rankmill.sources.meaning.roles import among
+from rankmill.sources.meaning.values import with_column
 from rankmill.sources.nouns import Catalogue, Labels
-from rankmill.sources.roles.source import Columns, InputOptions
+from rankmill.sources.roles.source import Batch, Columns, InputOptions, read_batches
 from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts
 from rankmill.sources.rows.long import ScatteredRowsError
+from rankmill.sources.rows.seen import seen_rows
 from rankmill.threads import Workers
 
 Value = TypeVar("Value")
@@ -104,6 +107,8 @@ def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
     index = read_in_order(read, labels.columns)
     if job.scope.weight is not None:
         index.weights = _read_weights(labels, index, job.scope.weight, workers)
+    if seen := job.columns("hit"):
+        index.columns = _read_seen(labels, index, seen, workers)
     return index
 
 
@@ -113,6 +118,38 @@ def read_in_order(read: Callable[[bool], Value], columns: Columns) -> Value:
         with suppress(ScatteredRowsError, RepeatedQueryError):
             return read(True)
     return read(False)
+
+
+def _read_seen(
+    labels: Input, index: LabelIndex, seen: Mapping[str, str], workers: Workers
+) -> dict[str, np.ndarray]:
+    """Return columns of the labels, each with the metric that sees it: a value a label.
+
+    Of the rows of a label those of its largest gain count, and of these the smallest value.
+    """
+    source, columns = labels.source, replace(labels.columns, seen=(*seen,))
+    for name, metric in seen.items():
+        source = with_column(source, name, metric, (), lists=columns.wide)
+
+    def read(batch: Batch) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        queries, offsets, items, numbers = seen_rows(batch, columns)
+        places = places_among(index.labels, offsets, items, index.find(queries))
+        gains = numbers.get(columns.gain or "", np.zeros(len(places)))
+        known = places >= 0
+        return places[known], gains[known], {name: numbers[name][known] for name in seen}
+
+    names = list(dict.fromkeys([*columns.names(), *seen]))
+    with closing(read_batches(read, source, names, workers)) as batches:
+        parts = list(batches)
+    largest = np.full(len(index.labels.items.keys), -np.inf)
+    found = {name: np.full(len(largest), np.nan) for name in seen}
+    for places, gains, _ in parts:
+        np.maximum.at(largest, places, gains)
+    for places, gains, numbers in parts:
+        counts = gains == largest[places]
+        for name, values in found.items():
+            np.fmin.at(values, places[counts], numbers[name][counts])
+    return found
 
 
 def _read_weights(labels: Input, index: LabelIndex, name: str, workers: Workers) -> np.ndarray:
@@ -240,11 +277,12 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
     """
     if job.catalogue is not None:
         return job
-    openers = beside(catalogue, labels, job.memory)
+    openers = beside(catalogue, labels, job)
     assert (*openers,) == job.beside  # nothing is counted as if the catalogue were not there
     if not openers:
         return job
     training = items = groups = features = None
+    columns: dict[str, np.ndarray] = {}
     described: dict[str, dict[str, object]] = {}
     for name, opener in openers.items():
         with opened(name, opener, labels) as one:
@@ -253,7 +291,7 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
                 training = training_of(*item_counts(index), one).of_part(index)
                 items, rows = training.items, index.rows
             elif name == "items":
-                items, groups, rows = read_items(one, workers)
+                items, groups, rows, columns = read_items(one, workers)
             else:
                 read = read_features(one, workers)
                 features, rows = Features(read.items, read.vectors), read.rows
@@ -261,7 +299,8 @@ def with_catalogue(job: Job, catalogue: Catalogue | None, labels: Input, workers
             described[name] = described_beside(name, one, rows)
     assert items is not None
     warn_of_padding(items)
-    return replace(job, catalogue=KnownItems(items, training, described, groups, features))
+    known = KnownItems(items, training, described, groups, features, columns=columns)
+    return replace(job, catalogue=known)
 
 
 def warn_of_padding(items: Ids) -> None:
@@ -273,14 +312,12 @@ def warn_of_padding(items: Ids) -> None:
         )
 
 
-def beside(
-    catalogue: Catalogue | None, labels: Input, memory: int
-) -> dict[str, Callable[[], Input]]:
+def beside(catalogue: Catalogue | None, labels: Input, job: Job) -> dict[str, Callable[[], Input]]:
     """Return how to open each input that is given beside labels and predictions."""
-    item, given = labels.columns.item, Catalogue.of(catalogue)
+    item, given, seen = labels.columns.item, Catalogue.of(catalogue), job.columns("item")
     openers = {
-        "train": lambda: _open_training(given.train, labels, memory),
-        "items": lambda: open_items(given.items, item, given.group, labels.columns.padding),
+        "train": lambda: _open_training(given.train, labels, job.memory),
+        "items": lambda: open_items(given.items, item, given.group, labels.columns.padding, seen),
         "features": lambda: open_features(given.features, item, given.group),
     }
     return {name: one for name, one in openers.items() if getattr(given, name) is not None}

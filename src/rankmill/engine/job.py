@@ -20,7 +20,7 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.base import GAIN, NO_CUTOFF, REL, Metric
 from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
-from rankmill.metrics.needs import TrainingRows
+from rankmill.metrics.needs import TrainingRows, side_of
 from rankmill.metrics.registry import check_defined, parse_under
 from rankmill.metrics.sums import Term, read_sums
 from rankmill.records import record
@@ -128,6 +128,11 @@ class Job:
         """The memory of each need that holds more the more is read."""
         growing = sum(need.grows for need in _users_of_needs(self.every))
         return max(1, self.memory // max(1, growing))
+
+    def columns(self, side: str) -> dict[str, str]:
+        """The columns of a side that users' metrics see, each with the first metric that does."""
+        every = ((name, one.text) for one in reversed(self.every) for name in one.spec.columns)
+        return {name.partition("_")[2]: of for name, of in every if side_of(name) == side}
 
     @cached_property
     def needs(self) -> dict[type[Need], AggregateSettings]:
@@ -335,6 +340,11 @@ def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Choices)
 
 def check_subtopics(job: Job, subtopic: str | None) -> None:
     """Raise UsageError if a metric does not fit labels with, or without, subtopics."""
+    if subtopic is not None and (seen := job.columns("hit")):
+        raise UsageError(
+            f"{', '.join(dict.fromkeys(seen.values()))} sees columns of the labels, which have "
+            "several rows a label with subtopics: leave it out, or leave out --subtopic"
+        )
     for metric in job.metrics:
         if subtopic is None and is_of_subtopics(metric):
             raise UsageError(
@@ -376,6 +386,7 @@ def open_job(
         semantics=job.semantics,
         may_be_empty=job.part,
         facts={**facts, **weight},
+        seen=job.columns("hit"),
         noted=noted,
     ) as (label_input, inputs):
         if job.recorder is not None:

@@ -29,6 +29,7 @@ from rankmill.matching.index import NO_COUNTS, LabelIndex
 from rankmill.matching.order import arrange, with_hits_at_ends, within
 from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
 from rankmill.metrics.base import MICRO, Metric
+from rankmill.metrics.needs import columns_in
 from rankmill.metrics.no_value import no_value, skipping
 from rankmill.metrics.own import OwnMetricError
 from rankmill.metrics.sums import TermProducts
@@ -210,10 +211,11 @@ def _scored(
             graded = len(hits.label_gains) > 0 and asked.metric.sees != "ranks"
             counts_empty = asked.metric.counts_empty
             apart = counts_empty and (graded or not own.all())
+            apart = apart or bool(asked.metric.spec.columns)  # which no pattern tells
             kind = needed is not None, graded
             if (kind, apart) not in matched:
                 hits = hits if graded else without_gains(hits)
-                matched[kind, apart] = _matched(whole.lists, hits, job, whole.order, apart)
+                matched[kind, apart] = _matched(whole, hits, job, apart)
             one, patterns = matched[kind, apart]
             values = _values(one, patterns, whole, asked.metric)
             micro = micro_of(one, asked.metric)
@@ -268,7 +270,8 @@ def score_unpredicted(
     no_items = take_ids(index.labels.items, np.zeros(0, np.int64))
     none = np.zeros(len(rows) + 1, np.int64)
     hits = match(index.labels, none, no_items, job.limit, rows=rows)
-    one = Matched(hits, job.semantics, job.gain_function)
+    nothing = dict.fromkeys((name for one in job.every for name in one.spec.columns), np.zeros(0))
+    one = Matched(hits, job.semantics, job.gain_function, beside=(none, nothing))
     lists = Lists(take_ids(index.queries, rows), none, no_items, None, 0, 0, Place(source), 0)
     weights = index.weights_at(rows)
     found, predicted = {}, np.zeros(len(rows), np.bool_)
@@ -329,14 +332,15 @@ def _checked(
 
 
 def _matched(
-    lists: Lists, hits: Hits, job: Job, order: str, apart: bool
+    whole: ScoredBlock, hits: Hits, job: Job, apart: bool
 ) -> tuple[Matched, Patterns | None]:
     """The hits as metrics take them, those of all queries that look the same only once.
 
     Where ties have an expected value, each query stands for itself. So it does if asked to stand
     `apart`, and for one metric, or a few with gains, which are done sooner than grouping.
     """
-    if order == "expected":
+    lists = whole.lists
+    if whole.order == "expected":
         ties = lists.offsets, lists.confidences
         return Matched(hits, job.semantics, job.gain_function, ties), None
     graded = len(hits.label_gains) > 0
@@ -344,7 +348,7 @@ def _matched(
     slow = any(asked.metric.spec.home for asked in job.asked.values())  # it may be plain Python
     least = WORTH_GROUPING if graded else 1 if slow else 2
     if apart or len(job.asked) < least:
-        return Matched(hits, *how), None
+        return Matched(hits, *how, beside=(lists.offsets, columns_in(whole))), None
     patterns = group_hits(hits)
     return Matched(patterns.hits, *how), patterns
 

@@ -29,6 +29,11 @@ VALUES = {
     "discounts": "discounts",
     "k": "k",
 }
+# What it receives of a column: of labels at the hits, or of items within the cutoff.
+_COLUMNS = {
+    "hit": "given_{0}[start:end]",
+    "item": "given_{0}[lists[q] : lists[q] + min(k, prediction_counts[q])]",
+}
 _LOOP = """
 def loop({given}, out_at, out):
     for q in range(len(out)):
@@ -45,10 +50,10 @@ _BLOCK = """
 def loop({taken}):
     function({taken})
 """
-# What the loop is given before the parameters of the metric.
+# What the loop is given before the parameters and columns of the metric; last the offsets of lists.
 _GIVEN = (
     *("offsets", "ranks", "gains", "label_counts", "prediction_counts"),
-    *("label_offsets", "label_gains", "discounts", "k", "empty"),
+    *("label_offsets", "label_gains", "discounts", "k", "empty", "lists"),
 )
 
 
@@ -60,8 +65,11 @@ def loop_over(
         text = _BLOCK.format(taken=", ".join(taken))
     else:
         # Somebody's names of parameters are none of the loop's.
-        passed = [f"{one}={VALUES.get(one, f'given_{one}')}" for one in taken]
-        given = [*_GIVEN, *(f"given_{one}" for one in parameters)]
+        columns = [one for one in taken if one not in VALUES and one not in parameters]
+        of_columns = {one: _COLUMNS[one.partition("_")[0]].format(one) for one in columns}
+        values = VALUES | {one: f"given_{one}" for one in parameters} | of_columns
+        passed = [f"{one}={values[one]}" for one in taken]
+        given = [*_GIVEN, *(f"given_{one}" for one in (*parameters, *columns))]
         text = _LOOP.format(given=", ".join(given), taken=", ".join(passed))
     names: dict[str, Any] = {"function": function, "__name__": __name__}
     exec(text, names)

@@ -199,7 +199,7 @@ class Features(ItemRows):
 
 @record(eq=False, repr=False)
 class KnownItems(ItemRows):
-    """Distinct items, and training, groups and features of items if there are any."""
+    """Distinct items, and training, groups, features and columns of items if there are any."""
 
     items: Ids
     training: Training | None = None
@@ -207,6 +207,7 @@ class KnownItems(ItemRows):
     groups: Groups | None = None
     features: Features | None = None
     text: str | None = None  # what to call it, where not all of the training is here
+    columns: dict[str, np.ndarray] = field(default_factory=dict)  # which users' metrics see
 
     def __len__(self) -> int:
         return len(self.items.keys)
@@ -244,3 +245,7 @@ class KnownItems(ItemRows):
             yield sum_pairs(index.queries, labels.offsets, labels.items, None, seed ^ np.uint64(2))
         if self.features is not None:
             yield self.features.checksum(seed)
+        for name, values in self.columns.items():
+            of_name = hash_ids(to_ids(pa.array([name], pa.large_string()), name), seed)
+            bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)
+            yield sum_rows(hash_ids(self.items, seed), bits ^ of_name)

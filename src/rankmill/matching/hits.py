@@ -94,19 +94,44 @@ def match(
     they lie: copying them together would take longer than matching. A repeat of an earlier item of
     its list is no hit, unless `repeats_count`. Without `needs_repeats` they may not be counted.
     """
-    prediction_counts = lengths_of(offsets)
-    starts, ends = spans = _spans(labels.offsets, rows)
-    most = prediction_counts if repeats_count else np.minimum(prediction_counts, ends - starts)
+    spans, how = _spans(labels.offsets, rows), (limit, repeats_count, needs_repeats)
+    hit_offsets, ranks, found, repeats = _matched(labels, spans, offsets, items, *how)
+    gains = labels.gains[found] if len(labels.gains) else np.ones(len(found))
+    return _with_labels(
+        labels, rows, spans, (hit_offsets, ranks, gains), lengths_of(offsets), repeats
+    )
+
+
+def places_among(
+    labels: LabelLists, offsets: np.ndarray, items: Ids, rows: np.ndarray
+) -> np.ndarray:
+    """Return the place of each item among the labels of its list, at `rows`; -1 for no label."""
+    spans, every = _spans(labels.offsets, rows), len(items.keys)
+    hit_offsets, ranks, found, _ = _matched(labels, spans, offsets, items, every, True, False)
+    places = np.full(every, -1)
+    places[np.repeat(offsets[:-1], lengths_of(hit_offsets)) + ranks - 1] = found
+    return places
+
+
+def _matched(
+    labels: LabelLists,
+    spans: tuple[np.ndarray, np.ndarray],
+    offsets: np.ndarray,
+    items: Ids,
+    limit: int,
+    repeats_count: bool,
+    needs_repeats: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """The offsets and ranks of hits, the place of each among all labels, and how many repeat."""
+    most, (starts, ends) = lengths_of(offsets), spans
+    most = most if repeats_count else np.minimum(most, ends - starts)
     room = int(most.sum())
     hit_offsets = np.empty_like(offsets)
     ranks, found = np.empty(room, np.int64), np.empty(room, np.int64)
     how = limit, repeats_count, needs_repeats, SEED
     out = hit_offsets, ranks, found
     count, repeats = match_lists(starts, ends, labels.items, offsets, items, *how, *out)
-    gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
-    return _with_labels(
-        labels, rows, spans, (hit_offsets, ranks[:count], gains), prediction_counts, repeats
-    )
+    return hit_offsets, ranks[:count], found[:count], repeats
 
 
 def _with_labels(

@@ -107,7 +107,8 @@ class RepeatedQueryError(InputError):
 class LabelIndex:
     """Query ids and their label lists, with the audit of the labels and their number of rows.
 
-    ``weights`` is the weight of each query, float64[n], or None if all count the same. ``classes``
+    ``weights`` is the weight of each query, float64[n], or None if all count the same. ``columns``
+    have a float64 for each label, in the order of the lists: users' metrics see them. ``classes``
     are the ways to cut the queries into slices: the values of each, and the place of each query
     among them.
 
@@ -124,6 +125,7 @@ class LabelIndex:
         self.audit = audit
         self.rows = rows
         self.weights: np.ndarray | None = None
+        self.columns: dict[str, np.ndarray] = {}
         self.classes: dict[str, tuple[list[str | None], np.ndarray]] = {}
         self._flip = np.uint64(1 << 63 if queries.kind == SIGNED else 0)
         self._lookup: Lookup | None = None

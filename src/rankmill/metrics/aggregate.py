@@ -276,7 +276,8 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
 
 def needs_of(metric: Metric) -> list[type[Need]]:
     """Return what a metric needs, and what its needs need before each."""
-    return list(dict.fromkeys(_with_theirs(aggregate_of(metric).needs)))
+    own = getattr(metric.spec.kernel, "needs", ())  # those of a user's function
+    return list(dict.fromkeys(_with_theirs((*aggregate_of(metric).needs, *own))))
 
 
 def _with_theirs(needs: Iterable[type[Need]]) -> Iterator[type[Need]]:

@@ -281,6 +281,11 @@ class MetricSpec:
         return getattr(self.kernel, "fingerprint", "")
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that a user's metric sees, as its function takes them; otherwise empty."""
+        return getattr(self.kernel, "columns", ())
+
+    @property
     def range_text(self) -> str:
         """The range, and which side of it is better if it is not the higher one."""
         return f"{self.range}{side_text(self.better)}"

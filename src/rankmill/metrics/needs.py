@@ -11,6 +11,7 @@ from rankmill.kernels import catalogue as kernels
 from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED
 from rankmill.matching.catalogue import KnownItems
+from rankmill.matching.hits import places_among
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.aggregate import Need, ScoredBlock
 from rankmill.metrics.base import Metric
@@ -124,6 +125,56 @@ class FeatureRows(Need):
     def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:
         """Return the rows."""
         return given(given(catalogue).features).find(scored.lists.items)
+
+
+class ItemColumns(Need):
+    """The value of each item in columns of the catalogue; NaN for others."""
+
+    given = "items"
+    lacks = (
+        "sees columns of the items, such as their price: give a table that has these and a column "
+        "of items with --items"
+    )
+
+    @classmethod
+    def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> dict[str, np.ndarray]:
+        """Return the values of all predictions, by the names that functions have for columns."""
+        known = given(catalogue)
+        rows = known.find(scored.lists.items)
+        return {f"item_{n}": of_rows(rows, one, np.nan) for n, one in known.columns.items()}
+
+
+class HitColumns(Need):
+    """The value of each prediction that is a label in columns of the labels; NaN for others."""
+
+    @classmethod
+    def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> dict[str, np.ndarray]:
+        """Return the values of all predictions, by the names that functions have for columns."""
+        known, lists = given(scored.known), scored.lists
+        places = places_among(known.labels, lists.offsets, lists.items, given(scored.rows))
+        return {f"hit_{n}": of_rows(places, one, np.nan) for n, one in known.columns.items()}
+
+
+COLUMNS: dict[str, type[Need]] = {"hit": HitColumns, "item": ItemColumns}
+"""What finds the columns that users' metrics see, by how their names begin."""
+
+
+def side_of(column: str) -> str:
+    """Return how the name begins that a function has for a column."""
+    return column.partition("_")[0]
+
+
+def columns_in(scored: ScoredBlock) -> dict[str, np.ndarray]:
+    """Return what users' metrics see of a block: columns with a value a prediction."""
+    found = (scored.needs.get(need, {}) for need in COLUMNS.values())
+    return {name: values for each in found for name, values in each.items()}
+
+
+def of_rows(rows: np.ndarray, values: np.ndarray, other: float) -> np.ndarray:
+    """Return the value at each row, another one at row -1."""
+    found = np.full(len(rows), other, values.dtype)
+    found[rows >= 0] = values[rows[rows >= 0]]
+    return found
 
 
 class GroupLabels(Need):

@@ -17,10 +17,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rankmill.errors import InputError, UsageError
-from rankmill.metrics.base import REL, Better, MetricSpec, Parameter
+from rankmill.metrics.aggregate import Need
+from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
+from rankmill.metrics.needs import COLUMNS, side_of
 from rankmill.metrics.records.definitions import content_of, parts_of, source_of
 from rankmill.metrics.registry import own_metrics, register
 from rankmill.records import record
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.metric_names import number_text
 
 __all__ = ["OwnKernel", "OwnMetricError", "metric"]
@@ -28,6 +31,8 @@ __all__ = ["OwnKernel", "OwnMetricError", "metric"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 # What a function of one query may take, but for parameters.
 TAKEN = ("ranks", "gains", "labels", "predictions", "label_gains", "discounts", "k")
+# And columns, by their names: of the labels at the hits, or of the items of the list.
+COLUMN = re.compile(r"(hit|item)_.+")
 LARGEST = 1e100  # of a value, as of a gain: its square is added up
 # Functions that return no number, but what makes it later.
 _LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -70,7 +75,8 @@ def metric(
     -------
     callable
         A decorator, which returns the function as it is. The function is called for each query
-        with labels and predictions, and returns a number. It takes, by name, any of
+        with labels and predictions, and returns a number. Columns are float64: dates and times are
+        seconds since 1970 (UTC), and what is missing is NaN. It takes, by name, any of
 
         - ``ranks``: the ranks of the hits, ascending, from 1, none beyond the cutoff;
         - ``gains``: their gains;
@@ -78,6 +84,9 @@ def metric(
         - ``label_gains``: the gains of the labels, descending;
         - ``discounts``: log2(rank + 1) at index rank;
         - ``k``: the cutoff, without one a number beyond all ranks;
+        - ``hit_`` and a column of the labels, such as ``hit_timestamp``: its values at the hits;
+        - ``item_`` and a column of the items of `Catalogue`, such as ``item_price``: its values
+          for the predictions within the cutoff, by rank;
         - parameters, whose defaults are numbers: ``p=0.8`` is ``wins(p=0.5)@10`` to change it.
 
         A function whose first argument is ``hits`` is of a block of queries instead: it takes
@@ -133,6 +142,7 @@ def metric(
             parameters=(*parameters, REL),
             counts_empty=empty,
             without_labels="refused" if empty else "scored",
+            undefined=_moved_hits if kernel.columns else None,
             better=better,
             aggregate=f"aggregates.mean.{'Mean' if low >= 0 else 'SignedMean'}",
         )
@@ -140,6 +150,13 @@ def metric(
         return function
 
     return decorate
+
+
+def _moved_hits(metric: Metric, semantics: Choices) -> str:
+    """Why a metric that sees columns has no value under some semantics, or ""."""
+    if not semantics.ties_open:
+        return ""
+    return f"sees columns, and some items have no order under {semantics.order!r}: choose another"
 
 
 def _range_text(low: float, high: float) -> str:
@@ -160,13 +177,15 @@ def _arguments(name: str, plain: Any) -> tuple[tuple[str, ...], tuple[Parameter,
     known = ("hits", "k", "out") if block else TAKEN
     parameters = []
     for one in arguments:
-        if one.name in known and one.kind is one.POSITIONAL_OR_KEYWORD:
+        column = not block and one.default is one.empty and COLUMN.fullmatch(one.name)
+        if (one.name in known or column) and one.kind is one.POSITIONAL_OR_KEYWORD:
             continue
         number = type(one.default) in (int, float) and math.isfinite(one.default)
         if not number or one.kind is not one.POSITIONAL_OR_KEYWORD or one.name != one.name.lower():
             raise UsageError(
-                f"the function of {name} takes {one}; expected any of {', '.join(known)}, or a "
-                "parameter in small letters with a number as its default"
+                f"the function of {name} takes {one}; expected any of {', '.join(known)}, "
+                f"{'' if block else 'hit_COLUMN, item_COLUMN, '}or a parameter in small letters "
+                "with a number as its default"
             )
         meaning = f"as {plain.__name__} takes it"
         parameters.append(Parameter(one.name, meaning, one.default, kind=type(one.default)))
@@ -200,6 +219,17 @@ class OwnKernel:
         # Read at once: the file may be another one later.
         self._source = source_of(plain)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of `taken` that are columns."""
+        known = {*TAKEN, "hits", "out", *(one.name for one in self.parameters)}
+        return tuple(one for one in self.taken if one not in known)
+
+    @property
+    def needs(self) -> list[type[Need]]:
+        """What finds these columns for a block of queries."""
+        return [COLUMNS[side] for side in dict.fromkeys(map(side_of, self.columns))]
+
     def __getstate__(self) -> dict[str, Any]:
         """What travels to other processes, which compile anew."""
         return {**self.__dict__, "fingerprint": self.fingerprint, "_loop": None}
@@ -220,9 +250,10 @@ class OwnKernel:
         OwnMetricError if the function fails, or a value is not as promised.
         """
         *given, out = more
-        at = np.zeros(1, np.int64)
-        given = [one.kind(value) for one, value in zip(self.parameters, given, strict=True)]
-        arguments = self._arguments(hits, k, given, at, out)
+        at, count = np.zeros(1, np.int64), len(self.parameters)
+        columns = given[count:] or [hits.offsets]  # first the offsets of the lists
+        given = [one.kind(value) for one, value in zip(self.parameters, given, strict=False)]
+        arguments = self._arguments(hits, k, given, at, out, columns)
         if block := self.taken[0] == "hits":
             out.fill(np.nan)  # what it writes no value to has none
         with _compiling:  # threads begin at once
@@ -269,14 +300,15 @@ class OwnKernel:
             raise OwnMetricError(f"its value is {float(out[row])!r}; expected {expected}", row)
 
     def _arguments(
-        self, hits: Any, k: int, given: list[Any], at: np.ndarray, out: np.ndarray
+        self, hits: Any, k: int, given: Any, at: np.ndarray, out: np.ndarray, columns: Any = ()
     ) -> list[Any]:
         from rankmill.kernels.jit import read_only
 
         if self.taken[0] == "hits":
             return [read_only(_within(hits, k)), k, *given, out]
         arrays = (hits.with_label_gains() if "label_gains" in self.taken else hits)[:-1]
-        return [*map(read_only, arrays), k, self.empty, *given, at, out]
+        lists, *seen = map(read_only, columns)
+        return [*map(read_only, arrays), k, self.empty, lists, *given, *seen, at, out]
 
     def _made(self, arguments: list[Any]) -> Callable[..., None]:
         """The loop, compiled if it compiles."""

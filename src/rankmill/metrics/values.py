@@ -1,7 +1,11 @@
 """The values of metrics: what their kernels count, over their divisors."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from rankmill.errors import UsageError
 from rankmill.matching.gains import gain_map, least_gain, worth
 from rankmill.matching.hits import (
     Hits,
@@ -15,11 +19,15 @@ from rankmill.matching.hits import (
 )
 from rankmill.matching.order import Runs, runs_of
 from rankmill.metrics.base import GAIN, REL, Metric
+from rankmill.metrics.needs import side_of
 from rankmill.metrics.quantities import counted, divided_by
 from rankmill.semantics.choices import DEFAULT, Choices
 
 # What several metrics may ask for: by rel, gains, and whether unjudged items are dropped.
 Asked = tuple[float | None, str, bool]
+
+# The offsets of lists, and columns with a value for each of their predictions.
+Beside = tuple[np.ndarray, Mapping[str, np.ndarray]]
 
 
 class Matched:
@@ -27,7 +35,7 @@ class Matched:
 
     `rel` of a metric is in units of the gains before the gain function. With `ties`, the offsets
     and confidences of the lists, values are expected ones over all orders of equal confidences;
-    `hits` must hold those of all ranks then.
+    `hits` must hold those of all ranks then. `beside` is what users' metrics see of columns.
     """
 
     def __init__(
@@ -36,8 +44,9 @@ class Matched:
         semantics: Choices = DEFAULT,
         gain_function: str = "linear",
         ties: tuple[np.ndarray, np.ndarray] | None = None,
+        beside: Beside | None = None,
     ) -> None:
-        self._hits, self._semantics = hits, semantics
+        self._hits, self._semantics, self._beside = hits, semantics, beside
         self._gain_function, self._ties = gain_function, ties
         self._derived: dict[Asked, Hits] = {}
         self._runs: dict[Asked, Runs] = {}
@@ -73,13 +82,24 @@ class Matched:
         """What the kernel of a metric counts per query, float64[n]."""
         spec, hits = metric.spec, self.hits(metric)
         chosen = spec.chosen(self._semantics) if spec.chosen else ()
-        how = *metric.arguments, *chosen
+        how: Any = *metric.arguments, *chosen, *self._columns(metric, hits)
         if self._ties is None or spec.expected is None:
             return counted(spec.kernel or "", hits, metric.limit, *how)
         asked = self._asked(metric)
         if asked not in self._runs:
             self._runs[asked] = runs_of(hits, *self._ties)
         return counted(spec.expected, hits, metric.limit, *how, runs=self._runs[asked])
+
+    def _columns(self, metric: Metric, hits: Hits) -> list[np.ndarray]:
+        """The offsets of the lists and the columns that a user's metric sees, if it sees any."""
+        if not metric.spec.columns:
+            return []
+        if self._beside is None:
+            raise UsageError(f"{metric.text} sees columns, which are not read here: use evaluate")
+        offsets, columns = self._beside
+        at_hits = hits.places(offsets)
+        found = ((one, columns[one]) for one in metric.spec.columns)
+        return [offsets, *(v[at_hits] if side_of(n) == "hit" else v for n, v in found)]
 
     def _asked(self, metric: Metric) -> Asked:
         spec = metric.spec

@@ -218,8 +218,9 @@ class Catalogue(_Noun):
         one interaction. novelty, popularity and related metrics need it (``rankmill docs
         catalogue``). The audit counts the predictions that their query had.
     items : optional
-        The items, which coverage and gini are over: a table or file with a column of items. By
-        default it is the items of `train`, else of `features`, else all labels and predictions.
+        The items, which coverage and gini are over: a table or file with a column of items, and
+        other columns that metrics of your own see. By default it is the items of `train`, else of
+        `features`, else all labels and predictions.
     group : str, optional
         The column of `items` with the group of each item, or a list of its groups, such as genres;
         for exposure_parity, miscalibration, ild and epd.

@@ -286,9 +286,10 @@ def with_known_items(request: SparkRequest) -> SparkRequest:
         warn_of_padding(items)
     assert items is not None
     groups, features = (None, None) if known is None else (known.groups, known.features)
+    columns = {} if known is None else known.columns
     described |= {} if known is None else known.described
     # States of one request are of one catalogue: no hash of it has to tell that.
-    found = KnownItems(items, training, described, groups, features, text="on Spark")
+    found = KnownItems(items, training, described, groups, features, "on Spark", columns)
     return replace(request, job=replace(request.job, catalogue=found))
 
 

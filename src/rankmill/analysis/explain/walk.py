@@ -171,7 +171,7 @@ def check_walk(metric: Metric) -> None:
 
 def _is_explained(metric: Metric) -> bool:
     if metric.spec.kernel is not None or list_walk_of(metric) is not None:
-        return True
+        return not metric.spec.columns
     return Confidences in aggregate_of(metric).needs
 
 

@@ -21,7 +21,7 @@ from rankmill.metrics.aggregate import (
 )
 from rankmill.metrics.aggregates.mean import Mean
 from rankmill.metrics.base import Columns
-from rankmill.metrics.needs import Repeats, TrainingRows, given
+from rankmill.metrics.needs import Repeats, TrainingRows, given, of_rows
 from rankmill.metrics.records import state_rows as rows
 from rankmill.metrics.records.record import Count, Sum, same
 from rankmill.records import record
@@ -310,13 +310,6 @@ def hits_within(scored: ScoredBlock, k: int) -> tuple[np.ndarray, np.ndarray, np
     kept = hits.ranks <= k
     of_list = np.repeat(np.arange(len(hits.label_counts)), np.diff(hits.offsets))
     return hits.ranks[kept], hits.places(scored.lists.offsets)[kept], of_list[kept]
-
-
-def of_rows(rows: np.ndarray, values: np.ndarray, other: float) -> np.ndarray:
-    """Return the value at each row, another one at row -1."""
-    found = np.full(len(rows), other, values.dtype)
-    found[rows >= 0] = values[rows[rows >= 0]]
-    return found
 
 
 def _walk(scored: ScoredBlock, k: int, columns: Columns, values: np.ndarray) -> ListWalk:

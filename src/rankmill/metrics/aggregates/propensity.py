@@ -9,9 +9,9 @@ from rankmill.columns.elementary import discounts
 from rankmill.kernels import catalogue as kernels
 from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.aggregate import AggregateSettings, Closing, ListWalk, Needs, ScoredBlock
-from rankmill.metrics.aggregates.list_means import hits_within, of_rows
+from rankmill.metrics.aggregates.list_means import hits_within
 from rankmill.metrics.aggregates.mean import MicroAverage
-from rankmill.metrics.needs import LabelRows, TrainingRows, given
+from rankmill.metrics.needs import LabelRows, TrainingRows, given, of_rows
 from rankmill.records import record
 
 

@@ -1,6 +1,7 @@
 """Reading the items of a catalogue: a column of any table or file, with an item a row or lists."""
 
 import os
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import pc
-from rankmill.columns.ids import drop_nulls, grouped, join_ids, plain, take_ids, to_ids
+from rankmill.columns.ids import drop_nulls, grouped, id_text, join_ids, plain, take_ids, to_ids
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists, values_in
 from rankmill.columns.ragged_lists import Groups
 from rankmill.errors import InputError, UsageError
@@ -18,23 +19,29 @@ from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.meaning.plain_ids import with_plain_ids, without_padding
 from rankmill.sources.meaning.roles import find_item
+from rankmill.sources.meaning.shapes import NO_FACTS
+from rankmill.sources.meaning.values import column_values, with_column
 from rankmill.sources.roles.source import Batch, Columns, InputOptions, Source, read_batches
 from rankmill.threads import Workers
 
 
 def open_items(
-    value: Any, item: str | None, group: str | None = None, padding: str | None = None
+    value: Any,
+    item: str | None,
+    group: str | None = None,
+    padding: str | None = None,
+    seen: Mapping[str, str] = NO_FACTS,
 ) -> Input:
     """Open a catalogue of items, whose column may have the name `item`.
 
     `group` names the column of their groups, with a value or a list of values a row; `padding` is
-    an item that is none.
+    an item that is none. `seen` are columns, each with the metric that sees it.
     """
     source = _open(value, item)
     try:
         schema = source.schema
         named = item if item in schema.names else None
-        others = [name for name in schema.names if name != group]
+        others = [name for name in schema.names if name != group and name not in seen]
         if named is None and len(others) == 1:
             named = others[0]
         named = find_item(source, named, "items")
@@ -45,13 +52,21 @@ def open_items(
                     f"{group!r} is the column of the items: name another one with --item-group"
                 )
             _check_group(source, group, wide)
+        for name, metric in seen.items():
+            source = with_column(source, name, metric, (named, group))
+        if wide and seen:
+            raise InputError(
+                f"{source.name}: the items are in lists, so {', '.join(seen)} cannot be of each: "
+                "give one row per item"
+            )
         source = with_plain_ids(source, named, "item")
         if padding is not None:
             source = without_padding(source, named, padding)
     except BaseException:
         source.close()
         raise
-    return Input(source, Columns("", named, wide, facts=() if group is None else (group,)))
+    facts = () if group is None else (group,)
+    return Input(source, Columns("", named, wide, facts=facts, seen=(*seen,)))
 
 
 def _open(value: Any, item: str | None) -> Source:
@@ -83,18 +98,23 @@ def _check_group(source: Source, group: str, wide: bool) -> None:
 
 
 class CatalogueItems(NamedTuple):
-    """What a catalogue holds: its distinct items, their groups if asked for, how many rows."""
+    """What a catalogue holds: its distinct items, their groups if asked for, how many rows.
+
+    The columns that metrics see are float64, by name.
+    """
 
     items: Ids
     groups: Groups | None
     rows: int
+    columns: dict[str, np.ndarray]
 
 
 def read_items(items: Input, workers: Workers) -> CatalogueItems:
     """Read a catalogue."""
-    name, named = items.columns.item, [items.columns.item, *items.columns.facts]
+    name, seen = items.columns.item, items.columns.seen
+    named = [name, *items.columns.facts, *seen]
 
-    def read(batch: Batch) -> tuple[Ids, Any, int]:
+    def read(batch: Batch) -> _Part:
         values, data = values_in(batch.data.column(name)), batch.data
         what = f"{batch.source}: column {name!r}"
         values = plain(values, what)
@@ -102,29 +122,52 @@ def read_items(items: Input, workers: Workers) -> CatalogueItems:
         for group in items.columns.facts:
             there = pa.array(values.is_valid())
             texts = _texts(data.column(group).filter(there), f"{batch.source}: column {group!r}")
-        ids = to_ids(drop_nulls(values), what)
-        return (distinct(ids) if texts is None else join_ids([ids])), texts, data.num_rows
+        ids, there = to_ids(drop_nulls(values), what), np.asarray(values.is_valid())
+        columns = np.empty((len(seen), len(ids.keys)))
+        for row, one in zip(columns, seen, strict=True):
+            row[:] = column_values(batch, one)[there]
+        only = distinct(ids) if texts is None and not seen else join_ids([ids])
+        return only, texts, columns, data.num_rows
 
+    found: Generator[_Part, None, None]
     if items.source.lists is not None:
-        columns = replace(items.columns, query=items.source.schema.names[0])
-        found = workers.read(items.source.lists(columns), lambda one: (one.items, None, one.rows))
+        of_lists = items.source.lists(replace(items.columns, query=items.source.schema.names[0]))
+        nothing = np.empty((0, 0))
+        found = workers.read(of_lists, lambda one: (one.items, None, nothing, one.rows))
     else:
         found = read_batches(read, items.source, named, workers)
     with closing(found) as blocks:
-        parts: list[tuple[Ids, Any, int]] = list(blocks)
-    every = join_ids([ids for ids, _, _ in parts])
+        parts: list[_Part] = list(blocks)
+    every = join_ids([ids for ids, *_ in parts])
     if not len(every.keys):
         raise InputError(f"{items.source.name} holds no items in column {name!r}; expected some")
     groups, first = grouped(every)
     only = join_ids([take_ids(every, first)])
     told = None
     if items.columns.facts:
-        told = _groups(groups, len(first), [texts for _, texts, _ in parts])
+        told = _groups(groups, len(first), [texts for _, texts, *_ in parts])
         if not len(told.names):
             raise InputError(
                 f"{items.source.name}: column {items.columns.facts[0]!r} is empty; expected groups"
             )
-    return CatalogueItems(only, told, sum(rows for _, _, rows in parts))
+    columns: dict[str, np.ndarray] = {}
+    every_values = np.concatenate([each for _, _, each, _ in parts], axis=1)
+    for one, values in zip(seen, every_values, strict=True):
+        columns[one] = low = np.full(len(first), np.nan)
+        high = low.copy()
+        np.fmin.at(low, groups, values)
+        np.fmax.at(high, groups, values)
+        if (low < high).any():
+            i = int((low < high).argmax())
+            raise InputError(
+                f"{items.source.name}: item {id_text(only, i)} has {low[i]:g} and {high[i]:g} in "
+                f"column {one!r}; expected the same value in all rows of an item: fix its rows"
+            )
+    return CatalogueItems(only, told, sum(rows for *_, rows in parts), columns)
+
+
+# Items, how many groups each row has and all of them, each column, and how many rows.
+_Part = tuple[Ids, Any, np.ndarray, int]
 
 
 def _texts(column: Any, what: str) -> tuple[np.ndarray, Any]:

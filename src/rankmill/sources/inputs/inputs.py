@@ -24,6 +24,7 @@ from rankmill.sources.meaning.looks import first_values
 from rankmill.sources.meaning.one_id_kind import with_one_id_kind
 from rankmill.sources.meaning.plain_ids import without_padding
 from rankmill.sources.meaning.shapes import NO_FACTS, Kind, find_facts, shaped, understood
+from rankmill.sources.meaning.values import with_column
 from rankmill.sources.nouns import Given, Labels, Predictions
 from rankmill.sources.roles.source import (
     MEMORY,
@@ -61,7 +62,7 @@ class Input:
         """
         schema = self.source.schema
         rules = self.source.findings.rules()
-        read = {*self.columns.names(), *self.columns.facts}
+        read = {*self.columns.every()}
         read |= {name for name, some in rules.items() if PARTS.intersection(some)}
         others = (name for name in schema.names if name not in read)
         unread = [name for name in others if not ROW_NUMBERS.fullmatch(name)]
@@ -97,18 +98,20 @@ def open_input(
     may_be_empty: bool = False,
     memory: int = MEMORY,
     facts: Mapping[str, Kind] = NO_FACTS,
+    seen: Mapping[str, str] = NO_FACTS,
     noted: bool = False,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
-    `role` is what labels are given as, if not as labels, and `facts` are the columns with a value a
-    query that `read_facts` will read. An input that can be read only once, and has to be read
+    `role` is what labels are given as, if not as labels, `facts` are the columns with a value a
+    query that `read_facts` will read, and `seen` those with a value a label, each with the metric
+    that sees it. An input that can be read only once, and has to be read
     again, is held: `memory` bytes of it, and the others on disk. Warnings show `Columns.doubts`,
     unless the caller does, as `noted` says.
     """
     if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
         return one.data
-    asked = one.asked(role, facts=tuple(facts), memory=memory)
+    asked = one.asked(role, facts=tuple(facts), seen=tuple(seen), memory=memory)
     source = opened or one.data  # opened before, if it is read several times
     if not isinstance(source, Source):
         (source,) = open_sources([(one.data, asked)], may_be_empty=may_be_empty)
@@ -117,6 +120,8 @@ def open_input(
         for doubt in () if noted else found.doubts:
             warn(doubt)
         source = find_facts(source, facts) if facts else source
+        for name, metric in seen.items():  # those of text become numbers when they are read
+            with_column(source, name, metric, (found.query, found.item), lists=found.wide)
         if found.padding is not None:
             source = without_padding(source, found.item, found.padding)
     except BaseException:
@@ -124,8 +129,8 @@ def open_input(
         raise
     # Long rows are read again if the rows of a query turn out not to be adjacent, confidences if
     # they need more memory than they may take, and facts apart from the items.
-    if source.kept is not None and (need_score or facts or not found.wide):
-        held = source.kept(memory, list(dict.fromkeys([*found.names(), *facts])))
+    if source.kept is not None and (need_score or facts or seen or not found.wide):
+        held = source.kept(memory, found.every())
         # All that is known of it, and what will be told of it, stays.
         again = {name: getattr(held, name) for name in ("pieces", "sizes", "end", "kept", "peek")}
         source = replace(source, **again)
@@ -272,12 +277,13 @@ def open_inputs(
     may_be_empty: bool = False,
     memory: int = MEMORY,
     facts: Mapping[str, Kind] = NO_FACTS,
+    seen: Mapping[str, str] = NO_FACTS,
     noted: bool = False,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open labels and all predictions, find their columns, and check that their ids can match.
 
-    `facts` and `noted` are of the labels, as in `open_input`. With subtopics, the gains of the
-    labels say which of them they have.
+    `facts`, `seen` and `noted` are of the labels, as in `open_input`. With subtopics, the gains of
+    the labels say which of them they have.
     """
     if labels.subtopic is not None:
         facts = {**facts, labels.subtopic: "subtopic"}
@@ -290,10 +296,8 @@ def open_inputs(
     given = [labels, *runs.values()]
     with ExitStack() as stack:
         fresh = [one for one in given if not isinstance(one.data, Input)]
-        named = {id(labels): tuple(facts)}
-        asked = [
-            (one.data, one.asked(facts=named.get(id(one), ()), memory=memory)) for one in fresh
-        ]
+        named: dict[int, Any] = {id(labels): {"facts": tuple(facts), "seen": tuple(seen)}}
+        asked = [(one.data, one.asked(**named.get(id(one), {}), memory=memory)) for one in fresh]
         opened = open_sources(asked, may_be_empty=may_be_empty)
         for source in opened:  # ends what stays open if a later one is wrong
             stack.callback(source.close)
@@ -301,7 +305,8 @@ def open_inputs(
             id(one): source for one, source in zip(fresh, opened, strict=True)
         }
         found = of_noun.get(id(labels))
-        label_input = open_input(labels, opened=found, memory=memory, facts=facts, noted=noted)
+        of_labels: Any = {"facts": facts, "seen": seen, "noted": noted}
+        label_input = open_input(labels, opened=found, memory=memory, **of_labels)
         stack.callback(label_input.source.close)
         inputs = {}
         for name, predictions in runs.items():

@@ -84,7 +84,9 @@ def _find_columns(
     # All files are checked, because a column that holds only nulls has the null type.
     wide = finder.holds_lists(item)
     nan_last = semantics.nan_confidence == "last"
-    columns = Columns(query, item, wide, nan_last=nan_last, facts=facts, padding=asked.padding)
+    columns = Columns(
+        *(query, item, wide), nan_last=nan_last, facts=facts, seen=asked.seen, padding=asked.padding
+    )
     if role == "predictions":
         unordered = source.unordered or source.numbered.get(item, ("", False))[1]
         needed = need_score or unordered
@@ -244,8 +246,11 @@ def _find_gain(
         )
     words = [one for one in finder.looking(GRADES, wide, taken) if words_of(one) & GRADED]
     numbers = [name for name in numbers if plain(name) not in WEIGHTS or wide]
-    doubts = _doubts(finder, _unclear(finder, numbers), "numeric ")
-    return None, (*doubts, *_doubts(finder, [*booleans, *words]))
+    numbers, others = (
+        [name for name in some if name not in columns.seen]
+        for some in (_unclear(finder, numbers), [*booleans, *words])
+    )
+    return None, (*_doubts(finder, numbers, "numeric "), *_doubts(finder, others))
 
 
 def _tell_weights(finder: Finder, columns: Columns, facts: Collection[str]) -> None:

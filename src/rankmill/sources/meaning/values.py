@@ -1,7 +1,7 @@
 """The values of a column in a batch, be it one a row or lists of them, and how they are changed."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import array_of_values, arrow_of, floats_of, pc
+from rankmill.columns.buffers import (
+    array_of_values,
+    arrow_of,
+    floats_of,
+    is_number_type,
+    pc,
+    values_of,
+)
 from rankmill.columns.ids import id_type, is_id_type, is_text_type, plain
 from rankmill.columns.lists import is_list_type, split_lists, value_type
 from rankmill.errors import InputError
@@ -290,6 +297,48 @@ def with_numbers(source: Source, name: str, role: str) -> Source:
     return with_values(
         source, name, kind_of, partial(_numbers, role=role, whole=whole, comma=comma)
     )
+
+
+def with_column(
+    source: Source, name: str, metric: str, ids: Collection[str | None], *, lists: bool = False
+) -> Source:
+    """The source with numbers in the place of text in a column that a metric of a user sees.
+
+    InputError if the column is missing, is one of the `ids`, or holds something that `values_of`
+    does not take.
+    """
+    for file, schema in source.schemas.items():
+        nothing = source.bare or source.lists is not None
+        there = [] if nothing else [one for one in schema.names if one not in ids]
+        if there.count(name) != 1:
+            raise InputError(
+                f"{file}: {metric} sees a column {name!r}, which is not there; the columns other "
+                f"than ids are {', '.join(there) or 'none'}: give a table that has it, or name "
+                "another"
+            )
+        kind = schema.field(name).type
+        if is_list_type(kind) != lists or not _is_value(value_type(kind)):
+            wanted = "lists of them, as long as those of the items" if lists else "one a row"
+            raise InputError(
+                f"{file}: column {name!r}, which {metric} sees, holds {kind}; expected numbers, "
+                f"booleans, dates or timestamps, {wanted}: convert it"
+            )
+    return with_numbers(source, name, f"column of {metric}")
+
+
+def column_values(batch: Batch, name: str, raw: Any = None) -> np.ndarray:
+    """The values of such a column in a batch, as float64; `raw` are those of its lists."""
+    what = f"{batch.source}: column {name!r}"
+    try:
+        return values_of(plain(batch.data.column(name) if raw is None else raw, what))
+    except InputError as error:
+        raise InputError(f"{what}: {error}") from None
+
+
+def _is_value(kind: Any) -> bool:
+    kind = kind.value_type if kinds.is_dictionary(kind) else kind
+    times = kinds.is_date(kind) or kinds.is_timestamp(kind)
+    return times or is_number_type(kind) or _is_odd(kind, False) or kinds.is_null(kind)
 
 
 def _is_odd(kind: Any, whole: bool) -> bool:

@@ -59,7 +59,7 @@ def _layout(head: TextBlock, kinds: Kinds, asked: InputOptions) -> Layout:
             f"format have {expected}: {todo}"
         )
     fields = kinds[count]
-    unread = UNREAD if ITERATION in asked.facts else {*UNREAD, ITERATION}
+    unread = UNREAD if ITERATION in (*asked.facts, *asked.seen) else {*UNREAD, ITERATION}
     columns = tuple(name for name in fields if name not in unread)
     density = len(rows) / max(1, len(head.data))
     return Layout(fields, separator, columns, density=density, trec=True, most=most)

@@ -106,6 +106,7 @@ class InputOptions:
     exact_ids: bool = False
     decimal: str = "."  # or a comma: the decimal mark of numbers in text
     facts: tuple[str, ...] = ()  # more columns of the labels, with a value a query
+    seen: tuple[str, ...] = ()  # others, with a value a label, which metrics of users see
     encoding: str | None = None
     memory: int = MEMORY  # the most bytes of a part of a file, or of what can be read only once
     batch: tuple[int, int, int] | None = None  # the most rows, values and bytes of Parquet's
@@ -189,6 +190,7 @@ class Columns:
     in_order: bool = False  # the order of rows is that of items, whatever their confidences
     unordered: bool = False  # the lists are ranked by confidence
     facts: tuple[str, ...] = ()  # columns with a value a query, which are read apart from items
+    seen: tuple[str, ...] = ()  # columns with a value an item, which metrics of users see
     padding: str | None = None  # items equal to it are read as nulls
     # What to say of columns that could be gains or scores and are not read.
     doubts: tuple[str, ...] = field(default=(), compare=False)
@@ -202,6 +204,10 @@ class Columns:
     def names(self) -> list[str]:
         """The names of the columns to read, without repeats."""
         return list(dict.fromkeys(self.mapping().values()))
+
+    def every(self) -> list[str]:
+        """The same, and the names of those that are read apart."""
+        return list(dict.fromkeys([*self.names(), *self.facts, *self.seen]))
 
 
 class OddIds(NamedTuple):

@@ -24,7 +24,7 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
     numbers = ranks = None
     name = columns.score or columns.gain
     keep = validity_of(values) if values.null_count else None
-    beside = partial(_beside, batch, columns, queries, offsets)
+    beside = partial(beside_items, batch, columns, queries, offsets)
     if name is not None:
         numbers = numbers_of_lists(beside(name), keep, offsets, queries, columns, batch.place)
     if columns.rank is not None:
@@ -47,7 +47,9 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
     return by_score(lists) if columns.unordered else lists
 
 
-def _beside(batch: Batch, columns: Columns, queries: Ids, offsets: np.ndarray, name: str) -> Any:
+def beside_items(
+    batch: Batch, columns: Columns, queries: Ids, offsets: np.ndarray, name: str
+) -> Any:
     """The values of the lists of a column, as many as there are items."""
     number_offsets, raw = split_lists(batch.data.column(name))
     if not np.array_equal(offsets, number_offsets):

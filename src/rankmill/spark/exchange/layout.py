@@ -159,8 +159,7 @@ class Side:
 
     def read(self, table: Any, names: Sequence[str] = ()) -> Any:
         """Return some rows of the DataFrame, or some columns of them, as what they mean."""
-        every = dict.fromkeys([*self.columns.names(), *self.columns.facts])
-        return self.rows.read(table, self.source, names or [*every])
+        return self.rows.read(table, self.source, names or self.columns.every())
 
 
 class Form(NamedTuple):
@@ -193,7 +192,7 @@ def sides_of(rows: Sequence[FrameRows], inputs: Mapping[str, Input]) -> list[Sid
         types = {field.name: field.dataType.simpleString() for field in each.frame.schema}
         slots, used = dict[str, str](), Counter[str]()
         queries = each.needed(one.source, [one.columns.query])
-        others = each.needed(one.source, [*one.columns.names(), *one.columns.facts])
+        others = each.needed(one.source, one.columns.every())
         for name in dict.fromkeys([*queries, *others]):
             kind = types[name].replace("`", "'")
             slots[name] = f"{kind}-{used[kind]}"

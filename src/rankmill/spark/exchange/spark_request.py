@@ -104,6 +104,7 @@ def request_of(
         semantics=job.semantics,
         may_be_empty=True,
         facts={**facts, **weight, **more},
+        seen=job.columns("hit"),
         noted=True,
     ) as (label_input, inputs):
         named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
@@ -131,7 +132,7 @@ def request_of(
 
 def _training(rows: FrameRows, labels: Input, job: Job) -> Input:
     """Return what queries had in training, once its columns are checked."""
-    (opener,) = beside(Catalogue(train=rows.source()), labels, job.memory).values()
+    (opener,) = beside(Catalogue(train=rows.source()), labels, job).values()
     with opened(TRAIN, opener, labels) as one:
         return one
 
