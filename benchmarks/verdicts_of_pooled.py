@@ -14,7 +14,8 @@ import pyarrow as pa
 
 import rankmill
 from rankmill.columns.ids import to_ids
-from rankmill.engine.left_out import GROUPS, LeftOut, groups_of
+from rankmill.engine.left_out import LeftOut
+from rankmill.engine.slices import GROUPS, groups_of
 from rankmill.metrics.aggregate import Totals
 from rankmill.metrics.gap.gap import Gap
 from rankmill.metrics.gap.gap_counts import GapCounter

@@ -60,7 +60,7 @@ def _fields_of(cls: type, kw_only: bool) -> dict[str, Any]:
         if kind in (dataclasses.KW_ONLY, "KW_ONLY"):
             kw_only = True
         elif not str(kind).removeprefix("typing.").startswith("ClassVar"):
-            default: Any = cls.__dict__.get(name, dataclasses.MISSING)
+            default: Any = getattr(cls, name, dataclasses.MISSING)
             one = default
             if not isinstance(default, dataclasses.Field):
                 one = dataclasses.field(default=default)

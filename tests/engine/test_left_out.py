@@ -19,8 +19,8 @@ from rankmill.columns.ids import to_ids
 from rankmill.engine.cuts import Cuts
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.job import parse_job
-from rankmill.engine.left_out import GROUPS, NO_VALUE, LeftOut, groups_in, leave_out
-from rankmill.engine.slices import GROUP, QueryGroups, classes_of_groups, groups_of
+from rankmill.engine.left_out import NO_VALUE, LeftOut, groups_in, leave_out
+from rankmill.engine.slices import GROUP, GROUPS, QueryGroups, classes_of_groups, groups_of
 from rankmill.engine.state import State
 from rankmill.metrics.base import Metric
 from rankmill.metrics.needs import ORDERED_TIES

@@ -48,6 +48,18 @@ def _classes(make: Any) -> list[Any]:
         def __repr__(self) -> str:
             return "a child"
 
+    class Asked:
+        def __get__(self, one: Any, cls: Any) -> Any:
+            return 4 if one is None else vars(one)["x"]
+
+        def __set__(self, one: Any, value: Any) -> None:
+            vars(one)["x"] = value
+
+    @make(eq=False)
+    class Descriptor:
+        x: Any = Asked()
+        y: int = 5
+
     @make(frozen=True, repr=False, kw_only=True)
     class Equal:
         x: int = 1
@@ -58,7 +70,7 @@ def _classes(make: Any) -> list[Any]:
         def __hash__(self) -> int:
             return 5
 
-    return [Plain, Named, Open, Child, Equal]
+    return [Plain, Named, Open, Child, Descriptor, Equal]
 
 
 PAIRS = [*zip(_classes(record), _classes(dataclasses.dataclass), strict=True)]
