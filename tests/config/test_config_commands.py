@@ -278,7 +278,12 @@ def test_a_recorded_run(shop: Path, run: Any) -> None:
     text += 'tags = { job = "nightly", n = 7 }\n'
     (shop / "x.toml").write_text(text)
     (shop / "runs").mkdir()
-    assert run("evaluate", "shop/x.toml", "-m", "map@3")[0] == 0
+    # A look records nothing among the nights of a gate, unless the history is typed.
+    assert run("evaluate", "shop/x.toml", "-m", "map@3")[::2] == (0, "")
+    assert not [*(shop / "runs").iterdir()]
+    code, _, error = run("evaluate", "shop/x.toml", "-m", "map@3", "--history", "shop/runs")
+    (file,) = (shop / "runs").iterdir()
+    assert (code, error) == (0, f"note: recorded as shop/runs/{file.name}, without a verdict\n")
     code, _, error = run("gate", "shop/x.toml")
     assert (code, error.startswith("held: map@3")) == (0, True), error
     assert len([*(shop / "runs").iterdir()]) == 2

@@ -22,8 +22,8 @@ from rankmill.nightly.runs.folder import (
     ChosenRun,
     MissingHistoryError,
     choose,
+    one_a_night,
     open_folder,
-    tries_of_a_night,
 )
 from rankmill.nightly.runs.history_view import (
     Drift,
@@ -251,7 +251,7 @@ class History(Answer):
         rules: str | None = None,
         now: datetime | None = None,
     ) -> ChosenRun:
-        """Return a run to compare with, of those whose verdict is "held" or that have none.
+        """Return a run to compare with: one that held, or that was recorded before any gate.
 
         Parameters
         ----------
@@ -312,7 +312,7 @@ def _drift(runs: Sequence[tuple[Run, RecordedMetric]]) -> Drift | None:
     """Return how far the newest run is from those that held before it."""
     if not runs or runs[-1][1].value is None:
         return None
-    tries = tries_of_a_night(runs)
+    tries = one_a_night(runs)
     serving = [one for one in tries[:-1] if one[0].verdict in (HELD, UNDECIDED, None)]
     known = [(run, one) for run, one in [*serving, tries[-1]] if one.value is not None]
     numbers = [(one.value or 0.0, one.standard_error) for _, one in known]

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,7 +80,10 @@ def choose(
         if choice.kind == "ago":
             until = now - timedelta(days=int(choice.value[:-1]))
             counting = [one for one in counting if one[0].time.date() <= until.date()]
-        serving = [one for one in counting if one[0].verdict in (HELD, None)]
+        # From the first gate on, a run without rules may be of a night that these would stop.
+        judged = (run.time.date() for run, _ in past if run.verdict is not None)
+        first = min(judged, default=now.date())
+        serving = [one for one in counting if _serves(one[0], first, now)]
         # Tonight's earlier tries are not what tonight is compared with, if there is another night.
         before = [one for one in serving if one[0].time.date() < now.date()]
         serving = before or serving
@@ -91,7 +94,11 @@ def choose(
     ordered = sorted(serving[-number:], key=lambda each: each[1].value or 0.0)
     run, one = ordered[(len(ordered) - 1) // 2]
     assert one.value is not None
-    notes = [_note(future, now), _stuck(tries_of_a_night(past), run, now) if how == "last" else ""]
+    notes = [_note(future, now)]
+    if not choice.pinned:
+        notes.append(_unjudged(counting, run, now))
+    if how == "last":
+        notes.append(_stuck(tries_of_a_night(past), run, now))
     note = "; ".join(filter(None, notes))
     nights = [night for night, _ in past if night.time.date() < now.date()]
     newest = nights[-1] if nights else None
@@ -118,6 +125,21 @@ def _order(run: Run) -> tuple[bool, int]:
     return run.verdict != UNDECIDED, run.recorded
 
 
+def _serves(run: Run, first: date, now: datetime) -> bool:
+    """Return whether a run held, or had no rules, before a gate judged the first night."""
+    if run.verdict is not None:
+        return run.verdict == HELD
+    night = run.time.date()
+    return night < first or night == first == now.date()
+
+
+def one_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
+    """Return the tries that count, without runs without rules on dates that a gate judged."""
+    judged = {run.time.date() for run, _ in runs if run.verdict is not None}
+    tries = tries_of_a_night(runs)
+    return [one for one in tries if one[0].verdict is not None or one[0].time.date() not in judged]
+
+
 def is_pinned(run: Run, choice: Choice) -> bool:
     """Return whether a run is one that the user named."""
     if choice.kind == "run":
@@ -137,6 +159,19 @@ def _stuck(nights: Sequence[Candidate], chosen: Run, now: datetime) -> str:
         f"left out: the {count:,} nights since {last} without enough data: "
         "allow a larger drop, or pin a baseline"
     )
+
+
+def _unjudged(counting: Sequence[Candidate], chosen: Run, now: datetime) -> str:
+    """Return a note on later runs that no rules judged."""
+    later = [
+        run
+        for run, _ in counting
+        if run.verdict is None and chosen.time.date() < run.time.date() < now.date()
+    ]
+    if not later or chosen.verdict is None:
+        return ""
+    which = "the run" if len(later) == 1 else f"{len(later):,} runs, the newest"
+    return f"left out: {which} {later[-1].id}, recorded without rules since gates judge the nights"
 
 
 def _note(future: Sequence[Run], now: datetime) -> str:
