@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -250,6 +250,7 @@ class History(Answer):
         *,
         rules: str | None = None,
         now: datetime | None = None,
+        fits: Callable[[Run], bool] | None = None,
     ) -> ChosenRun:
         """Return a run to compare with: one that held, or that was recorded before any gate.
 
@@ -265,6 +266,8 @@ class History(Answer):
         now : datetime, optional
             The time of the run that is compared, by default now. Later runs do not serve, nor do
             earlier tries of the same date and tags, unless there is no other night.
+        fits : callable, optional
+            Whether a run has what is needed. Others are passed over, unless the user named one.
 
         Raises
         ------
@@ -275,7 +278,7 @@ class History(Answer):
         """
         read_choice(how)
         same, note = self.comparable(metric, system, rules)
-        found = choose(how, metric, same, now or datetime.now(UTC), self.name)
+        found = choose(how, metric, same, now or datetime.now(UTC), self.name, fits)
         return found._replace(note="; ".join(one for one in (found.note, note) if one))
 
     def comparable(

@@ -1,7 +1,7 @@
 """The folder of a history, on the disk or in a store, and which run in it is a baseline."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,8 @@ from rankmill.threads import Workers
 
 HELD, UNDECIDED = "held", "not enough data"
 NON_INFERIOR = "non-inferior"
+# So many runs are passed over at most for one that has the slices that a rule needs.
+MOST_UNFIT = 30
 # Of a run that ended before its rules were judged; it has no values.
 NO_VERDICT = "no verdict"
 
@@ -60,13 +62,18 @@ Candidate = tuple[Run, RecordedMetric]
 
 
 def choose(
-    how: str, metric: str, candidates: Sequence[Candidate], now: datetime, history: str
+    how: str,
+    metric: str,
+    candidates: Sequence[Candidate],
+    now: datetime,
+    history: str,
+    fits: Callable[[Run], bool] | None = None,
 ) -> ChosenRun:
     """Return the run to compare a metric with, as `read_choice` takes `how`.
 
     `candidates` are the runs that have the metric and count it the same, in the order of time.
     Those later than `now`, the time of the run that is compared, do not serve. `history` is the
-    name of the history, for messages.
+    name of the history, for messages. Runs that do not fit are passed over, unless none does.
     """
     choice = read_choice(how)
     having = [one for one in candidates if one[1].value is not None]
@@ -91,10 +98,15 @@ def choose(
         raise InputError(_none(how, choice, metric, history, counting, future))
     # Every other choice is the last run, which is the median of the last one.
     number = int(choice.value) if choice.kind == "median" else 1
-    ordered = sorted(serving[-number:], key=lambda each: each[1].value or 0.0)
-    run, one = ordered[(len(ordered) - 1) // 2]
+    run, one = _middle(serving[-number:])
+    unfit: list[Run] = []
+    if fits is not None and not choice.pinned and not fits(run):
+        found, unfit = _sorted_out(serving, fits, number)
+        run, one = _middle(found) if found else (run, one)
     assert one.value is not None
     notes = [_note(future, now)]
+    if unfit:
+        notes.append(f"left out: {_named(unfit)}, which lacks slices that a rule needs")
     if not choice.pinned:
         notes.append(_unjudged(counting, run, now))
     if how == "last":
@@ -123,6 +135,30 @@ def tries_of_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
 def _order(run: Run) -> tuple[bool, int]:
     """Return by what a try replaces another one of its night."""
     return run.verdict != UNDECIDED, run.recorded
+
+
+def _middle(runs: Sequence[Candidate]) -> Candidate:
+    ordered = sorted(runs, key=lambda each: each[1].value or 0.0)
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def _sorted_out(
+    serving: Sequence[Candidate], fits: Callable[[Run], bool], number: int
+) -> tuple[list[Candidate], list[Run]]:
+    """Return the last runs that fit, so many as `number`, and those after them that do not.
+
+    The slices of so many runs more are read at most.
+    """
+    found: list[Candidate] = []
+    unfit: list[Run] = []
+    for run, one in serving[: -number - MOST_UNFIT : -1]:
+        if fits(run):
+            found.append((run, one))
+        else:
+            unfit.append(run)
+        if len(found) == number:
+            break
+    return found[::-1], unfit[::-1] if found else []
 
 
 def _serves(run: Run, first: date, now: datetime) -> bool:
@@ -170,8 +206,12 @@ def _unjudged(counting: Sequence[Candidate], chosen: Run, now: datetime) -> str:
     ]
     if not later or chosen.verdict is None:
         return ""
-    which = "the run" if len(later) == 1 else f"{len(later):,} runs, the newest"
-    return f"left out: {which} {later[-1].id}, recorded without rules since gates judge the nights"
+    return f"left out: {_named(later)}, recorded without rules since gates judge the nights"
+
+
+def _named(runs: Sequence[Run]) -> str:
+    which = "the run" if len(runs) == 1 else f"{len(runs):,} runs, the newest"
+    return f"{which} {runs[-1].id}"
 
 
 def _note(future: Sequence[Run], now: datetime) -> str:
@@ -180,8 +220,7 @@ def _note(future: Sequence[Run], now: datetime) -> str:
     why = "after the time of this run: check the clock that recorded it"
     if now.date() != datetime.now(UTC).date():  # this run is of another day, as was asked for
         why = f"later than the date of this run, {now:%F} (--date)"
-    which = "the run" if len(future) == 1 else f"{len(future):,} runs, the newest"
-    return f"left out: {which} {future[-1].id}, dated {future[-1].time:%F %H:%M} UTC, {why}"
+    return f"left out: {_named(future)}, dated {future[-1].time:%F %H:%M} UTC, {why}"
 
 
 def _none(
