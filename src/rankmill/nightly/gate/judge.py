@@ -14,6 +14,7 @@ from rankmill.engine.slices import OF_PREDICTIONS
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.gate.series import (
+    FEWEST,
     Night,
     PairedNight,
     night_of,
@@ -358,7 +359,9 @@ def _of_nights(
         nights = [*alone[shown], Night(now.toordinal(), one.value, one.mine.error**2)]
         pinned = of_pin(nights, rule, confidence)
         if pinned is None:
-            return _undecided(rule, shown, why_undecided(len(nights), rule), one)
+            told = _undecided(rule, shown, why_undecided(len(nights), rule), one)
+            # Nights that are still to come must not keep this one from being a baseline.
+            return replace(told, counts=len(nights) > FEWEST)
         found = pinned
         what = f"last nights against those from {rule.since} on"
     ends = drop_text(rule, found.low or 0.0, found.high or 0.0)
