@@ -290,6 +290,44 @@ def test_a_recorded_run(shop: Path, run: Any) -> None:
     assert "nightly" in run("history", "shop/runs", "--format", "json")[1]
 
 
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (("gate", "--rul", "map@12 >= 0.1"), "No such option '--rul'"),
+        (("gate", "--sum", "s = map"), "No such option '--sum'"),
+        (("evaluate", "--metrc", "map@12"), "No such option '--metrc'"),
+        (("compare", "-Z", "map@12"), "No such option '-Z'"),
+        (("evaluate", "more.parquet", "-m", "map"), "leave out more.parquet, or shop/x.toml"),
+        (("evaluate", "-", "-m", "map"), "leave out -, or shop/x.toml"),
+        (("evaluate", "--", "--rul"), "leave out --rul, or shop/x.toml"),
+    ],
+)
+def test_what_follows_a_file_is_named(
+    typed: tuple[str, ...], told: str, shop: Path, run: Any
+) -> None:
+    (shop / "x.toml").write_text('labels = "labels.parquet"\npredictions = "predictions.parquet"\n')
+    command, *more = typed
+    code, _, error = run(command, "shop/x.toml", *more)
+    assert (code, told in error) == (2, True), error
+
+
+def test_a_part_passes_over_the_outputs_of_a_file(shop: Path, run: Any) -> None:
+    (shop / "x.toml").write_text(
+        'labels = "labels.parquet"\npredictions = "predictions.parquet"\nmetrics = ["map@3"]\n'
+        'report = "page.html"\nhistory = "runs"\nrules = ["map@3 >= 0.1"]\n'
+    )
+    part = ("evaluate", "shop/x.toml", "--part", "1/2", "--state")
+    code, shown, error = run(*part, "one.arrow")
+    assert (code, error) == (0, "")
+    assert shown.startswith("part 1 of 2")
+    assert {one.name for one in (*shop.iterdir(), *Path().iterdir())}.isdisjoint(
+        {"page.html", "runs"}
+    )
+    for more in (("--report", "a.html"), ("--history", "h"), ("-o", "a.json")):
+        code, _, error = run(*part, "two.arrow", *more)
+        assert (code, f"leave out {more[0]}" in error) == (2, True), error
+
+
 # ------------------------------------------------------------------ rankmill init
 
 
