@@ -356,7 +356,7 @@ def test_a_slice_that_is_gone_fails_one_night(how, tmp_path):
         .reason.startswith("hit@1 where country = pl: no queries, and 1,000 in the baseline (limit")
     )
     gone = (
-        "not judged: slice country = pl: no queries, and 1,000 queries in the baseline; gone on "
+        "not judged: slice country = pl: no queries, and 1,000 in the baseline; gone on "
         "the night before already"
     )
     # Until the baseline is a run without it.

@@ -68,7 +68,7 @@ from rankmill.results.result import Result
 # So many slices are listed for one that is not there, the nearest first.
 MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
-FIRST_NIGHT = "this is the first night, which the next one is compared with"
+FIRST_NIGHT = "this is the first night: there is no run to compare with yet"
 
 
 @record(frozen=True)
@@ -426,7 +426,7 @@ def _not_compared(rule: Rule, sides: Sides) -> RuleOutcome:
     """
     one, shown = sides.measured, sides.shown
     before = one.theirs.queries
-    why = f"slice {shown}: no queries, and {plural(before, 'query')} in the baseline"
+    why = f"slice {shown}: no queries, and {before:,} in the baseline"
     why += ", too few to miss" if before < LEAST_IN_COMMON else "; gone on the night before already"
     if one.value is not None:
         queries = plural(sides.shared.either if sides.shared else one.mine.queries, "query")
