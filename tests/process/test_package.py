@@ -442,7 +442,7 @@ BUDGETS = {
     "config": 661,
     "engine": 3_146,
     "io": 843,
-    "kernels": 3_028,
+    "kernels": 3_047,
     "matching": 743,
     "metrics": 3_984,
     "nightly": 4_340,
@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 524,
     "semantics": 190,
     "show": 804,
-    "sources": 6_159,
+    "sources": 6_163,
     "spark": 1_319,
 }
 
