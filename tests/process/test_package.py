@@ -438,7 +438,7 @@ BUDGETS = {
     "adapters": 1_394,
     "analysis": 3_774,
     "cli": 2_028,
-    "columns": 1_112,
+    "columns": 1_114,
     "config": 661,
     "engine": 3_146,
     "io": 843,
