@@ -15,7 +15,7 @@ import pytest
 
 from rankmill.columns import elementary
 from rankmill.columns.elementary import discounts, exp2, expm1, log2
-from rankmill.matching.gains import powers
+from rankmill.matching.label_lists import powers
 
 pytestmark = pytest.mark.small
 

@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 import rankmill
-import rankmill.engine.score  # which takes a constant over that is patched below
 from rankmill.columns.elementary import discounts
-from rankmill.engine import shared_patterns
+from rankmill.engine import score
 from rankmill.matching import hits as hits_of
 from rankmill.matching.hits import Hits, group_hits, join_patterns, without_labels
 from rankmill.metrics.aggregates.mean import Mean
@@ -68,11 +67,11 @@ def told(labels, predictions, metrics=METRICS, **how):
 @pytest.mark.parametrize("most", [1, 20, 1 << 14])
 def test_bits_do_not_depend_on_sharing(monkeypatch, gains, most):
     labels, predictions = sides(gains)
-    monkeypatch.setattr(shared_patterns, "WORTH_GROUPING", 100)
+    monkeypatch.setattr(score, "WORTH_GROUPING", 100)
     metrics = METRICS + COUNTS_EMPTY
     expected = told(labels, predictions, metrics)
-    monkeypatch.setattr(shared_patterns, "WORTH_GROUPING", 4)
-    monkeypatch.setattr(shared_patterns, "MOST", most)
+    monkeypatch.setattr(score, "WORTH_GROUPING", 4)
+    monkeypatch.setattr(score, "MOST", most)
     for rows in (7, 300):
         for threads in (1, 3):
             assert told(labels, batches(predictions, rows), metrics, threads=threads) == expected
@@ -114,7 +113,7 @@ def test_labels_are_found_among_judged_items_whatever_the_order_of_ties(monkeypa
     metrics = "map@5,ndcg@5,judged@4,bpref,precision@2"
     semantics = {"order": order}
     shared = told(labels, predictions, metrics, semantics=semantics)
-    monkeypatch.setattr(shared_patterns, "WORTH_GROUPING", 100)
+    monkeypatch.setattr(score, "WORTH_GROUPING", 100)
     assert told(labels, predictions, metrics, semantics=semantics) == shared
 
 

@@ -128,7 +128,7 @@ def test_after_an_error_in_the_second_pass(monkeypatch: pytest.MonkeyPatch) -> N
     def failing(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("rankmill.metrics.gap.distinct.RunsCounter.finish", failing)
+    monkeypatch.setattr("rankmill.metrics.gap.gap_counts.RunsCounter.finish", failing)
     with pytest.raises(MemoryError):
         rankmill.evaluate(labels, run, METRICS, memory=1)
 

@@ -351,11 +351,11 @@ def test_a_rise_is_the_drop_the_other_way_round(relative: bool) -> None:
 def test_a_rise_from_nothing_keeps_no_share(value: float, error: float, word: str) -> None:
     one = Measurement(MeasuredSide(value, error, 90), MeasuredSide(0.0, 0.0, 90), error)
     outcome = _of_metric(
-        parse_rule("unjudged@5 drop <= 1% confidence 0.95"), "", Sides(one, one.value), 0.95
+        parse_rule("unjudged@5 drop <= 1% confidence 0.95"), Sides(one, one.value), 0.95
     )
     assert outcome.word == word
     json.dumps(outcome.to_dict(), allow_nan=False)
-    outcome = _of_metric(parse_rule("unjudged@5 drop <= 1%"), "", Sides(one, one.value), None)
+    outcome = _of_metric(parse_rule("unjudged@5 drop <= 1%"), Sides(one, one.value), None)
     assert outcome.word == ("regressed" if value else "held")
     if value == 0.3:
         assert outcome.reason == (

@@ -27,7 +27,7 @@ import rankmill
 from rankmill import metric
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics import packages, registry
-from rankmill.metrics.records.definitions import parts_of
+from rankmill.metrics.own import parts_of
 from rankmill.parts import State, evaluate_part
 from strategies import Case, cases, examples, wide_labels, wide_predictions
 

@@ -97,6 +97,27 @@ def test_a_kernel_is_compiled_at_last() -> None:
     assert [compiled_by(kernel, 10)[1] for _ in range(3)] == [0, 1, 0]
 
 
+def test_processes_that_are_slow_without_a_kernel_have_it_compiled(tmp_path: Path) -> None:
+    """Each process of a nightly job stays below the limit, so none would compile it."""
+    program = (
+        "import numpy as np\n"
+        "from rankmill.kernels import jit, plain\n"
+        "from rankmill.kernels.exact import accumulate\n"
+        "plain.SLOW = 1e-6\n"
+        "bins = np.zeros((2048, 8), np.int64)\n"
+        "accumulate(np.ones(99).view(np.int64), np.ones(99, np.int64), bins)\n"
+        "print(jit.compiled_so_far().compiled, jit.compiled_so_far().loaded, bins.sum())\n"
+    )
+    told = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        for _ in range(5)
+    ]
+    counts = [one.stdout.split() for one in told]
+    assert [one[:2] for one in counts] == [["0", "0"]] * 3 + [["1", "0"], ["0", "1"]]
+    assert len({one[2] for one in counts}) == 1
+    assert not [*tmp_path.rglob("*.slow")]
+
+
 def test_kernels_have_no_function_with_other_bits_as_plain_python() -> None:
     """NumPy's loops of exp, log and powers are its own; those of `math` are those of kernels."""
     for path in Path(jit.__file__).parent.glob("*.py"):

@@ -120,7 +120,7 @@ def test_each_input_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("rankmill.sources.inputs.inputs.open_source", spy)
     monkeypatch.setattr("rankmill.sources.inputs.catalogue_items.open_source", spy)
-    monkeypatch.setattr("rankmill.sources.inputs.item_vectors.open_source", spy)
+    monkeypatch.setattr("rankmill.sources.inputs.catalogue_items.open_source", spy)
     # The function of this name hides the folder from pytest.
     monkeypatch.setattr(import_module("rankmill.analysis.explain.evaluators"), "open_source", spy)
     labels, predictions, train = (

@@ -302,6 +302,9 @@ class IdStore:
             self._kinds.add(STRING)
             self._offsets = Growing(np.int64, self._capacity + 1, self._settle)
             self._offsets.extend(np.zeros(1, np.int64))
+            # To grow later takes longer than all copies: the system clears the memory at once.
+            expected = _size(ids) * self._capacity // len(ids.keys)
+            self._data = Growing(np.uint8, expected + expected // 16, self._settle)
         size, before = _size(ids), self._bytes
         self._bytes += size
         out = self._offsets.room(len(ids.keys)), self._data.room(size)

@@ -14,15 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, floats_of, validity_of
-from rankmill.columns.ids import is_text_type
-from rankmill.columns.item_buffers import (
+from rankmill.columns.buffers import (
+    arrow_of,
+    floats_of,
     join_arrays,
     join_integers,
     join_items,
     join_texts,
     pack_numbers,
+    validity_of,
 )
+from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import offsets_of, split_lists
 from rankmill.errors import InputError
 

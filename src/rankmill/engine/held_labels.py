@@ -21,11 +21,15 @@ from rankmill.matching.hits import places_among
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
 from rankmill.matching.label_lists import LabelLists, clean_labels, with_worths
 from rankmill.metrics.base import NO_CUTOFF
-from rankmill.metrics.records.item_counter import ItemCounter
-from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.records.item_counts import ItemCounter, ItemCounts
 from rankmill.results.audit import MOST_LISTED
 from rankmill.semantics.choices import DEFAULT, WHOLE
-from rankmill.sources.inputs.catalogue_items import open_items, read_items
+from rankmill.sources.inputs.catalogue_items import (
+    open_features,
+    open_items,
+    read_features,
+    read_items,
+)
 from rankmill.sources.inputs.inputs import (
     Input,
     alike,
@@ -34,16 +38,14 @@ from rankmill.sources.inputs.inputs import (
     open_input,
     open_sources,
 )
-from rankmill.sources.inputs.item_vectors import open_features, read_features
 from rankmill.sources.meaning.column_names import warn
 from rankmill.sources.meaning.plain_ids import SAY_PADDING, USUAL_PADDING, is_id
 from rankmill.sources.meaning.roles import among
 from rankmill.sources.meaning.values import with_column
 from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.sources.roles.source import Batch, Columns, InputOptions, read_batches
-from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts
+from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts, seen_rows
 from rankmill.sources.rows.long import ScatteredRowsError
-from rankmill.sources.rows.seen import seen_rows
 from rankmill.threads import Workers
 
 Value = TypeVar("Value")

@@ -9,7 +9,7 @@ from typing import Any
 from rankmill.errors import UsageError, positive, spoken
 from rankmill.io.overflow import Overflow
 from rankmill.matching.catalogue import KnownItems
-from rankmill.matching.gains import canonical_gain_function, least_gain
+from rankmill.matching.label_lists import canonical_gain_function, least_gain
 from rankmill.metrics.aggregate import (
     Aggregate,
     AggregateSettings,

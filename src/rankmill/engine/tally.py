@@ -14,9 +14,8 @@ from rankmill.columns.lists import count_true
 from rankmill.columns.ranked_lists import Place
 from rankmill.engine.alike import ShownLists
 from rankmill.engine.job import Job
-from rankmill.engine.score import Block, score_unpredicted
+from rankmill.engine.score import Block, SharedPatterns, score_unpredicted
 from rankmill.engine.segments import DERIVED, Key, Known, compact
-from rankmill.engine.shared_patterns import SharedPatterns
 from rankmill.engine.slices import (
     GROUP,
     groups_of,

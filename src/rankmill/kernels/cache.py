@@ -27,6 +27,8 @@ from llvmlite import binding
 
 # Up to this version we know what a saved kernel contains and which functions it is linked with.
 NEWEST_NUMBA = 0, 68
+# After so many processes that were slow without a kernel, the next compiles it.
+SLOW_PROCESSES = 3
 # The number of bytes of the checksum at the start of a saved kernel's file.
 CHECKSUM = 16
 # Variables NUMBA_... of the environment by which other code is compiled.
@@ -184,6 +186,19 @@ def load(place: KernelFile) -> Callable[..., Any] | None:
     return None
 
 
+def add_slow(place: KernelFile) -> None:
+    """Note that a process was slow without a kernel. Raises OSError if this fails."""
+    with open(f"{place.path}.slow", "ab") as file:
+        file.write(b".")
+
+
+def is_slow(place: KernelFile) -> bool:
+    """Whether so many processes were slow without a kernel that it is worth compiling."""
+    with suppress(OSError):
+        return os.path.getsize(f"{place.path}.slow") >= SLOW_PROCESSES
+    return False
+
+
 def save(
     place: KernelFile, code: bytes, wrapper: str, environment: str, needs: Sequence[str]
 ) -> None:
@@ -201,6 +216,8 @@ def save(
         with open(unfinished, "xb", opener=functools.partial(os.open, mode=0o644)) as file:
             file.write(checksum(place.asked, content) + content)
         os.replace(unfinished, place.path)
+        with suppress(OSError):
+            os.unlink(f"{place.path}.slow")
     except BaseException:
         with suppress(OSError):
             os.unlink(unfinished)

@@ -66,6 +66,7 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     read = [place for place, name in enumerate(names) if not name.startswith("out")]
     versions: dict[Any, Callable[..., Any]] = {}
     missing: set[Any] = set()  # what the disk need not be asked for again
+    slow: set[Any] = set()  # the kernel, once it was noted that it takes long as plain Python
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
@@ -86,10 +87,15 @@ def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             began = time.thread_time()
             small = plain.may_run(function, [prepared[place] for place in read])
             if not (small and kinds in missing):
-                version = _version(function, versions, kinds, None if small else prepared)
+                version = _version(function, versions, kinds, prepared, small)
             if version is None:
                 missing.add(kinds)
-                return plain.run(function, prepared, began)
+                found = plain.run(function, prepared, began)
+                if plain.is_slow(function) and not slow and cache.numba_is_known():
+                    slow.add(function)  # so that a process after some others compiles it
+                    with suppress(RuntimeError, OSError):
+                        cache.add_slow(cache.place_of(function, text_of(kinds)))
+                return found
         if cache.numba_is_known() and _unwritable(given) == _unwritable(kinds):
             versions[given] = version  # it finds the same memory without the views, and is quick
         return version(*prepared)
@@ -172,9 +178,9 @@ def compiled_so_far() -> Compiled:
 
 
 def _version(
-    function: Any, versions: dict[Any, Any], kinds: Any, arguments: list[Any] | None
+    function: Any, versions: dict[Any, Any], kinds: Any, arguments: list[Any], may_wait: bool
 ) -> Callable[..., Any] | None:
-    """Return a version of a kernel from disk, or compiled for arguments; None without them."""
+    """Return a version of a kernel from disk, or compiled for arguments; None if it may wait."""
     with lock:
         found: Callable[..., Any] | None = versions.get(kinds)
         if found is None and not cache.numba_is_known():
@@ -182,16 +188,19 @@ def _version(
         elif found is None:
             find = functools.partial(cache.place_of, function, text_of(kinds))
             compile = functools.partial(_compile, function, arguments)
-            found = _from_disk_or(find, None if arguments is None else compile)
+            found = _from_disk_or(find, compile, may_wait)
         if found is not None:
             versions[kinds] = found
         return found
 
 
 def _from_disk_or(
-    find: Callable[[], cache.KernelFile], compile: Callable[[], Any] | None
+    find: Callable[[], cache.KernelFile], compile: Callable[[], Any], may_wait: bool = False
 ) -> Callable[..., Any] | None:
-    """Return what is saved at a place, otherwise what is then compiled, and saved there."""
+    """Return what is saved at a place, otherwise what is then compiled, and saved there.
+
+    None if compiling may wait, and no few processes before were slow without it.
+    """
     place = None
     try:
         place = find()
@@ -203,7 +212,7 @@ def _from_disk_or(
         _warn_uncached(str(error))
     except cache.UnsafeFileError as error:
         _warn(f"{error}: this kernel is compiled anew, and the file replaced")
-    if compile is None:
+    if may_wait and not (place is not None and cache.is_slow(place)):
         return None
     _record.say()
     began = time.perf_counter()

@@ -11,6 +11,7 @@ import numpy as np
 # To compile it takes about as long.
 SMALL = 1 << 16
 SECONDS = 0.25
+SLOW = 0.05  # of one process: if several take so long, the next compiles
 
 seconds: dict[Callable[..., Any], float] = {}  # what kernels that may be plain took as such
 helpers: dict[Callable[..., Any], Any] = {}  # what only kernels call, and as numba compiled it
@@ -37,6 +38,11 @@ def run(function: Callable[..., Any], arguments: list[Any], began: float) -> Any
         found = function(*arguments)
     seconds[function] += time.thread_time() - began
     return _as_python(found)
+
+
+def is_slow(function: Callable[..., Any]) -> bool:
+    """Whether a kernel took so long in this process that others had better find it compiled."""
+    return seconds[function] >= SLOW
 
 
 def _as_python(found: Any) -> Any:

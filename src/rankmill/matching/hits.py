@@ -17,8 +17,7 @@ from rankmill.columns.lists import (
 from rankmill.kernels.hits import match_lists
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.patterns import group_graded, group_patterns
-from rankmill.matching.gains import powers
-from rankmill.matching.label_lists import NO_GAINS, LabelLists
+from rankmill.matching.label_lists import NO_GAINS, LabelLists, powers
 
 
 class Hits(NamedTuple):

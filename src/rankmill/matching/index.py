@@ -260,7 +260,7 @@ class _GrowingLists:
         self._items = IdStore(labels, settle)
         self._offsets = Growing(np.int64, rows + 1, settle)
         self._offsets.extend(np.zeros(1, np.int64))
-        self._gains = Growing(np.float64, settle=settle)
+        self._gains = Growing(np.float64, labels, settle)
         self._all_lengths = Growing(np.int64, settle=settle)
         self._all_gains = Growing(np.float64, settle=settle)
         self._labels = 0

@@ -14,9 +14,8 @@ from rankmill.columns.ragged_lists import Ragged, checked_arrow, one_chunk
 from rankmill.errors import InputError, UsageError, plural, positive
 from rankmill.kernels.hits import mark_repeats
 from rankmill.kernels.identity import SEED
-from rankmill.matching.gains import canonical_gain_function
 from rankmill.matching.hits import match
-from rankmill.matching.label_lists import clean_labels, with_worths
+from rankmill.matching.label_lists import canonical_gain_function, clean_labels, with_worths
 from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.metrics.values import Matched

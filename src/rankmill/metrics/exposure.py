@@ -33,8 +33,7 @@ from rankmill.metrics.aggregate import (
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.needs import Repeats
 from rankmill.metrics.records import state_rows
-from rankmill.metrics.records.item_counter import ItemCounter, Total
-from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.records.item_counts import ItemCounter, ItemCounts, Total
 from rankmill.metrics.records.record import Count, Fixed, nested, same
 from rankmill.records import record
 

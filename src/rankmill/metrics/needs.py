@@ -15,7 +15,7 @@ from rankmill.matching.hits import places_among
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.aggregate import Need, ScoredBlock
 from rankmill.metrics.base import Metric
-from rankmill.metrics.records.item_counter import NO_REPEATS
+from rankmill.metrics.records.item_counts import NO_REPEATS
 from rankmill.semantics.choices import Choices, Scope
 
 # The choices for the ties of gap that need every prediction with its ids; for others counts do.

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from rankmill.errors import UsageError
-from rankmill.matching.gains import gain_map, least_gain, worth
 from rankmill.matching.hits import (
     Hits,
     among_judged,
@@ -17,6 +16,7 @@ from rankmill.matching.hits import (
     of_least_gain,
     of_relevant,
 )
+from rankmill.matching.label_lists import gain_map, least_gain, worth
 from rankmill.matching.order import Runs, runs_of
 from rankmill.metrics.base import GAIN, REL, Metric
 from rankmill.metrics.needs import side_of

@@ -24,9 +24,14 @@ from rankmill import Catalogue, UsageError
 from rankmill.columns.ids import ids_to_arrow, to_ids
 from rankmill.kernels.identity import SIGNED, Ids
 from rankmill.metrics.exposure import Entropy, Exposure, ExposureCounters, Gini
-from rankmill.metrics.records import item_counter, item_counts
-from rankmill.metrics.records.item_counter import NO_RANKS, NO_REPEATS, ItemCounter, Total
-from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.records import item_counts
+from rankmill.metrics.records.item_counts import (
+    NO_RANKS,
+    NO_REPEATS,
+    ItemCounter,
+    ItemCounts,
+    Total,
+)
 from sealed_rows import resealed
 from strategies import examples, some
 
@@ -345,7 +350,7 @@ def test_tables_without_room_are_added_up(
     whole = rankmill.evaluate(labels, shown, metrics, threads=1, **options)
     tables = len(added)
     assert rankmill.evaluate(labels, shown, metrics, memory=1, **options).metrics == whole.metrics
-    monkeypatch.setattr(item_counter, "SPARED", 0)
+    monkeypatch.setattr(item_counts, "SPARED", 0)
     monkeypatch.setattr(item_counts, "AT_ONCE", 1000)  # so that partitions are joined
     memory = {"near": 800_000, "text": 1_600_000}.get(kind, 1_400_000)
     for threads in (1, 3):

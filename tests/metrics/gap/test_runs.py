@@ -12,10 +12,16 @@ from hypothesis import given, settings
 
 import rankmill
 from rankmill.io.overflow import Overflow
-from rankmill.metrics.gap import distinct as distinct_module
 from rankmill.metrics.gap import gap as gap_module
-from rankmill.metrics.gap.distinct import RunsCounter, RunsFile, counted, everything
-from rankmill.metrics.gap.gap_counts import GapCounter, gap_of_counts
+from rankmill.metrics.gap import gap_counts
+from rankmill.metrics.gap.gap_counts import (
+    GapCounter,
+    RunsCounter,
+    RunsFile,
+    counted,
+    everything,
+    gap_of_counts,
+)
 from rankmill.threads import Workers
 from strategies import examples
 
@@ -83,8 +89,8 @@ def test_bits_are_sorted_as_floats(kind: type, data: st.DataObject) -> None:
     given_parts = [np.array(some[:3], kind), np.array(some[3:], kind)]
     expected = np.sort(np.concatenate(given_parts))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distinct_module, "FEW", 0)
-        found = distinct_module.ascending(given_parts)
+        patch.setattr(gap_counts, "FEW", 0)
+        found = gap_counts.ascending(given_parts)
     assert found.dtype == kind
     assert found.tolist() == expected.tolist()
     assert not given_parts  # nothing holds them any more

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rankmill.kernels import cache
-from rankmill.metrics.records.definitions import content_of, parts_of, source_of
+from rankmill.metrics.own import content_of, parts_of, source_of
 
 compiles = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or not cache.numba_is_known(),

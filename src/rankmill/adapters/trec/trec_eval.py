@@ -24,8 +24,8 @@ from rankmill.adapters.trec.measures import (
     judged_hits,
     relevance_string,
 )
+from rankmill.columns.buffers import join_items
 from rankmill.columns.ids import ids_to_arrow, take_ids, to_ids
-from rankmill.columns.item_buffers import join_items
 from rankmill.columns.lists import offsets_of
 from rankmill.columns.ranked_lists import Lists, Place
 from rankmill.engine.held_labels import read_labels

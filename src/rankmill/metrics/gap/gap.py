@@ -28,18 +28,21 @@ from rankmill.metrics.aggregate import (
     Totals,
     Value,
 )
-from rankmill.metrics.gap.distinct import (
+from rankmill.metrics.gap.gap_counts import (
     NONE,
+    PORTION,
+    Among,
     Distinct,
+    GapCounter,
     RunsAmong,
     RunsCounter,
     RunsFile,
     SortedRun,
     distinct,
     everything,
+    gap_of_counts,
     narrowed,
 )
-from rankmill.metrics.gap.gap_counts import PORTION, Among, GapCounter, gap_of_counts
 from rankmill.metrics.needs import ORDERED_TIES, Confidences, given
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.record import Kind

@@ -323,7 +323,12 @@ def _separated(values: Values, cell: str, items: Source | None = None) -> tuple[
         if items is not None:
             tell_missing(values, items, "item", texts)
         texts = without_missing(texts)
-    parts = pc.utf8_split_whitespace(texts) if cell == " " else pc.split_pattern(texts, cell)
+    if cell != " ":
+        parts = pc.split_pattern(texts, cell)
+    elif pc.all(pc.string_is_ascii(texts)).as_py() is False:
+        parts = pc.utf8_split_whitespace(texts)
+    else:  # in a third of the time
+        parts = pc.ascii_split_whitespace(texts)
     lengths = numbers_of(pc.list_value_length(parts), null=0).astype(np.int64)
     flat = parts.flatten()
     return lengths, flat if cell == " " else pc.utf8_trim_whitespace(flat)

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of
-from rankmill.columns.item_buffers import pack_numbers
+from rankmill.columns.buffers import arrow_of, pack_numbers
 from rankmill.columns.lists import is_list_type, offsets_of, value_type
 from rankmill.columns.objects import (
     EXACT,

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of
-from rankmill.columns.item_buffers import join_items
+from rankmill.columns.buffers import arrow_of, join_items
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.objects import (
     SAMPLE,

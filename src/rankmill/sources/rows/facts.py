@@ -2,18 +2,31 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import grouped, id_text, is_text_type, join_ids, take_ids
+from rankmill.columns.buffers import validity_of
+from rankmill.columns.ids import (
+    drop_nulls,
+    grouped,
+    id_text,
+    is_text_type,
+    join_ids,
+    plain,
+    take_ids,
+    to_ids,
+)
+from rankmill.columns.lists import drop_values, split_lists
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids, run_starts
+from rankmill.sources.meaning.values import column_values
 from rankmill.sources.roles.source import Batch, Columns, Source, read_batches
-from rankmill.sources.rows.wide import queries_of
+from rankmill.sources.rows.wide import beside_items, queries_of
 from rankmill.threads import Workers
 
 
@@ -112,3 +125,24 @@ def _codes(column: Any) -> np.ndarray:
     if not kinds.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode("encode")
     return np.asarray(encoded.indices.fill_null(-1).to_numpy())
+
+
+# ------------------------------------------------------------------ columns that metrics see
+
+
+def seen_rows(batch: Batch, columns: Columns) -> tuple[Ids, np.ndarray, Ids, dict[str, np.ndarray]]:
+    """The queries of a batch, the offsets and items of their lists, and numbers of each item.
+
+    These are the gains, and the columns that metrics see, by name.
+    """
+    what, queries = f"{batch.source}: column {columns.item!r}", queries_of(batch, columns)
+    values, of_items = batch.data.column(columns.item), batch.data.column
+    offsets = np.arange(len(values) + 1)
+    if columns.wide:
+        offsets, values = split_lists(values)
+        of_items = partial(beside_items, batch, columns, queries, offsets)
+    values = plain(values, what)
+    kept = validity_of(values)
+    names = filter(None, [columns.gain, *columns.seen])
+    numbers = {name: column_values(batch, name, of_items(name))[kept] for name in names}
+    return queries, drop_values(offsets, kept), to_ids(drop_nulls(values), what), numbers

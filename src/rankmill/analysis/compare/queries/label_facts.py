@@ -25,8 +25,8 @@ from rankmill.engine.segments import (
 from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.base import REL, Metric, MetricSpec
-from rankmill.metrics.gap.distinct import Distinct
 from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.gap.gap_counts import Distinct
 from rankmill.metrics.registry import is_defined
 from rankmill.records import record
 from rankmill.sources.files.formats import is_path
