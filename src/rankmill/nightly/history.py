@@ -267,7 +267,7 @@ class History(Answer):
             The time of the run that is compared, by default now. Later runs do not serve, nor do
             earlier tries of the same date and tags, unless there is no other night.
         fits : callable, optional
-            Whether a run has what is needed. Others are passed over, unless the user named one.
+            Whether a run has what is needed; others do not serve, unless the user named one.
 
         Raises
         ------

@@ -73,7 +73,7 @@ def choose(
 
     `candidates` are the runs that have the metric and count it the same, in the order of time.
     Those later than `now`, the time of the run that is compared, do not serve. `history` is the
-    name of the history, for messages. Runs that do not fit are passed over, unless none does.
+    name of the history, for messages. Runs that do not fit do not serve, unless none does.
     """
     choice = read_choice(how)
     having = [one for one in candidates if one[1].value is not None]
