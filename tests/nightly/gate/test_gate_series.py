@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankmill import History, UsageError, gate, gate_power
+from rankmill import History, Rules, UsageError, gate, gate_power
 from rankmill.nightly.gate.series import Night, PairedNight, against_pin, running_mean
 from rankmill.nightly.rules.rules import parse_rule
 
@@ -129,6 +129,17 @@ def test_a_series_that_waits_for_nights_keeps_none_from_being_a_baseline(tmp_pat
     chosen = [next((one for one in nights if one in (told or "")), None) for told in sources]
     assert chosen == [None, nights[0], nights[1], nights[1]]
     assert "4 of 15 nights since 2026-05-01" in " ".join(found.notes)
+
+
+def test_a_series_without_pairs_that_is_undecided_leaves_the_verdict_to_others(tmp_path):
+    rule = "hit@1 drop <= 5% since 2026-05-01"
+    nights = nights_of(tmp_path, 16, lambda night: 0.0, rule, paired=False)
+    (one,) = nights[-1].outcomes
+    assert (one.word, one.counts, nights[-1].word) == ("not enough data", False, "held")
+    assert one.low < 0.05 < one.high
+    given = {"history": tmp_path, "time": BEGIN + timedelta(days=16)}
+    strict = gate(LABELS, run_of(np.arange(N) % 2), Rules(rule, undecided="fail"), **given)
+    assert (strict.word, strict.exit_code) == ("not enough data", 1)
 
 
 def test_nights_of_a_pin_weigh_what_they_tell():

@@ -333,7 +333,11 @@ def _of_series(
         pairs = earlier.paired(rule, metric)
     else:
         nights = earlier.alone(rule, metric, [one.shown for one in cases])
-    return [_of_nights(rule, one, pairs, nights, earlier.now, confidence) for one in cases]
+    found = [_of_nights(rule, one, pairs, nights, earlier.now, confidence) for one in cases]
+    if pairs is not None or evidence.asked.given.undecided == "fail":
+        return found
+    # It is undecided for weeks, in which the baseline of the other rules has to move on.
+    return [replace(one, counts=one.counts and one.word != UNDECIDED) for one in found]
 
 
 def _of_nights(
