@@ -468,6 +468,15 @@ def test_init_writes_date_where_a_name_holds_one(shop: Path, run: Any) -> None:
     assert run("compare", "rankmill.toml", "--date", "2026-11-22")[0] == 0
 
 
+def test_init_notes_labels_of_another_night(shop: Path, run: Any) -> None:
+    for name, day in (("labels", 1), ("predictions", 2), ("old", 1)):
+        (shop / f"{name}.parquet").rename(f"{name}-2026-11-0{day}.parquet")
+    labels = "labels-2026-11-01.parquet"
+    note = "note: the labels are of 2026-11-01, and the predictions of 2026-11-02\n"
+    assert run("init", labels, "predictions-2026-11-02.parquet")[::2] == (0, note)
+    assert run("init", labels, "old-2026-11-01.parquet", "--force")[::2] == (0, "")
+
+
 def test_init_names_a_system_by_what_stays_of_its_path(shop: Path, run: Any) -> None:
     """Tomorrow has another folder: neither its date nor its slash is a part of the name."""
     for day in ("2026-11-21", "2026-11-22"):

@@ -150,6 +150,9 @@ def command(
         writing.write_files([(output, text)])
         dated = "" if day is None else f" --date {day}"
         emit(f"wrote {output}; now: rankmill gate {shlex.quote(output)}{dated}\n")
+    other = [one for one in dates_in(labels)[-1:] if one != day]
+    if other:
+        click.echo(f"note: the labels are of {other[0]}, and the predictions of {day}", err=True)
 
 
 def _check_output(output: str, force: bool) -> None:
