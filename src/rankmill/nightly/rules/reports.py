@@ -204,7 +204,7 @@ def summary_line(found: Verdict, trends: Trends) -> str:
     """
     broken = broken_words(found, trends)
     candidate = str(found.result.inputs["predictions"].get("source", ""))
-    judged = " ".join(filter(None, [candidate.rpartition("/")[2], found.run]))
+    judged = " ".join(filter(None, [_short(candidate), found.run]))
     if broken:
         more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
         told = f"{found.word}: {broken[0]}{more}"
@@ -222,6 +222,13 @@ def summary_line(found: Verdict, trends: Trends) -> str:
             told = "; ".join(filter(None, [told, f"{NOT_JUDGED}: {left}"]))
         told = ", ".join(filter(None, [_first_metric(found), told]))
     return f"{_mark(found)} {visible_message(f'{judged}: {told}')}\n"
+
+
+def _short(path: str) -> str:
+    """Return the name of a file, with its folder if it says no more than what it holds."""
+    folder, _, file = path.rpartition("/")
+    bare = re.fullmatch(r"(predictions?|preds?|run|lists|\*)(\.\w+)*", file, re.I)
+    return "/".join(filter(None, [bare and folder.rpartition("/")[2], file]))
 
 
 def _undecided_words(one: RuleOutcome) -> str:
@@ -355,8 +362,8 @@ class NoVerdict(Answer):
 
 def summary_without(found: NoVerdict) -> str:
     """Return a line for a chat."""
-    judged = found.inputs.get("predictions", "").rpartition("/")[2]
-    judged = " ".join(filter(None, [judged, run_text(found.time)]))
+    candidate = _short(found.inputs.get("predictions", ""))
+    judged = " ".join(filter(None, [candidate, run_text(found.time)]))
     return f"❌ {visible_message(f'{judged}: {found.headline}')}\n"
 
 
