@@ -501,8 +501,7 @@ def test_a_run_without_rules_is_no_baseline_once_a_gate_judges(
     assert found.value == 0.2
     if day:
         assert found.note == (
-            f"left out: the run {Path(path).stem}, recorded without rules since gates judge the "
-            "nights"
+            f"left out: the run {Path(path).stem}, recorded without rules since gates judge nights"
         )
     # Nor is it a second try of a night in drift.
     runs, _ = History(tmp_path).comparable("map@12", None, None)

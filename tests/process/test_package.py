@@ -445,7 +445,7 @@ BUDGETS = {
     "kernels": 3_047,
     "matching": 743,
     "metrics": 3_984,
-    "nightly": 4_418,
+    "nightly": 4_416,
     "results": 515,
     "root": 524,
     "semantics": 190,

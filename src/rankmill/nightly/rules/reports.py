@@ -290,7 +290,7 @@ def junit(found: Verdict) -> str:
     for one in found.outcomes:
         name = f"{one.rule} ({one.slice})" if one.slice else one.rule
         kind = "failure" if fails(found, one) else "skipped" if one.word == UNDECIDED else ""
-        cases.append((name, kind, one.word, visible(one.reason)))
+        cases.append((name, kind, one.told, visible(one.reason)))
     return _xml(cases, found.run, found.seconds)
 
 

@@ -79,6 +79,7 @@ def choose(
     having = [one for one in candidates if one[1].value is not None]
     future = [run for run, _ in having if run.time > now]
     past = [one for one in having if one[0].time <= now]
+    unruled: list[Run] = []
     if choice.pinned:
         counting = tries_of_a_night([one for one in having if is_pinned(one[0], choice)])
         serving = counting
@@ -91,6 +92,9 @@ def choose(
         judged = (run.time.date() for run, _ in past if run.verdict is not None)
         first = min(judged, default=now.date())
         serving = [one for one in counting if _serves(one[0], first, now)]
+        unruled = [
+            one for one, _ in counting if one.verdict is None and not _serves(one, first, now)
+        ]
         # Tonight's earlier tries are not what tonight is compared with, if there is another night.
         before = [one for one in serving if one[0].time.date() < now.date()]
         serving = before or serving
@@ -107,8 +111,9 @@ def choose(
     notes = [_note(future, now)]
     if unfit:
         notes.append(f"left out: {_named(unfit)}, which lacks slices that a rule needs")
-    if not choice.pinned:
-        notes.append(_unjudged(counting, run, now))
+    later = [one for one in unruled if one.time.date() > run.time.date()]
+    if later:
+        notes.append(f"left out: {_named(later)}, recorded without rules since gates judge nights")
     if how == "last":
         notes.append(_stuck(tries_of_a_night(past), run, now))
     note = "; ".join(filter(None, notes))
@@ -195,18 +200,6 @@ def _stuck(nights: Sequence[Candidate], chosen: Run, now: datetime) -> str:
         f"left out: the {count:,} nights since {last} without enough data: "
         "allow a larger drop, or pin a baseline"
     )
-
-
-def _unjudged(counting: Sequence[Candidate], chosen: Run, now: datetime) -> str:
-    """Return a note on later runs that no rules judged."""
-    later = [
-        run
-        for run, _ in counting
-        if run.verdict is None and chosen.time.date() < run.time.date() < now.date()
-    ]
-    if not later or chosen.verdict is None:
-        return ""
-    return f"left out: {_named(later)}, recorded without rules since gates judge the nights"
 
 
 def _named(runs: Sequence[Run]) -> str:
