@@ -82,8 +82,18 @@ def sides(draw: random.Random, count: int = 24, repeats: bool = True) -> tuple[p
     return held, given
 
 
-def of_kind(labels: pa.Table, lists: pa.Table, kind: str | None) -> tuple[pa.Table, pa.Table]:
-    """The queries of one kind on both sides; those without a label are of no known kind."""
+def of_kind(
+    labels: pa.Table, lists: pa.Table, kind: str | None, table: pa.Table | None = None
+) -> tuple[pa.Table, pa.Table]:
+    """The queries of one kind on both sides; a table tells also that of those without labels."""
+    if table is not None:
+        kinds = dict(zip(*(one.to_pylist() for one in table.columns), strict=True))
+        return tuple(  # type: ignore[return-value]
+            one.filter(
+                pa.array([kinds.get(q) == kind for q in one["query"].to_pylist()], pa.bool_())
+            )
+            for one in (labels, lists)
+        )
     same = pc.equal(labels["kind"], kind).fill_null(False) if kind else labels["kind"].is_null()
     own = labels.filter(same)
     others = labels.filter(pc.invert(same))["query"]
@@ -102,12 +112,19 @@ def rows_of(found: pa.Table, by: str = "kind") -> dict[Any, Any]:
 
 
 def assert_alone(
-    labels: pa.Table, lists: pa.Table, metrics: list[str], how: dict[str, Any], **noun: Any
+    labels: pa.Table,
+    lists: pa.Table,
+    metrics: list[str],
+    how: dict[str, Any],
+    table: pa.Table | None = None,
+    **noun: Any,
 ) -> int:
     """Hold every slice to an evaluation of its queries; return how many were compared."""
+    labels = labels if table is None else labels.drop_columns(["kind"])
+    by = "kind" if table is None else table
     try:
         whole = rankmill.evaluate(
-            Labels(labels, **noun), lists, metrics, by="kind", per_query=False, **how
+            Labels(labels, **noun), lists, metrics, by=by, per_query=False, **how
         )
     except (InputError, UsageError) as error:
         with pytest.raises(type(error)):
@@ -118,7 +135,7 @@ def assert_alone(
     found, compared = rows_of(whole.by), 0
     assert {metric for _, metric in found} == {*metrics} or not found
     for kind in KINDS:
-        own = of_kind(labels, lists, kind)
+        own = of_kind(labels, lists, kind, table)
         how_alone = {name: one for name, one in how.items() if name != "memory"}
         try:
             alone = rankmill.evaluate(Labels(own[0], **noun), own[1], metrics, **how_alone)
@@ -146,7 +163,15 @@ def test_values_of_queries_and_confidences(draw: random.Random, threads: int, li
     how: dict[str, Any] = {"threads": threads, "semantics": Semantics(**chosen)}
     if little and chosen.get("gap_ties") != "given":
         how["memory"] = 100  # confidences are read a second time
-    assert_alone(labels, lists, metrics, how, gain="gains")
+    assert_alone(labels, lists, metrics, how, some_table(draw), gain="gains")
+
+
+def some_table(draw: random.Random) -> pa.Table | None:
+    """A table of the kinds of most queries, with labels or without; or none, half of the time."""
+    if draw.random() < 0.5:
+        return None
+    queries = draw.sample(range(100), 80)
+    return pa.table({"query": queries, "kind": pa.array(draw.choices(KINDS, k=80), pa.string())})
 
 
 @pytest.mark.small
@@ -154,11 +179,13 @@ def test_values_of_queries_and_confidences(draw: random.Random, threads: int, li
 @given(SIDES)
 def test_what_lists_show(draw: random.Random) -> None:
     labels, lists = sides(draw)
-    assert_alone(labels, lists, SHOWN, {"threads": draw.choice([1, 3])}, gain="gains")
+    how = {"threads": draw.choice([1, 3])}
+    assert_alone(labels, lists, SHOWN, how, some_table(draw), gain="gains")
     train = pa.table({"query": [*range(30)], "items": [[n % 12, n % 7] for n in range(30)]})
     items = pa.table({"item": [*range(12)], "genre": [["x"], ["y"], ["x", "y"]] * 4})
     beside = Catalogue(train=train, items=items, group="genre", drop_seen=draw.random() < 0.5)
-    assert_alone(labels, lists, [*BESIDE, *GROUPS, *SHOWN], {"catalogue": beside}, gain="gains")
+    every = [*BESIDE, *GROUPS, *SHOWN]
+    assert_alone(labels, lists, every, {"catalogue": beside}, some_table(draw), gain="gains")
 
 
 @pytest.mark.small

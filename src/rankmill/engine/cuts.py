@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import numbers_of, pc
+from rankmill.columns.ids import take_ids
 from rankmill.engine.held_labels import at_rows, read_label_facts
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.origin import TABLES, OriginRecorder
@@ -28,7 +29,7 @@ from rankmill.engine.segments import (
 from rankmill.engine.slices import GROUP, OF_PREDICTIONS, check_terms, classes_of_groups
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.io.stores.urls import shown
-from rankmill.matching.index import LabelIndex
+from rankmill.matching.index import LabelIndex, Lookup, look_up
 from rankmill.metrics.registry import registered
 from rankmill.metrics.sums import read_sums
 from rankmill.metrics.texts import names_file
@@ -228,12 +229,14 @@ def read_classes(
     memory: int,
     part: bool = False,
     recorder: OriginRecorder | None = None,
+    beyond: dict[str, Lookup] | None = None,
 ) -> tuple[dict[str, Classes], np.ndarray | None]:
     """Return the classes of all queries of the labels by each column of the labels and tables.
 
     Tables of a part of the queries may have no rows. With the classes is the code of the cluster of
     each query, -1 where it is not known; None without clusters. It is an error if a table cannot be
-    read, two columns have one name, or a column has too many values.
+    read, two columns have one name, or a column has too many values. To `beyond`, if it is given,
+    come the other queries of each column of a table, whose places follow those of the labels.
     """
     tables = [
         read_table(one, labels, workers, memory, part, recorder=recorder) for one in cuts.tables
@@ -244,10 +247,13 @@ def read_classes(
     if cuts.read:
         found = read_label_facts(labels, index, cuts.read, workers)
     for one, asked in zip(tables, cuts.tables, strict=True):
-        at = at_rows(one, index)
-        unknown = all(column.null_count == len(column) for column in at.values())
-        if unknown and not part and not (index.find(one.queries) >= 0).any():
+        strange = index.find(one.queries) < 0
+        if strange.all() and not part:
             warn_of_strangers(asked)
+        at = at_rows(one, index, beyond=beyond is not None)
+        if beyond is not None and strange.any():
+            others = look_up(take_ids(one.queries, np.flatnonzero(strange)))[0]
+            beyond |= dict.fromkeys(at, others)
         found |= at
         origin |= dict.fromkeys(at, name_of_table(asked))
     if cuts.cluster is not None and cuts.cluster not in found:
@@ -315,17 +321,24 @@ def with_ways(job: Job, labels: Input, index: LabelIndex, workers: Workers) -> J
     cuts = job.cuts
     if job.groups is not None:
         if not index.classes:
-            how = labels, index, workers, job.memory, job.part
-            clusters = read_classes(cuts, *how)[1] if cuts.cluster is not None else None
+            of_labels = labels, index, workers, job.memory, job.part
+            clusters = read_classes(cuts, *of_labels)[1] if cuts.cluster is not None else None
             index.classes = {GROUP: classes_of_groups(index.queries, clusters)}
         return job
     if not index.classes:
-        found, _ = read_classes(cuts, labels, index, workers, job.memory, job.part, job.recorder)
+        beyond: dict[str, Lookup] = {}
+        how = labels, index, workers, job.memory, job.part, job.recorder, beyond
+        found, _ = read_classes(cuts, *how)
         known = Known(index, np.zeros(0, np.int64), [], training_of(job))
         for name in cuts.derived:
             if name not in OF_PREDICTIONS:
                 found[name] = DERIVED[name][1](known)
-        index.classes = {name: compact(name, classes) for name, classes in found.items()}
+        queries = len(index.queries.keys)
+        for name, classes in found.items():
+            values, codes = compact(name, classes)
+            index.classes[name] = values, codes[:queries]
+            if name in beyond:
+                index.beyond[name] = beyond[name], np.append(codes[queries:], len(values) - 1)
     columns = (name for name in index.classes if name not in cuts.derived)
     job = replace(job, by=(*columns, *cuts.derived))
     check_terms(read_sums(job.sums, job.scope.rel), job.by)

@@ -305,7 +305,8 @@ def count_in_slices(
 
     def within(lists: Lists) -> list[tuple[tuple[Key, str], Any]]:
         lists = arrange(lists, state.semantics)
-        ways = ways_at(index, (), index.find(lists.queries), np.zeros(0, np.int64))
+        rows = index.find(lists.queries)
+        ways = ways_at(index, (), rows, np.zeros(0, np.int64), lists.queries)
         parts = {key: lists.take(at) for key, at in places_of(ways).items() if key in slices}
         return [
             ((key, name), first_confidences(one.offsets, one.confidences, limit))

@@ -192,11 +192,16 @@ def read_label_facts(
     return at_rows(facts, index)
 
 
-def at_rows(facts: QueryFacts, index: LabelIndex) -> dict[str, Any]:
-    """Return each column of facts with a value for each query of an index; null if it has none."""
+def at_rows(facts: QueryFacts, index: LabelIndex, *, beyond: bool = False) -> dict[str, Any]:
+    """Return each column of facts with a value for each query of an index; null if it has none.
+
+    With `beyond`, then come the values of the queries of the facts that the index does not have.
+    """
     rows = index.find(facts.queries)
     place = np.full(len(index.queries.keys), -1, np.int64)
     place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    if beyond:
+        place = np.append(place, np.flatnonzero(rows < 0))
     taken = arrow_of(place, place < 0)
     return {name: column.take(taken) for name, column in facts.columns.items()}
 

@@ -98,20 +98,32 @@ def ways_at(
 ) -> Ways:
     """Return the ways to cut queries, given their rows in the labels and their predictions.
 
-    Of queries that are not among the labels, only the groups of a jackknife are known, by their id.
+    Of `queries` that are not among the labels, only what their id tells is known: the group of a
+    jackknife, and what a table has.
     """
     found = {}
+    strange = np.flatnonzero(rows < 0)
     for name, (values, codes) in index.classes.items():
-        of_rows = codes[rows] if len(codes) else np.zeros(len(rows), np.int8)
-        others: Any = len(values) - 1
-        if name == GROUP and queries is not None:
-            others = groups_of(queries)
-        found[name] = values, np.where(rows < 0, others, of_rows)
+        of_rows = np.full(len(rows), len(values) - 1) if not len(codes) else codes[rows]
+        of_rows[strange] = len(values) - 1
+        if queries is not None and len(strange):
+            of_rows[strange] = of_others(index, name, take_ids(queries, strange))
+        found[name] = values, of_rows
     for name in derived:  # of the first system, while its predictions are read
         if name in OF_PREDICTIONS and name not in index.classes:
             values, codes = compact(name, DERIVED[name][1](Known(index, lengths, [lengths > 0])))
             found[name] = values, np.where(rows < 0, len(values) - 1, codes)
     return found
+
+
+def of_others(index: LabelIndex, name: str, queries: Ids) -> np.ndarray:
+    """Return the places, among the values of a way, of queries that are not among the labels."""
+    if name == GROUP:
+        return groups_of(queries)
+    if name not in index.beyond:
+        return np.full(len(queries.keys), len(index.classes[name][0]) - 1)
+    lookup, codes = index.beyond[name]
+    return np.asarray(codes[lookup.find(queries)])
 
 
 def pieces_of(index: LabelIndex) -> Iterator[tuple[slice, Ways]]:

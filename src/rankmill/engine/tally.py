@@ -17,12 +17,11 @@ from rankmill.engine.job import Job
 from rankmill.engine.score import Block, SharedPatterns, score_unpredicted
 from rankmill.engine.segments import DERIVED, Key, Known, compact
 from rankmill.engine.slices import (
-    GROUP,
-    groups_of,
     labels_at,
     merged,
     moments_at_close,
     moments_of,
+    of_others,
     pieces_of,
     places_of,
     update_slices,
@@ -230,10 +229,11 @@ class Tally:
 
     def _others(self, name: str, count: int) -> list[int]:
         """Return how many queries that are not among the labels count in each slice."""
-        if name == GROUP and self.counted.others:
-            counts: list[int] = np.bincount(groups_of(self.strangers()), minlength=count).tolist()
-            return counts
-        return [0] * (count - 1) + [self.counted.others]
+        if not self.counted.others:
+            return [0] * count
+        places = of_others(self.index, name, self.strangers())
+        counts: list[int] = np.bincount(places, minlength=count).tolist()
+        return counts
 
     @property
     def _label_offsets(self) -> np.ndarray:
@@ -261,7 +261,8 @@ class Tally:
             some = counted.among_labels[at], counted.ones[at], weights
             found = found.merge(moments_at_close(self.job, ways, *some))
         rows, none = np.full(counted.others, -1), np.zeros(counted.others)
-        ways = ways_at(self.index, (), rows, none)
+        others = self.strangers() if counted.others else None
+        ways = ways_at(self.index, (), rows, none, others)
         return found.merge(
             moments_at_close(self.job, ways, none + 1, none + counted.unlabelled, None)
         )

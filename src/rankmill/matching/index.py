@@ -110,7 +110,7 @@ class LabelIndex:
     ``weights`` is the weight of each query, float64[n], or None if all count the same. ``columns``
     have a float64 for each label, in the order of the lists: users' metrics see them. ``classes``
     are the ways to cut the queries into slices: the values of each, and the place of each query
-    among them.
+    among them. ``beyond`` has other queries of a way's table, their places, and one of all others.
 
     Ascending ids are searched outwards from the last match. A hash table is used if the ids do not
     ascend, or if predictions come in another order. RepeatedQueryError if a query id occurs twice.
@@ -127,6 +127,7 @@ class LabelIndex:
         self.weights: np.ndarray | None = None
         self.columns: dict[str, np.ndarray] = {}
         self.classes: dict[str, tuple[list[str | None], np.ndarray]] = {}
+        self.beyond: dict[str, tuple[Lookup, np.ndarray]] = {}
         self._flip = np.uint64(1 << 63 if queries.kind == SIGNED else 0)
         self._lookup: Lookup | None = None
         self._lock = threading.Lock()
