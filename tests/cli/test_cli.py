@@ -10,6 +10,8 @@ import subprocess
 import sys
 
 import click
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.shell_completion import ShellComplete
 
@@ -46,6 +48,34 @@ def test_help_is_quick_and_light():
         bare.append(seconds_of("-c", "pass"))
         whole.append(seconds_of("-m", "rankmill", "--help"))
     assert min(whole) < 7 * min(bare)
+
+
+@pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="kernels as plain Python import more"
+)
+def test_a_small_run_imports_little(tmp_path):
+    """A module takes a third of a millisecond, and some take as long as all of the run."""
+    for name, items in (("labels", [[1, 2], [3]]), ("predictions", [[2, 4], [5, 3]])):
+        scores = [[0.5, 0.25], [0.5, 0.25]]
+        table = pa.table({"user": [7, 8], "items": items, "scores": scores, "rating": [0.5, 1.0]})
+        columns = ["user", "items"] if name == "labels" else table.column_names
+        pq.write_table(table.select(columns), tmp_path / f"{name}.parquet")
+    command = ("rankmill", "evaluate", "labels.parquet", "predictions.parquet", "-m", "map@12")
+    answer = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", *command],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    imported = {
+        line.rpartition("|")[2].strip()
+        for line in answer.stderr.splitlines()
+        if line.startswith("import time:")
+    }
+    heavy = {"pyarrow.compute", "pyarrow.dataset", "pandas", "numba", "scipy", "jinja2"}
+    assert imported & heavy == set()
+    assert len([name for name in imported if name.partition(".")[0] == "rankmill"]) <= 155
 
 
 def test_every_command_has_help_and_a_module(run):

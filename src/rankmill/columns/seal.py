@@ -1,4 +1,4 @@
-"""A checksum of what is written to be read again: of rows, tables and JSON.
+"""Checksums of sets of rows, and of what is written to be read again: rows, tables and JSON.
 
 It does not depend on how the same numbers and texts are held: Python's or NumPy's, narrow or wide,
 in one chunk or several.

@@ -1,4 +1,4 @@
-"""Choices: every question on which evaluators differ, and the choices for each question."""
+"""Scope, and every question on which evaluators differ, with the choices for each question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second pass of gap: counts of all confidences among the correct ones, and GAP from them."""
+"""Distinct confidences, and the second pass of gap: counts among the correct ones, and GAP."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

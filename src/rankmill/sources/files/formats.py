@@ -1,4 +1,4 @@
-"""The formats of files: their names, their suffixes, and how the content tells them apart."""
+"""The formats of files: their names and suffixes, and folders that are tables."""
 
 import os
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Read text a block of whole lines at a time."""
+"""Text in blocks of whole lines: its encoding, its blocks, and what separates its fields."""
 
 import codecs
 import re

@@ -1,4 +1,4 @@
-"""Reading the items of a catalogue: a column of any table or file, with an item a row or lists."""
+"""The items of a catalogue and their features, a column of any table or file with lists or rows."""
 
 import os
 from collections.abc import Generator, Mapping, Sequence

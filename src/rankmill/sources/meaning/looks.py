@@ -76,6 +76,8 @@ def look(array: Any) -> str:
 
 
 def _are_whole(array: Any) -> bool:
+    if not len(array):  # of a type alone, which takes no pyarrow.compute
+        return True
     values = array.cast(pa.float64())  # Arrow can neither round decimals nor half floats
     values = values.filter(pc.is_finite(values))
     return pc.all(pc.equal(pc.floor(values), values)).as_py() is not False

@@ -1,4 +1,4 @@
-"""Nested columns as lists of items with their numbers, and a column per rank as one list."""
+"""What an input means: nested columns and columns per rank as lists, and all rules in turn."""
 
 import itertools
 import re
