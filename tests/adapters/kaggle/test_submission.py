@@ -597,7 +597,9 @@ def test_transactions_are_a_solution(tmp_path, run):
     value = rankmill.evaluate(bought, mine, "map@12", semantics="kaggle_hm")["map@12"]
     assert (found.problems, found.score) == ((), value)
     assert score(bought, mine, "customer_id", semantics="kaggle_hm") == value
-    with pytest.raises(InputError, match=r"none in 'prediction', but '0108': .*read with dtype=str"):
+    with pytest.raises(
+        InputError, match=r"none in 'prediction', but '0108': .*read with dtype=str"
+    ):
         rankmill.evaluate(bought.assign(article_id=108), mine, "map@12")
     bought.to_csv(tmp_path / "week.csv", index=False)
     mine.to_csv(tmp_path / "mine.csv")
