@@ -630,6 +630,9 @@ def test_a_sample_gives_no_score_and_swapped_files_a_question():
     assert "did you swap" in shown(mine, truth)
     assert "did you swap" not in shown(truth, mine)
     assert "did you swap" not in shown(sample, truth)  # of a sample, rows may be missing
+    one = frame(dict.fromkeys("abc", "x"))  # each has one label
+    assert check(one, mine, "id", "map@1", semantics="kaggle_hm").score == 2 / 3
+    assert "did you swap" not in repr(check(one, mine.iloc[:2], "id", "map@1"))
     for lists in (["x", "x"], ["x y", "y x"], ["x y"]):  # each may be labels
         found = check(frame(dict(zip("ab", lists, strict=False))), mine, semantics="kaggle_hm")
         assert found.score is not None

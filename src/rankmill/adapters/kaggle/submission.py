@@ -202,7 +202,7 @@ def _doubt(found: SubmissionCheck, lists: Any) -> str:
     """
     lists, k = lists.combine_chunks(), found.cutoff
     lengths = numbers_of(pc.list_value_length(lists))
-    if k is None or len(lengths) < 2 or (lengths != k).any():
+    if k in (None, 1) or len(lengths) < 2 or (lengths != k).any():
         return ""
     items = numbers_of(pc.dictionary_encode(lists.flatten()).indices)
     if (items.reshape(-1, k) == items[:k]).all():
