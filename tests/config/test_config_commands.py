@@ -278,11 +278,54 @@ def test_a_recorded_run(shop: Path, run: Any) -> None:
     text += 'tags = { job = "nightly", n = 7 }\n'
     (shop / "x.toml").write_text(text)
     (shop / "runs").mkdir()
-    assert run("evaluate", "shop/x.toml", "-m", "map@3")[0] == 0
+    # A look records nothing among the nights of a gate, unless the history is typed.
+    assert run("evaluate", "shop/x.toml", "-m", "map@3")[::2] == (0, "")
+    assert not [*(shop / "runs").iterdir()]
+    code, _, error = run("evaluate", "shop/x.toml", "-m", "map@3", "--history", "shop/runs")
+    (file,) = (shop / "runs").iterdir()
+    assert (code, error) == (0, f"note: recorded as shop/runs/{file.name}, without a verdict\n")
     code, _, error = run("gate", "shop/x.toml")
     assert (code, error.startswith("held: map@3")) == (0, True), error
     assert len([*(shop / "runs").iterdir()]) == 2
     assert "nightly" in run("history", "shop/runs", "--format", "json")[1]
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (("gate", "--rul", "map@12 >= 0.1"), "No such option '--rul'"),
+        (("gate", "--sum", "s = map"), "No such option '--sum'"),
+        (("evaluate", "--metrc", "map@12"), "No such option '--metrc'"),
+        (("compare", "-Z", "map@12"), "No such option '-Z'"),
+        (("evaluate", "more.parquet", "-m", "map"), "leave out more.parquet, or shop/x.toml"),
+        (("evaluate", "-", "-m", "map"), "leave out -, or shop/x.toml"),
+        (("evaluate", "--", "--rul"), "leave out --rul, or shop/x.toml"),
+    ],
+)
+def test_what_follows_a_file_is_named(
+    typed: tuple[str, ...], told: str, shop: Path, run: Any
+) -> None:
+    (shop / "x.toml").write_text('labels = "labels.parquet"\npredictions = "predictions.parquet"\n')
+    command, *more = typed
+    code, _, error = run(command, "shop/x.toml", *more)
+    assert (code, told in error) == (2, True), error
+
+
+def test_a_part_passes_over_the_outputs_of_a_file(shop: Path, run: Any) -> None:
+    (shop / "x.toml").write_text(
+        'labels = "labels.parquet"\npredictions = "predictions.parquet"\nmetrics = ["map@3"]\n'
+        'report = "page.html"\nhistory = "runs"\nrules = ["map@3 >= 0.1"]\n'
+    )
+    part = ("evaluate", "shop/x.toml", "--part", "1/2", "--state")
+    code, shown, error = run(*part, "one.arrow")
+    assert (code, error) == (0, "")
+    assert shown.startswith("part 1 of 2")
+    assert {one.name for one in (*shop.iterdir(), *Path().iterdir())}.isdisjoint(
+        {"page.html", "runs"}
+    )
+    for more in (("--report", "a.html"), ("--history", "h"), ("-o", "a.json")):
+        code, _, error = run(*part, "two.arrow", *more)
+        assert (code, f"leave out {more[0]}" in error) == (2, True), error
 
 
 # ------------------------------------------------------------------ rankmill init
@@ -361,10 +404,39 @@ def test_init_offers_a_rule_for_slices(shop: Path, run: Any) -> None:
     labels = pq.read_table(shop / "labels.parquet")
     country = pa.array(["it"] * labels.num_rows)
     pq.write_table(labels.append_column("country", country), shop / "labels.parquet")
-    files = ["shop/labels.parquet", "shop/predictions.parquet"]
-    rule = '# "map@3[country=*] drop <= 5%",'
-    assert f"{rule}  # needs a baseline, such as baseline = " in run("init", *files, "-o", "-")[1]
-    assert f"{rule}\n" in run("init", *files, "shop/old.parquet", "-o", "-")[1]
+    files = ["shop/labels.parquet", "shop/predictions.parquet", "-o", "-"]
+    rule = '  # "map@3[country=*] drop <= 20%",  # '
+    assert f"{rule}too few queries in country = it: " in run("init", *files)[1]
+    told = run("init", *files, "--no-evaluate")[1]
+    assert f"{rule}are its slices large enough?: 'rankmill gate --power' shows" in told
+
+
+@pytest.mark.parametrize(("queries", "alone", "paired"), [(4000, 20, 10), (40000, 5, 3)])
+def test_init_offers_a_limit_that_slices_can_show(
+    queries: int,
+    alone: int,
+    paired: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    run: Any,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ids, right = range(queries), [bin(q).count("1") % 3 == 0 for q in range(queries)]
+    labels = {"user_id": ids, "items": [[1]] * queries, "stamp": [*map(str, ids)]}
+    labels["country"] = [("de", "fr")[q % 2] for q in ids]
+    pq.write_table(pa.table(labels), "labels.parquet")
+    lists = pa.table({"user_id": ids, "items": [[1] if one else [2] for one in right]})
+    pq.write_table(lists, "run.parquet")
+    pq.write_table(lists, "old.parquet")
+    first = ["init", "labels.parquet", "run.parquet"]
+    # A column that does not slice the queries is no reason to end.
+    assert "map@10 >= " in run(*first, "-o", "-")[1]
+    told = run(*first, "-o", "-", "--by", "country")[1]
+    assert f'  # "map@10[country=*] drop <= {alone}%",  # needs a baseline, such as' in told
+    assert run(*first, "old.parquet", "--by", "country")[0] == 0
+    rules = tomllib.loads(Path("rankmill.toml").read_text())["rules"]
+    assert f"map@10[country=*] drop <= {paired}%" in rules
+    assert run("gate", "rankmill.toml")[0] == 0
 
 
 def test_init_writes_date_where_a_name_holds_one(shop: Path, run: Any) -> None:
@@ -383,6 +455,7 @@ def test_init_writes_date_where_a_name_holds_one(shop: Path, run: Any) -> None:
     found = tomllib.loads(Path("rankmill.toml").read_text())
     assert found["labels"] == "l-{date:%Y%m%d}.parquet"
     assert found["predictions"] == "{date}/new-{date}.parquet"
+    assert "% confidence 0.95 since 2026-11-22" in Path("rankmill.toml").read_text()
     assert run(*shown.split("now: rankmill ")[1].split())[0] == 0
     # Another date than that of the predictions stays, and systems keep their names tomorrow.
     assert run("init", *names, "--force")[0] == 0
@@ -393,6 +466,15 @@ def test_init_writes_date_where_a_name_holds_one(shop: Path, run: Any) -> None:
     }
     assert found["baseline"] == "new-2026-11-21"
     assert run("compare", "rankmill.toml", "--date", "2026-11-22")[0] == 0
+
+
+def test_init_notes_labels_of_another_night(shop: Path, run: Any) -> None:
+    for name, day in (("labels", 1), ("predictions", 2), ("old", 1)):
+        (shop / f"{name}.parquet").rename(f"{name}-2026-11-0{day}.parquet")
+    labels = "labels-2026-11-01.parquet"
+    note = "note: the labels are of 2026-11-01, and the predictions of 2026-11-02\n"
+    assert run("init", labels, "predictions-2026-11-02.parquet")[::2] == (0, note)
+    assert run("init", labels, "old-2026-11-01.parquet", "--force")[::2] == (0, "")
 
 
 def test_init_names_a_system_by_what_stays_of_its_path(shop: Path, run: Any) -> None:
@@ -419,20 +501,17 @@ def test_init_takes_what_slices_the_queries(target: str, shop: Path, run: Any) -
         "shop/users.parquet" if target == "x.toml" else "users.parquet",
         "label_count",
     ]
-    assert "map@3[plan=*] drop <= 5%" in found["rules"]
-    told = run("gate", target)[2]
-    assert "map@3 where plan = a" in told
+    assert len(found["rules"]) == 2
+    rule = "map@3[plan=*] drop <= 20%"
+    few = f'  # "{rule}",  # too few queries in plan = a: '
+    assert few in Path(target).read_text()
+    assert "map@3 where plan = a" in run("gate", target, "--rule", rule)[2]
     chosen = ["--by", "shop/users.parquet:plan", "-o", target, "--force"]
     assert run("init", *inputs, *chosen)[0] == 0
     found = tomllib.loads(Path(target).read_text())
     assert found["by"][0].endswith("users.parquet:plan")
-    assert "map@3[plan=*] drop <= 5%" in found["rules"]
-    assert "map@3 where plan = a" in run("gate", target)[2]
-    # The rule waits for a baseline.
-    assert run("init", *inputs[:2], *more, "--force")[0] == 0
-    text = Path(target).read_text()
-    assert '# "map@3[plan=*] drop <= 5%",  # needs a baseline' in text
-    assert run("gate", target)[0] == 0
+    assert few in Path(target).read_text()
+    assert "map@3 where plan = a" in run("gate", target, "--rule", rule)[2]
     code, _, error = run("init", *inputs, "--by", "land", "-o", "y.toml")
     assert code == 3
     tells(error, ["no column 'land' for the slices", "--by users.csv"])

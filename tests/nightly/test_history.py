@@ -33,7 +33,7 @@ from rankmill.io.whole_files import check_target
 from rankmill.nightly.history import History, moment, prune
 from rankmill.nightly.record import SCHEMA
 from rankmill.nightly.rules.verdict import RuleOutcome, Verdict
-from rankmill.nightly.runs.folder import END, open_folder
+from rankmill.nightly.runs.folder import END, one_a_night, open_folder
 from rankmill.nightly.runs.history_view import RATE, drift, sparkline
 from rankmill.nightly.runs.runs import SUMMARY, read_summary, rules_text, seal_of_row
 from rankmill.package import GONE
@@ -475,15 +475,47 @@ def test_the_best_night_is_no_baseline_any_more(tmp_path: Path, run: Any) -> Non
 
 def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> None:
     for number, (word, value) in enumerate(
-        [("held", 0.2), ("regressed", 0.9), ("not enough data", 0.8), (None, 0.3), ("held", None)]
+        [(None, 0.3), ("held", 0.2), ("regressed", 0.9), ("not enough data", 0.8), ("held", None)]
     ):
         result = made(value)
         recorded = result if word is None else Verdict(word, [], result)
         History(tmp_path).record(recorded, time=BEGIN + timedelta(days=number))
     found = History(tmp_path)
-    assert found.baseline("last", "map@12").value == 0.3
+    assert found.baseline("last", "map@12").value == 0.2
     assert found.baseline("median:9", "map@12").value == 0.2
-    assert [point.value for point in found.trend("map@12").points] == [0.2, 0.9, 0.8, 0.3, None]
+    assert found.baseline("median:9", "map@12", now=BEGIN + timedelta(hours=1)).value == 0.3
+    assert [point.value for point in found.trend("map@12").points] == [0.3, 0.2, 0.9, 0.8, None]
+
+
+@pytest.mark.parametrize("day", [0, 1, 2])
+@pytest.mark.parametrize("how", ["last", "median:2", "ago:1d"])
+def test_a_run_without_rules_is_no_baseline_once_a_gate_judges(
+    day: int, how: str, tmp_path: Path
+) -> None:
+    for number, (word, value) in enumerate([("held", 0.2), ("regressed", 0.1)]):
+        when = BEGIN + timedelta(days=number)
+        History(tmp_path).record(Verdict(word, [], made(value)), time=when)
+    when = BEGIN + timedelta(days=day, hours=1)  # of the night that held, that broke, and a third
+    path = History(tmp_path).record(made(0.1), time=when)
+    found = History(tmp_path).baseline(how, "map@12", now=BEGIN + timedelta(days=3))
+    assert found.value == 0.2
+    if day:
+        assert found.note == (
+            f"left out: the run {Path(path).stem}, recorded without rules since gates judge nights"
+        )
+    # Nor is it a second try of a night in drift.
+    runs, _ = History(tmp_path).comparable("map@12", None, None)
+    assert len(one_a_night(runs)) == 2 + (day == 2)
+
+
+def test_runs_without_rules_serve_a_first_gate_and_its_retry(tmp_path: Path) -> None:
+    History(tmp_path).record(made(0.3), time=BEGIN)
+    assert History(tmp_path).baseline("last", "map@12", now=BEGIN).value == 0.3
+    when = BEGIN + timedelta(hours=1)
+    History(tmp_path).record(Verdict("regressed", [], made(0.1)), time=when)
+    assert History(tmp_path).baseline("last", "map@12", now=BEGIN + timedelta(hours=2)).value == 0.3
+    with pytest.raises(InputError, match="no night has the verdict 'held'"):
+        History(tmp_path).baseline("last", "map@12", now=BEGIN + timedelta(days=1))
 
 
 def test_pinned_runs_and_runs_some_days_back(tmp_path: Path) -> None:

@@ -231,8 +231,8 @@ def test_the_first_nights_of_a_history(
         *(("gate", "old"), ("evaluate", "old"), ("gate", "new"), ("gate", "bad"), ("gate", "new")),
     ):
         (jobs / "rankmill.toml").write_text(text.replace("CANDIDATE", name))
-        metrics = () if command == "gate" else ("-m", "map@12")
-        ended = run_cli(command, "rankmill.toml", *metrics)
+        more = () if command == "gate" else ("-m", "map@12", "--history", "history")
+        ended = run_cli(command, "rankmill.toml", *more)
         codes.append(ended.exit_code)
     assert codes == [3, 0, 0, 1, 0], ended.stderr
     assert verdicts(jobs) == ["no verdict", None, "held", "regressed", "held"]

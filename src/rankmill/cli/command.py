@@ -257,6 +257,7 @@ class FileCommand(Command):
         if isinstance(labels, str) and labels.lower().endswith(".toml") and not quiet:
             # What is not given has a mark of click's own, and not None in all of its versions.
             if isinstance(predictions, str | tuple) and predictions:
+                self.make_parser(ctx).parse_args(list(args))  # which names an unknown option
                 other = predictions if isinstance(predictions, str) else predictions[0]
                 raise click.UsageError(
                     f"{labels} replaces LABELS and PREDICTIONS: leave out {other}, or {labels}",

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 import rankmill
 from rankmill.cli.command import FileCommand, table_command
@@ -260,8 +261,13 @@ def _checked_state(outputs: RunOutputs, **others: Any) -> str:
 
     others |= {"o": outputs.output, "format": outputs.format, **outputs.files, "state": None}
     others |= {one: getattr(outputs, one) for one in ("history", "mlflow")}
-    for name in (name for name, value in others.items() if value is not None):
-        raise UsageError(f"--state writes a state and shows no result: leave out {flag_of(name)}")
+    source = click.get_current_context().get_parameter_source
+    for name, value in others.items():
+        # What a FILE.toml has is for whole results.
+        if value is not None and source(name) is not ParameterSource.DEFAULT_MAP:
+            raise UsageError(
+                f"--state writes a state and shows no result: leave out {flag_of(name)}"
+            )
     state = str(outputs.files["state"])
     check_state_name(state)
     return state

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import date
+from statistics import NormalDist
 from typing import Any
 
 import click
@@ -18,10 +19,11 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit, run
 from rankmill.config.document import VERSION, dates_in, is_filled, with_holes
 from rankmill.config.face import face_of, options_taken, source_of, system_names
-from rankmill.errors import InputError, UsageError, plural
+from rankmill.errors import InputError, RankmillError, UsageError, plural
 from rankmill.io import whole_files as writing
 from rankmill.io.inert_text import visible
 from rankmill.io.stores.urls import is_url, shown
+from rankmill.results.slices import REACH
 
 _EXAMPLES = """
 rankmill init labels.parquet predictions.parquet
@@ -114,15 +116,15 @@ def command(
 
     told = [_told(one, one is sources[0], given) for one in sources]
     metrics = _metrics(told[1:])
-    today: dict[str, Any] = {}
-    if not no_evaluate:
-        asked = given | {"metrics": metrics, "by": by, "per_query": False}
-        today = vars(run(rankmill.evaluate, sources[0], sources[1], asked))
     slices = [_path(one, folder, day) if is_path(one) else one for one in by]
     named = [name for one in by for name in (column_names(one) if is_path(one) else [one])]
     columns = {one["name"]: one for one in told[0]["columns"]}
     free = [name for name, one in columns.items() if not one["role"] and "<" not in one["type"]]
     cuts = [name for name in named if name not in columns or name in free] or free
+    today: dict[str, Any] = {}
+    if not no_evaluate:
+        asked = given | {"metrics": metrics, "per_query": False}
+        today = _today(sources, asked, by, cuts[:1])
     abouts = [_about(one) for one in told]
     if baseline is None:
         predictions, systems = f"{abouts[1]}predictions = {paths[1]}\n", ""
@@ -137,7 +139,7 @@ def command(
         labels=f"{abouts[0]}labels = {paths[0]}\n",
         predictions=predictions,
         metrics=toml_value(metrics),
-        rules=_rules(metrics, today, cuts, paired=baseline is not None, sliced=bool(by)),
+        rules=_rules(metrics, today, cuts, day, paired=baseline is not None, sliced=bool(by)),
         by=f"{'' if by else '# '}by = {toml_value(slices or cuts or ['label_count'])}",
         systems=systems,
         columns="".join(f"{name} = {toml_value(value)}\n" for name, value in given.items()),
@@ -148,6 +150,9 @@ def command(
         writing.write_files([(output, text)])
         dated = "" if day is None else f" --date {day}"
         emit(f"wrote {output}; now: rankmill gate {shlex.quote(output)}{dated}\n")
+    other = [one for one in dates_in(labels)[-1:] if one != day]
+    if other:
+        click.echo(f"note: the labels are of {other[0]}, and the predictions of {day}", err=True)
 
 
 def _check_output(output: str, force: bool) -> None:
@@ -214,10 +219,24 @@ def _undated(names: Sequence[str], day: date | None) -> list[str]:
     return shorter if all(shorter) and len({*shorter}) == len(shorter) else [*names]
 
 
+def _today(
+    sources: Sequence[Any], asked: Mapping[str, Any], by: Sequence[str], guess: Sequence[str]
+) -> dict[str, Any]:
+    """Return the result in slices by what is given, or by a column that may slice the queries."""
+    try:
+        found = run(rankmill.evaluate, sources[0], sources[1], {**asked, "by": by or guess})
+    except RankmillError:
+        if by or not guess:
+            raise
+        found = run(rankmill.evaluate, sources[0], sources[1], {**asked, "by": ()})
+    return vars(found)
+
+
 def _rules(
     metrics: Sequence[str],
     today: Mapping[str, Any],
     cuts: Sequence[str],
+    day: date | None,
     *,
     paired: bool,
     sliced: bool,
@@ -231,24 +250,49 @@ def _rules(
     needs = (
         "" if paired else '  # needs a baseline, such as baseline = "last or none" with a history'
     )
-    drop = f'"{metrics[0]} drop <= {_drop(metrics[0], today, paired)}% confidence 0.95",{needs}'
-    series = drop.partition('",')[0] + f' since {date.today():%Y-%m-%d}",'
+    value, error = (today.get(one, {}).get(metrics[0]) for one in ("metrics", "standard_errors"))
+    percent = (_shown_drop(value, error or 0.0, paired=paired) or 50) if value else 1
+    drop = f'"{metrics[0]} drop <= {percent}% confidence 0.95",{needs}'
+    series = drop.partition('",')[0] + f' since {day or date.today():%Y-%m-%d}",'
     series += "  # a series of nights finds smaller losses; needs a history"
-    every = [f'"{metrics[0]}[{n}=*] drop <= 5%",{needs}' for n in cuts[:1] if n.isidentifier()]
     on, off = ([drop], [first, '"queries change <= 10%",']) if paired else ([first], [drop])
     on.append(f'"queries_only_labelled <= {most}%",{told}')
     off += [series, *others, '"repeated_items <= 1%",']
-    (on if paired and sliced else off).extend(every)
+    if cuts and cuts[0].isidentifier():
+        limit, small = _drop_of_slices(metrics[0], cuts[0], today, paired=paired)
+        every = f'"{metrics[0]}[{cuts[0]}=*] drop <= {limit or 20}%",'
+        why = f"too few queries in {small}" if small else "are its slices large enough?"
+        told = needs if limit else f"  # {why}: 'rankmill gate --power' shows what it detects"
+        (on if paired and sliced and limit else off).append(every + told)
     return "\n".join([*(f"  {one}" for one in on), *(f"  # {one}" for one in off)])
 
 
-def _drop(name: str, today: Mapping[str, Any], paired: bool) -> int:
-    """Return a limit in percent that a night like today is likely to be shown to keep."""
-    value, error = (today.get(one, {}).get(name) for one in ("metrics", "standard_errors"))
-    far = 2.8 * (error or 0.0) * (0.7 if paired else 1.4)  # pairs differ by less than two nights
-    if not value:
-        return 1
-    return next((one for one in (1, 2, 3, 5, 10, 20) if 100 * far <= one * value), 50)
+def _drop_of_slices(
+    metric: str, by: str, today: Mapping[str, Any], *, paired: bool
+) -> tuple[int | None, str]:
+    """Return such a limit for every slice, or None and the slice that is too small for one."""
+    table = today.get("by")
+    rows = [] if table is None else table.to_pylist()
+    found = [one for one in rows if (one["by"], one["metric"]) == (by, metric) and one["slice"]]
+    beyond = NormalDist().inv_cdf(1 - 0.025 / max(1, len(found)))  # all of them hold together
+    most: int | None = None
+    for one in found:
+        error = math.inf if one["standard_error"] is None else one["standard_error"]
+        limit = _shown_drop(one["value"], error, paired=paired, beyond=beyond)
+        if limit is None:
+            return None, f"{by} = {visible(one['slice'])}"
+        most = max(most or 0, limit)
+    return most, ""
+
+
+def _shown_drop(
+    value: float | None, error: float, *, paired: bool, beyond: float = REACH
+) -> int | None:
+    """Return a limit in percent that a night like today is likely to be shown to keep, or None."""
+    pairs = 0.7 if paired else 1.4  # pairs differ by less than two nights
+    far = (beyond + 0.84) * error * pairs
+    limits = (one for one in (1, 2, 3, 5, 10, 20) if value and 100 * far <= one * value)
+    return next(limits, None)
 
 
 def _limit(name: str, value: float) -> str:

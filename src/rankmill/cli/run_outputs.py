@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 import click
+from click.core import ParameterSource
 
 from rankmill.cli.draw import deliver
 from rankmill.cli.process import TIME, output_failure
 from rankmill.config.face import source_of
 from rankmill.errors import InputError, UsageError
 from rankmill.io import whole_files as writing
+from rankmill.io.inert_text import visible
 from rankmill.io.stores.urls import is_url, join, local_path, opened, place_of, redacted, shown
 from rankmill.io.whole_files import check_table_name, suffix_of
 from rankmill.records import record
@@ -295,6 +297,8 @@ class RunOutputs:
     mlflow: str | None = None  # the address of the server
     time: datetime | None = None  # that of the run; None for now
     run: pa.Table | None = None  # once it is known
+    # How a run without a verdict is recorded if a FILE.toml has rules; None if they are judged.
+    unjudged: ParameterSource | None = None
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Self:
@@ -305,7 +309,10 @@ class RunOutputs:
         files = {one: given.pop(one) for one in _FILES if one in given}
         outputs = cls(given.pop("output"), given.pop("format"), files)
         if "mlflow" in given:
-            outputs.time = click.get_current_context().meta.get(TIME)
+            ctx = click.get_current_context()
+            outputs.time = ctx.meta.get(TIME)
+            if "rules" not in ctx.params and "rules" in (ctx.default_map or {}):
+                outputs.unjudged = ctx.get_parameter_source("history")
             outputs.history, outputs.tags = given.pop("history"), _tags(given.pop("tags"))
             outputs.mlflow = given.pop("mlflow")
             outputs._check_record()
@@ -368,6 +375,7 @@ class RunOutputs:
     ) -> list[tuple[str, pa.Table | None]]:
         """Return what `write_files` is to write of a good run; nothing without a history.
 
+        The history of a FILE.toml with rules is their gate's: it has to be typed for others.
         The labels and predictions are the paths that were read; by system if there may be several.
         """
         if self.history is None and self.mlflow is None:
@@ -378,10 +386,16 @@ class RunOutputs:
             (predictions,) = predictions.values()
         files = {"labels": labels, "predictions": predictions}
         self.run = run_table(found, tags=self.tags, time=self.time, **files)
-        return [] if self.history is None else contents_of(self.run, self.history)
+        if self.history is None or self.unjudged is ParameterSource.DEFAULT_MAP:
+            return []
+        return contents_of(self.run, self.history)
 
     def log(self, files: Sequence[str | None] | None = None) -> None:
         """Send the recorded run to MLflow, with all files, or some; at the very end."""
+        typed = self.unjudged is ParameterSource.COMMANDLINE
+        if typed and self.history is not None and self.run is not None:
+            file = visible(redacted(join(self.history, f"{self.run['run'][0]}.parquet")))
+            click.echo(f"note: recorded as {file}, without a verdict", err=True)
         if self.mlflow is not None and self.run is not None:
             from rankmill.nightly.rules.reports import log_run
 

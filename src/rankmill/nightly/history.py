@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +22,8 @@ from rankmill.nightly.runs.folder import (
     ChosenRun,
     MissingHistoryError,
     choose,
+    one_a_night,
     open_folder,
-    tries_of_a_night,
 )
 from rankmill.nightly.runs.history_view import (
     Drift,
@@ -250,8 +250,9 @@ class History(Answer):
         *,
         rules: str | None = None,
         now: datetime | None = None,
+        fits: Callable[[Run], bool] | None = None,
     ) -> ChosenRun:
-        """Return a run to compare with, of those whose verdict is "held" or that have none.
+        """Return a run to compare with: one that held, or that was recorded before any gate.
 
         Parameters
         ----------
@@ -265,6 +266,8 @@ class History(Answer):
         now : datetime, optional
             The time of the run that is compared, by default now. Later runs do not serve, nor do
             earlier tries of the same date and tags, unless there is no other night.
+        fits : callable, optional
+            Whether a run has what is needed; others do not serve, unless the user named one.
 
         Raises
         ------
@@ -275,7 +278,7 @@ class History(Answer):
         """
         read_choice(how)
         same, note = self.comparable(metric, system, rules)
-        found = choose(how, metric, same, now or datetime.now(UTC), self.name)
+        found = choose(how, metric, same, now or datetime.now(UTC), self.name, fits)
         return found._replace(note="; ".join(one for one in (found.note, note) if one))
 
     def comparable(
@@ -312,7 +315,7 @@ def _drift(runs: Sequence[tuple[Run, RecordedMetric]]) -> Drift | None:
     """Return how far the newest run is from those that held before it."""
     if not runs or runs[-1][1].value is None:
         return None
-    tries = tries_of_a_night(runs)
+    tries = one_a_night(runs)
     serving = [one for one in tries[:-1] if one[0].verdict in (HELD, UNDECIDED, None)]
     known = [(run, one) for run, one in [*serving, tries[-1]] if one.value is not None]
     numbers = [(one.value or 0.0, one.standard_error) for _, one in known]

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -787,6 +788,15 @@ def test_a_line_for_a_chat(run, dumps, written, tmp_path):
     )
     told = r"✅ italy.parquet 2026-01-01 [\d:]{8} UTC: map@5 0\.\d+, 1 rule held\n"
     assert re.fullmatch(told, line.read_text())
+    # A name that tells the role alone has its folder before it.
+    (tmp_path / "bert").mkdir()
+    shutil.copy(files[1], tmp_path / "bert" / "predictions.parquet")
+    for name in ("predictions.parquet", "*.parquet"):
+        asked_of = [files[0], str(tmp_path / "bert" / name), "--summary", "-", "--rule"]
+        assert run("gate", *asked_of, "map@5 >= 0.001")[1].startswith(f"✅ bert/{name} 20")
+    assert run("gate", files[0], "bert/none/run", *asked_of[2:], "map@5 > 0")[1].startswith(
+        "❌ none/run 20"
+    )
     rules = ["--rule", "map@5[country=*] >= 0.4", "--rule", "queries >= 9999"]
     code, out, err = run(*asked, "-", *rules, "--date", "2026-01-02")
     when = r"❌ italy.parquet 2026-01-02 [\d:]{8} UTC: "

@@ -68,7 +68,7 @@ def test_a_slice_that_only_the_run_of_the_history_has_is_bad_volume(tmp_path):
         "land = fr": ("not enough data", None),  # five queries may be none by chance
     }
     assert found.outcomes[2].reason == (
-        "map@2 where land = it: there is no value, and the baseline has 1 (limit <= 5%)"
+        "map@2 where land = it: no queries, and 100 in the baseline (limit <= 5%)"
     )
     new = labels.set_column(2, "land", pa.array(["es"] * 100 + lands[100:]))
     spain = {one.slice: one for one in flat(gate, new, lists(ALL), SLICED, **later).outcomes}[

@@ -22,7 +22,7 @@ from rankmill import gate, gate_power
 from rankmill.errors import InputError, UsageError
 from rankmill.nightly.gate.gate_request import levelled
 from rankmill.nightly.history import History
-from rankmill.nightly.rules.reports import summary_line
+from rankmill.nightly.rules.reports import lines, summary_line
 from rankmill.nightly.rules.rules import parse_rules
 from rankmill.nightly.runs.folder import Folder, open_folder
 
@@ -119,6 +119,23 @@ def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
     found = gate(LABELS, dump(2), SLICED, baseline="last", history=tmp_path)
     words = {one.slice: one.word for one in found.outcomes}
     assert words["country = fr"] == "not enough data"
+
+
+@pytest.mark.parametrize("how", ["last", "median:1", "ago:1d"])
+def test_a_night_without_the_slices_is_passed_over(how, tmp_path):
+    one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by="country")
+    one_night(tmp_path, 1, dump(2), "hit@1 >= 0.1")
+    (first, bare) = History(tmp_path).runs
+    asked = {"history": tmp_path, "time": BEGIN + timedelta(days=3)}
+    found = gate(LABELS, dump(3), SLICED, baseline=how, **asked)
+    assert first.id in found.baseline["source"]
+    assert f"left out: the run {bare.id}, which lacks slices that a rule needs" in found.notes
+    with pytest.raises(InputError, match=f"the run {bare.id} .* has no hit@1 by country"):
+        gate(LABELS, dump(3), SLICED, baseline=bare.id, **asked)
+    assert (
+        bare.id
+        in gate(LABELS, dump(3), "hit@1 drop <= 90%", baseline="last", **asked).baseline["source"]
+    )
 
 
 def test_the_first_night_begins_a_history(tmp_path):
@@ -333,7 +350,15 @@ def test_a_slice_that_is_gone_fails_one_night(how, tmp_path):
     found = nights_of(tmp_path, [three] * 5 + [TWO] * 9, how)
     assert words_of(found) == "HHHHHVHHHHHHHH"
     assert [one.slice for one in found[5].failed] == ["country = pl"]
-    gone = "not judged: slice country = pl: no queries, and fewer than 10 before"
+    assert (
+        found[5]
+        .failed[0]
+        .reason.startswith("hit@1 where country = pl: no queries, and 1,000 in the baseline (limit")
+    )
+    gone = (
+        "not judged: slice country = pl: no queries, and 1,000 in the baseline; gone on "
+        "the night before already"
+    )
     # Until the baseline is a run without it.
     assert [gone in one.notes for one in found[6:]] == [True] + [False] * 7
     # A rule that names the slice is not kept by its absence.
@@ -415,8 +440,11 @@ def test_a_first_night_is_recorded_if_asked_for(tmp_path):
     first = gate(LABELS, dump(1), rules, **asked)
     assert (first.word, first.exit_code, first.baseline) == ("held", 0, None)
     assert [one.counts for one in first.outcomes] == [False, True, False]
+    assert "not enough data" not in "".join([str(first), *lines(first)])
     line = summary_line(first, {})
     assert line.startswith("⚠️ ")
+    alone = gate(LABELS, dump(1), rules[0], **asked)
+    assert "rules held" not in summary_line(alone, {})
     assert "1 rule held, not tested; not judged: hit@1: this is the first night" in line
     History(tmp_path / "runs").record(first)
     second = gate(LABELS, dump(2), rules, **asked)
@@ -601,7 +629,7 @@ def test_a_night_that_is_not_decided_has_one_word(tmp_path, run):
         code, out, err = run(*asked, "--date", f"2026-01-0{day}", "--summary", "-")
         assert code == 0
         assert out.startswith(f"⚠️ later.parquet 2026-01-0{day} ")
-        assert "not enough data for 1 of 2 rules: hit@1[country=*] drop <= 9% (country = " in out
+        assert "not enough data for 1 of 2 rules: hit@1 where country = " in out
         (told,) = (one for one in err.splitlines() if one.startswith("note: too little data"))
         assert "(country = de; country = fr)" in told
         assert "--power" in told
@@ -627,8 +655,8 @@ def test_a_night_of_an_earlier_date_blames_no_clock(tmp_path):
 def test_a_mistyped_slice_of_the_history_is_named(tmp_path):
     one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by=["country", "kind"])
     for rule, meant in {
-        "hit@1[contry=*] drop <= 9%": r"did you mean country\? Otherwise, record",
-        "hit@1[contry=*, kind=*] drop <= 9%": r"did you mean country\? Otherwise, record",
+        "hit@1[contry=*] drop <= 9%": r"did you mean country\? Otherwise, record[a-z ]*$",
+        "hit@1[contry=*, kind=*] drop <= 9%": r"did you mean country\? Otherwise, record[a-z ]*$",
         "hit@1[season=*] drop <= 9%": r"drop <= 9%': record a night",
     }.items():
         with pytest.raises(InputError, match=meant):
@@ -689,7 +717,7 @@ def test_half_of_the_labels_or_queries_is_a_bad_volume_without_a_rule(lost, tmp_
     labels, mine = (LABELS[few], dump(1)) if lost == "labels" else (LABELS, dump(1)[few])
     found = gate(labels, mine, rule, **later)
     assert found.word == "bad volume"
-    assert f"write a rule such as {lost} change <= 90% to allow it" in found.outcomes[-1].reason
+    assert f"only a rule such as {lost} change <= 90% allows" in found.outcomes[-1].reason
     allowed = [rule, "queries change <= 90%", "labels change <= 90%"]
     assert "bad volume" not in [one.word for one in gate(labels, mine, allowed, **later).outcomes]
     assert len(gate(LABELS, dump(2), rule, **later).outcomes) == 1

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankmill import History, UsageError, gate, gate_power
+from rankmill import History, Rules, UsageError, gate, gate_power
 from rankmill.nightly.gate.series import Night, PairedNight, against_pin, running_mean
 from rankmill.nightly.rules.rules import parse_rule
 
@@ -103,12 +103,43 @@ def test_slices_have_series_of_their_own(tmp_path):
 def test_a_leak_is_found_against_pinned_nights(tmp_path):
     rule = "hit@1 drop <= 5% confidence 0.95 since 2026-05-01"
     leak = nights_of(tmp_path / "a", 45, lambda n: 1 - 0.99 ** max(0, n - 14), rule, paired=False)
-    assert {one.word for one in leak[:14]} == {"not enough data"}
+    assert {one.outcomes[0].word for one in leak[:14]} == {"not enough data"}
+    assert {one.word for one in leak[:14]} == {"held"}  # and so a baseline
     assert "14 of 15 nights since 2026-05-01" in leak[13].outcomes[0].reason
     assert leak[-1].word == "regressed"
     assert "last nights against those from 2026-05-01 on" in leak[-1].outcomes[0].reason
     quiet = nights_of(tmp_path / "b", 45, lambda n: 0.0, rule, paired=False, seed=1)
     assert "regressed" not in [one.word for one in quiet]
+
+
+def test_a_series_that_waits_for_nights_keeps_none_from_being_a_baseline(tmp_path):
+    rules = ["hit@1 drop <= 20%", "hit@1 drop <= 5% since 2026-05-01"]
+    right = np.arange(N) % 2 == 0
+    words, sources = [], []
+    for night in range(4):
+        when = {"history": tmp_path, "time": BEGIN + timedelta(days=night)}
+        tonight = run_of(right & (night != 2))
+        found = gate(LABELS, tonight, rules, baseline="last or none", **when)
+        History(tmp_path).record(found, time=when["time"])
+        words.append((found.word, found.exit_code))
+        sources.append(found.baseline and found.baseline["source"])
+    assert words == [("held", 0), ("held", 0), ("regressed", 1), ("held", 0)]
+    # The night that broke a rule is none.
+    nights = [one.id for one in History(tmp_path).runs]
+    chosen = [next((one for one in nights if one in (told or "")), None) for told in sources]
+    assert chosen == [None, nights[0], nights[1], nights[1]]
+    assert "4 of 15 nights since 2026-05-01" in " ".join(found.notes)
+
+
+def test_a_series_without_pairs_that_is_undecided_leaves_the_verdict_to_others(tmp_path):
+    rule = "hit@1 drop <= 5% since 2026-05-01"
+    nights = nights_of(tmp_path, 16, lambda night: 0.0, rule, paired=False)
+    (one,) = nights[-1].outcomes
+    assert (one.word, one.counts, nights[-1].word) == ("not enough data", False, "held")
+    assert one.low < 0.05 < one.high
+    given = {"history": tmp_path, "time": BEGIN + timedelta(days=16)}
+    strict = gate(LABELS, run_of(np.arange(N) % 2), Rules(rule, undecided="fail"), **given)
+    assert (strict.word, strict.exit_code) == ("not enough data", 1)
 
 
 def test_nights_of_a_pin_weigh_what_they_tell():

@@ -23,13 +23,14 @@ from rankmill.nightly.rules.baseline import (
     Baseline,
     check_alike,
     first_night,
+    has_slices,
     open_baseline,
     slices_before,
 )
 from rankmill.nightly.rules.rules import UNTESTED, Rule, parse_rules, why_no_interval
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
-from rankmill.nightly.runs.folder import is_pinned, open_folder
-from rankmill.nightly.runs.runs import rules_of_job, time_of_name, time_of_run
+from rankmill.nightly.runs.folder import ChosenRun, is_pinned, open_folder
+from rankmill.nightly.runs.runs import Run, rules_of_job, time_of_name, time_of_run
 from rankmill.package import GONE
 from rankmill.records import record
 from rankmill.results.result import Result
@@ -313,14 +314,22 @@ def from_history(
         mine = [metric.text for metric in job.metrics]
         names = [*(one for one in mine if one in known), *known, *mine][:1]
     now = time_of_run(time)
-    found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
+    cut, folder = [one for one in named if one[0].slices], open_folder(name)
+
+    def chosen_of(metric: str) -> ChosenRun:
+        mine = [rule for rule, of in cut if of == metric]
+
+        def fits(run: Run) -> bool:
+            return all(has_slices(folder, run, rule, metric) for rule in mine)
+
+        return runs.baseline(how, metric, rules=rules, now=now, fits=fits if mine else None)
+
+    found = {metric: chosen_of(metric) for metric in names}
     first = next(iter(found.values())).run
     measured = {metric: one.run.get(metric) for metric, one in found.items()}
     ids = dict.fromkeys(f"{one.run.id}, {_age(one.run.time, now)}" for one in found.values())
     notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
     chosen = {metric: one.run for metric, one in found.items()}
-    cut = [one for one in named if one[0].slices]
-    folder = open_folder(name)
     slices = slices_before(folder, chosen, cut, _cuts(by, drops)) if cut else {}
     source = f"{how} of {history}: {'; '.join(ids)}"
     # Where every night has the tag, it pins none of them: all count since the first one.

@@ -14,6 +14,7 @@ from rankmill.engine.slices import OF_PREDICTIONS
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.nightly.gate.gate_request import CheckedGate
 from rankmill.nightly.gate.series import (
+    FEWEST,
     Night,
     PairedNight,
     night_of,
@@ -67,7 +68,7 @@ from rankmill.results.result import Result
 # So many slices are listed for one that is not there, the nearest first.
 MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
-FIRST_NIGHT = "this is the first night, which has no run to compare with"
+FIRST_NIGHT = "this is the first night: there is no run to compare with yet"
 
 
 @record(frozen=True)
@@ -164,7 +165,8 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Sides]:
             # A slice of a few queries may have none by chance. One that is gone fails one night.
             few = (one.queries or 0) < LEAST_IN_COMMON
             base = None if few or is_gone(named(by, value), night) else one.value
-            found.append((by, value, Sides(Measurement(MeasuredSide(), MeasuredSide(base)), None)))
+            theirs = MeasuredSide(base, queries=one.queries or 0)
+            found.append((by, value, Sides(Measurement(MeasuredSide(), theirs), None)))
         found.sort(key=lambda one: tuple(map(natural, one[1])))
     return [
         sides._replace(shown=_shown(by, value))
@@ -331,7 +333,11 @@ def _of_series(
         pairs = earlier.paired(rule, metric)
     else:
         nights = earlier.alone(rule, metric, [one.shown for one in cases])
-    return [_of_nights(rule, one, pairs, nights, earlier.now, confidence) for one in cases]
+    found = [_of_nights(rule, one, pairs, nights, earlier.now, confidence) for one in cases]
+    if pairs is not None or evidence.asked.given.undecided == "fail":
+        return found
+    # It is undecided for weeks, in which the baseline of the other rules has to move on.
+    return [replace(one, counts=one.counts and one.word != UNDECIDED) for one in found]
 
 
 def _of_nights(
@@ -358,7 +364,9 @@ def _of_nights(
         nights = [*alone[shown], Night(now.toordinal(), one.value, one.mine.error**2)]
         pinned = of_pin(nights, rule, confidence)
         if pinned is None:
-            return _undecided(rule, shown, why_undecided(len(nights), rule), one)
+            told = _undecided(rule, shown, why_undecided(len(nights), rule), one)
+            # Nights that are still to come must not keep this one from being a baseline.
+            return replace(told, counts=len(nights) > FEWEST)
         found = pinned
         what = f"last nights against those from {rule.since} on"
     ends = drop_text(rule, found.low or 0.0, found.high or 0.0)
@@ -378,9 +386,12 @@ def _held(rule: Rule, sides: Sides, confidence: float | None) -> RuleOutcome:
     found = interval_of(rule, one, confidence)
     if one.value is None and (not shown or one.base is not None):
         # Without a single query that counts, something is wrong with the inputs.
-        told = rule.paired and one.base is not None
-        before = f", and the baseline has {one.base:.6g}" if told else ""
-        return _undecided(rule, shown, f"there is no value{before}", one, BAD_VOLUME)
+        why = "there is no value"
+        if rule.paired and one.base is not None:
+            why += f", and the baseline has {one.base:.6g}"
+            if shown and not one.mine.queries:
+                why = f"no queries, and {one.theirs.queries:,} in the baseline"
+        return _undecided(rule, shown, why, one, BAD_VOLUME)
     if found is None and one.base is None and not (sides.shared and sides.shared.both):
         return _not_compared(rule, sides)
     if found is None:
@@ -418,7 +429,9 @@ def _not_compared(rule: Rule, sides: Sides) -> RuleOutcome:
     If it did, no run from now on would be a baseline that has the slice, or has it no more.
     """
     one, shown = sides.measured, sides.shown
-    why = f"slice {shown}: no queries, and fewer than {LEAST_IN_COMMON} before"
+    before = one.theirs.queries
+    why = f"slice {shown}: no queries, and {before:,} in the baseline"
+    why += ", too few to miss" if before < LEAST_IN_COMMON else "; gone on the night before already"
     if one.value is not None:
         queries = plural(sides.shared.either if sides.shared else one.mine.queries, "query")
         why = f"slice {shown}, {queries}, {rule.subject} {one.value:.4g}: "

@@ -21,7 +21,7 @@ from rankmill.nightly.history import History, history_of
 from rankmill.nightly.rules.measurements import Interval, Measurement, error_of, parts_of
 from rankmill.nightly.rules.reports import slice_keys
 from rankmill.nightly.rules.rules import BAD_AUDIT, BAD_VOLUME, STALE, Rule
-from rankmill.nightly.runs.folder import NO_VERDICT, Folder, open_folder, tries_of_a_night
+from rankmill.nightly.runs.folder import NO_VERDICT, Folder, one_a_night, open_folder
 from rankmill.nightly.runs.runs import RecordedMetric, Run, rules_of_job, time_of_run
 
 # ------------------------------------------------------------------ what a series shows
@@ -164,7 +164,7 @@ class EarlierNights(NamedTuple):
             return []
         return [
             (run, one)
-            for run, one in tries_of_a_night(same)
+            for run, one in one_a_night(same)
             if rule.since is not None
             and rule.since <= run.time.date() < self.now.date()
             and run.verdict not in WRONG_INPUTS

@@ -490,7 +490,7 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
             else:
                 before, drawing = one.baseline, charts.track([base, dot], scale)
             befores.add(before)
-            told = Html(f'<span class="{tone_of(verdict, one)}">{name(one.word)}</span>')
+            told = Html(f'<span class="{tone_of(verdict, one)}">{name(one.told)}</span>')
             numbers = "" if before is None else number(before), number(one.value)
             rows.append([name(one.slice), drawing, *numbers, told])
         drawn = f"the last {nights} runs" if nights > 1 else charts.axis(scale)

@@ -441,10 +441,8 @@ def slices_before(
     found: dict[SliceKey, RecordedMetric] = {}
     for rule, metric in rules:
         rows = folder.slices_with(runs[metric], metric)
-        names = [name for name, _ in rule.slices]
-        ways = {", ".join(names), ", ".join(reversed(names))}
-        if not any(by in ways for by, _ in rows):
-            by = " and ".join(names)
+        if not has_slices(folder, runs[metric], rule, metric):
+            names = [name for name, _ in rule.slices]
             typed, called = first_night([metric], cuts)
             cut = folder.slices_of(runs[metric])
             there = {name for ways, _, _ in cut for name in ways.split(", ")}
@@ -453,14 +451,23 @@ def slices_before(
                 for name in names
                 for one in get_close_matches(name, sorted(there - {*names}), 1)
             ]
-            meant = f"did you mean {' and '.join(near)}? Otherwise, " if near else ""
+            record = "record a night with these slices"
+            todo = f"{record}: --rule 'queries > 0'{typed} on the command line, {called} in Python"
+            if near:
+                todo = f"did you mean {' and '.join(near)}? Otherwise, {record}"
             raise InputError(
-                f"the run {runs[metric].id} of the history {folder.name} has no {metric} by {by}, "
-                f"which a rule needs: {rule.text!r}: {meant}record a night with these slices: "
-                f"--rule 'queries > 0'{typed} on the command line, {called} in Python"
+                f"the run {runs[metric].id} of the history {folder.name} has no {metric} by "
+                f"{' and '.join(names)}, which a rule needs: {rule.text!r}: {todo}"
             )
         found |= {(*key, metric): one for key, one in rows.items()}
     return found
+
+
+def has_slices(folder: Folder, run: Run, rule: Rule, metric: str) -> bool:
+    """Return whether a run was cut by what a rule for slices is for."""
+    names = [name for name, _ in rule.slices]
+    ways = {", ".join(names), ", ".join(reversed(names))}
+    return any(by in ways for by, _ in folder.slices_with(run, metric))
 
 
 def slices_lost(

@@ -61,10 +61,8 @@ def volumes_lost(rules: Sequence[Rule], mine: Result, before: Result | None) -> 
         if subject in asked or value is None or not base or value > base / 2:
             continue
         one = of_count(parse_rule(f"{subject} change < 50%"), mine, before)
-        allow = f"write a rule such as {subject} change <= 90% to allow it"
-        found.append(
-            replace(one, reason=f"{one.reason}; without a rule, half is the least: {allow}")
-        )
+        allow = f"half or more is missing, which only a rule such as {subject} change <= 90% allows"
+        found.append(replace(one, reason=f"{one.reason}; {allow}"))
     return found
 
 

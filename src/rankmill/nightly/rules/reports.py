@@ -18,11 +18,12 @@ from rankmill.io.stores.urls import is_url, redacted, shown
 from rankmill.nightly.rules.baseline import either_order
 from rankmill.nightly.rules.rules import HELD, NON_INFERIOR, UNDECIDED, Rule, parse_rule, percent
 from rankmill.nightly.rules.verdict import (
+    NOT_JUDGED,
     RuleOutcome,
     Verdict,
     by_rule,
     fails,
-    not_judged,
+    few_of,
     shown_outcomes,
     slices_held,
 )
@@ -100,7 +101,8 @@ def _words(one: RuleOutcome, found: Verdict, trends: Trends) -> str:
     limit = rule.limit_text.partition(" ")[2]
     if rule.kind != "metric" or one.value is None or one.measured is None:
         told = one.reason.removesuffix(f" (limit {rule.limit_text})")
-        return f"{told}, limit {limit}" if told != one.reason else told
+        gone = rule.kind == "metric" and one.value is None
+        return f"{told}, limit {limit}" if told != one.reason and not gone else told
     where = f"{_slice_text(rule, one.slice)}: " if one.slice else ""
     told = f"{where}{rule.subject} {one.value:.4g}"
     if rule.measure == "drop":
@@ -177,11 +179,12 @@ def lines(found: Verdict) -> list[str]:
 
     Slices without enough data are one line together, and so are those that held. The notes follow.
     """
-    shown, waiting = [], [one for one in found.outcomes if one.slice and one.word == UNDECIDED]
+    shown: list[str] = []
+    waiting = [one for one in found.outcomes if one.slice and one.word == UNDECIDED and one.counts]
     held = Counter(one.rule for one in found.outcomes if one.kept)
     of_rules = by_rule(found.outcomes)
     for one in shown_outcomes(found, most=1):
-        if not one.slice or one.word != UNDECIDED:
+        if one.counts and (not one.slice or one.word != UNDECIDED):  # a note tells of the others
             many = one.kept and held[one.rule] > 1
             of = f"; of {held[one.rule]:,} slices that held, the nearest to the limit" * many
             shown.append(visible_message(f"{one.word}: {one.reason}{of}"))
@@ -201,7 +204,7 @@ def summary_line(found: Verdict, trends: Trends) -> str:
     """
     broken = broken_words(found, trends)
     candidate = str(found.result.inputs["predictions"].get("source", ""))
-    judged = " ".join(filter(None, [candidate.rpartition("/")[2], found.run]))
+    judged = " ".join(filter(None, [_short(candidate), found.run]))
     if broken:
         more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
         told = f"{found.word}: {broken[0]}{more}"
@@ -210,13 +213,29 @@ def summary_line(found: Verdict, trends: Trends) -> str:
         waiting = [one for one in found.outcomes if one.word == UNDECIDED and one.counts]
         bare = {one.rule for one in found.outcomes if one.kept and _is_untested(one)}
         of_them = f", {'' if bare == kept else f'{len(bare)} of them '}not tested" * bool(bare)
-        told = f"{plural(len(kept), 'rule')} held{of_them}"
+        told = f"{plural(len(kept), 'rule')} held{of_them}" if kept else ""
+        aside = [one for one in found.outcomes if not one.counts]
         if waiting:
-            first = waiting[0]
-            told = f"{found.headline}: {first.rule}{f' ({first.slice})' * bool(first.slice)}"
+            told = f"{found.headline}: {few_of([*map(_undecided_words, waiting)], 1)}"
+        elif aside:
+            left = few_of([*dict.fromkeys(map(_undecided_words, aside))], 1)
+            told = "; ".join(filter(None, [told, f"{NOT_JUDGED}: {left}"]))
         told = ", ".join(filter(None, [_first_metric(found), told]))
-        told = "; ".join(filter(None, [told, not_judged(found.outcomes, 1)]))
     return f"{_mark(found)} {visible_message(f'{judged}: {told}')}\n"
+
+
+def _short(path: str) -> str:
+    """Return the name of a file, with its folder if it says no more than what it holds."""
+    folder, _, file = path.rpartition("/")
+    bare = re.fullmatch(r"(predictions?|preds?|run|lists|\*)(\.\w+)*", file, re.I)
+    return "/".join(filter(None, [bare and folder.rpartition("/")[2], file]))
+
+
+def _undecided_words(one: RuleOutcome) -> str:
+    """Return what is undecided, or if nothing was measured, why."""
+    if one.measured is None and not one.counts:
+        return one.reason.partition(" (limit ")[0]
+    return f"{parse_rule(one.rule).subject} where {one.slice}" if one.slice else one.rule
 
 
 def _first_metric(found: Verdict) -> str:
@@ -253,7 +272,7 @@ def markdown(found: Verdict) -> str:
     parts += [f"Run of {found.run}.\n"] if found.run else []
     rows = ["| | verdict | reason | rule |", "|---|---|---|---|"]
     for one in shown_outcomes(found):
-        cells = (markdown_text(text) for text in (one.word, one.reason, one.rule))
+        cells = (markdown_text(text) for text in (one.told, one.reason, one.rule))
         rows.append(f"| {_MARKS.get(one.word, '❌')} | {' | '.join(cells)} |")
     parts.append("\n".join(rows) + "\n")
     parts += [f"{markdown_text(one)}\n" for one in slices_held(found)]
@@ -271,7 +290,7 @@ def junit(found: Verdict) -> str:
     for one in found.outcomes:
         name = f"{one.rule} ({one.slice})" if one.slice else one.rule
         kind = "failure" if fails(found, one) else "skipped" if one.word == UNDECIDED else ""
-        cases.append((name, kind, one.word, visible(one.reason)))
+        cases.append((name, kind, one.told, visible(one.reason)))
     return _xml(cases, found.run, found.seconds)
 
 
@@ -343,8 +362,8 @@ class NoVerdict(Answer):
 
 def summary_without(found: NoVerdict) -> str:
     """Return a line for a chat."""
-    judged = found.inputs.get("predictions", "").rpartition("/")[2]
-    judged = " ".join(filter(None, [judged, run_text(found.time)]))
+    candidate = _short(found.inputs.get("predictions", ""))
+    judged = " ".join(filter(None, [candidate, run_text(found.time)]))
     return f"❌ {visible_message(f'{judged}: {found.headline}')}\n"
 
 

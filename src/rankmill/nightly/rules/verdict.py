@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 ORDER = (STALE, BAD_VOLUME, BAD_AUDIT, REGRESSED, UNDECIDED, HELD)
 # So many slices of a rule are all shown.
 MOST_SLICES = 10
+# So many outcomes that do not count are named in a note.
+MOST_ASIDE = 3
+NOT_JUDGED = "not judged"
 ON_UNDECIDED = ("warn", "fail")
 
 
@@ -98,6 +101,11 @@ class RuleOutcome:
     counts: bool = True
     detects: float | None = None
     night: tuple[float, ...] | None = None
+
+    @property
+    def told(self) -> str:
+        """The word as tables and lines have it: what does not count is "not judged"."""
+        return self.word if self.counts else NOT_JUDGED
 
     @property
     def kept(self) -> bool:
@@ -201,7 +209,7 @@ class Verdict(Answer):
             names = ["rule", "verdict", *(["detects"] if known else []), "reason"]
             rows: list[list[Cell]] = [
                 [
-                    *(one.rule, Bad(one.word) if fails(self, one) else one.word),
+                    *(one.rule, Bad(one.word) if fails(self, one) else one.told),
                     *([_detects(one)] if known else []),
                     one.reason,
                 ]
@@ -274,11 +282,16 @@ def _is_small(rule: Rule, one: RuleOutcome) -> bool:
     return wide or (low <= 0 and high >= abs(base - worst) / of)
 
 
-def not_judged(outcomes: list[RuleOutcome], most: int = 3) -> str:
-    """Return the reasons of outcomes that do not count, of so many as `most`; "" if all count."""
+def not_judged(outcomes: list[RuleOutcome]) -> str:
+    """Return a note with the reasons of outcomes that do not count; "" if all count."""
     aside = [*dict.fromkeys(one.reason for one in outcomes if not one.counts)]
-    more = [f"and {len(aside) - most:,} more"] * (len(aside) > most)
-    return f"not judged: {'; '.join([*aside[:most], *more])}" if aside else ""
+    return f"{NOT_JUDGED}: {few_of(aside, MOST_ASIDE)}" if aside else ""
+
+
+def few_of(texts: Sequence[str], most: int) -> str:
+    """Return the first texts as a list, and how many more there are."""
+    more = [f"and {len(texts) - most:,} more"] * (len(texts) > most)
+    return "; ".join([*texts[:most], *more])
 
 
 def undecided_note(outcomes: list[RuleOutcome]) -> str:

@@ -1,9 +1,9 @@
 """The folder of a history, on the disk or in a store, and which run in it is a baseline."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ from rankmill.threads import Workers
 
 HELD, UNDECIDED = "held", "not enough data"
 NON_INFERIOR = "non-inferior"
+# So many runs are passed over at most for one that has the slices that a rule needs.
+MOST_UNFIT = 30
 # Of a run that ended before its rules were judged; it has no values.
 NO_VERDICT = "no verdict"
 
@@ -60,18 +62,24 @@ Candidate = tuple[Run, RecordedMetric]
 
 
 def choose(
-    how: str, metric: str, candidates: Sequence[Candidate], now: datetime, history: str
+    how: str,
+    metric: str,
+    candidates: Sequence[Candidate],
+    now: datetime,
+    history: str,
+    fits: Callable[[Run], bool] | None = None,
 ) -> ChosenRun:
     """Return the run to compare a metric with, as `read_choice` takes `how`.
 
     `candidates` are the runs that have the metric and count it the same, in the order of time.
     Those later than `now`, the time of the run that is compared, do not serve. `history` is the
-    name of the history, for messages.
+    name of the history, for messages. Runs that do not fit do not serve, unless none does.
     """
     choice = read_choice(how)
     having = [one for one in candidates if one[1].value is not None]
     future = [run for run, _ in having if run.time > now]
     past = [one for one in having if one[0].time <= now]
+    unruled: list[Run] = []
     if choice.pinned:
         counting = tries_of_a_night([one for one in having if is_pinned(one[0], choice)])
         serving = counting
@@ -80,7 +88,13 @@ def choose(
         if choice.kind == "ago":
             until = now - timedelta(days=int(choice.value[:-1]))
             counting = [one for one in counting if one[0].time.date() <= until.date()]
-        serving = [one for one in counting if one[0].verdict in (HELD, None)]
+        # From the first gate on, a run without rules may be of a night that these would stop.
+        judged = (run.time.date() for run, _ in past if run.verdict is not None)
+        first = min(judged, default=now.date())
+        serving = [one for one in counting if _serves(one[0], first, now)]
+        unruled = [
+            one for one, _ in counting if one.verdict is None and not _serves(one, first, now)
+        ]
         # Tonight's earlier tries are not what tonight is compared with, if there is another night.
         before = [one for one in serving if one[0].time.date() < now.date()]
         serving = before or serving
@@ -88,10 +102,20 @@ def choose(
         raise InputError(_none(how, choice, metric, history, counting, future))
     # Every other choice is the last run, which is the median of the last one.
     number = int(choice.value) if choice.kind == "median" else 1
-    ordered = sorted(serving[-number:], key=lambda each: each[1].value or 0.0)
-    run, one = ordered[(len(ordered) - 1) // 2]
+    run, one = _middle(serving[-number:])
+    unfit: list[Run] = []
+    if fits is not None and not choice.pinned and not fits(run):
+        found, unfit = _sorted_out(serving, fits, number)
+        run, one = _middle(found) if found else (run, one)
     assert one.value is not None
-    notes = [_note(future, now), _stuck(tries_of_a_night(past), run, now) if how == "last" else ""]
+    notes = [_note(future, now)]
+    if unfit:
+        notes.append(f"left out: {_named(unfit)}, which lacks slices that a rule needs")
+    later = [one for one in unruled if one.time.date() > run.time.date()]
+    if later:
+        notes.append(f"left out: {_named(later)}, recorded without rules since gates judge nights")
+    if how == "last":
+        notes.append(_stuck(tries_of_a_night(past), run, now))
     note = "; ".join(filter(None, notes))
     nights = [night for night, _ in past if night.time.date() < now.date()]
     newest = nights[-1] if nights else None
@@ -118,6 +142,45 @@ def _order(run: Run) -> tuple[bool, int]:
     return run.verdict != UNDECIDED, run.recorded
 
 
+def _middle(runs: Sequence[Candidate]) -> Candidate:
+    ordered = sorted(runs, key=lambda each: each[1].value or 0.0)
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def _sorted_out(
+    serving: Sequence[Candidate], fits: Callable[[Run], bool], number: int
+) -> tuple[list[Candidate], list[Run]]:
+    """Return the last runs that fit, so many as `number`, and those after them that do not.
+
+    The slices of so many runs more are read at most.
+    """
+    found: list[Candidate] = []
+    unfit: list[Run] = []
+    for run, one in serving[: -number - MOST_UNFIT : -1]:
+        if fits(run):
+            found.append((run, one))
+        else:
+            unfit.append(run)
+        if len(found) == number:
+            break
+    return found[::-1], unfit[::-1] if found else []
+
+
+def _serves(run: Run, first: date, now: datetime) -> bool:
+    """Return whether a run held, or had no rules, before a gate judged the first night."""
+    if run.verdict is not None:
+        return run.verdict == HELD
+    night = run.time.date()
+    return night < first or night == first == now.date()
+
+
+def one_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
+    """Return the tries that count, without runs without rules on dates that a gate judged."""
+    judged = {run.time.date() for run, _ in runs if run.verdict is not None}
+    tries = tries_of_a_night(runs)
+    return [one for one in tries if one[0].verdict is not None or one[0].time.date() not in judged]
+
+
 def is_pinned(run: Run, choice: Choice) -> bool:
     """Return whether a run is one that the user named."""
     if choice.kind == "run":
@@ -139,14 +202,18 @@ def _stuck(nights: Sequence[Candidate], chosen: Run, now: datetime) -> str:
     )
 
 
+def _named(runs: Sequence[Run]) -> str:
+    which = "the run" if len(runs) == 1 else f"{len(runs):,} runs, the newest"
+    return f"{which} {runs[-1].id}"
+
+
 def _note(future: Sequence[Run], now: datetime) -> str:
     if not future:
         return ""
     why = "after the time of this run: check the clock that recorded it"
     if now.date() != datetime.now(UTC).date():  # this run is of another day, as was asked for
         why = f"later than the date of this run, {now:%F} (--date)"
-    which = "the run" if len(future) == 1 else f"{len(future):,} runs, the newest"
-    return f"left out: {which} {future[-1].id}, dated {future[-1].time:%F %H:%M} UTC, {why}"
+    return f"left out: {_named(future)}, dated {future[-1].time:%F %H:%M} UTC, {why}"
 
 
 def _none(
