@@ -223,6 +223,8 @@ def test_every_command_that_needs_something_says_so(run):
         ("gate l.csv p.csv --rule 'map drop <= 1%'", "give one with --baseline, such as the pred"),
         ("explain l.csv p.csv -m map", "'rankmill head' shows the first ids"),
         ("trec_eval q.txt", "found 1: type, for example, rankmill trec_eval qrels.txt run.txt"),
+        ("trec_eval -x q.txt r.txt", "'rankmill trec_eval --help' explains -D, -J, -M"),
+        ("trec_eval -m ndcg_cut_10 q.txt r.txt", "did you mean ndcg_cut.10? it has official"),
         ("spark", "type rankmill spark evaluate LABELS PREDICTIONS"),
     ],
 )

@@ -44,6 +44,14 @@ def test_an_unknown_preset_lists_those_there_are(run, dump):
 
 
 @pytest.mark.small
+def test_one_preset_is_shown_by_its_name(run):
+    code, shown, _ = run("presets", "kaggle_hm")
+    assert (code, shown.splitlines()[0], "ml_metrics" in shown) == (0, "kaggle_hm", False)
+    (one,) = json.loads(run("presets", "kaggle_hm", "--format", "json")[1])
+    assert one["name"] == "kaggle_hm"
+    assert run("presets", "kagle_hm")[0] == 2
+
+
 def test_a_word_for_presets_names_those_that_it_may_mean(run, dump, tmp_path):
     """Not only the nearest name: MAP@k of Kaggle is ml_metrics."""
     meant = "did you mean ml_metrics, kaggle_landmark, kaggle_whale or kaggle_hm? there are"

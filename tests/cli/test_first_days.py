@@ -332,6 +332,7 @@ TYPED = [
     ),
     # 16: beside the numbers.
     *(Typed(16, f"{name} --help", 0, ["--quiet"]) for name in COMMANDS),
+    Typed(16, "trec_eval --help", 0, ["-q            print each query too", "-Z FILE"]),
     Typed(16, f"{BOTH} map --quiet", 0, ["map,0.5,"]),
     Typed(16, f"{TREC} map,num_q,runid --preset trec_eval", 0, ["map,0.25,"]),
     Typed(
@@ -583,6 +584,16 @@ def test_swapped_sides_and_labels_given_to_head_are_asked_about(tmp_path: Path, 
     code, shown, _ = run("evaluate", *files, "-m", "map", "--score", "rating")
     assert (code, "did you swap labels and predictions?" in shown) == (0, True)
     assert "did you swap" not in run("evaluate", *reversed(files), "-m", "map")[1]
+    # A submission as labels has full lists, and a solution as predictions hardly any.
+    rows = "".join(f"u{i},{' '.join(f'i{i + j}' for j in range(12))}\n" for i in range(12))
+    (tmp_path / "mine.csv").write_text(f"user,items\n{rows}")
+    rows = "".join(f"u{i},{' '.join(f'i{j}' for j in range(1 + i % 3))}\n" for i in range(12))
+    (tmp_path / "truth.csv").write_text(f"user,items\n{rows}")
+    lists = tmp_path / "mine.csv", tmp_path / "truth.csv"
+    shown = run("evaluate", *lists, "-m", "map@12")[1]
+    assert "mine.csv has 12 labels, and most of " in shown
+    assert "did you swap labels and predictions?" in shown
+    assert "did you swap" not in run("evaluate", *reversed(lists), "-m", "map@12")[1]
     code, _, error = run("head", files[1])
     assert (code, "if these are labels, use --labels" in error) == (3, True)
     shown = run("head", files[1], "--labels", "--binary")

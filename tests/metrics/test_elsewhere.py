@@ -91,3 +91,13 @@ def test_all_outputs_show_the_notes(run: Any, tmp_path: Any) -> None:
             assert one["notes"] == [NOTE]
         drawn = on_a_terminal(f"from rankmill.cli import main\nmain({asked!r})", 120)
         assert NOTE in [line.rstrip() for line in drawn]
+
+
+def test_names_elsewhere_are_lines_for_people(run):
+    code, shown, _ = run("metrics", "ndcg", "--elsewhere")
+    lines = shown.splitlines()
+    assert code == 0
+    assert lines[0].startswith("ndcg: trec_eval ndcg, ndcg_cut_k; ")
+    assert "torchmetrics" not in lines[0]  # it has none
+    assert "ir_measures nDCG, NDCG: ndcg@10" in lines
+    assert "  " not in run("metrics", "--elsewhere")[1]

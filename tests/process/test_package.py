@@ -435,9 +435,9 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_394,
+    "adapters": 1_432,
     "analysis": 3_774,
-    "cli": 2_074,
+    "cli": 2_081,
     "columns": 1_114,
     "config": 661,
     "engine": 3_170,
@@ -450,7 +450,7 @@ BUDGETS = {
     "root": 524,
     "semantics": 190,
     "show": 804,
-    "sources": 6_165,
+    "sources": 6_177,
     "spark": 1_319,
 }
 

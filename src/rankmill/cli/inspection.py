@@ -102,10 +102,10 @@ def check(
     """Check SUBMISSION strictly against SOLUTION, and exit with 1 if it has any problem at all.
 
     Both have the same columns: ids, and items separated by spaces, each followed by its confidence
-    for gap. SOLUTION can also be the sample submission. The first table counts each kind of
-    problem: those for which a competition rejects the file, then those that only lower the score.
-    The second table shows the first 5 of each kind with their rows; -o FILE.csv has all. See
-    'rankmill docs kaggle'.
+    for gap. SOLUTION can also be the sample submission, which gives no score, or transactions. The
+    first table counts each kind of problem: those for which a competition rejects the file, then
+    those that only lower the score. The second table shows the first 5 of each kind with their
+    rows; -o FILE.csv has all. See 'rankmill docs kaggle'.
     """
     from rankmill.semantics.presets import preset as preset_of
 

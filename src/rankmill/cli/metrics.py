@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankmill.cli.command import complete_metrics, table_command
+from rankmill.cli.command import complete_metrics, complete_presets, table_command
 from rankmill.cli.draw import emit
 from rankmill.errors import UsageError
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.metric_names import side_text
-from rankmill.semantics.presets import PRESETS, Preset
+from rankmill.semantics.presets import PRESETS, Preset, preset
 from rankmill.show.tables import Column, Facts, Part, Table, View, listing
 from rankmill.show.writers import plain_text, write
 
@@ -58,7 +58,15 @@ def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
         titles = "library", "name there", "name here", "why there is none"
         exported = Table([Column(one) for one in titles], exported_names(asked, name is None))
         both = [table, exported] if exported.rows else [table]
-        screen: list[Part] = [table, "", exported] if exported.rows else [table]
+        lines = [
+            (one, "; ".join(f"{library} {name}" for library, name in there.items() if name))
+            for one, there in names.items()
+        ]
+        others = [
+            (f"{library} {name}", f"{here or why}") for library, name, here, why in exported.rows
+        ]
+        facts = [Facts(rows, aligned=False) for rows in (lines, others) if rows]
+        screen: list[Part] = [facts[0], *(part for one in facts[1:] for part in ("", one))]
         view = listing(table, names)
         emit(write(view._replace(screen=lambda: screen, page=lambda: both), format))
         return
@@ -183,15 +191,23 @@ default. R is the number of labels, n of predictions, and k the cutoff.
 _COLUMNS = "name", "semantics", "metrics", "source", "note"
 
 
-@table_command("presets")
-def presets(format: str) -> None:
-    """List the presets: how they count, what their metrics are called there, and the sources."""
+@table_command(
+    "presets",
+    [click.Argument(["name"], required=False, shell_complete=complete_presets)],
+)
+def presets(name: str | None, format: str) -> None:
+    """List the presets: how they count, what their metrics are called there, and the sources.
+
+    Give a NAME, such as kaggle_hm, to show only that preset.
+    """
+    asked = PRESETS if name is None else {name: preset(name)}
     if format == "table":
-        emit("\n".join([_summary(), _OF_PRESETS, *(_preset(*one) for one in PRESETS.items())]))
+        alone = [] if name else [_summary(), _OF_PRESETS]
+        emit("\n".join([*alone, *(_preset(*one) for one in asked.items())]))
         return
     rows: list[dict[str, Any]] = []
     cells = []
-    for name, one in PRESETS.items():
+    for name, one in asked.items():
         fields, texts = one.semantics.differences(), (one.source, one.note)
         rows.append(dict(zip(_COLUMNS, (name, fields, one.metrics, *texts), strict=True)))
         cells.append([name, _pairs(fields, " "), _pairs(one.metrics, " = "), *texts])
@@ -209,12 +225,12 @@ def _pairs(texts: dict[str, str], between: str) -> str:
     return ", ".join(f"{key}{between}{text}" for key, text in texts.items())
 
 
-def _preset(name: str, preset: Preset) -> str:
-    fields = preset.semantics.differences().items()
+def _preset(name: str, one: Preset) -> str:
+    fields = one.semantics.differences().items()
     texts = [f"{field} {choice}: {CHOICES[field][choice]}" for field, choice in fields]
     texts = texts or ["all fields as by default"]
-    titled = {"metrics": _pairs(preset.metrics, " = "), "source": preset.source}
-    titled["note"] = preset.note
+    titled = {"metrics": _pairs(one.metrics, " = "), "source": one.source}
+    titled["note"] = one.note
     texts += [f"{title}: {text}" for title, text in titled.items() if text]
     lines = [click.style(name, bold=True)]
     for text in texts:

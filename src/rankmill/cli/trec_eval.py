@@ -33,25 +33,39 @@ rankmill trec_eval --as 10 qrels.txt run.txt
 """
 
 
+_HELP = """\b
+Print what trec_eval 9.0.8 prints about RUN under QRELS, byte for byte. FLAGS:
+-m MEASURE    such as official (the default), all_trec, set or P.5,10
+-q            print each query too
+-n            omit the summary
+-c            average over all queries of QRELS
+-l LEVEL      the lowest relevant level
+-M NUMBER     how many documents count per query
+-J            count judged documents only
+-N NUMBER     how many documents the collection has
+-Z FILE       the means for z-scores
+-D 0.QUERY    the only query
+
+Version 10 is 10.0-rc3.
+"""
+
+
 @table_command(
     "trec_eval",
     [click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS] QRELS RUN")],
     context_settings={"ignore_unknown_options": True},
+    help=_HELP,
     examples=_EXAMPLES,
 )
 def command(arguments: tuple[str, ...], version: str) -> None:
-    """Print what trec_eval 9.0.8 prints about RUN under QRELS, byte for byte.
-
-    FLAGS are those of trec_eval. -q also prints each query, and -n omits the summary. -c averages
-    over all queries of QRELS. -m names measures, such as official, all_trec, set or P.5,10. -l is
-    the lowest relevant level, -M the number of documents that count per query, and -J counts judged
-    documents only. -N is the number of documents in the collection, -Z a file of means for
-    z-scores, and -D 0.QUERY the only query. Version 10 is 10.0-rc3.
-    """
+    """Print what trec_eval prints, by its own flags."""
     try:
         flags, files = getopt.gnu_getopt(list(arguments), _SHORT, [*_LONG])
     except getopt.GetoptError as error:
-        raise UsageError(f"trec_eval: {error}: 'rankmill trec_eval --help' has the flags") from None
+        known = ", ".join(sorted({*_LONG.values()}))
+        raise UsageError(
+            f"trec_eval: {error}: 'rankmill trec_eval --help' explains {known}"
+        ) from None
     if len(files) != 2:
         raise UsageError(
             f"trec_eval takes two files, QRELS and RUN; found {len(files)}: type, for example, "

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rankmill
 from rankmill.adapters.kaggle.submission_check import PROBLEMS, SCORED, Problem
 from rankmill.errors import InputError, UsageError
 from rankmill.kaggle import ParticipantVisibleError, check, score
@@ -51,6 +52,7 @@ def published_gap(rows: list[tuple[str, float, set[str]]], labelled: int) -> flo
 
 # A small solution may have 12 only, and the submission 0012.
 @pytest.mark.filterwarnings("ignore:the solution lost leading zeros:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:counts as wrong:RuntimeWarning")
 @given(st.integers(0, 10**9), st.sampled_from([5, 7, 12]))
 def test_map_is_the_published_formula(seed: int, k: int) -> None:
     rng = random.Random(seed)
@@ -238,8 +240,9 @@ def test_items_that_lost_their_zeros_are_found_and_scored() -> None:
         wrong("item changed", 1, "b", "9.0", "9"),
         wrong("item changed", 2, "c", "01", "1"),
     ]
-    # An error would show which items are labels.
-    assert score(truth, mine, "id") == pytest.approx(0.5 / 3)
+    # An error would show which items are labels; a warning stays in the notebook.
+    with pytest.warns(RuntimeWarning, match="counts as wrong: 3 rows: item changed .*dtype=str"):
+        assert score(truth, mine, "id") == pytest.approx(0.5 / 3)
     assert not check(frame({"a": "7 007"}), frame({"a": "7 07x 007"})).problems
     pairs = check(truth, frame({"a": "8 0.5", "b": "9 1", "c": "1 1"}), metric="gap").problems
     assert list(map(tuple, pairs)) == [wrong("item changed", 0, "a", "8", "08")]
@@ -575,6 +578,64 @@ def test_a_preset_scores_as_its_competition_does(tmp_path, run):
     code, _, error = run("check", *files)
     assert (code, "missing -m METRIC" in error, "check" in error) == (2, True, True)
     assert run("check", *files, "--preset", "ml_metrics")[0] == 2  # of any cutoff
+
+
+def test_transactions_are_a_solution(tmp_path, run):
+    """The last week as it is: a row an item, with other columns, in another order."""
+    bought = pd.DataFrame(
+        {
+            "t_dat": "2020-09-16",
+            "customer_id": ["a1", "b1", "a1", "a1"],
+            "article_id": ["0108", "0109", "0110", "0110"],
+            "price": [0.5, 0.25, 0.125, 0.125],
+        }
+    )
+    mine = pd.DataFrame(
+        {"customer_id": ["a1", "b1", "c1"], "prediction": ["0108 0107", "0107 0109", "0107"]}
+    )
+    found = check(bought, mine, semantics="kaggle_hm")
+    value = rankmill.evaluate(bought, mine, "map@12", semantics="kaggle_hm")["map@12"]
+    assert (found.problems, found.score) == ((), value)
+    assert score(bought, mine, "customer_id", semantics="kaggle_hm") == value
+    with pytest.raises(
+        InputError, match=r"none in 'prediction', but '0108': .*read with dtype=str"
+    ):
+        rankmill.evaluate(bought.assign(article_id=108), mine, "map@12")
+    bought.to_csv(tmp_path / "week.csv", index=False)
+    mine.to_csv(tmp_path / "mine.csv")
+    files = tmp_path / "week.csv", tmp_path / "mine.csv"
+    for options in ((), ("--query", "customer_id", "--item", "article_id")):
+        code, shown, _ = run("check", *files, "--preset", "kaggle_hm", *options)
+        assert (code, "1 problem in 3 rows" in shown, "column unknown" in shown) == (1, True, True)
+    # A solution of a row an id still says how to name the columns.
+    (renamed,) = check(frame({"a": "x", "b": "y"}), frame({"a": "x", "b": "y"}, "best")).problems[
+        :1
+    ]
+    assert renamed.problem == "column missing"
+    with pytest.raises(InputError, match="name a metric as metric='map@12'"):
+        check(frame({"a": "x"}), frame({"a": "x"}), "map@12")
+
+
+def test_a_sample_gives_no_score_and_swapped_files_a_question():
+    mine = frame({"a": "x y", "b": "y z", "c": "x z"})
+
+    def shown(solution, submission):
+        return repr(check(solution, submission, "id", "map@2", semantics="kaggle_hm"))
+
+    sample = frame(dict.fromkeys("abc", "x y"))
+    assert check(sample, mine, "id", "map@2", semantics="kaggle_hm").score is None
+    assert "no score: each row of the solution has the same items" in shown(sample, mine)
+    assert "no score" not in repr(check(sample, mine, "id", "map@2"))
+    truth = frame({"a": "x", "b": "z x"})
+    assert "did you swap" in shown(mine, truth)
+    assert "did you swap" not in shown(truth, mine)
+    assert "did you swap" not in shown(sample, truth)  # of a sample, rows may be missing
+    one = frame(dict.fromkeys("abc", "x"))  # each has one label
+    assert check(one, mine, "id", "map@1", semantics="kaggle_hm").score == 2 / 3
+    assert "did you swap" not in repr(check(one, mine.iloc[:2], "id", "map@1"))
+    for lists in (["x", "x"], ["x y", "y x"], ["x y"]):  # each may be labels
+        found = check(frame(dict(zip("ab", lists, strict=False))), mine, semantics="kaggle_hm")
+        assert found.score is not None
 
 
 def test_items_of_another_form_and_a_renamed_column_are_named(tmp_path):

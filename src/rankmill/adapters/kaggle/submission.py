@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from rankmill.adapters.kaggle.submission_check import (
     PROBLEMS,
     SCORED,
+    UNMATCHED,
     Cells,
     Problem,
     SubmissionCheck,
@@ -32,6 +33,7 @@ from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import parse
 from rankmill.semantics.presets import PRESETS, preset_named
 from rankmill.semantics.semantics import Counting, Semantics
+from rankmill.sources.inputs.inputs import open_input
 from rankmill.sources.nouns import Labels, Predictions
 
 __all__ = ["ParticipantVisibleError", "check", "score"]
@@ -48,6 +50,10 @@ except ImportError:
 LISTS: dict[str, Any] = {"repeated_labels": "count", "no_relevant": "zero"}
 # The columns of a solution that Kaggle takes away before a metric sees it.
 USAGE = "Usage"
+SAMPLE = (
+    "no score: each row of the solution has the same items, as in a sample, which has no answers"
+)
+SWAPPED = "the solution has a full list in each row, and more rows: did you swap both files?"
 
 
 def score(
@@ -70,7 +76,8 @@ def score(
     Parameters
     ----------
     solution, submission : DataFrame or path
-        With the same columns: ids and items. Ids and items are compared as text.
+        With the same columns: ids and items. Ids and items are compared as text. The solution may
+        also be transactions, with a row an item and other columns; the submission names its own.
     row_id_column_name : str
         The column of ids.
     metric : str, optional
@@ -98,7 +105,8 @@ def score(
     Warns
     -----
     RuntimeWarning
-        If items of the solution lost leading zeros, which the score counts as wrong.
+        If items cannot match those of the solution, as one side lost leading zeros or items have
+        commas or brackets, which the score counts as wrong.
 
     Examples
     --------
@@ -115,6 +123,9 @@ def score(
     fatal = [one for one in found.problems if one.problem not in SCORED]
     if fatal:
         raise ParticipantVisibleError(found.public(fatal))
+    wrong = [one for one in found.problems if one.problem in UNMATCHED]
+    if wrong:
+        warnings.warn(f"counts as wrong: {found.public(wrong)}", RuntimeWarning, stacklevel=2)
     return _value(labels, predictions, asked, semantics)
 
 
@@ -148,9 +159,10 @@ def check(
 ) -> SubmissionCheck:
     """Check a submission strictly, and list each problem with its row and what to do.
 
-    Parameters are those of `score`; `solution` may be the example of a submission. Without
+    Parameters are those of `score`; `solution` may be the sample submission. Without
     `row_id_column_name` the first column of the solution holds ids. With `semantics`, such as the
-    preset of a competition, a submission that is not rejected is scored against the solution too.
+    preset of a competition, a submission that is not rejected is scored too, but not against a
+    sample.
 
     Raises
     ------
@@ -174,10 +186,29 @@ def check(
     asked = _one_metric(metric, semantics)
     told = row_id_column_name, asked, item, confidence, _skips_unknown(semantics)
     found, labels, predictions = _read(solution, submission, *told)
-    if semantics is None or predictions is None:
+    doubt = "" if labels is None else _doubt(found, labels["items"])
+    if doubt and not (doubt == SAMPLE and (predictions is None or semantics is None)):
+        return replace(found, note=doubt)
+    if predictions is None or semantics is None:
         return found
     value = _value(labels, predictions, asked, semantics)
     return replace(found, metric=asked.text, score=value)
+
+
+def _doubt(found: SubmissionCheck, lists: Any) -> str:
+    """Why lists of the same length as those of a submission may be no solution.
+
+    The labels of two queries and more are never the same list of just as many items as the cutoff.
+    """
+    lists, k = lists.combine_chunks(), found.cutoff
+    lengths = numbers_of(pc.list_value_length(lists))
+    if k in (None, 1) or len(lengths) < 2 or (lengths != k).any():
+        return ""
+    items = numbers_of(pc.dictionary_encode(lists.flatten()).indices)
+    if (items.reshape(-1, k) == items[:k]).all():
+        return SAMPLE
+    missing = sum(one.problem == "row missing" for one in found.problems)
+    return SWAPPED if missing == len(lists) - found.rows > 0 else ""
 
 
 def _skips_unknown(semantics: Counting | None) -> bool:
@@ -232,7 +263,7 @@ def _read(
 ) -> tuple[SubmissionCheck, Any, Any]:
     """Return what is wrong with a submission, and both sides as tables of a row an id."""
     held = read_cells(solution, "labels")
-    id, item = _columns_of(list(held.columns), id, item, confidence)
+    id, item = _columns_of(solution, list(held.columns), id, item, confidence)
     coded = pc.dictionary_encode(held.columns[id])
     if coded.null_count:
         raise InputError(
@@ -253,6 +284,11 @@ def _read(
         why = re.sub(", or name its encoding, .*", "", str(error))  # it takes UTF-8 alone
         unread = Problem("not readable", found=(why,))
         return SubmissionCheck(0, (unread,)), None, None
+    names = list(cells.columns)
+    if confidence is None and len(ids) < len(codes) and item not in names and len(names) > 1:
+        # A solution of a row an item, such as transactions, doesn't say how to name the columns.
+        id = id if id in names else names[0]
+        item = [name for name in names if name != id][-1]
     wanted = [id, item] if confidence is None else [id, item, confidence]
     problems = column_problems(cells.columns, wanted)
     delimiter = held.delimiter or cells.usual
@@ -269,18 +305,29 @@ def _read(
 
 
 def _columns_of(
-    names: list[str], id: str | None, item: str | None, confidence: str | None
+    solution: Any, names: list[str], id: str | None, item: str | None, confidence: str | None
 ) -> tuple[str, str]:
-    """The columns of ids and items of a solution; raises InputError if it has none."""
+    """The columns of ids and items of a solution; raises InputError if it has none.
+
+    Those of transactions, with a row an item, are found as those of labels are.
+    """
+    several = len({*names} - {confidence, USAGE}) > 2
+    if several and None in (id, item) and {id, item} <= {None, *names}:
+        labels = Labels(solution, query=id, item=item, binary=True, exact_ids=True)
+        found = open_input(labels, noted=True)
+        found.source.close()
+        if not found.columns.wide:
+            return found.columns.query, found.columns.item
     id = names[0] if id is None else id
     others = [name for name in names if name not in (id, confidence, USAGE)]
-    found = item if item is not None or len(others) != 1 else others[0]
-    if id not in names or found not in names:
+    known = item if item is not None or len(others) != 1 else others[0]
+    if id not in names or known not in names:
+        hint = f"; name a metric as metric={id!r}" if "@" in id else ""
         raise InputError(
             f"the solution has the columns {', '.join(map(repr, names))}; expected {id!r} for ids "
-            f"and {'one other' if item is None else repr(item)} for items"
+            f"and {'one other' if item is None else repr(item)} for items{hint}"
         )
-    return id, str(found)
+    return id, str(known)
 
 
 def _add_rows(

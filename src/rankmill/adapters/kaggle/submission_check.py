@@ -178,7 +178,7 @@ PROBLEMS = {
     "broken pair": "write pairs, an item and its confidence",
     "no confidence": "write a finite number",
     "other separator": "separate items by spaces, without commas, brackets and quotes",
-    "items unlike": "write items as the solution does: none looks like one of it",
+    "items unlike": "write items as the solution does: none looks like one of those",
     "item changed": f"keep items as text: {KEEP_TEXT}",
     "item changed in solution": "write the solution again, with items read with dtype=str",
     "repeated prediction": "write an item once: a repeat counts as wrong",
@@ -189,8 +189,10 @@ PROBLEMS = {
 Those for which a competition rejects the file stand before those in `SCORED`.
 """
 
+# Those by which whole lists may count as wrong.
+UNMATCHED = ("other separator", "items unlike", "item changed")
 SCORED = (
-    *("other separator", "items unlike", "item changed", "item changed in solution"),
+    *(*UNMATCHED, "item changed in solution"),
     *("repeated prediction", "too many predictions"),
 )
 """Problems that the formula of a metric has an answer to, so that they do not stop a score.
@@ -240,7 +242,8 @@ class SubmissionCheck(Answer):
     """What a strict check of a submission of so many rows found: by kind, and each kind by row.
 
     `unit` is what rows are counted in, "line" or "row", and `cutoff` is that of the metric. `score`
-    is the value of the `metric`, if it was asked for and the submission is not rejected.
+    is the value of the `metric`, if it was asked for and the submission is not rejected. `note`
+    says why a sample gives none, or asks if both files were swapped.
     """
 
     rows: int
@@ -249,6 +252,7 @@ class SubmissionCheck(Answer):
     cutoff: int | None = None
     metric: str = ""
     score: float | None = None
+    note: str = ""
 
     def public(self, problems: Sequence[Problem]) -> str:
         """Return a text about problems without what only the solution says."""
@@ -325,7 +329,9 @@ class SubmissionCheck(Answer):
         def screen() -> list[Part]:
             found = plural(len(self.problems), "problem")
             headline = f"{found} in {plural(self.rows, 'row')}"
-            scored = [] if self.score is None else [f"{self.metric} = {self.score!r}"]
+            scored = [self.note] if self.note else []
+            if self.score is not None:
+                scored.append(f"{self.metric} = {self.score!r}")
             if not self.problems:
                 return [headline, *scored]
             shown: list[Part] = [Bad(headline), *scored, "", counts(), "", table(_SHOWN)]

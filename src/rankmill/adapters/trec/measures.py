@@ -135,9 +135,12 @@ def columns_of(asked: Iterable[str], version: int) -> list[MeasureColumn]:
             gone = [one for one, of in OF_OTHER_FILES.items() if name in {one, *of} - {*there}]
             if gone:
                 raise UsageError(GONE[gone[0]])
+            measure, _, cutoffs = name.rpartition("_")
+            known = measure in there and there[measure].form == "cutoffs"
+            hint = f"did you mean {measure}.{cutoffs}? " if known and cutoffs.isdigit() else ""
             raise UsageError(
-                f"trec_eval has no measure {text!r}: it has {', '.join((*NICKNAMES, *there))}, "
-                "with parameters as in P.5,10"
+                f"trec_eval has no measure {text!r}: {hint}it has "
+                f"{', '.join((*NICKNAMES, *there))}, with parameters as in P.5,10"
             )
         wanted.update(NICKNAMES.get(name, (name,)))
         if dot:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import floats_of
-from rankmill.columns.lists import split_lists, value_type
+from rankmill.columns.lists import lengths_of, split_lists, value_type
 from rankmill.columns.ragged_lists import Ragged
 from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError, UsageError, plural
@@ -20,7 +20,7 @@ from rankmill.sources.files.formats import check_format
 from rankmill.sources.inputs.any_source import open_source
 from rankmill.sources.meaning.cells import with_cells
 from rankmill.sources.meaning.column_names import ALIASES, plain, warn
-from rankmill.sources.meaning.looks import first_values
+from rankmill.sources.meaning.looks import first_values, head
 from rankmill.sources.meaning.one_id_kind import with_one_id_kind
 from rankmill.sources.meaning.plain_ids import without_padding
 from rankmill.sources.meaning.shapes import NO_FACTS, Kind, find_facts, shaped, understood
@@ -44,6 +44,7 @@ Value = TypeVar("Value")
 
 # The names of scores, which are no usual names of gains.
 _SCORES = {plain(name) for name in ALIASES["score"]}
+_LISTS = 10  # so many lists of the same length are no accident
 # What pandas calls an index without a name, in Parquet, in CSV, and read from CSV: row numbers.
 ROW_NUMBERS = re.compile(r"(__index_level_[0-9]+__|Unnamed: 0([.][0-9]+)?)?")
 
@@ -224,7 +225,20 @@ def _swapped(given: Labels, labels: Input) -> Iterator[None]:
 
 
 def _ask_if_swapped(labels: Input, predictions: Input) -> None:
-    """Note that both sides may be swapped if gains have decimals, and scores are integers."""
+    """Note that both sides may be swapped: gains have decimals, and scores are integers.
+
+    Or all lists of labels have one length, as in a submission, and most predictions are fewer.
+    """
+    if all(one.columns.wide and one.source.lists is None for one in (labels, predictions)):
+        full = _first_lengths(labels)
+        if len(full) >= _LISTS and full[0] > 1 and (full == full[0]).all():
+            lengths = _first_lengths(predictions)
+            if len({*lengths.tolist()}) > 1 and np.median(lengths) < full[0]:
+                labels.source.findings.say(
+                    f"each query of {labels.source.name} has {full[0]} labels, and most of "
+                    f"{predictions.source.name} have fewer predictions: did you swap labels and "
+                    "predictions?"
+                )
     gain, score = labels.columns.gain, predictions.columns.score
     if gain is None or score is None:
         return
@@ -240,6 +254,11 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
                 f"{predictions.source.name} ({score!r}) have none: did you swap labels and "
                 "predictions?"
             )
+
+
+def _first_lengths(one: Input) -> np.ndarray:
+    item = one.columns.item
+    return lengths_of(split_lists(head(one.source, [item])[item])[0])
 
 
 def check_positions(labels: Source, predictions: Source, role: Role = "predictions") -> None:

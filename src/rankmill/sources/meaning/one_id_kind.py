@@ -5,6 +5,7 @@ stands for integers beside integers. If other text turns up later, all is read a
 as text; so 7 is "7", and "007" another id.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import zip_longest
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.buffers import pc
-from rankmill.columns.ids import as_text, drop_nulls, id_type, is_text_type, plain
+from rankmill.columns.ids import KEEP_TEXT, as_text, drop_nulls, id_type, is_text_type, plain
 from rankmill.columns.lists import value_type
 from rankmill.errors import InputError, UsageError
 from rankmill.records import record
@@ -250,11 +251,12 @@ def _mixed(role: str, one: _Side, first: Any, other: _Side) -> str:
 def _not_comparable(role: str, integer: _Side, text: _Side) -> InputError:
     integer.first()  # of doubles, a fraction is what is wrong
     found = _shown(text.first())
+    zeros = f"keep ids as text: {KEEP_TEXT}; or " if re.fullmatch("'0[0-9]+'", found) else ""
     return InputError(
         f"the {role} ids cannot be compared: {integer.source.name} holds integers in "
         f"{integer.name!r}, and {text.source.name} none in {text.name!r}, but {found}: "
-        "name the columns that hold the same ids, or write the ids of both inputs alike; if they "
-        "are meant to differ, use --exact-ids"
+        f"{zeros}name the columns that hold the same ids, or write the ids of both inputs alike; "
+        "if they are meant to differ, use --exact-ids"
     )
 
 

@@ -339,8 +339,8 @@ def _claims(found: Comparison) -> Iterator[str]:
     few = [f"{name} in {metric}" for metric, name, one in shown if (one.bound_p or 0.0) > level]
     if few:
         yield (
-            f"rests on few queries: {_some(few)}: one more query at the far end of the range, and "
-            "no difference is shown"
+            f"rests on few queries: {_some(few)}: a single further query, at worst, would undo "
+            "the result: confirm it with more queries"
         )
     hidden: dict[tuple[str, float], str] = {}  # a metric in two spellings once
     for metric, name, one in every:
