@@ -81,6 +81,12 @@ def test_tables_that_spark_cannot_cut_by(spark: Any, tmp_path: Path) -> None:
     path.write_text("query,age\nid 1,x\nid 1,y\n")
     with pytest.raises(InputError, match="query 'id 1' has 'x' and 'y' in column 'age'"):
         rankmill.spark.evaluate(labels, predictions, "map", by=str(path))
+    table = pa.table({"query": ["id 1"], "age": ["x"]})
+    with pytest.raises(UsageError, match="coverage@3 counts the lists of queries without labels"):
+        rankmill.spark.evaluate(labels, predictions, "coverage@3", by=table)
+    with pytest.raises(UsageError, match="unlabelled 'zero' counts the lists"):
+        how = rankmill.Semantics(unlabelled="zero")
+        rankmill.spark.evaluate(labels, predictions, "map", by=table, semantics=how)
     runs = {"a": predictions, "b": predictions}
     with pytest.raises(UsageError, match="the lists of the first system"):
         rankmill.spark.evaluate_runs(labels, runs, "map", by="list_length")

@@ -176,6 +176,7 @@ def _request(
                 "cannot see: evaluate one system at a time, or use rankmill.evaluate_runs"
             )
     if job.cuts.tables:
+        _check_lists(job)
         plain = request_of(labels, runs, replace(job, cuts=None, by=(), sums=()), partitions)
         label_input = plain.inputs[0]
         frame, names = with_columns(plain.sides[0], job.cuts.tables, label_input, job.memory)
@@ -189,6 +190,19 @@ def _request(
         job = replace(job, cuts=cuts, by=(*cuts.columns, *cuts.derived))
         check_terms(read_sums(job.sums, job.scope.rel), job.by)
     return request_of(labels, runs, job, partitions, job.cuts.facts, catalogue)
+
+
+def _check_lists(job: Job) -> None:
+    """Raise UsageError if lists of queries without labels count, as tables are joined to labels."""
+    shown = next((one.text for one in job.metrics if not one.spec.kernel), None)
+    if shown is None and job.semantics.unlabelled != "skip":
+        shown = f"unlabelled {job.semantics.unlabelled!r}"
+    if shown is not None:
+        raise UsageError(
+            f"{shown} counts the lists of queries without labels, whose slices a table does not "
+            "tell on Spark: name a column of the labels in by, evaluate each slice alone, or all "
+            "on one machine"
+        )
 
 
 def _evaluate(request: SparkRequest) -> dict[str, Result]:
