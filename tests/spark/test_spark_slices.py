@@ -84,8 +84,8 @@ def test_tables_that_spark_cannot_cut_by(spark: Any, tmp_path: Path) -> None:
     table = pa.table({"query": ["id 1"], "age": ["x"]})
     with pytest.raises(UsageError, match="coverage@3 counts the lists of queries without labels"):
         rankmill.spark.evaluate(labels, predictions, "coverage@3", by=table)
+    how = rankmill.Semantics(unlabelled="zero")
     with pytest.raises(UsageError, match="unlabelled 'zero' counts the lists"):
-        how = rankmill.Semantics(unlabelled="zero")
         rankmill.spark.evaluate(labels, predictions, "map", by=table, semantics=how)
     runs = {"a": predictions, "b": predictions}
     with pytest.raises(UsageError, match="the lists of the first system"):
