@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import pickle
 import tempfile
 from collections.abc import Callable
@@ -183,6 +184,21 @@ def test_what_is_no_json_of_a_class(name: str, text: str) -> None:
     kind = type(ANSWERS[name](RUNS))
     with pytest.raises(InputError, match=f"the JSON of a {name} "):
         kind.from_json(text)
+
+
+def test_the_json_of_another_class_and_the_name_of_a_file_are_told() -> None:
+    made = [
+        rankmill.evaluate(GOLD, RUNS["a"], "map"),
+        rankmill.evaluate_runs(GOLD, RUNS, "map"),
+        rankmill.compare(GOLD, RUNS, "map"),
+        rankmill.gate(GOLD, RUNS["a"], "map >= 0.1"),
+    ]
+    for one, other in itertools.permutations(made, 2):
+        kind = type(one).__name__
+        with pytest.raises(UsageError, match=rf"of a {kind}: use rankmill\.{kind}\.from_json"):
+            type(other).from_json(one.to_json())
+    with pytest.raises(UsageError, match=r"Path\('map\.json'\)\.read_text\(\)"):
+        rankmill.Result.from_json("map.json")
 
 
 def test_a_result_that_was_changed_is_refused() -> None:

@@ -1,5 +1,6 @@
 """The job: what to compute and how, the same for all steps of an evaluation."""
 
+import numbers
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -294,7 +295,20 @@ def runs_of(runs: Any) -> dict[str, Predictions]:
             f"runs is a {type(runs).__name__}; expected a mapping of names to predictions, such as "
             '{"old": ..., "new": ...}'
         )
+    check_run_of_each(runs)
     return {name: Predictions.of(one) for name, one in runs.items()}
+
+
+def check_run_of_each(runs: Mapping[Any, Any]) -> None:
+    """Raise UsageError if these are the lists of one system, by query, and not those of several."""
+    name, run = next(iter(runs.items()), ("", None))
+    run = run.values() if isinstance(run, Mapping) else run if isinstance(run, list | tuple) else ()
+    first = next(iter(run), None)
+    if isinstance(first, numbers.Number):
+        raise UsageError(
+            f"runs has {name!r} with the items of one list, as one system has them by query; "
+            'expected a mapping of names to such systems, as in {"old": ..., "new": ...}'
+        )
 
 
 def _users_of_needs(metrics: Iterable[Metric]) -> dict[type[Need], tuple[Metric, ...]]:

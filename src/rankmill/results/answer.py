@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from rankmill.show.pictures import Picture
 
 _Kind = TypeVar("_Kind")
+# A field that only the JSON of this class has, or none before it.
+_MARKS = {"differing": "Comparison", "same_queries": "Results", "word": "Verdict"}
+_MARKS |= {"standard_errors": "Result"}
 # What may differ between two answers of the same call, or of the same data in other files.
 _APART = ("rankmill", "format", "inputs", "seconds", "checksum", "run")
 
@@ -65,11 +68,18 @@ class Answer:
         ------
         InputError
             If the text is not what `to_json` of this class writes.
+        UsageError
+            If it is the name of a file.
         """
         source = f"the JSON of a {cls.__name__}"
+        if isinstance(text, str) and text.endswith(".json"):
+            raise UsageError(f"from_json takes a text: give it Path({text!r}).read_text()")
         with outside(source):
             told = json.loads(text)
             check_stamp(told, source)
+            kind = next((one for mark, one in _MARKS.items() if mark in told), cls.__name__)
+            if kind != cls.__name__ in _MARKS.values():
+                raise UsageError(f"this is the JSON of a {kind}: use rankmill.{kind}.from_json")
             return cls.from_dict(told)
 
     def to_arrow(self) -> pa.Table:

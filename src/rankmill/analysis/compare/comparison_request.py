@@ -17,6 +17,7 @@ from rankmill.analysis.statistics.significance import (
     check_weighted,
 )
 from rankmill.engine.cuts import Cuts, checked, cuts_of
+from rankmill.engine.job import check_run_of_each
 from rankmill.engine.segments import DERIVED
 from rankmill.errors import UsageError, positive, share
 from rankmill.io.stores.urls import redacted
@@ -68,6 +69,7 @@ def check_systems(runs: Any) -> None:
             f"runs is {found}; expected a mapping of two systems or more to their predictions, "
             'such as {"old": ..., "new": ...}'
         )
+    check_run_of_each(runs)
     check_names(runs)
 
 
