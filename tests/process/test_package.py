@@ -446,7 +446,7 @@ BUDGETS = {
     "matching": 744,
     "metrics": 3_984,
     "nightly": 4_416,
-    "results": 522,
+    "results": 528,
     "root": 524,
     "semantics": 190,
     "show": 804,

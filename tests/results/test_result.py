@@ -236,3 +236,16 @@ def test_one_is_no_plural():
     told = write(result._view(), "table")
     assert "(wide; 1 row; " in told
     assert "1 rows" not in told
+
+
+def test_a_result_as_text_has_its_sums_and_slices_unless_they_are_many() -> None:
+    labels, lists = {n: [n] for n in range(50)}, {n: [n + n % 2, n] for n in range(50)}
+    few = pa.table({"query": range(50), "kind": ["de", "fr"] * 25})
+    found = rankmill.evaluate(labels, lists, "map", by=few, sums="half = 0.5*map")
+    text = repr(found)
+    assert re.search(r"^fr +map +0\.5", text, re.M)
+    assert re.search(r"^half +0\.375", text, re.M)
+    assert text.endswith("\n\naudit: repeated_items 25")
+    many = pa.table({"query": range(50), "kind": [*map(str, range(50))]})
+    found = rankmill.evaluate(labels, lists, "map", by=many)
+    assert "\n\n50 values of slices are in by\naudit: " in repr(found)

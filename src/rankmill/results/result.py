@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 WEIGHT = "weight"
 # The key of the metadata of a table of queries that holds the result which it is part of, as JSON.
 PER_QUERY = b"rankmill result"
+# A result as text has so many values of slices at most.
+SHOWN_SLICES = 40
 
 
 class CountedQueries(NamedTuple):
@@ -281,8 +283,13 @@ class Result(Answer):
     def __repr__(self) -> str:
         counts = audit_counts.notable(self.audit)
         noted = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        below = ["", f"audit: {noted}"] if noted else []
-        return plain_text([metrics_table(self), *self.notes, *below])
+        below: list[Part] = [f"audit: {noted}"] if noted else []
+        if self.by is not None and self.by.num_rows > SHOWN_SLICES:
+            below = [f"{self.by.num_rows:,} values of slices are in by", *below]
+        elif self.by is not None or self.sums:
+            below = [*slice_parts({"": self}), *below]
+            below = below if noted else below[:-1]
+        return plain_text([metrics_table(self), *self.notes, *([""] if below else []), *below])
 
     def _picture(self) -> Picture:
         from rankmill.results.values_picture import picture_of_values

@@ -527,5 +527,5 @@ def test_help_names_all_tests_and_corrections(run):
 @pytest.mark.parametrize("run", [{1: [7, 1], 2: [4]}, {"u1": {"a": 0.5}, "u2": {"b": 0.25}}])
 def test_one_system_in_the_place_of_several_is_told(run):
     for call in (rankmill.compare, rankmill.evaluate_runs):
-        with pytest.raises(rankmill.UsageError, match="the items of one list, as one system has them"):
+        with pytest.raises(rankmill.UsageError, match="the items of one list, as one system"):
             call({1: [1]}, run, "map")
