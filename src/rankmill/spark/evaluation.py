@@ -199,8 +199,8 @@ def _check_lists(job: Job) -> None:
         shown = f"unlabelled {job.semantics.unlabelled!r}"
     if shown is not None:
         raise UsageError(
-            f"{shown} counts the lists of queries without labels, whose slices a table does not "
-            "tell on Spark: name a column of the labels in by, evaluate each slice alone, or all "
+            f"{shown} counts the lists of queries without labels, whose slices a table on Spark "
+            "does not have: name a column of the labels in by, evaluate each slice alone, or all "
             "on one machine"
         )
 

@@ -77,7 +77,7 @@ def score(
     ----------
     solution, submission : DataFrame or path
         With the same columns: ids and items. Ids and items are compared as text. The solution may
-        also be transactions, with a row an item and other columns; the submission names its own.
+        also be transactions, with one row per item and other columns; the submission names its own.
     row_id_column_name : str
         The column of ids.
     metric : str, optional
@@ -286,7 +286,7 @@ def _read(
         return SubmissionCheck(0, (unread,)), None, None
     names = list(cells.columns)
     if confidence is None and len(ids) < len(codes) and item not in names and len(names) > 1:
-        # A solution of a row an item, such as transactions, doesn't say how to name the columns.
+        # A solution with one row per item, such as transactions, doesn't say how to name the columns.
         id = id if id in names else names[0]
         item = [name for name in names if name != id][-1]
     wanted = [id, item] if confidence is None else [id, item, confidence]
@@ -309,7 +309,7 @@ def _columns_of(
 ) -> tuple[str, str]:
     """The columns of ids and items of a solution; raises InputError if it has none.
 
-    Those of transactions, with a row an item, are found as those of labels are.
+    Those of transactions, with one row per item, are found as those of labels are.
     """
     several = len({*names} - {confidence, USAGE}) > 2
     if several and None in (id, item) and {id, item} <= {None, *names}:
