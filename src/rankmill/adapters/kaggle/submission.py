@@ -286,7 +286,7 @@ def _read(
         return SubmissionCheck(0, (unread,)), None, None
     names = list(cells.columns)
     if confidence is None and len(ids) < len(codes) and item not in names and len(names) > 1:
-        # A solution with one row per item, such as transactions, doesn't say how to name the columns.
+        # A solution with one row per item, such as transactions, names no columns of a submission.
         id = id if id in names else names[0]
         item = [name for name in names if name != id][-1]
     wanted = [id, item] if confidence is None else [id, item, confidence]
