@@ -244,6 +244,29 @@ def test_states_of_parts_give_the_same_bits_in_any_order(draw: random.Random) ->
 
 
 @pytest.mark.small
+@settings(max_examples=examples(15))
+@given(SIDES)
+def test_a_table_cuts_queries_without_labels_in_every_layout(draw: random.Random) -> None:
+    """Parts, and shares that little memory makes, ask the whole table as one evaluation does."""
+    labels, lists = sides(draw, 40)
+    labels, metrics = labels.drop_columns(["kind"]), ["coverage@2", "gini@2", "map@3"]
+    kinds = pa.array(draw.choices(KINDS, k=100), pa.string())
+    how: Any = {"by": pa.table({"query": range(100), "kind": kinds})}
+    how["semantics"] = Semantics(unlabelled=draw.choice(CHOICES["unlabelled"]))
+    whole = rankmill.evaluate(Labels(labels, gain="gains"), lists, metrics, **how)
+    little = rankmill.evaluate(Labels(labels, gain="gains"), lists, metrics, memory=100, **how)
+    states = []
+    for part in range(3):
+        own, given = (
+            one.filter(pa.array([q % 3 == part for q in one["query"].to_pylist()], pa.bool_()))
+            for one in (labels, lists)
+        )
+        states.append(evaluate_part(Labels(own, gain="gains"), given, metrics, **how))
+    parts = states[2].merge(states[0]).merge(states[1]).result()
+    assert whole.by == little.by == parts.by
+
+
+@pytest.mark.small
 def test_what_has_no_slices_in_parts_is_refused() -> None:
     labels, lists = sides(random.Random(1))
     with pytest.raises(UsageError, match="gap has no slices in parts or on Spark, as the second"):
