@@ -318,3 +318,10 @@ def test_two_sums_of_one_name_and_slices_of_all_systems() -> None:
         rankmill.evaluate_runs(labels, runs, "map", by="unpredicted")
     found = rankmill.evaluate(labels, runs["good"], "map", by="unpredicted")
     assert {row["by"] for row in found.by.to_pylist()} == {"unpredicted"}
+
+
+def test_a_word_that_cuts_nothing_is_told_from_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "users.csv"
+    path.write_text("query,age\n1,30\n2,40\n")
+    with pytest.raises(UsageError, match="'age' can be cut by 2 to 100, or by year, month, day"):
+        rankmill.evaluate({1: [1]}, {1: [1]}, "map", by=f"{path}:age:decade")

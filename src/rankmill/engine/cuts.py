@@ -434,9 +434,11 @@ def open_cut(
         parts = (*(source.key.parts if source.key else ()), query)
         names = [name for name in schema.names if name not in parts]
         if missing := [name for name in asked if name not in names]:
+            name, _, cut = missing[0].rpartition(":")
+            bins = f"; {name!r} can be cut by 2 to {MOST_BINS}, or by {', '.join(PERIODS)}"
             raise UsageError(
                 f"{source.name} has no column {missing[0]!r} next to its query ids {query!r}: it "
-                f"has {', '.join(names) or 'no other'}"
+                f"has {', '.join(names) or 'no other'}{bins if cut and name in names else ''}"
             )
         names = [*dict.fromkeys(asked)] or names
         if not names:
