@@ -440,7 +440,7 @@ BUDGETS = {
     "cli": 2_081,
     "columns": 1_114,
     "config": 661,
-    "engine": 3_178,
+    "engine": 3_180,
     "io": 843,
     "kernels": 3_047,
     "matching": 744,
