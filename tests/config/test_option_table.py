@@ -97,7 +97,10 @@ def test_a_help_fits_a_screen(command: str, run: Any, monkeypatch: pytest.Monkey
     told = {0: "the exit codes", 1: "the other option"}.get(left, f"the other {left} options")
     assert lines[-1] == f"--help-all shows {told}."
     shown_here = {one.flags[0] for one in rows_of(command) if one.is_short(key_of(command))}
-    assert {*re.findall(r"^  (--?[\w-]+)", shown, re.M)} == shown_here
+    # The single letters of trec_eval are no options of rankmill's, but those of its own program.
+    letters = "-(?!-)" if command == "trec_eval" else "(?!)"
+    found = re.findall(rf"^  (?!{letters})(--?[\w-]+)", shown, re.M)
+    assert {*found} == shown_here
     assert "[default" not in shown
 
 

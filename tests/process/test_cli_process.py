@@ -310,7 +310,8 @@ def test_no_more_threads(large_dump, tmp_path):
     # The stack of each thread has the size of the limit, so no thread finds enough memory.
     limits = {"RLIMIT_STACK": 8 << 30, "RLIMIT_AS": 6 << 30}
     code, err = limited(asked(large_dump[0], tmp_path), limits)
-    assert "error: no more threads can be started (can't start new thread); nothing written" in err
+    # Arrow's threads may be the first that find none.
+    assert re.search(r"^error: no more threads can be started \(.+\); nothing written$", err, re.M)
     assert "--threads" in err
     assert code == 4
     assert os.listdir(tmp_path) == []
