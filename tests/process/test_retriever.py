@@ -38,6 +38,8 @@ def test_the_workflow_stops_a_worse_retriever(
     assert (install, retrieve) == ("pip install ./rankmill", "python retrieve.py")
     for worse, word in ((20, "held"), (80, "regressed")):
         write_lists("run.jsonl", worse)
-        shown = shell(f"{gate} --summary line.txt || echo code $?", GITHUB_STEP_SUMMARY=shlex.quote("s"))
+        shown = shell(
+            f"{gate} --summary line.txt || echo code $?", GITHUB_STEP_SUMMARY=shlex.quote("s")
+        )
         assert word in Path("line.txt").read_text()
         assert shown.rstrip().endswith("code 1") == (word == "regressed"), shown
