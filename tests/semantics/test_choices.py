@@ -578,3 +578,14 @@ def test_what_counts_is_a_number_and_a_flag(given: Any, words: list[str]) -> Non
     with pytest.raises(UsageError) as caught:
         rankmill.Semantics(**given)
     tells(caught.value, words)
+
+
+@pytest.mark.small
+def test_ties_that_scikit_learn_counts_otherwise_are_told() -> None:
+    """average_precision_score([1, 0, 1], [1, 1, 0.5]) is 0.5833."""
+    labels, tied = {"q": {"a": 1, "c": 1}}, {"q": {"a": 1.0, "b": 1.0, "c": 0.5}}
+    (note,) = rankmill.evaluate(labels, tied, "map", semantics="sklearn_ap").notes
+    assert "2 predictions have the same score" in note
+    assert "its average_precision_score may differ" in note
+    apart = {"q": {"a": 1.0, "b": 0.75, "c": 0.5}}
+    assert not rankmill.evaluate(labels, apart, "map", semantics="sklearn_ap").notes

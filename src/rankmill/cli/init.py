@@ -253,6 +253,11 @@ def _rules(
     value, error = (today.get(one, {}).get(metrics[0]) for one in ("metrics", "standard_errors"))
     percent = (_shown_drop(value, error or 0.0, paired=paired) or 50) if value else 1
     drop = f'"{metrics[0]} drop <= {percent}% confidence 0.95",{needs}'
+    if value and error is not None:
+        least = math.ceil(percent + 100 * _reach(error, paired=paired) / value)
+        drop = drop.replace('",', f'",  # finds drops from about {least}% on').replace(
+            "on  #", "on;"
+        )
     series = drop.partition('",')[0] + f' since {day or date.today():%Y-%m-%d}",'
     series += "  # a series of nights finds smaller losses; needs a history"
     on, off = ([drop], [first, '"queries change <= 10%",']) if paired else ([first], [drop])
@@ -289,10 +294,14 @@ def _shown_drop(
     value: float | None, error: float, *, paired: bool, beyond: float = REACH
 ) -> int | None:
     """Return a limit in percent that a night like today is likely to be shown to keep, or None."""
-    pairs = 0.7 if paired else 1.4  # pairs differ by less than two nights
-    far = (beyond + 0.84) * error * pairs
+    far = _reach(error, paired=paired, beyond=beyond)
     limits = (one for one in (1, 2, 3, 5, 10, 20) if value and 100 * far <= one * value)
     return next(limits, None)
+
+
+def _reach(error: float, *, paired: bool, beyond: float = REACH) -> float:
+    """Return how far beyond a limit a value is that is shown in 80% of nights of this error."""
+    return (beyond + 0.84) * error * (0.7 if paired else 1.4)  # pairs differ by less than nights
 
 
 def _limit(name: str, value: float) -> str:

@@ -40,6 +40,7 @@ from rankmill.metrics.records.state_rows import NOTHING, Seen
 from rankmill.metrics.registry import parse
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT, WHOLE
+from rankmill.semantics.presets import PRESETS
 from rankmill.sources.inputs.inputs import Input, map_confidences, map_lists
 from rankmill.sources.meaning.column_names import ITEM_ALIASES, plain
 from rankmill.threads import Workers
@@ -127,11 +128,18 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
         yield from _other_columns(mine.schema.names, theirs.schema.names)
     yield from _other_zeros(tally, result)
     tied = result.audit["tied_ranks"]
+    same_score = (
+        f"{plural(tied, 'prediction', 'has', 'have')} the same score as another of their query"
+    )
     if tied and theirs.format == "TREC run" and result.semantics == DEFAULT:
         yield (
-            f"{plural(tied, 'prediction', 'has', 'have')} the same score as another of their "
-            "query: they rank in the order of the file; trec_eval ranks them by document, as its "
-            "preset does"
+            f"{same_score}: they rank in the order of the file; trec_eval ranks them by document, "
+            "as its preset does"
+        )
+    elif tied and result.semantics == PRESETS["sklearn_ap"].semantics:
+        yield (
+            f"{same_score}, and scikit-learn counts each with the precision behind the last of "
+            "them: its average_precision_score may differ; here they rank in the given order"
         )
     yield from map(spoken, (*labels.columns.doubts, *predictions.columns.doubts))
     for source in (mine, theirs):

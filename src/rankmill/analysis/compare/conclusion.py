@@ -123,6 +123,7 @@ def _without_queries(no_means: list[str], state: ComparisonState, settings: Sett
     asked = [("slices", state.slices), ("queries that moved", settings.moved)]
     missing = " and no ".join(what for what, wanted in asked if wanted)
     why = f"no {missing}, which take a mean over queries"
+    why += "; 'rankmill evaluate --by' has its slices" if state.slices else ""
     return [f"{', '.join(no_means)}: {why}"] if no_means and missing else []
 
 
@@ -135,7 +136,7 @@ def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
             notes.append(
                 f"by {by[0]} there are {len(way):,} slices, with a median of {middle:,g} queries: "
                 "among so many only large differences are shown, or chance ones if p is not "
-                "corrected; cut by classes of its values, such as the most frequent and the rest"
+                f"corrected; cut by groups of its values, as in users.csv:{by[0]}:4, or by classes"
             )
     return notes
 
