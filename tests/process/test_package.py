@@ -435,12 +435,12 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_432,
-    "analysis": 3_776,
-    "cli": 2_081,
+    "adapters": 1_434,
+    "analysis": 3_777,
+    "cli": 2_085,
     "columns": 1_114,
     "config": 661,
-    "engine": 3_180,
+    "engine": 3_184,
     "io": 843,
     "kernels": 3_047,
     "matching": 744,

@@ -653,3 +653,11 @@ def test_items_of_another_form_and_a_renamed_column_are_named(tmp_path):
     mine.to_csv(tmp_path / "wide.csv", index=False, encoding="utf-16")
     (unread,) = check(truth, tmp_path / "wide.csv").problems
     assert unread.found[0].endswith("is text in UTF-16; expected UTF-8: save it as UTF-8")
+
+
+def test_transactions_in_the_place_of_a_submission_are_asked_about() -> None:
+    lists = pd.DataFrame({"customer": ["u", "v"], "prediction": ["a b c", "b c d"]})
+    bought = pd.DataFrame({"day": [1, 2], "customer": ["u", "v"], "article": ["a", "d"]})
+    found = check(lists, bought, metric="map@3")
+    assert "did you swap both files?" in found.note
+    assert "swap" not in check(bought, lists, "customer", metric="map@3", item="article").note

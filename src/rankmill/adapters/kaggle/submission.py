@@ -53,7 +53,7 @@ USAGE = "Usage"
 SAMPLE = (
     "no score: each row of the solution has the same items, as in a sample, which has no answers"
 )
-SWAPPED = "the solution has a full list in each row, and more rows: did you swap both files?"
+SWAPPED = "the solution has a full list in each row, as submissions do: did you swap both files?"
 
 
 def score(
@@ -207,8 +207,10 @@ def _doubt(found: SubmissionCheck, lists: Any) -> str:
     items = numbers_of(pc.dictionary_encode(lists.flatten()).indices)
     if (items.reshape(-1, k) == items[:k]).all():
         return SAMPLE
-    missing = sum(one.problem == "row missing" for one in found.problems)
-    return SWAPPED if missing == len(lists) - found.rows > 0 else ""
+    problems = [one.problem for one in found.problems]
+    missing = problems.count("row missing")
+    swapped = "column missing" in problems or missing == len(lists) - found.rows > 0
+    return SWAPPED if swapped else ""
 
 
 def _skips_unknown(semantics: Counting | None) -> bool:
