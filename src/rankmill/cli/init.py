@@ -252,13 +252,12 @@ def _rules(
     )
     value, error = (today.get(one, {}).get(metrics[0]) for one in ("metrics", "standard_errors"))
     percent = (_shown_drop(value, error or 0.0, paired=paired) or 50) if value else 1
-    drop = f'"{metrics[0]} drop <= {percent}% confidence 0.95",{needs}'
+    rule = f"{metrics[0]} drop <= {percent}% confidence 0.95"
+    drop = f'"{rule}",{needs}'
     if value and error is not None:
         least = math.ceil(percent + 100 * _reach(error, paired=paired) / value)
-        drop = drop.replace('",', f'",  # finds drops from about {least}% on').replace(
-            "on  #", "on;"
-        )
-    series = drop.partition('",')[0] + f' since {day or date.today():%Y-%m-%d}",'
+        drop = f'"{rule}",  # finds drops from about {least}% on{needs.replace("  # ", "; ")}'
+    series = f'"{rule} since {day or date.today():%Y-%m-%d}",'
     series += "  # a series of nights finds smaller losses; needs a history"
     on, off = ([drop], [first, '"queries change <= 10%",']) if paired else ([first], [drop])
     on.append(f'"queries_only_labelled <= {most}%",{told}')

@@ -14,7 +14,7 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import numbers_of, pc
 from rankmill.columns.ids import take_ids
-from rankmill.engine.held_labels import at_rows, read_label_facts
+from rankmill.engine.held_labels import placed, read_label_facts
 from rankmill.engine.job import Job, parse_job
 from rankmill.engine.origin import TABLES, OriginRecorder
 from rankmill.engine.segments import (
@@ -247,10 +247,11 @@ def read_classes(
     if cuts.read:
         found = read_label_facts(labels, index, cuts.read, workers)
     for one, asked in zip(tables, cuts.tables, strict=True):
-        strange = index.find(one.queries) < 0
+        rows = index.find(one.queries)
+        strange = rows < 0
         if strange.all() and not part:
             warn_of_strangers(asked)
-        at = at_rows(one, index, beyond=beyond is not None)
+        at = placed(one, rows, len(index.queries.keys), beyond=beyond is not None)
         if beyond is not None and strange.any():
             others = look_up(take_ids(one.queries, np.flatnonzero(strange)))[0]
             beyond |= dict.fromkeys(at, others)

@@ -192,13 +192,19 @@ def read_label_facts(
     return at_rows(facts, index)
 
 
-def at_rows(facts: QueryFacts, index: LabelIndex, *, beyond: bool = False) -> dict[str, Any]:
-    """Return each column of facts with a value for each query of an index; null if it has none.
+def at_rows(facts: QueryFacts, index: LabelIndex) -> dict[str, Any]:
+    """Return each column of facts with a value for each query of an index; null if it has none."""
+    return placed(facts, index.find(facts.queries), len(index.queries.keys))
 
-    With `beyond`, then come the values of the queries of the facts that the index does not have.
+
+def placed(
+    facts: QueryFacts, rows: np.ndarray, count: int, *, beyond: bool = False
+) -> dict[str, Any]:
+    """Return each column of facts with a value for each of so many rows; null if it has none.
+
+    `rows` are those of the queries of the facts, or -1. With `beyond`, the values of these follow.
     """
-    rows = index.find(facts.queries)
-    place = np.full(len(index.queries.keys), -1, np.int64)
+    place = np.full(count, -1, np.int64)
     place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
     if beyond:
         place = np.append(place, np.flatnonzero(rows < 0))

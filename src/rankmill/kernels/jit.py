@@ -199,7 +199,7 @@ def _from_disk_or(
 ) -> Callable[..., Any] | None:
     """Return what is saved at a place, otherwise what is then compiled, and saved there.
 
-    None if compiling may wait, and no few processes before were slow without it.
+    None if compiling may wait, and only few processes before were slow without it.
     """
     place = None
     try:

@@ -202,7 +202,7 @@ def _distinct(labels: LabelLists, repeats: str, queries: Ids | None) -> tuple[La
 
 
 def with_worths(labels: LabelLists, gain_function: str) -> LabelLists:
-    """The labels with what their gains are worth, see `rankmill.matching.label_lists`.
+    """The labels with what their gains are `worth`.
 
     InputError if a gain is too large, as sums and squares of gains must stay finite, or is not in a
     map.

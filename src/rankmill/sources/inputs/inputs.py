@@ -229,7 +229,9 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
 
     Or all lists of labels have one length, as in a submission, and most predictions are fewer.
     """
-    if all(one.columns.wide and one.source.lists is None for one in (labels, predictions)):
+    wide = all(one.columns.wide and one.source.lists is None for one in (labels, predictions))
+    # Counts are known from footers: the lists of files that are not swapped need no look.
+    if wide and not _mean_length(predictions) >= _mean_length(labels) > 1:
         full = _first_lengths(labels)
         if len(full) >= _LISTS and full[0] > 1 and (full == full[0]).all():
             lengths = _first_lengths(predictions)
@@ -254,6 +256,12 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
                 f"{predictions.source.name} ({score!r}) have none: did you swap labels and "
                 "predictions?"
             )
+
+
+def _mean_length(one: Input) -> float:
+    """How many items a list has; at most 1 if that is not known before it is read."""
+    item, rows = one.columns.item, one.source.rows
+    return one.source.sizes([item])[item][0] / rows if rows else 0
 
 
 def _first_lengths(one: Input) -> np.ndarray:
