@@ -594,6 +594,15 @@ def test_swapped_sides_and_labels_given_to_head_are_asked_about(tmp_path: Path, 
     assert "mine.csv has 12 labels, and most of " in shown
     assert "did you swap labels and predictions?" in shown
     assert "did you swap" not in run("evaluate", *reversed(lists), "-m", "map@12")[1]
+    # Transactions with a price in place of the predictions are refused, and both sides asked about.
+    rows = "".join(f"2020-09-17,u{i},i{i},0.07631\n" for i in range(12))
+    (tmp_path / "week.csv").write_text(f"t_dat,user,article,price\n{rows}")
+    code, _, error = run("evaluate", lists[0], tmp_path / "week.csv", "-m", "map@12")
+    assert code == 3
+    assert "the columns are t_dat (text), user (text), " in error
+    assert "mine.csv has 12 labels: did you swap labels and predictions?" in error
+    code, _, error = run("evaluate", lists[1], tmp_path / "week.csv", "-m", "map@12")
+    assert (code, "did you swap" in error) == (3, False)
     code, _, error = run("head", files[1])
     assert (code, "if these are labels, use --labels" in error) == (3, True)
     shown = run("head", files[1], "--labels", "--binary")

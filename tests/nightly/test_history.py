@@ -619,9 +619,10 @@ def test_a_baseline_that_does_not_move_is_noted(tmp_path: Path) -> None:
     for number, word in enumerate(words):
         History(tmp_path).record(Verdict(word, [], made()), time=BEGIN + timedelta(days=number))
     found, now = History(tmp_path), BEGIN + timedelta(days=9)
-    note = found.baseline("last", "map@12", now=now).note
-    tells(note, ["the 3 nights since 2026-01-01", "without enough data", "pin a baseline"])
-    assert found.baseline("median:7", "map@12", now=now).note == ""
+    for how in ("last", "last or none", "median:7"):
+        note = found.baseline(how, "map@12", now=now).note
+        tells(note, ["the 3 nights since 2026-01-01", "without enough data", "pin a baseline"])
+    assert found.baseline("ago:1d", "map@12", now=now).note == ""
     assert found.baseline("last", "map@12", now=BEGIN + timedelta(days=4)).note == ""
 
 

@@ -623,7 +623,7 @@ def test_a_night_that_is_not_decided_has_one_word(tmp_path, run):
     recorded = ["--history", f"{tmp_path}/runs", "--by", "country"]
     begin = ["--rule", "hit@1 > 0", "--date", "2026-01-01"]
     assert run("gate", labels, first, *recorded, *begin)[0] == 0
-    asked = ["gate", labels, later, *recorded, "--baseline", "last"]
+    asked = ["gate", labels, later, *recorded, "--baseline", "last or none"]
     asked += ["--rule", "hit@1[country=*] drop <= 9%", "--rule", "queries > 0"]
     for day in range(2, 7):
         code, out, err = run(*asked, "--date", f"2026-01-0{day}", "--summary", "-")

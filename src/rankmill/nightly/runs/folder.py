@@ -114,8 +114,8 @@ def choose(
     later = [one for one in unruled if one.time.date() > run.time.date()]
     if later:
         notes.append(f"left out: {_named(later)}, recorded without rules since gates judge nights")
-    if how == "last":
-        notes.append(_stuck(tries_of_a_night(past), run, now))
+    if choice.kind in ("last", "median"):
+        notes.append(_stuck(tries_of_a_night(past), serving[-1][0], now))
     note = "; ".join(filter(None, notes))
     nights = [night for night, _ in past if night.time.date() < now.date()]
     newest = nights[-1] if nights else None
@@ -189,9 +189,9 @@ def is_pinned(run: Run, choice: Choice) -> bool:
     return run.tags.get(key) == value
 
 
-def _stuck(nights: Sequence[Candidate], chosen: Run, now: datetime) -> str:
-    """Return a note where the baseline does not move, as no later night had enough data."""
-    last = chosen.time.date()
+def _stuck(nights: Sequence[Candidate], newest: Run, now: datetime) -> str:
+    """Return a note where no night after the newest that serves had enough data."""
+    last = newest.time.date()
     later = [run for run, _ in nights if last < run.time.date() < now.date()]
     count = sum(run.verdict == UNDECIDED for run in later)
     if count < 3:

@@ -45,6 +45,7 @@ Value = TypeVar("Value")
 # The names of scores, which are no usual names of gains.
 _SCORES = {plain(name) for name in ALIASES["score"]}
 _LISTS = 10  # so many lists of the same length are no accident
+_SWAPPED = "did you swap labels and predictions?"
 # What pandas calls an index without a name, in Parquet, in CSV, and read from CSV: row numbers.
 ROW_NUMBERS = re.compile(r"(__index_level_[0-9]+__|Unnamed: 0([.][0-9]+)?)?")
 
@@ -210,18 +211,20 @@ def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
 def _swapped(given: Labels, labels: Input) -> Iterator[None]:
     """Ask in an error about predictions whether both sides were swapped.
 
-    That is likely if the gains of the labels were found in a column of scores.
+    That is likely if the gains of the labels were found in a column of scores, or if all lists of
+    labels have one length.
     """
     try:
         yield
     except InputError as error:
         gain = labels.columns.gain or ""
-        if given.gain is not None or plain(gain) not in _SCORES:
+        if given.gain is None and plain(gain) in _SCORES:
+            sign = f"{labels.source.name} has the column {gain!r}"
+        elif length := _full_lists(labels):
+            sign = f"each query of {labels.source.name} has {length} labels"
+        else:
             raise
-        raise InputError(
-            f"{error}; {labels.source.name} has the column {gain!r}: did you swap labels and "
-            "predictions?"
-        ) from None
+        raise InputError(f"{error}; {sign}: {_SWAPPED}") from None
 
 
 def _ask_if_swapped(labels: Input, predictions: Input) -> None:
@@ -229,18 +232,15 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
 
     Or all lists of labels have one length, as in a submission, and most predictions are fewer.
     """
-    wide = all(one.columns.wide and one.source.lists is None for one in (labels, predictions))
     # Counts are known from footers: the lists of files that are not swapped need no look.
-    if wide and not _mean_length(predictions) >= _mean_length(labels) > 1:
-        full = _first_lengths(labels)
-        if len(full) >= _LISTS and full[0] > 1 and (full == full[0]).all():
-            lengths = _first_lengths(predictions)
-            if len({*lengths.tolist()}) > 1 and np.median(lengths) < full[0]:
-                labels.source.findings.say(
-                    f"each query of {labels.source.name} has {full[0]} labels, and most of "
-                    f"{predictions.source.name} have fewer predictions: did you swap labels and "
-                    "predictions?"
-                )
+    known = _mean_length(predictions) >= _mean_length(labels) > 1
+    if _wide(predictions) and not known and (length := _full_lists(labels)):
+        lengths = _first_lengths(predictions)
+        if len({*lengths.tolist()}) > 1 and np.median(lengths) < length:
+            labels.source.findings.say(
+                f"each query of {labels.source.name} has {length} labels, and most of "
+                f"{predictions.source.name} have fewer predictions: {_SWAPPED}"
+            )
     gain, score = labels.columns.gain, predictions.columns.score
     if gain is None or score is None:
         return
@@ -253,9 +253,18 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
         if (first % 1 > 0).any():
             labels.source.findings.say(
                 f"the gains of {labels.source.name} ({gain!r}) have decimals, and the scores of "
-                f"{predictions.source.name} ({score!r}) have none: did you swap labels and "
-                "predictions?"
+                f"{predictions.source.name} ({score!r}) have none: {_SWAPPED}"
             )
+
+
+def _wide(one: Input) -> bool:
+    return bool(one.columns.wide) and one.source.lists is None
+
+
+def _full_lists(labels: Input) -> int:
+    """Return the one length of the first lists of labels, as in a submission; 0 if they differ."""
+    full = _first_lengths(labels) if _wide(labels) else np.zeros(0, np.int64)
+    return int(full[0]) if len(full) >= _LISTS and full[0] > 1 and (full == full[0]).all() else 0
 
 
 def _mean_length(one: Input) -> float:

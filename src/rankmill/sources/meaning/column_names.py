@@ -255,7 +255,7 @@ class Finder:
 
     def error(self, what: str, todo: str) -> InputError:
         """The error that tells what is wrong, the existing columns, and what to do."""
-        listed = [f"{_short(field.name)} ({field.type})" for field in self.schema][:_MOST_SHOWN]
+        listed = [_typed(field) for field in self.schema][:_MOST_SHOWN]
         more = len(self.schema) - len(listed)
         there = (", ".join(listed) or "none") + (f" and {more} more" if more else "")
         usual = self.named(ALIASES["query"]) or self.named(ALIASES["item"])
@@ -267,6 +267,12 @@ class Finder:
                 "Predictions(columns=...) in Python",
             }.get(self.side, "write one above it")
         return InputError(f"{self.file}: {what}; the columns are {there}: {todo}")
+
+
+def _typed(field: pa.Field) -> str:
+    """A column and its type, which of text has several names in Arrow."""
+    text = kinds.is_string(field.type) or kinds.is_large_string(field.type)
+    return f"{_short(field.name)} ({'text' if text else field.type})"
 
 
 def _short(name: str) -> str:
