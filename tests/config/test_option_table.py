@@ -189,7 +189,7 @@ def test_the_page_has_the_keys_of_the_table(table: str) -> None:
 # What a command has as an argument, makes itself, or has a file for; and what only Python has.
 NO_ROW = {
     *("data", "labels", "predictions", "runs", "source", "path", "semantics"),
-    *("catalogue", "progress", "per_query"),
+    *("catalogue", "progress", "per_query", "details"),
 }
 OWNERS = ("Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests")
 CALLED = ("evaluate", "compare", "gate", "explain", "explain-evaluators")

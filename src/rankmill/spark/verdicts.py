@@ -100,7 +100,7 @@ def gate(
     how: Any = {"memory": memory, "part": True, "keep_values": False}
     job = parse_job(names, of_labels, semantics, catalogue, **how)
     asked = asked_of(given, job, settings, baseline, history, time, tables, None, opened)
-    ages = ages_of(asked, of_labels.data, of_predictions.data, None)
+    ages = ages_of(asked, of_labels.data, of_predictions.data)
     runs, earlier, cuts = asked.runs(of_predictions), asked.earlier, asked.cuts
     request = request_of(of_labels, runs, job, partitions, cuts.facts, catalogue)
     joined = join(

@@ -85,6 +85,7 @@ def compare(
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
+    details: bool = False,
 ) -> Comparison:
     """Compare systems with a baseline: differences, intervals, tests, and the queries that changed.
 
@@ -146,6 +147,8 @@ def compare(
         intervals; slices are not. It takes the test "t".
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
+    details : bool
+        Whether to keep what all charts of a page show, for `rankmill.nightly.report.page`.
 
     Returns
     -------
@@ -164,34 +167,6 @@ def compare(
     >>> new.value, new.won, new.tied, new.lost, new.verdict
     (0.5, 3, 1, 0, 'no difference shown')
     """
-    how = baseline, tests, confidence, margin, by, moved, cluster, adjust, all_pairs
-    more = cutoffs, semantics, catalogue, threads, memory, progress
-    return compare_in_detail(labels, runs, metrics, *how, *more, details=False)
-
-
-def compare_in_detail(
-    labels: LabelsLike,
-    runs: Mapping[str, PredictionsLike] | None = None,
-    metrics: str | Iterable[str] = DEFAULT_METRICS,
-    baseline: str | None = None,
-    tests: str | Iterable[str] | Tests = ("t",),
-    confidence: float = 0.95,
-    margin: float | None = None,
-    by: SlicesLike = (),
-    moved: int = 0,
-    cluster: str | None = None,
-    adjust: Any = None,
-    all_pairs: bool = False,
-    cutoffs: str | Iterable[int] | None = None,
-    semantics: Counting = "default",
-    catalogue: Catalogue | None = None,
-    threads: int | None = None,
-    memory: int = MEMORY,
-    progress: Progress | bool | None = None,
-    *,
-    details: bool = True,
-) -> Comparison:
-    """Do the same as `compare`; with `details`, what a page shows comes of the same pass."""
     began = time.perf_counter()
     metrics, at = metrics_at(metrics, cutoffs)
     settings = settings_of(tests, confidence, margin, moved, cluster, adjust, all_pairs, at)

@@ -79,6 +79,7 @@ def gate(
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
+    details: bool = False,
 ) -> Verdict:
     """Check predictions against rules, with or without a baseline.
 
@@ -110,6 +111,8 @@ def gate(
         history that are later are not used as a baseline.
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
+    details : bool
+        As for `compare`.
 
     Returns
     -------
@@ -148,37 +151,6 @@ def gate(
     rankmill.errors.RegressionError: regressed: map@12 is 0.625, ...
     >>> runs.cleanup()
     """
-    run = baseline, history, metrics, by, moved, cluster, adjust, time
-    job = semantics, catalogue, threads, memory, progress
-    return gate_in_detail(labels, predictions, rules, *run, *job, details=False)
-
-
-def gate_in_detail(
-    labels: Any,
-    predictions: Any,
-    rules: str | Iterable[str] | Rules,
-    baseline: Any = None,
-    history: str | Path | None = None,
-    metrics: str | Sequence[str] = (),
-    by: Any = (),
-    moved: int = 0,
-    cluster: str | None = None,
-    adjust: Any = None,
-    time: datetime | None = None,
-    semantics: Counting = "default",
-    catalogue: Catalogue | None = None,
-    threads: int | None = None,
-    memory: int = MEMORY,
-    progress: Progress | bool | None = None,
-    *,
-    details: bool = True,
-    now: float | None = None,
-) -> Verdict:
-    """Do the same as `gate`.
-
-    With `details`, what a page shows comes of the same pass. `now` is the time in seconds since
-    1970 by which files are old; by default that of the clock.
-    """
     began = perf_counter()
     ruled = Rules.of(rules)
     if isinstance(predictions, Result):
@@ -193,7 +165,7 @@ def gate_in_detail(
     names = metrics_asked(ruled, metrics)
     job = parse_job(names, given, semantics, catalogue, memory=memory)
     asked = asked_of(ruled, job, settings, baseline, history, time, by, adjust)
-    ages = ages_of(asked, given.data, candidate.data, now)
+    ages = ages_of(asked, given.data, candidate.data)
     reading = Reading(threads, progress)
     joined, evidence = measured(asked, given, candidate, catalogue, reading, ages, details=details)
     evidence = replace(evidence, results={**evidence.results, CANDIDATE: sealed(evidence.result)})
@@ -285,15 +257,13 @@ def _of_result(
     sums = Sums(result.queries, {})
     nothing: dict[str, Any] = {"slices": {}, "left_out": {}, "differing": 0, "unpredicted": {}}
     state = ComparisonState((CANDIDATE,), CANDIDATE, (), *how, result.scope, sums, **nothing)
-    ages = ages_of(asked, result, result, None)
+    ages = ages_of(asked, result, result)
     return verdict_of(Evidence(asked, {CANDIDATE: result}, {}, state, ages, {}), None)
 
 
-def ages_of(
-    asked: CheckedGate, labels: Any, predictions: Any, now: float | None
-) -> dict[str, float]:
+def ages_of(asked: CheckedGate, labels: Any, predictions: Any) -> dict[str, float]:
     """Return the ages in seconds of the inputs that rules are about."""
-    clock = clock_time() if now is None else now
+    clock = clock_time()
     old = [one.subject for one in asked.rules if one.kind == "age"]
     ages = {name: clock - written_at(name, labels, predictions) for name in old}
     young = next((name for name, age in ages.items() if age < -CLOCKS_DIFFER), None)
