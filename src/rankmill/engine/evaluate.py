@@ -1,10 +1,11 @@
-"""evaluate() scores predictions against labels and returns a Result; plan() tells what it reads."""
+"""evaluate() scores predictions against labels, here or on Spark; plan() tells what it reads."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from rankmill.engine.cuts import check_several, job_of
@@ -14,7 +15,7 @@ from rankmill.engine.held_labels import HeldLabels, beside, described_beside, op
 from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
-from rankmill.errors import told_shortly
+from rankmill.errors import UsageError, told_shortly
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.package import stamp
 from rankmill.results.result import Result
@@ -31,6 +32,7 @@ from rankmill.sources.nouns import (
     Predictions,
     PredictionsLike,
     SlicesLike,
+    is_spark_frame,
 )
 from rankmill.sources.roles.source import MEMORY
 from rankmill.threads import Workers
@@ -50,6 +52,7 @@ def evaluate(
     memory: int = MEMORY,
     per_query: bool = True,
     progress: Progress | bool | None = None,
+    partitions: int | None = None,
 ) -> Result:
     """Score ranked predictions against labels.
 
@@ -73,7 +76,8 @@ def evaluate(
         and item, optionally with a rank or a confidence. A long list is sorted by rank if there are
         ranks, else by descending confidence, else it keeps the order of its rows, if no column of
         numbers is left over. Ids are integers or strings. If one side is a `Ragged` or a list of
-        lists, so must be the other, and list q of both belongs to query q.
+        lists, so must be the other, and list q of both belongs to query q. DataFrames of Spark are
+        scored on its cluster, all of them (``rankmill docs spark``).
     metrics : str or iterable of str
         Names such as "map@12", "first_hit" or "gap", "map@5,10" for two cutoffs and "map@1..100"
         for a hundred; a set of them, which is "official" (what trec_eval prints), "recsys" or "pr"
@@ -106,10 +110,15 @@ def evaluate(
         more, both sides are Parquet files and `per_query` is False, one share of the queries is
         scored after the other. The result does not depend on the limit.
     per_query : bool
-        Whether the result holds a table with the values of each query.
+        Whether the result holds a table with the values of each query. On Spark it is a DataFrame,
+        which is computed when it is used.
     progress : bool or callable, optional
         True prints progress on standard error. A function is called with the number of prediction
         rows done and their total.
+    partitions : int, optional
+        How many partitions DataFrames of Spark are shuffled into, by query. By default one for each
+        32 MB of both inputs; if Spark does not know their size, as of `createDataFrame`, at least
+        spark.sql.shuffle.partitions (200), which is slow for small frames.
 
     Returns
     -------
@@ -146,12 +155,13 @@ def evaluate(
     >>> evaluate(labels, predictions, "recall@2", by="label_count").by.to_pylist()[0]["value"]
     1.0
     """
-    given = Labels.of(labels)
+    given, runs = Labels.of(labels), {"": Predictions.of(predictions)}
+    executor = executor_of(given, runs, Local(threads, progress), partitions)
     job = job_of(
         metrics, given, semantics, catalogue, by, sums, memory=memory, keep_values=per_query
     )
-    runs = {"": Predictions.of(predictions)}
-    return _evaluate(job, given, runs, catalogue, threads, progress)[""]
+    results: dict[str, Result] = executor.evaluate(job, given, runs, catalogue)
+    return results[""]
 
 
 @told_shortly
@@ -168,14 +178,17 @@ def evaluate_runs(
     memory: int = MEMORY,
     per_query: bool = True,
     progress: Progress | bool | None = None,
+    partitions: int | None = None,
 ) -> Results:
     """Score several systems against the same labels, which are read only once.
 
     Parameters
     ----------
-    labels, metrics, semantics, by, sums, catalogue, threads, memory, per_query, progress
+    labels, metrics, semantics, by, sums, catalogue, threads, memory, per_query
         As for `evaluate`. All systems have the same slices: "list_length" is that of the first
         one, and "unpredicted" is refused.
+    progress, partitions
+        As for `evaluate`.
     runs : mapping of str to predictions
         The predictions of each system, each as for `evaluate`.
 
@@ -196,10 +209,70 @@ def evaluate_runs(
     {'old': 0.5, 'new': 0.75}
     """
     given, systems = Labels.of(labels), runs_of(runs)
+    executor = executor_of(given, systems, Local(threads, progress), partitions)
     job = job_of(
         metrics, given, semantics, catalogue, by, sums, memory=memory, keep_values=per_query
     )
-    return Results(_evaluate(job, given, systems, catalogue, threads, progress))
+    return Results(executor.evaluate(job, given, systems, catalogue))
+
+
+# ------------------------------------------------------------------ where it is done
+
+
+class Local(NamedTuple):
+    """The executor of one machine: how many threads it takes, and who is told of progress."""
+
+    threads: int | None = None
+    progress: Progress | bool | None = None
+
+    def workers(self) -> Workers:
+        """Return a pool of so many threads."""
+        return Workers(self.threads)
+
+    @reading_again
+    def evaluate(
+        self,
+        job: Job,
+        labels: Labels,
+        runs: Mapping[str, Predictions],
+        catalogue: Catalogue | None,
+    ) -> dict[str, Result]:
+        """Return the result of each system."""
+        results = {}
+        if len(runs) > 1:
+            check_several(job)
+        with closing(score_systems(job, labels, runs, *self, catalogue)) as systems:
+            for one in systems:
+                results[one.name] = sealed(one.result)
+                del one  # frees the tally before the next system is scored
+        return results
+
+
+def executor_of(
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    local: Local,
+    partitions: int | None,
+    **alone: Any,
+) -> Any:
+    """Return that of Spark if an input is a DataFrame of Spark; else `local`, which is given.
+
+    Raises UsageError if an option is for the other one; `alone` are those of this machine, beside
+    how many threads it takes.
+    """
+    if not any(is_spark_frame(one.data) for one in (labels, *runs.values())):
+        if partitions is not None:
+            raise UsageError(
+                "partitions are those of DataFrames of Spark, and no input is one: leave it out"
+            )
+        return local
+    for name, value in {**alone, **local._asdict()}.items():
+        if value is not None and value is not False:
+            raise UsageError(
+                f"{name} is not supported on Spark: leave it out, or give the same rows in files"
+            )
+    # Spark's stands above all that is done on one machine, which imports nothing of it.
+    return import_module("rankmill.spark.executor").OnSpark(partitions)
 
 
 class ScoredSystem(NamedTuple):
@@ -210,25 +283,6 @@ class ScoredSystem(NamedTuple):
     result: Result
     labels: Input
     predictions: Input
-
-
-@reading_again
-def _evaluate(
-    job: Job,
-    labels: Labels,
-    runs: Mapping[str, Predictions],
-    catalogue: Catalogue | None,
-    threads: int | None,
-    progress: Progress | bool | None,
-) -> dict[str, Result]:
-    results = {}
-    if len(runs) > 1:
-        check_several(job)
-    with closing(score_systems(job, labels, runs, threads, progress, catalogue)) as systems:
-        for one in systems:
-            results[one.name] = sealed(one.result)
-            del one  # frees the tally before the next system is scored
-    return results
 
 
 def score_systems(

@@ -14,10 +14,11 @@ from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.conclusion import few_notes
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState, Sums
 from rankmill.analysis.compare.differences.judgement import estimates
-from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
+from rankmill.analysis.compare.queries.join import Joined, join_runs
 from rankmill.analysis.compare.view.comparison import Comparison
-from rankmill.analysis.compare.view.details import details_of
+from rankmill.analysis.compare.view.details import Details, details_of
 from rankmill.analysis.statistics.distributions import t_tail
+from rankmill.engine.evaluate import Local, executor_of
 from rankmill.engine.finish import sealed
 from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job
@@ -34,6 +35,7 @@ from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
     check_gains,
+    open_baseline,
     slice_values,
     with_table,
 )
@@ -79,6 +81,7 @@ def gate(
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
+    partitions: int | None = None,
     details: bool = False,
 ) -> Verdict:
     """Check predictions against rules, with or without a baseline.
@@ -109,8 +112,9 @@ def gate(
     time : datetime, optional
         The time of the run, with its zone, as for `History.record`; by default now. Runs of a
         history that are later are not used as a baseline.
-    semantics, catalogue, threads, memory, progress
-        As for `evaluate`.
+    semantics, catalogue, threads, memory, progress, partitions
+        As for `evaluate`. On Spark there is no `cluster`, `adjust` and `details`, a table of `by`
+        may be a DataFrame, and so may the values by query of an earlier run.
     details : bool
         As for `compare`.
 
@@ -159,18 +163,32 @@ def gate(
         unused |= {"labels": labels is not None, "details": details}
         found = _of_result(predictions, ruled, baseline, history, time, catalogue, unused)
         return replace(found, seconds=perf_counter() - began)
+    given, candidate = Labels.of(labels), Predictions.of(predictions)
+    alone: Any = {"cluster": cluster, "adjust": adjust, "details": details}
+    executor = executor_of(given, {"": candidate}, Local(threads, progress), partitions, **alone)
+    here = isinstance(executor, Local)
     settings = settings_of("t", ruled.confidence, None, moved, cluster, adjust)
-    given = Labels.of(labels)
-    candidate = Predictions.of(predictions)
     names = metrics_asked(ruled, metrics)
     job = parse_job(names, given, semantics, catalogue, memory=memory)
-    asked = asked_of(ruled, job, settings, baseline, history, time, by, adjust)
+    opened = open_baseline if here else executor.opens(given)
+    asked = asked_of(ruled, job, settings, baseline, history, time, by, adjust, opened)
     ages = ages_of(asked, given.data, candidate.data)
-    reading = Reading(threads, progress)
-    joined, evidence = measured(asked, given, candidate, catalogue, reading, ages, details=details)
-    evidence = replace(evidence, results={**evidence.results, CANDIDATE: sealed(evidence.result)})
-    state = evidence.state
-    with reading.workers() as workers:
+    shown = None
+    if here:
+        joined, evidence = measured(asked, given, candidate, catalogue, executor, ages, details)
+        comparison, shown = _compared(joined, evidence, executor, details)
+    else:
+        evidence, comparison = executor.measured(asked, given, candidate, catalogue, ages)
+    found = verdict_of(evidence, comparison)
+    return replace(found, seconds=perf_counter() - began, details=shown)
+
+
+def _compared(
+    joined: Joined, evidence: Evidence, local: Local, details: bool
+) -> tuple[Comparison | None, Details | None]:
+    """Return the comparison with a baseline that is paired, and what a page shows."""
+    state, settings = evidence.state, evidence.asked.settings
+    with local.workers() as workers:
         paired = BASELINE in joined.results
         comparison = comparison_of(joined, state, settings, workers) if paired else None
         shown = None if comparison is None else comparison.details
@@ -180,8 +198,7 @@ def gate(
                 values = estimates(state.whole, settings.confidence)
                 told = state.whole.clusters.positive, settings.cluster
                 shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
-    found = verdict_of(evidence, comparison)
-    return replace(found, seconds=perf_counter() - began, details=shown)
+    return comparison, shown
 
 
 def measured(
@@ -189,25 +206,25 @@ def measured(
     labels: Labels,
     predictions: Predictions,
     catalogue: Catalogue | None,
-    reading: Reading,
+    local: Local,
     ages: Mapping[str, float],
-    *,
     details: bool = False,
 ) -> tuple[Joined, Evidence]:
     """Score what is asked for, beside the baseline, and add it up."""
     runs, earlier = asked.runs(predictions), asked.earlier
-    how = next(iter(runs)), asked.cuts, reading, catalogue
+    how = next(iter(runs)), asked.cuts, local, catalogue
     joined = join_runs(asked.job, labels, runs, *how, details=details)
     if earlier is not None:
         check_gains(earlier, joined.results[CANDIDATE])
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
-    with reading.workers() as workers:
+    with local.workers() as workers:
         state = joined.state(workers, crossed=asked.crossed, moments=asked.dropping)
         alone = {}
         if any(state.left_out.values()):  # then each side has queries of its own
             alone = joined.states_alone(workers, crossed=asked.crossed, moments=asked.dropping)
-    return joined, Evidence(asked, joined.results, joined.without, state, ages, alone)
+    results = {**joined.results, CANDIDATE: sealed(joined.results[CANDIDATE])}
+    return joined, Evidence(asked, results, joined.without, state, ages, alone)
 
 
 def _of_result(
@@ -450,8 +467,8 @@ def gate_power(
     names = metrics_asked(given, metrics)
     job = parse_job(names, of_labels, semantics, catalogue, memory=memory)
     asked = asked_of(given, job, settings, baseline, history, time, by, adjust)
-    reading, candidate = Reading(threads, progress), Predictions.of(predictions)
-    _, evidence = measured(asked, of_labels, candidate, catalogue, reading, {})
+    local, candidate = Local(threads, progress), Predictions.of(predictions)
+    _, evidence = measured(asked, of_labels, candidate, catalogue, local, {})
     found, chances = list[RulePower](), list[float]()
     for rule in asked.rules:
         known = rule.kind == "metric" and (asked.earlier is not None or not rule.needs_baseline)
