@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from rankmill.engine.cuts import check_several, job_of
 from rankmill.engine.finish import finish, sealed
@@ -16,7 +17,10 @@ from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
 from rankmill.errors import UsageError, told_shortly
+from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.exposure import GIVE_ITEMS, Exposure
+from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.package import stamp
 from rankmill.results.result import Result
 from rankmill.semantics.choices import WHOLE, Scope
@@ -285,6 +289,46 @@ class ScoredSystem(NamedTuple):
     predictions: Input
 
 
+def _scored(
+    job: Job,
+    labels: Input,
+    inputs: Mapping[str, Input],
+    workers: Workers,
+    progress: Progress | None,
+    catalogue: Catalogue | None,
+) -> Generator[Tally, None, None]:
+    """Yield the tally of each system; one catalogue is that of all, where none is given."""
+    held = HeldLabels(labels)
+    if len(inputs) > 1 and job.own_catalogue and not job.part:
+        job = replace(job, catalogue=_shown_by_any(job, held, inputs, workers))
+    yield from run(job, held, inputs, workers, progress, catalogue)
+
+
+def _shown_by_any(
+    job: Job, labels: HeldLabels, inputs: Mapping[str, Input], workers: Workers
+) -> KnownItems:
+    """Return all items of the labels and of the predictions of any system, by a pass of its own."""
+    once = next((one.source.name for one in inputs.values() if one.source.kept), None)
+    if once is not None:
+        raise UsageError(
+            f"{', '.join(job.own_catalogue)} of several systems is a share of the items of all of "
+            f"them, and {once} can be read only once: {GIVE_ITEMS}, or read it into a table"
+        )
+    (metric, *_) = (one for one in job.metrics if one.text in job.own_catalogue)
+    nothing: Any = {"aside": (), "cuts": None, "by": (), "sums": (), "groups": None, "alike": None}
+    nothing |= {"keep_values": False, "keep_lengths": False}
+    found = ItemCounts(1)
+    with closing(
+        run(replace(job, metrics=(metric,), **nothing), labels, inputs, workers)
+    ) as tallies:
+        for tally in tallies:
+            exposure = cast(Exposure, tally.state.aggregates[Exposure.name])
+            items, counts = exposure.shown.joined()
+            found = found.merge(exposure.labels).with_counts(items, counts[:, :1])
+            del tally, exposure
+    return KnownItems(found.joined()[0])
+
+
 def score_systems(
     job: Job,
     labels: Labels,
@@ -305,7 +349,7 @@ def score_systems(
     with (
         open_job(job, labels, runs, facts, noted=not job.part) as (label_input, inputs),
         Workers(threads, job.waiting) as workers,
-        closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
+        closing(_scored(job, label_input, inputs, workers, told, catalogue)) as tallies,
     ):
         several = len(runs) > 1
         for name, one in inputs.items():

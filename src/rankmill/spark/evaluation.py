@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from rankmill.engine.cuts import check_several
 from rankmill.engine.finish import (
+    catalogue_notes,
     limits_of,
     needs_items,
     nothing_in_common,
@@ -143,6 +144,7 @@ def result_of(
             *result.notes,
             *nothing_in_common(result, partial(_examples, request, number)),
             *_ties(request, number, state),
+            *catalogue_notes(request.job),
             *(spoken(doubt) for one in both for doubt in one.columns.doubts),
             *(spoken(note) for one in both for note in one.source.findings.notes()),
         ],

@@ -342,6 +342,8 @@ _NOTES = (
     "one that is found by its tenth night.",
     "false alarms: nights of a year that a rule fails though nothing changed, each night with "
     "other queries of the same kind. The same queries and the same system give none.",
+    "holds: nights without a change in which the rule holds. No other night is the baseline last "
+    "or median: if few hold, it is a lucky one, and there are more false alarms than these.",
     "price: of n queries, a verdict needs a mean beyond the limit by 3.7/n of the range of the "
     "metric at least, and by 6.7/n in one of 20 slices, as queries that were not seen may differ.",
 )
@@ -361,6 +363,8 @@ class RulePower(NamedTuple):
         Whether these are shares of the baseline.
     alarms : float or None
         Expected nights with a false alarm in a year; None if the data do not tell.
+    held : float or None
+        The share of nights without a change in which it holds; None if the data do not tell.
     """
 
     rule: str
@@ -368,6 +372,7 @@ class RulePower(NamedTuple):
     largest: float | None
     relative: bool
     alarms: float | None
+    held: float | None
 
 
 @record(frozen=True, repr=False, eq=False)
@@ -387,10 +392,10 @@ class GatePower(Answer):
     def _view(self) -> View:
         def table() -> Table:
             rows: list[list[Cell]] = [
-                [one.rule, _drop(one), _alarms(one.alarms)] for one in self.rules
+                [one.rule, _drop(one), _held(one), _alarms(one.alarms)] for one in self.rules
             ]
-            rows += [["any of these", "", _alarms(self.alarms)]] if rows[1:] else []
-            titles = "rule", "smallest drop", "false alarms per year"
+            rows += [["any of these", "", "", _alarms(self.alarms)]] if rows[1:] else []
+            titles = "rule", "smallest drop", "holds", "false alarms per year"
             return Table([Column(one) for one in titles], rows)
 
         def parts() -> list[Part]:
@@ -412,6 +417,10 @@ def _drop(one: RulePower) -> str:
         for end in (one.smallest, one.largest)
     )
     return least if least == most else f"{least} to {most}"
+
+
+def _held(one: RulePower) -> str:
+    return "" if one.held is None else percent(one.held)
 
 
 def _alarms(alarms: float | None) -> str:
@@ -478,7 +487,8 @@ def gate_power(
         each = confidence_of_each(rule, len(cases))
         told = (detected(rule, one.measured, each) for one in cases)
         seen = [one for one in told if one is not None]
-        if rule.since is None and tests:
+        counts = rule.since is None and bool(tests)
+        if counts:
             chances.append(_chance(rule, tests, len(cases)))
         found.append(
             RulePower(
@@ -486,7 +496,8 @@ def gate_power(
                 finite(min(seen, default=None)),
                 finite(max(seen, default=None)),
                 rule.relative,
-                YEAR * chances[-1] if tests and rule.since is None else None,
+                YEAR * chances[-1] if counts else None,
+                _chance_to_hold(rule, tests, len(cases)) if counts else None,
             )
         )
     # As if rules did not depend on each other.
@@ -499,3 +510,10 @@ def _chance(rule: Rule, tests: Sequence[RuleTest], slices: int) -> float:
     confidence = confidence_of_each(rule, slices)
     far = [(test.far(confidence) + test.margin) / test.error for test in tests]
     return 1 - math.prod(1 - t_tail(t, test.freedom) for t, test in zip(far, tests, strict=True))
+
+
+def _chance_to_hold(rule: Rule, tests: Sequence[RuleTest], slices: int) -> float:
+    """Return the chance that a rule holds in a night without a change."""
+    confidence = confidence_of_each(rule, slices)
+    room = [((test.margin - test.far(confidence)) / test.error, test.freedom) for test in tests]
+    return math.prod(t_tail(-t, freedom) for t, freedom in room)

@@ -15,6 +15,7 @@ from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.exposure import GIVE_ITEMS, is_of_catalogue
 from rankmill.nightly.gate.series import EarlierNights, nights_before
 from rankmill.nightly.history import history_of
 from rankmill.nightly.rules.baseline import (
@@ -162,6 +163,8 @@ def asked_of(
     elif baseline is not None:
         _check_no_history(baseline, history)
         earlier = opened(baseline, dropped)
+    for one in asked:
+        _check_catalogue(one, job, earlier)
     if earlier is not None:
         check_alike(earlier, job, dropped)
         asked = [_decidable(one, earlier) for one in asked]
@@ -228,6 +231,18 @@ def _tested(rule: Rule, job: Job, *, alone: bool) -> Rule:
         return rule
     why = why_no_interval(rule.metric, job.semantics, alone=alone)
     return _untested(rule, f"has no interval here, as {why}: write {NO_TEST}") if why else rule
+
+
+def _check_catalogue(rule: Rule, job: Job, earlier: Baseline | None) -> None:
+    """Raise UsageError if a rule compares shares of the items of two nights."""
+    scored = earlier is not None and earlier.kind == "predictions" and rule.since is None
+    if rule.kind != "metric" or rule.measure == "value" or scored or job.beside:
+        return
+    if is_of_catalogue(rule.metric):
+        raise UsageError(
+            f"rule {rule.text!r} compares shares of different catalogues, each of the items that "
+            f"one night has: {GIVE_ITEMS}"
+        )
 
 
 def _decidable(rule: Rule, earlier: Baseline) -> Rule:

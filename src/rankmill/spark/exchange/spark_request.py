@@ -86,7 +86,7 @@ def request_of(
     of the labels with a value a query.
     """
     check_inputs(labels, runs)
-    check_in_parts(job)
+    check_in_parts(job, several=len(runs) > 1)
     check_subtopics(job, labels.subtopic)
     rows = [FrameRows(labels.data, "the DataFrame of labels")]
     rows += [FrameRows(one.data, f"the DataFrame of {n or one.role}") for n, one in runs.items()]
