@@ -435,9 +435,9 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_434,
-    "analysis": 3_774,
-    "cli": 2_082,
+    "adapters": 1_435,
+    "analysis": 3_777,
+    "cli": 2_084,
     "columns": 1_114,
     "config": 656,
     "engine": 3_241,
@@ -445,12 +445,12 @@ BUDGETS = {
     "kernels": 3_047,
     "matching": 744,
     "metrics": 3_988,
-    "nightly": 4_437,
+    "nightly": 4_441,
     "results": 528,
     "root": 524,
-    "semantics": 190,
+    "semantics": 191,
     "show": 804,
-    "sources": 6_193,
+    "sources": 6_197,
     "spark": 1_275,
 }
 

@@ -548,6 +548,13 @@ def test_power_of_slices_and_families():
     assert repr(blind).endswith("fail in 80% of nights, whatever is lost.")
 
 
+@pytest.mark.parametrize("how", ["lst or none", "latest", "meidan:7"])
+def test_a_misspelt_baseline_is_no_missing_file(tmp_path, how):
+    History(tmp_path).record(gate(LABELS, dump(1), "hit@1 > 0"), time=BEGIN)
+    with pytest.raises(UsageError, match=f"no file '{how}', and a history has no such baseline"):
+        gate(LABELS, dump(1), "hit@1 drop <= 9%", baseline=how, history=tmp_path)
+
+
 def test_so_many_unchanged_nights_hold_as_power_says():
     def night(seed):
         draw = random.Random(seed)

@@ -4,13 +4,14 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, replace
 from datetime import datetime
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.comparison_request import with_dependence
 from rankmill.analysis.compare.differences.differences import Settings
-from rankmill.config.face import is_choice, read_choice
+from rankmill.config.face import EXPECTED, is_choice, read_choice
 from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
@@ -209,6 +210,11 @@ def _check_no_history(baseline: Any, history: str | os.PathLike[str] | None) -> 
     if not isinstance(baseline, str | os.PathLike):
         return
     name = os.fspath(baseline)
+    begins = name.removesuffix(" or none").partition(":")[0]
+    if not os.path.exists(name) and get_close_matches(begins, ("last", "median", "ago", "tag")):
+        raise UsageError(
+            f"there is no file {name!r}, and a history has no such baseline; expected {EXPECTED}"
+        )
     same = history is not None and name.rstrip("/") == os.fspath(history).rstrip("/")
     names = os.listdir(name) if os.path.isdir(name) else []
     files = [one for one in names if one.endswith(".parquet") and one[0] not in "._"]
