@@ -66,6 +66,16 @@ def test_differences_are_those_over_all_items(given: Any) -> None:
 
 
 @pytest.mark.small
+def test_why_a_coverage_that_never_changes_is_not_tested() -> None:
+    queries = [f"q{n}" for n in range(60)]
+    labels, old, new = ({query: [*some] for query in queries} for some in ("a", "ab", "abc"))
+    found = rankmill.compare(labels, {"old": old, "new": new}, "coverage")
+    assert found.differences["coverage"]["new"].tests["t"].p is None
+    told = "it is the same without any one of "
+    assert any(told in note for note in found.notes)
+
+
+@pytest.mark.small
 def test_what_cannot_have_one_catalogue_is_refused(given: Any, tmp_path: Path) -> None:
     labels, runs = given
     rows = [{"query": query, "items": some} for query, some in runs["few"].items()]

@@ -436,7 +436,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_435,
-    "analysis": 3_777,
+    "analysis": 3_780,
     "cli": 2_084,
     "columns": 1_114,
     "config": 656,

@@ -183,7 +183,7 @@ def checked(value: Any, what: str = "by") -> Any:
     if isinstance(value, Mapping | set | frozenset | bytes | int | float | Given | Catalogue):
         raise UsageError(
             f"{what} cannot be a {type(value).__name__}; expected the name of a column of the "
-            "labels, or a table with a column of query ids"
+            "labels, or a table with a column of query ids, such as a pandas Series by query id"
         )
     return value
 
