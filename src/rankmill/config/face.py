@@ -159,6 +159,23 @@ _TAKEN = {
 }
 
 
+def field_text(option: str) -> str:
+    """Return how to give a flat option in Python, as an error ends; "" if no noun has it.
+
+    Examples
+    --------
+    >>> field_text("query"), field_text("preset"), field_text("nope")
+    (': use Labels(data, query=...) or Predictions(data, query=...)', ': use semantics=...', '')
+    """
+    if option == "preset":
+        return ": use semantics=..."
+    places = (one.partition(".") for one in PARAMETERS.get(option, ()))
+    data = {"Labels": "data, ", "Predictions": "data, "}
+    uses = (f"{noun}({data.get(noun, '')}{field}=...)" for noun, _, field in places)
+    text = " or ".join(uses)
+    return f": use {text}" if text else ""
+
+
 def options_taken(function: Callable[..., Any]) -> set[str]:
     """Return the flat options that a function has a place for."""
     wanted = inspect.signature(function).parameters

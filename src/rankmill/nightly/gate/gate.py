@@ -22,7 +22,7 @@ from rankmill.engine.evaluate import Local, executor_of
 from rankmill.engine.finish import sealed
 from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, told_shortly
 from rankmill.nightly.gate.gate_request import (
     CheckedGate,
     Rules,
@@ -63,6 +63,7 @@ from rankmill.sources.roles.source import MEMORY
 CLOCKS_DIFFER = 60.0
 
 
+@told_shortly
 def gate(
     labels: Any,
     predictions: Any,
