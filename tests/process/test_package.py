@@ -435,9 +435,9 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_435,
+    "adapters": 1_438,
     "analysis": 3_780,
-    "cli": 2_084,
+    "cli": 2_095,
     "columns": 1_114,
     "config": 664,
     "engine": 3_241,
@@ -445,7 +445,7 @@ BUDGETS = {
     "kernels": 3_047,
     "matching": 744,
     "metrics": 3_988,
-    "nightly": 4_441,
+    "nightly": 4_472,
     "results": 528,
     "root": 533,
     "semantics": 191,

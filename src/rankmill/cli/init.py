@@ -7,8 +7,9 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -125,6 +126,7 @@ def command(
     if not no_evaluate:
         asked = given | {"metrics": metrics, "per_query": False}
         today = _today(sources, asked, by, cuts[:1])
+    pair = None if baseline is None else partial(_smallest, sources, given)
     abouts = [_about(one) for one in told]
     if baseline is None:
         predictions, systems = f"{abouts[1]}predictions = {paths[1]}\n", ""
@@ -139,7 +141,7 @@ def command(
         labels=f"{abouts[0]}labels = {paths[0]}\n",
         predictions=predictions,
         metrics=toml_value(metrics),
-        rules=_rules(metrics, today, cuts, day, paired=baseline is not None, sliced=bool(by)),
+        rules=_rules(metrics, today, cuts, day, pair, sliced=bool(by)),
         by=f"{'' if by else '# '}by = {toml_value(slices or cuts or ['label_count'])}",
         systems=systems,
         columns="".join(f"{name} = {toml_value(value)}\n" for name, value in given.items()),
@@ -232,16 +234,27 @@ def _today(
     return vars(found)
 
 
+def _smallest(sources: Sequence[Any], given: Mapping[str, Any], rule: str) -> float | None:
+    """Return the smallest drop that a rule finds between two systems, as --power shows it."""
+    asked = {**given, "rules": [rule], "baseline": sources[2]}
+    found: float | None = run(rankmill.gate_power, sources[0], sources[1], asked).rules[0].smallest
+    return found
+
+
 def _rules(
     metrics: Sequence[str],
     today: Mapping[str, Any],
     cuts: Sequence[str],
     day: date | None,
+    pair: Callable[[str], float | None] | None,
     *,
-    paired: bool,
     sliced: bool,
 ) -> str:
-    """Return two rules, and more as comments, with limits that the values of today keep."""
+    """Return two rules or three, and more as comments, with limits that the values of today keep.
+
+    `pair` tells the smallest drop that a rule finds, if there is a baseline to pair with.
+    """
+    paired = pair is not None
     audit = today.get("audit", {})
     lost = audit.get("queries_only_labelled", 0) / (audit.get("queries_labelled", 0) or 1)
     most = min(99, max(1, math.ceil(110 * lost)))
@@ -255,11 +268,19 @@ def _rules(
     rule = f"{metrics[0]} drop <= {percent}% confidence 0.95"
     drop = f'"{rule}",{needs}'
     if value and error is not None:
-        least = math.ceil(percent + 100 * _reach(error, paired=paired) / value)
-        drop = f'"{rule}",  # finds drops from about {least}% on{needs.replace("  # ", "; ")}'
+        least = percent / 100 + _reach(error, paired=paired) / value
+        found = least if pair is None or not today else pair(rule)
+        told_drop = "finds no drop in these data"
+        if found is not None:
+            told_drop = f"finds drops from about {100 * found:.2g}% on"
+        drop = f'"{rule}",  # {told_drop}{needs.replace("  # ", "; ")}'
     series = f'"{rule} since {day or date.today():%Y-%m-%d}",'
     series += "  # a series of nights finds smaller losses; needs a history"
-    on, off = ([drop], [first, '"queries change <= 10%",']) if paired else ([first], [drop])
+    on, off = (
+        ([drop], [first, '"queries change <= 10%",  # with a history'])
+        if paired
+        else ([first], [drop])
+    )
     on.append(f'"queries_only_labelled <= {most}%",{told}')
     off += [series, *others, '"repeated_items <= 1%",']
     if cuts and cuts[0].isidentifier():

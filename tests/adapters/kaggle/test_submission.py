@@ -339,7 +339,7 @@ def test_many_problems_are_counted_by_kind() -> None:
     counts, examples = (part.splitlines() for part in "\n".join(rows).split("\n\n"))
     expected = [
         ("row missing", "39", "rejected"),
-        ("repeated prediction", "60", "costs score"),
+        ("repeated prediction", "60", "may cost score"),
         ("too many predictions", "61", "not counted"),
     ]
     assert [tuple(re.split("  +", line)[:3]) for line in counts] == expected
@@ -347,7 +347,7 @@ def test_many_problems_are_counted_by_kind() -> None:
     assert kinds == [kind for kind, *_ in expected for _ in range(5)]
     assert examples[-1] == "the first 5 of each kind; -o problems.csv has all"
     order = [one.effect for one in found.problems]
-    assert order == ["rejected"] * 39 + ["costs score"] * 60 + ["not counted"] * 61
+    assert order == ["rejected"] * 39 + ["may cost score"] * 60 + ["not counted"] * 61
     assert "the first" not in repr(check(frame({"a": "x"}), frame({"a": "x x"})))
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.csv import write_csv
@@ -750,3 +751,49 @@ def test_half_of_the_labels_or_queries_is_a_bad_volume_without_a_rule(lost, tmp_
     allowed = [rule, "queries change <= 90%", "labels change <= 90%"]
     assert "bad volume" not in [one.word for one in gate(labels, mine, allowed, **later).outcomes]
     assert len(gate(LABELS, dump(2), rule, **later).outcomes) == 1
+
+
+# ------------------------------------------------------------------ the labels of a night
+
+
+def test_pairs_have_the_counts_of_the_last_night(tmp_path):
+    """Predictions of the same labels are paired, and what labels lost is told by the history."""
+    rules = ["hit@1 drop <= 50%", "hit@1[country=*] drop <= 60%"]
+    asked = {"baseline": dump(1), "history": tmp_path, "by": "country"}
+    told = [f"{one} change <= 10%" for one in ("queries", "labels", "label_rows")]
+    for number in range(3):
+        labels = LABELS if number < 2 else LABELS.slice(0, QUERIES * 7 // 10)
+        when = BEGIN + timedelta(days=number)
+        found = flat(gate, labels, dump(2), [*rules, *told], time=when, **asked)
+        History(tmp_path).record(found, time=when)
+        by_rule = {one.rule: one for one in found.outcomes}
+        words = {by_rule[one].word for one in told}
+        assert words == ({"held"} if number < 2 else {"bad volume"})
+        if number:
+            assert "the last night" in by_rule[told[0]].reason
+    # What no rule is about is looked at, too.
+    few = LABELS.slice(0, QUERIES // 3)
+    found = flat(gate, few, dump(2), rules[:1], time=BEGIN + timedelta(days=3), **asked)
+    assert "half or more is missing" in found.outcomes[-1].reason
+    # A slice that is gone fails one night.
+    one = pc.equal(LABELS["country"], LABELS["country"][0].as_py())
+    found = flat(gate, LABELS.filter(one), dump(2), rules, time=BEGIN + timedelta(days=4), **asked)
+    assert any(each.word == "bad volume" and "country = " in each.slice for each in found.outcomes)
+
+
+def test_labels_are_not_compared_with_themselves():
+    for count in ("labels", "label_rows", "queries_labelled"):
+        with pytest.raises(UsageError, match="compares the labels with themselves"):
+            gate(LABELS, dump(2), f"{count} change <= 10%", baseline=dump(1))
+    assert gate(LABELS, dump(2), "queries change <= 10%", baseline=dump(1)).exit_code == 0
+
+
+def test_rows_are_counts_of_a_history(tmp_path):
+    for number in range(3):
+        rules = ["label_rows change <= 10%", "prediction_rows change <= 10%"]
+        when = BEGIN + timedelta(days=number)
+        asked = {"baseline": "last", "history": tmp_path} if number else {}
+        found = gate(LABELS, dump(2), rules if number else "hit@1 > 0", time=when, **asked)
+        History(tmp_path).record(found, time=when)
+        assert found.word == "held"
+    assert found.outcomes[0].reason.startswith(f"label_rows is {QUERIES:,}, as in the baseline")

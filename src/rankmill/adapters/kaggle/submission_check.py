@@ -200,7 +200,7 @@ SCORED = (
 A message about an item that changed would say which items are labels, too.
 """
 
-REJECTED, COSTS, COUNTS_NOT = "rejected", "costs score", "not counted"
+REJECTED, COSTS, COUNTS_NOT = "rejected", "may cost score", "not counted"
 """What a problem does to a submission."""
 
 _SHOWN = 5  # so many examples of each kind
@@ -231,7 +231,7 @@ class Problem(NamedTuple):
 
     @property
     def effect(self) -> str:
-        """What it does: a competition rejects the file, it costs score, or it is not counted."""
+        """What it does: a competition rejects the file, it may cost score, or it is not counted."""
         if self.problem == "too many predictions":
             return COUNTS_NOT
         return COSTS if self.problem in SCORED else REJECTED
@@ -489,8 +489,13 @@ def list_problems(
         yield Problem("items unlike", found=(mine[0],), expected=(theirs[0],))
     order = np.lexsort((codes, group))  # stable, so that the first of equal ones leads
     again = (np.diff(codes[order]) == 0) & (np.diff(group[order]) == 0)
-    yield from of_lists("repeated prediction", np.sort(order[1:][again]), listed.items)
-    _, first, counts = np.unique(group, return_index=True, return_counts=True)
+    again = np.sort(order[1:][again])
+    _, first, lists, counts = np.unique(
+        group, return_index=True, return_inverse=True, return_counts=True
+    )
+    if most is not None:  # a repeat behind the cutoff costs nothing
+        again = again[again - first[lists[again]] < most]
+    yield from of_lists("repeated prediction", again, listed.items)
     if most is not None:
         many = counts > most
         yield from of_rows("too many predictions", listed.rows[first[many]], counts[many])

@@ -29,6 +29,7 @@ from rankmill.nightly.rules.baseline import (
     open_baseline,
     slices_before,
 )
+from rankmill.nightly.rules.counts import OF_LABELS
 from rankmill.nightly.rules.rules import UNTESTED, Rule, parse_rules, why_no_interval
 from rankmill.nightly.rules.verdict import ON_UNDECIDED
 from rankmill.nightly.runs.folder import ChosenRun, is_pinned, open_folder
@@ -164,6 +165,8 @@ def asked_of(
     elif baseline is not None:
         _check_no_history(baseline, history)
         earlier = opened(baseline, dropped)
+        if earlier.kind == "predictions":
+            earlier = _with_last_night(earlier, asked, history, job, time, by)
     for one in asked:
         _check_catalogue(one, job, earlier)
     if earlier is not None:
@@ -179,6 +182,38 @@ def asked_of(
     if any(one.since is not None for one in asked):
         nights = nights_before(asked, history, job, time)
     return CheckedGate(given, levels, job, settings, cuts, earlier, nights)
+
+
+def _with_last_night(
+    pair: Baseline,
+    rules: Sequence[Rule],
+    history: str | Path | None,
+    job: Job,
+    time: datetime | None,
+    by: Cuts,
+) -> Baseline:
+    """Return predictions of the same labels with what the last night of a history had of these.
+
+    Raises UsageError if a rule compares the labels with themselves, as there is no history.
+    """
+    if history is None:
+        lonely = next((r for r in rules if r.measure == "change" and r.subject in OF_LABELS), None)
+        if lonely is not None:
+            raise UsageError(
+                f"rule {lonely.text!r} compares the labels with themselves, as the baseline is "
+                "predictions for the same labels: give a history, with whose last night labels are "
+                f"compared, or write a limit, such as {lonely.subject} >= 1000"
+            )
+        return pair
+    drops = [one for one in rules if one.measure == "drop" and one.since is None]
+    try:
+        night = from_history("last or none", history, drops, job, time, by)
+    except InputError:  # it serves no drop, which the predictions are for
+        night = None
+    if night is None:
+        return pair
+    slices, before = night.slices, night.night_before
+    return replace(pair, night=night.result, slices=slices, night_before=before)
 
 
 def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
@@ -359,7 +394,9 @@ def from_history(
     return Baseline(
         "history",
         source,
-        result=Result({}, {}, {}, 0, dict(first.audits.get(None, {}))),
+        result=Result(
+            {}, {}, {}, 0, dict(first.audits.get(None, {})), inputs=folder.rows_of(first)
+        ),
         recorded={metric: one for metric, one in measured.items() if one is not None},
         notes=notes,
         slices=slices,

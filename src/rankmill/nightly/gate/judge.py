@@ -122,7 +122,9 @@ def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
     if rule.kind == "age":
         return [of_age(rule, evidence.ages[rule.subject])]
     if rule.kind == "count":
-        return [of_count(rule, evidence.result, evidence.before)]
+        earlier = evidence.asked.earlier
+        night = None if earlier is None else earlier.night
+        return [of_count(rule, evidence.result, evidence.before, night)]
     found = cases_of(rule, evidence)
     if not found:
         return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]

@@ -18,8 +18,20 @@ from rankmill.sources.files.files import find_files
 VOLUMES_LOOKED_AT = "queries", "labels"
 
 
-def of_count(rule: Rule, mine: Result, before: Result | None) -> RuleOutcome:
-    """Return what comes of a rule about a count of a result, and of that before."""
+# What two systems have in common, so that they are compared with an earlier night.
+OF_LABELS = "labels", "label_rows", "queries_labelled"
+
+
+def of_count(
+    rule: Rule, mine: Result, before: Result | None, night: Result | None = None
+) -> RuleOutcome:
+    """Return what comes of a rule about a count of a result, and of that before.
+
+    `night` is what an earlier night had, where `before` is of the same labels.
+    """
+    of = "the baseline"
+    if night is not None and rule.subject in ("queries", *OF_LABELS):
+        before, of = night, "the last night"
     _check_counted(rule, mine, "give it, or leave out the rule")
     value = count_of(rule.subject, mine)
     base: float | None = None
@@ -35,9 +47,9 @@ def of_count(rule: Rule, mine: Result, before: Result | None) -> RuleOutcome:
         change = (value - base) / base if base else float(value != base)
         measured = abs(change)
         far = f"{percent(measured)} {'fewer' if change < 0 else 'more'} than"
-        reason = f"{rule.subject} is {value:,}, {far} the baseline of {base:,}"
+        reason = f"{rule.subject} is {value:,}, {far} {of} of {base:,}"
         if not change:
-            reason = f"{rule.subject} is {value:,}, as in the baseline"
+            reason = f"{rule.subject} is {value:,}, as in {of}"
     elif rule.relative:
         whole = whole_of(rule.subject)
         total = count_of(whole, mine)

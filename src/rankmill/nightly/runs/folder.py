@@ -347,18 +347,26 @@ class Folder(NamedTuple):
 
     def outcomes_of(self, run: Run) -> str | None:
         """Return what came of the rules of a run, as JSON; None if there were none."""
+        told: str | None = self._first_row(run, ["outcomes"]).get("outcomes")
+        return told
+
+    def rows_of(self, run: Run) -> dict[str, dict[str, Any]]:
+        """Return how many rows a run read of both sides, as the inputs of a result have it."""
+        names = {side: f"{side}_rows" for side in ("labels", "predictions")}
+        found = self._first_row(run, [*names.values()])
+        return {side: {"rows": found.get(name)} for side, name in names.items()}
+
+    def _first_row(self, run: Run, columns: list[str]) -> dict[str, Any]:
+        """Return columns of the first row of a run; nothing of one that has no file of its own."""
         import pyarrow.parquet as pq
 
-        name = f"{run.id}.parquet"
-        try:
-            with outside(self._shown(name), _MOVE):
-                found = pq.read_table(
-                    self._place(name), columns=["outcomes"], filesystem=self.filesystem
-                )
-        except FileNotFoundError:
-            return None
-        told: str | None = found["outcomes"][0].as_py()
-        return told
+        name, place = f"{run.id}.parquet", self._place(f"{run.id}.parquet")
+        with outside(self._shown(name), _MOVE):
+            try:
+                found = pq.read_table(place, columns=columns, filesystem=self.filesystem)
+            except FileNotFoundError:
+                return {}
+        return {one: found[one][0].as_py() for one in found.column_names}
 
     def slices_with(self, run: Run, metric: str) -> dict[tuple[str, str], RecordedMetric]:
         """Return a metric, in any spelling, in the slices of a run: by what cuts and the slice."""
