@@ -351,8 +351,10 @@ def _of_nights(
     """Hold one case of a series against a rule, given its nights with pairs, or those without."""
     one, shown = sides.measured, sides.shown
     night: PairedNight | None = None
-    if one.value is None or one.mine.error is None:
+    if one.value is None:
         return _undecided(rule, shown, "there is no value", one, BAD_VOLUME)
+    if one.mine.error is None:
+        return _undecided(rule, shown, "one query has no error", one)
     if sides.paired and paired is not None:
         night = night_of(rule, one)
         pairs = [*paired.get(shown, ()), night]
@@ -361,7 +363,8 @@ def _of_nights(
     elif alone is None:
         return _undecided(rule, shown, f"not paired: {_share_text(sides)}", one)
     else:
-        nights = [*alone[shown], Night(now.toordinal(), one.value, one.mine.error**2)]
+        tonight = Night(now.toordinal(), one.value, one.mine.error**2, one.mine.size)
+        nights = [*alone[shown], tonight]
         pinned = of_pin(nights, rule, confidence)
         if pinned is None:
             told = _undecided(rule, shown, why_undecided(len(nights), rule), one)
