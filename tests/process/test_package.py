@@ -436,7 +436,7 @@ def test_foreign_imports(module: str) -> None:
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
     "adapters": 1_434,
-    "analysis": 3_777,
+    "analysis": 3_787,
     "cli": 2_086,
     "columns": 1_114,
     "config": 661,
@@ -445,7 +445,7 @@ BUDGETS = {
     "kernels": 3_047,
     "matching": 744,
     "metrics": 3_984,
-    "nightly": 4_416,
+    "nightly": 4_425,
     "results": 528,
     "root": 524,
     "semantics": 190,

@@ -10,7 +10,7 @@ from rankmill.analysis.statistics.distributions import t_quantile
 from rankmill.analysis.statistics.moments import MINE, PairMoments
 from rankmill.analysis.statistics.paired_differences import AdjustedPaired, ClusteredMean
 from rankmill.analysis.statistics.significance import LEAST_EFFECTIVE, interval_within
-from rankmill.analysis.statistics.unseen import Part, Spread, mean_ends, ratio_ends
+from rankmill.analysis.statistics.unseen import ROUNDING, Part, Spread, mean_ends, ratio_ends
 from rankmill.analysis.statistics.unseen import spread_of as spread_of_mean
 from rankmill.engine.left_out import LeftOut
 from rankmill.errors import plural
@@ -300,16 +300,17 @@ def _adjusted(one: Measurement, ratio: float) -> Spread:
 def ends_of(one: Measurement, ratio: float, confidence: float) -> Ends | None:
     """Return the interval of the value less `ratio` times the baseline; None where it has none.
 
-    Of a metric with a range, it is the bound of a mean with one unseen query. Of clusters, no end
-    is nearer than that of Student's t; of other metrics it is that of t, which knows nothing of a
-    few large values that were not seen.
+    Of a metric with a range, it is the bound of a mean with one unseen query. Of clusters and of
+    weights, no end is nearer than that of Student's t; of other metrics it is that of t, which
+    knows nothing of a few large values that were not seen.
     """
     if one.too_few:
         return None
     tail = max((1 - confidence) / 2, LEAST_TAIL)
     parts = parts_of(one, ratio)
     found = None if parts is None else mean_ends(parts, tail)
-    if found is not None and not one.clusters:
+    weighted = one.mine.known is None and one.mine.size < (1 - ROUNDING) * one.mine.queries
+    if found is not None and not (one.clusters or weighted):
         return found
     of_t = _ends_of_t(one, ratio, confidence)
     if found is None or of_t is None:
