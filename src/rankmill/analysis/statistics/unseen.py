@@ -193,17 +193,23 @@ def mean_ends(parts: list[Part], tail: float) -> tuple[float, float]:
     return max(least, low), min(most, largest(added(parts, up=True), tail))
 
 
-def ratio_ends(ends: Callable[[float], tuple[float, float]], start: float) -> tuple[float, float]:
-    """Return the ends of the interval of a ratio of two means that are not below 0.
+def ratio_ends(
+    ends: Callable[[float], tuple[float, float]], start: float, *, negative: bool = False
+) -> tuple[float, float]:
+    """Return the ends of the interval of a ratio of two means, which are `negative` or not below 0.
 
     Refuted is a ratio r where the mean of v - r b is shown to be on one side of 0: so nothing is
     divided by a mean that may be 0 itself (Fieller, J. R. Statist. Soc. B 1954). `ends` gives the
-    interval of that mean, and `start` is the ratio of the two means. The upper end is infinite if
-    no ratio is too large.
+    interval of that mean, and `start` is the ratio of the two means. An end is infinite if no ratio
+    is too large, or too small.
     """
-    low = 0.0
-    if ends(0.0)[0] > 0:
-        low = _crossing(lambda r: ends(r)[0] > 0, 0.0, start)
+    low, below = 0.0, min(start, -1e-3) if negative else 0.0
+    while negative and ends(below)[0] <= 0 and below > -LARGEST_RATIO:
+        below *= 2
+    if ends(below)[0] > 0:
+        low = _crossing(lambda r: ends(r)[0] > 0, below, start)
+    elif negative:
+        low = -math.inf
     above = max(start, 1e-3)
     while ends(above)[1] >= 0:
         above *= 2

@@ -189,7 +189,8 @@ def interval_of(rule: Rule, one: Measurement, confidence: float | None) -> Inter
     """Return what the limit of a rule is for, with its interval."""
     if rule.measure == "value":
         return value_of(one, confidence)
-    return drop_of(one, confidence, relative=rule.relative, better=rule.better)
+    negative = rule.metric.bounds[0] < 0
+    return drop_of(one, confidence, relative=rule.relative, better=rule.better, negative=negative)
 
 
 def word_of(rule: Rule, found: Interval, confidence: float | None) -> str:
@@ -218,11 +219,17 @@ def value_of(one: Measurement, confidence: float | None) -> Interval | None:
 
 
 def drop_of(
-    one: Measurement, confidence: float | None, *, relative: bool, better: Better = "higher"
+    one: Measurement,
+    confidence: float | None,
+    *,
+    relative: bool,
+    better: Better = "higher",
+    negative: bool = False,
 ) -> Interval | None:
     """Return the baseline less the value, or that over the baseline, with its interval.
 
-    Where lower is better, it is the value less the baseline: a drop is a change for the worse.
+    Where lower is better, it is the value less the baseline: a drop is a change for the worse. More
+    than all of the baseline may be lost by a metric that is `negative` at times.
     None without a value, or if a drop from below 0 is to be relative; from 0 there is no drop. A
     relative rise from 0 is infinite.
 
@@ -244,7 +251,7 @@ def drop_of(
     def of_ratio(ratio: float) -> Ends:
         return ends_of(one, ratio, confidence or 0.0) or NO_BOUNDS
 
-    low, high = ratio_ends(of_ratio, v / b)
+    low, high = ratio_ends(of_ratio, v / b, negative=negative)
     return Interval(number / b, *_turned((low - 1, high - 1), -sign))
 
 
@@ -257,7 +264,7 @@ def parts_of(one: Measurement, ratio: float) -> list[Part] | None:
     if math.isinf(low) or math.isinf(high):
         return None
     if one.pairs is not None and one.adjusted:
-        return [Part(1.0, _adjusted(one, ratio), low - ratio * high, high - ratio * low)]
+        return [Part(1.0, _adjusted(one, ratio), *_ends_less(one.bounds, ratio))]
     if one.pairs is not None:
         return _of_pairs(one.pairs, one.alone, one.bounds, ratio)
     if one.difference_error is not None:
@@ -276,15 +283,19 @@ def _of_pairs(
     pairs: PairMoments, alone: tuple[PairMoments | None, ...], bounds: Ends, ratio: float
 ) -> list[Part]:
     """Return the mean of pairs, and those of queries that one side alone has."""
-    low, high = bounds
     mine, theirs = (pairs.weight / (pairs.weight + (one.weight if one else 0.0)) for one in alone)
     within = ratio * theirs / mine
-    ends = low - within * high, high - within * low
-    found = [Part(mine, pairs.spread(within), *ends)]
+    found = [Part(mine, pairs.spread(within), *_ends_less(bounds, within))]
     for factor, one in zip((1 - mine, ratio * (theirs - 1)), alone, strict=True):
         if one is not None:
-            found.append(Part(factor, one.spread(0.0), low, high))
+            found.append(Part(factor, one.spread(0.0), *bounds))
     return found
+
+
+def _ends_less(bounds: Ends, ratio: float) -> Ends:
+    """Return the range of a value less `ratio` times another one, both from a range."""
+    near, far = sorted(ratio * end for end in bounds)
+    return bounds[0] - far, bounds[1] - near
 
 
 def _adjusted(one: Measurement, ratio: float) -> Spread:
