@@ -283,6 +283,8 @@ def drawn_quantiles(
     """
     there = [~np.isnan(one) for one in sides]
     near = [_near(one, kept, share, clusters) for one, kept in zip(sides, there, strict=True)]
+    if np.sort(near[0]).tobytes() > np.sort(near[1]).tobytes():  # swapped, they draw the same
+        return drawn_quantiles((sides[1], sides[0]), summary, share, clusters)[::-1]
     # What is far from both quantiles differs in nothing that a draw could show.
     cells, of_cell, sizes = np.unique(
         np.stack([*near, *there], axis=1), axis=0, return_inverse=True, return_counts=True
