@@ -195,6 +195,14 @@ def test_a_night_of_few_pairs_has_an_error_that_is_right_on_average(tmp_path):
     assert found.outcomes[0].night[1] == pytest.approx(0.5 / 2)
 
 
+def test_a_series_from_nothing_tells_no_share(tmp_path):
+    rule = "hit@1 drop <= 5% since 2026-05-01"
+    given = {"history": tmp_path, "time": BEGIN, "baseline": run_of([False] * N)}
+    (one,) = gate(LABELS, run_of(np.arange(N) < 200), rule, **given).outcomes
+    assert (one.word, one.low, one.high) == ("not enough data", None, None)
+    assert "no interval, as the baseline is 0" in one.reason
+
+
 def test_a_date_counts_once_in_a_series_whatever_its_tags(tmp_path):
     for minutes, model in enumerate("xy"):
         tags = {"model": model}

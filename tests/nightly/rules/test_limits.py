@@ -133,6 +133,8 @@ def test_more_than_all_may_be_lost_where_values_are_below_0(limit, paired):
     one = Measurement(MeasuredSide(0.1, 0.2, 40), MeasuredSide(0.05, 0.2, 40), bounds=(-1.0, 1.0))
     found = interval_of(rule, one, 0.95)
     assert (found.low, found.high) == (-math.inf, math.inf)
+    none = one._replace(theirs=MeasuredSide(0.0, 0.2, 40))
+    assert word_of(rule, interval_of(rule, none, 0.95), 0.95) == "not enough data"
 
 
 @pytest.mark.parametrize("spec", REGISTRY.values(), ids=lambda one: one.name)

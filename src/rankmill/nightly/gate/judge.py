@@ -372,7 +372,9 @@ def _of_nights(
             return replace(told, counts=len(nights) > FEWEST)
         found = pinned
         what = f"last nights against those from {rule.since} on"
-    ends = drop_text(rule, found.low or 0.0, found.high or 0.0)
+    ends = "no interval, as the baseline is 0"
+    if found.low is not None and found.high is not None:
+        ends = drop_text(rule, found.low, found.high)
     where = f" where {shown}" * bool(shown)
     reason = (
         f"{rule.subject}{where} is {one.value:.6g} tonight; {drop_text(rule, found.number)} "

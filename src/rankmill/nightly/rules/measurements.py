@@ -244,7 +244,8 @@ def drop_of(
     if not relative:
         return Interval(number, *(_turned(ends, -sign) if ends else (None, None)))
     if b <= 0:
-        return _from_nothing(-number, ends if b == 0 else None, down=sign < 0)
+        ends = ends if b == 0 else None
+        return _from_nothing(-number, ends, down=sign < 0, negative=negative)
     if confidence is None or ends is None:
         return Interval(number / b)
 
@@ -363,7 +364,7 @@ def freedom_of_ratio(one: Measurement, ratio: float) -> float:
     return 1 / total if total else 1e9
 
 
-def _from_nothing(gain: float, ends: Ends | None, *, down: bool) -> Interval | None:
+def _from_nothing(gain: float, ends: Ends | None, *, down: bool, negative: bool) -> Interval | None:
     """Return a change for the worse as a share of a baseline of 0, or of less.
 
     From 0 nothing is lost, and a rise is infinite; `down` is whether a rise is for the worse. That
@@ -375,7 +376,7 @@ def _from_nothing(gain: float, ends: Ends | None, *, down: bool) -> Interval | N
     if ends is None:
         return Interval(number)
     low, high = _turned(ends, -1 if down else 1)
-    worst = math.inf if down else 1.0
+    worst = math.inf if down or negative else 1.0
     return Interval(number, worst if high < 0 else -math.inf, 0.0 if low >= 0 else worst)
 
 
