@@ -14,6 +14,7 @@ from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.nightly.rules.measurements import (
     MeasuredSide,
     Measurement,
+    detected,
     drop_of,
     interval_of,
     word_of,
@@ -108,6 +109,25 @@ def test_a_rule_that_is_refused_has_one_word_for_all_values(spec, relative, limi
         refused = str(error)
     if refused is not None:
         assert ("breaks" in refused) == (found.number <= limit + 1e-9)
+
+
+def test_what_few_differences_detect_is_seen_and_not_much_more():
+    """What was not seen does not grow with a drop: up to four times the drop was told."""
+    draw, rule = np.random.default_rng(0), parse_rule("mrr drop <= 2%")
+    old = np.where(draw.random(200) < 0.7, 1 / draw.integers(1, 11, 200), 0.0)
+    old[:4] = 0.5
+
+    def measured(lost):
+        new = old.copy()
+        new[:4] = 1.0, 1.0, 0.0, 0.0
+        new[draw.permutation(200)[: round(200 * lost)]] = 0.0
+        base = column_of(old, None, None, moments="pairs")
+        return Measurement.of(column_of(new, old, None, moments="pairs"), base, (0.0, 1.0))
+
+    told = detected(rule, measured(0), 0.95)
+    nights = [interval_of(rule, measured(told), 0.95) for _ in range(100)]
+    assert told < 0.35
+    assert sum(word_of(rule, one, 0.95) == "regressed" for one in nights) >= 80
 
 
 @pytest.mark.parametrize("limit", ["120%", "20%"])

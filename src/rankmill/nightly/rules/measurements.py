@@ -435,10 +435,15 @@ class RuleTest(NamedTuple):
         if not self.error:
             drop = self.margin + half
             return drop if drop <= self.room else math.inf
-        square = (half / self.error + z) ** 2
+        # The part of the bound beyond that of t is of what was not seen: it grows with no drop.
+        level = half / self.error
+        if confidence is not None:
+            level = min(level, quantile(confidence, self.freedom))
+        least = self.margin + half - level * self.error
+        square = (level + z) ** 2
         linear = square * self.more
-        constant = square * (self.error**2 + self.more * max(0.0, self.margin))
-        drop = self.margin + (linear + math.sqrt(linear**2 + 4 * constant)) / 2
+        constant = square * (self.error**2 + self.more * max(0.0, least))
+        drop = least + (linear + math.sqrt(linear**2 + 4 * constant)) / 2
         return drop if drop <= self.room else math.inf
 
 
