@@ -210,11 +210,11 @@ def ratio_ends(
         low = _crossing(lambda r: ends(r)[0] > 0, below, start)
     elif negative:
         low = -math.inf
+    if ends(LARGEST_RATIO)[1] >= 0:  # b may be 0: then ratios beyond a gap are not refuted either
+        return low, math.inf
     above = max(start, 1e-3)
     while ends(above)[1] >= 0:
         above *= 2
-        if above > LARGEST_RATIO:
-            return low, math.inf
     return low, _crossing(lambda r: ends(r)[1] >= 0, start, above)
 
 
