@@ -9,7 +9,7 @@ import errno
 import functools
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
@@ -153,12 +153,26 @@ def told_shortly(work: Callable[Parameters, Returned]) -> Callable[Parameters, R
     def call(*args: Parameters.args, **more: Parameters.kwargs) -> Returned:
         try:
             return work(*args, **more)
+        except TypeError as error:
+            _say_whose_field(error, more)
+            raise
         except RankmillError as error:
             if os.environ.get("RANKMILL_DEBUG"):
                 raise
             raise error.with_traceback(None) from error.__cause__
 
     return call
+
+
+def _say_whose_field(error: TypeError, given: Mapping[str, Any]) -> None:
+    """Add to an error about an argument what has it as a field, if it is an option of commands."""
+    trace = error.__traceback__
+    name = next((one for one in given if f"unexpected keyword argument {one!r}" in str(error)), "")
+    if name and trace is not None and trace.tb_next is None:
+        from importlib import import_module
+
+        told = import_module("rankmill.config.face").field_text(name)  # which stands above this
+        error.args = (f"{error}{told}",)
 
 
 class RegressionError(RankmillError):

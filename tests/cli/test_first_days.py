@@ -594,6 +594,17 @@ def test_swapped_sides_and_labels_given_to_head_are_asked_about(tmp_path: Path, 
     assert "mine.csv has 12 labels, and most of " in shown
     assert "did you swap labels and predictions?" in shown
     assert "did you swap" not in run("evaluate", *reversed(lists), "-m", "map@12")[1]
+    # Ranks and scores in the labels, and none in the predictions.
+    ranked = pa.table({"user": [1, 1, 2], "item": [5, 6, 5], "score": [3, 2, 4], "rank": [1, 2, 1]})
+    bought = pa.table({"user": [1, 2], "item": [5, 6]})
+    for name, one in {"ranked.parquet": ranked, "bought.parquet": bought}.items():
+        pq.write_table(one, tmp_path / name)
+    both = tmp_path / "ranked.parquet", tmp_path / "bought.parquet"
+    shown = run("evaluate", *both, "-m", "map")[1]
+    assert "ranked.parquet are its 'score', as of predictions" in shown
+    assert "did you swap labels and predictions?" in shown
+    for sides in (both[::-1], (tmp_path / "gold.parquet", both[1])):
+        assert "did you swap" not in run("evaluate", *sides, "-m", "map")[1]
     # Transactions with a price in place of the predictions are refused, and both sides asked about.
     rows = "".join(f"2020-09-17,u{i},i{i},0.07631\n" for i in range(12))
     (tmp_path / "week.csv").write_text(f"t_dat,user,article,price\n{rows}")

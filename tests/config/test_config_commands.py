@@ -257,21 +257,6 @@ def test_errors_that_are_found_later_name_the_key(
         assert f"toml: {key}" not in run("compare", "shop/x.toml", f"{option}={value}")[2]
 
 
-def test_frames_of_spark_have_no_clusters_and_are_not_adjusted(shop: Path) -> None:
-    text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\nrules = "map >= 0.1"\n'
-    for name, function in itertools.product(("cluster", "adjust"), ("compare", "gate")):
-        (shop / "x.toml").write_text(f'{text}{name} = "country"\n')
-        config = rankmill.config.read_config("shop/x.toml")
-        assert config.arguments(getattr(rankmill, function))[name] == "country"
-        told = (
-            f"x.toml, {name}: rankmill.spark.{function} takes no {name}; it would count otherwise"
-        )
-        with pytest.raises(UsageError, match=re.escape(told)):
-            config.arguments(getattr(rankmill.spark, function))
-        # What does not compare has no use for either.
-        assert "labels" in config.arguments(rankmill.spark.evaluate)
-
-
 def test_a_recorded_run(shop: Path, run: Any) -> None:
     text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\nbaseline = "last"\n'
     text += 'rules = ["map@3 drop <= 1% confidence none"]\nhistory = "runs"\n'

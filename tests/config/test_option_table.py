@@ -68,14 +68,6 @@ def test_which_keys_are_paths_and_in_which_table() -> None:
     assert not {"metrics", "depth", "memory"} & tables
 
 
-def test_what_frames_of_spark_have_no_use_for() -> None:
-    names = {name for name, one in keys().items() if not one.frames}
-    read = {"labels_as", "predictions_as", "columns", "label_columns", "encoding", "label_encoding"}
-    assert names == read | {"threads", "cluster", "adjust", "all_pairs", "cutoffs"}
-    # A file that had one that counts would be refused, as another counting would be silent.
-    assert not {name for name in names if keys()[name].counts}
-
-
 # ------------------------------------------------------------------ helps
 
 
@@ -189,7 +181,7 @@ def test_the_page_has_the_keys_of_the_table(table: str) -> None:
 # What a command has as an argument, makes itself, or has a file for; and what only Python has.
 NO_ROW = {
     *("data", "labels", "predictions", "runs", "source", "path", "semantics"),
-    *("catalogue", "progress", "per_query"),
+    *("catalogue", "progress", "per_query", "details", "partitions"),
 }
 OWNERS = ("Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests")
 CALLED = ("evaluate", "compare", "gate", "explain", "explain-evaluators")

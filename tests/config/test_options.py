@@ -66,6 +66,7 @@ def test_signatures_are_that_of_evaluate() -> None:
 
     whole = options("evaluate")
     assert options("evaluate_runs") == whole
+    del whole["partitions"]  # a part is a partition, and the others do nothing on Spark
     assert options("evaluate_part").keys() == whole.keys() - {"per_query"} | {"part"}
     whole = {name: one for name, one in whole.items() if name not in ("by", "sums")}
     assert options("plan").keys() == whole.keys() - {"progress", "threads", "per_query"}
@@ -78,3 +79,22 @@ def test_signatures_are_that_of_evaluate() -> None:
 def test_runs_are_a_mapping() -> None:
     with pytest.raises(rankmill.UsageError, match="runs is a list; expected a mapping of names"):
         rankmill.evaluate_runs(TABLE, [TABLE])
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (
+            "query",
+            r"'query': use Labels\(data, query=\.\.\.\) or Predictions\(data, query=\.\.\.\)$",
+        ),
+        ("preset", r"'preset': use semantics=\.\.\.$"),
+        ("train", r"'train': use Catalogue\(train=\.\.\.\)$"),
+        ("optoin", r"'optoin'$"),
+    ],
+)
+def test_an_option_of_commands_is_told_to_be_a_field(option: str, told: str) -> None:
+    for function in (rankmill.evaluate, rankmill.evaluate_runs, rankmill.compare, rankmill.gate):
+        with pytest.raises(TypeError, match=told):
+            function(TABLE, TABLE, "map", **{option: "x"})

@@ -246,6 +246,7 @@ def test_walks_over_levels_of_recall_end_at_the_value(text: str) -> None:
     )
 
 
+@pytest.mark.small
 def test_the_page_of_metrics_is_that_of_the_registry(run: Any, update: bool) -> None:
     """Its end is what `rankmill metrics --format markdown` prints, but for sources; --update."""
     path = Path(rankmill.__file__).parent / "docs" / "metrics.md"

@@ -214,7 +214,7 @@ def test_public_modules_hand_names_on(module: str) -> None:
         one.no_such_name  # noqa: B018
 
 
-MOST = {"evaluate": 12, "evaluate_runs": 12, "compare": 19, "gate": 18}
+MOST = {"evaluate": 12, "evaluate_runs": 12, "compare": 20, "gate": 19}
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -435,23 +435,23 @@ def test_foreign_imports(module: str) -> None:
 
 # The statements that each folder may have; a budget goes up only for a reason that its commit says.
 BUDGETS = {
-    "adapters": 1_434,
-    "analysis": 3_787,
-    "cli": 2_086,
+    "adapters": 1_435,
+    "analysis": 3_804,
+    "cli": 2_084,
     "columns": 1_114,
-    "config": 661,
-    "engine": 3_186,
+    "config": 664,
+    "engine": 3_241,
     "io": 843,
     "kernels": 3_047,
     "matching": 744,
-    "metrics": 3_984,
-    "nightly": 4_425,
+    "metrics": 3_988,
+    "nightly": 4_459,
     "results": 528,
-    "root": 524,
-    "semantics": 190,
+    "root": 533,
+    "semantics": 191,
     "show": 804,
-    "sources": 6_191,
-    "spark": 1_326,
+    "sources": 6_197,
+    "spark": 1_275,
 }
 
 

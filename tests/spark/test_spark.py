@@ -193,8 +193,6 @@ def test_wrong_requests_are_refused_before_a_job(
             *frames(spark, labels, predictions),
             **{"metrics": "map", **options},
         )
-    with pytest.raises(rankmill.UsageError, match="labels cannot be a Table; expected a DataFrame"):
-        rankmill.spark.evaluate(labels, predictions, "map")
 
 
 @pytest.mark.long

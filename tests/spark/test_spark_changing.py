@@ -50,7 +50,7 @@ def compared(frames: Frames, metrics: Any, **options: Any) -> Any:
 
 def gated(frames: Frames) -> Any:
     both = frames.labels, frames.items
-    return rankmill.spark.gate(*both, "map@3 >= 0.01", per_query=True, **PARTS)
+    return rankmill.spark.gate(*both, "map@3 >= 0.01", **PARTS)
 
 
 def known(frames: Frames, metrics: str, **options: Any) -> Any:
@@ -85,9 +85,7 @@ def test_other_rows_in_a_later_pass_are_an_error(spark: Any, call: Callable[...,
     "values",
     [
         pytest.param(lambda frames: evaluated(frames).per_query, id="evaluate"),
-        pytest.param(
-            lambda frames: compared(frames, "map", per_query=True).per_query, id="compare"
-        ),
+        pytest.param(lambda frames: compared(frames, "map").per_query, id="compare"),
         pytest.param(lambda frames: gated(frames).result.per_query, id="gate"),
     ],
 )
@@ -114,7 +112,7 @@ def test_rows_in_another_order_are_the_same_rows(spark: Any) -> None:
     tied = tied.orderBy(functions.expr(RANDOM))
     train = frames.long.select("query", "item").orderBy(functions.expr(RANDOM))
     narrow = tied.withColumn("query", functions.expr("cast(query as smallint)"))
-    options: Any = {"catalogue": Catalogue(train=train), "per_query": True, **PARTS}
+    options: Any = {"catalogue": Catalogue(train=train), **PARTS}
     metrics = ["map@3", "gap", "gap@2", "popularity_lift@3"]
     found = rankmill.spark.evaluate_runs(labels, {"a": tied, "b": narrow}, metrics, **options)
     for one in found.values():

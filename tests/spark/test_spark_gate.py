@@ -47,7 +47,7 @@ def test_an_earlier_run_is_a_baseline(spark: Any, data: Any) -> None:
     frames = [frame_of(spark, one) for one in (labels, new, old)]
     whole = rankmill.evaluate(labels, old, ["map@3"])
     numbers = replace(whole, per_query=None)
-    before = rankmill.spark.gate(frames[0], frames[2], ["map@3 > 0"], per_query=True, partitions=2)
+    before = rankmill.spark.gate(frames[0], frames[2], ["map@3 > 0"], partitions=2)
     run = before.result
     assert type(run.per_query).__name__ == "DataFrame"
     values = whole.per_query.replace_schema_metadata(None)  # Spark keeps none

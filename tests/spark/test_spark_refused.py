@@ -18,23 +18,49 @@ pytest_plugins = ["spark_sessions"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
 
 
+# What is asked about a DataFrame before any session is.
+FRAME = SimpleNamespace(mapInArrow=None, schema=None, sparkSession=None, isStreaming=False)
+
+
 @pytest.mark.parametrize(
-    ("function", "option"),
+    ("function", "option", "value"),
     [
-        ("evaluate", "threads"),
-        ("evaluate_runs", "progress"),
-        ("compare", "cluster"),
-        ("compare", "all_pairs"),
-        ("gate", "adjust"),
+        ("evaluate", "threads", 2),
+        ("evaluate_runs", "progress", True),
+        ("compare", "cluster", "country"),
+        ("compare", "all_pairs", True),
+        ("compare", "cutoffs", [1, 5]),
+        ("gate", "adjust", "visits"),
+        ("gate", "details", True),
     ],
 )
-def test_options_of_one_machine_are_refused_by_name(function: str, option: str) -> None:
-    wanted = f"^{option} is not supported on Spark: leave it out, or use rankmill.{function}, "
-    wanted += "which has it"
+def test_options_of_one_machine_are_refused_by_name(function: str, option: str, value: Any) -> None:
+    runs: Any = FRAME if function in ("evaluate", "gate") else {"old": FRAME, "new": FRAME}
+    asked = "map > 0" if function == "gate" else "map"
+    wanted = f"^{option} is not supported on Spark: leave it out, or give the same rows in files"
     with pytest.raises(rankmill.UsageError, match=wanted):
-        getattr(rankmill.spark, function)(None, None, "map", **{option: "country"})
-    with pytest.raises(TypeError, match="unexpected keyword argument 'optoin'"):
-        getattr(rankmill.spark, function)(None, None, "map", optoin=1)
+        getattr(rankmill, function)(FRAME, runs, asked, **{option: value})
+    assert getattr(rankmill.spark, function) is getattr(rankmill, function)
+
+
+def test_one_machine_has_no_partitions_and_other_functions_no_frames() -> None:
+    one = {"q": ["a"]}
+    with pytest.raises(rankmill.UsageError, match=r"\Apartitions are those of Data"):
+        rankmill.evaluate(one, one, "map", partitions=2)
+    with pytest.raises(rankmill.UsageError, match="labels cannot be a DataFrame of Spark here: on"):
+        rankmill.explain(FRAME, one, "q", "map")
+    with pytest.raises(rankmill.UsageError, match=r"\A:baseline is not supported on Spark"):
+        rankmill.compare(FRAME, {"old": FRAME, "new": FRAME}, "rbo@2:baseline")
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_all_inputs_are_on_spark_or_none(labelled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FRAME, "sparkSession", SimpleNamespace(version="4.0.0"))
+    sides = [FRAME, {"q": ["a"]}][:: 1 if labelled else -1]
+    other = "predictions" if labelled else "labels"
+    wanted = f"{other} cannot be a dict; expected a DataFrame of Spark, as another input is one"
+    with pytest.raises(rankmill.UsageError, match=wanted):
+        rankmill.evaluate(*sides, "map")
 
 
 @pytest.mark.parametrize("name", ["plan", "plan_runs"])

@@ -6,11 +6,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rankmill.analysis.compare.compare import compare_in_detail
 from rankmill.config.face import face_of
 from rankmill.engine.evaluate import evaluate_runs
 from rankmill.engine.job import Job, parse_job, runs_of
-from rankmill.nightly.gate.gate import gate_in_detail
 from rankmill.sources.nouns import Labels, Predictions
 
 
@@ -18,14 +16,10 @@ def flat(function: Callable[..., Any], *given: Any, **options: Any) -> Any:
     """Call a function with its inputs and flat options, such as those of the command line."""
     taken = inspect.signature(function).parameters
     options = dict(zip(taken, given, strict=False)) | options
-    inner = {name: options.pop(name) for name in ("details", "now") if name in options}
     labels = options.pop("source" if "source" in taken else "labels", None)
     runs = options.pop("runs" if "runs" in taken else "predictions", None)
     face = face_of(function, labels, runs, options)
-    face = {name: one for name, one in face.items() if name in taken}
-    if inner and "runs" in taken:
-        return compare_in_detail(**face, **inner)
-    return gate_in_detail(**face, **{"details": False} | inner) if inner else function(**face)
+    return function(**{name: one for name, one in face.items() if name in taken})
 
 
 def job_of(

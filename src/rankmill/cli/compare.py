@@ -59,11 +59,11 @@ def command(
     files = outputs.files
     outputs.check(inputs)
 
-    from rankmill.analysis.compare.compare import compare, compare_in_detail
+    from rankmill.analysis.compare.compare import compare
     from rankmill.analysis.compare.view.comparison import view_of
 
     given = face_of(compare, label_source, runs, options)
-    found = call(compare_in_detail, given, details=files["report"] is not None)
+    found = call(compare, given, details=files["report"] is not None)
     explaining = _explaining(labels, systems, found.baseline)
     view = view_of(found, explaining, _listing(files["per_query"]))
     show(found, outputs, (label_source, runs), given, systems.values(), view)

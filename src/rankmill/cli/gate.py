@@ -347,10 +347,10 @@ def command(
         _show_power(sources, rules, base, outputs, options)
         return
     outputs.begin(rules, labels, predictions)
-    from rankmill.nightly.gate.gate import gate, gate_in_detail
+    from rankmill.nightly.gate.gate import gate
 
     given = face_of(gate, sources[0], sources[1], outputs.asked(rules, base, options))
-    found = call(gate_in_detail, given, details=outputs.files["report"] is not None)
+    found = call(gate, given, details=outputs.files["report"] is not None)
     found = replace(found, run=outputs.name)
     candidate = rankmill.Predictions.of(given["predictions"])
     runs = {"candidate": candidate}

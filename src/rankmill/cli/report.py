@@ -47,7 +47,7 @@ def command(
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
 
-    from rankmill.analysis.compare.compare import compare, compare_in_detail
+    from rankmill.analysis.compare.compare import compare
     from rankmill.analysis.compare.view.details import evaluate_in_detail
     from rankmill.results.result import check_values
 
@@ -60,7 +60,7 @@ def command(
         (found,) = results.values()
     else:
         given = face_of(compare, source, runs, options | {"baseline": baseline or [*runs][1]})
-        found = call(compare_in_detail, given)
+        found = call(compare, given, details=True)
     page = page_of(found, given, trends_of(found, history), details)
     writing.write_files([] if report is None else [(report, page)])
     if report is None:

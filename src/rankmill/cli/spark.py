@@ -222,17 +222,12 @@ def command(
     given = _Inputs(labels, systems, options, outputs)
     check_files(outputs, parsed, len(systems), given.check)
 
-    from rankmill.spark.evaluation import evaluate_runs
-    from rankmill.spark.systems import values_of_runs
+    from rankmill.spark.executor import values_of_runs
 
-    asked = given.arguments(evaluate_runs, metrics=metrics)
-    found = evaluate_runs(**asked)
+    asked = given.arguments(rankmill.evaluate_runs, metrics=metrics)
+    found = rankmill.evaluate_runs(**asked)
     results = {name: given.named(one, systems[name]) for name, one in found.items()}
-    given.write(
-        lambda: values_of_runs(
-            **{name: one for name, one in asked.items() if name not in ("by", "sums")}
-        )
-    )
+    given.write(lambda: values_of_runs(asked))
     # If predictions decide which queries count, only their values tell whether these are the same.
     by_predictions = any(one.semantics.counts_by_predictions for one in results.values())
     several = rankmill.Results(results, None if by_predictions else True)
@@ -258,10 +253,7 @@ def _compare(
     given = _Inputs(labels, systems, options, outputs)
     given.check()
 
-    from rankmill.spark.systems import compare
-
-    wanted = given.per_query is not None
-    found = compare(**given.arguments(compare, metrics=metrics, per_query=wanted))
+    found = rankmill.compare(**given.arguments(rankmill.compare, metrics=metrics))
     given.write(lambda: found.per_query)
     show_comparison(given.named(found), outputs, given.files, {}, systems.values())
 
@@ -291,11 +283,9 @@ def _gate(
     given = _Inputs(labels, {"": predictions}, options, outputs)
     given.check(*([] if baseline is None else [baseline]))
     outputs.begin(rules, labels, predictions)
-    from rankmill.spark.verdicts import gate
-
     base = baseline if baseline is None or _is_run(baseline) else given.predictions(baseline)
     given.options = outputs.asked(rules, base, given.options)
-    found = gate(**given.arguments(gate, per_query=given.per_query is not None))
+    found = rankmill.gate(**given.arguments(rankmill.gate))
     found = replace(found, result=given.named(found.result, predictions), run=outputs.name)
     given.write(lambda: found.result.per_query)
     of_labels, of_runs = given.files

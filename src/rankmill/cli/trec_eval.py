@@ -27,6 +27,11 @@ _LONG = {
 }
 
 
+# Where errors go on to name options that trec_eval does not have.
+_OPTIONS_NAMED = (
+    r"; if not, name|, but repeated_|: name another format|: if it is a run of MS|: name "
+)
+_OPTIONS_NAMED += "it, such as"
 _EXAMPLES = """
 rankmill trec_eval qrels.txt run.txt
 rankmill trec_eval --as 10 qrels.txt run.txt
@@ -99,7 +104,7 @@ def command(arguments: tuple[str, ...], version: str) -> None:
     try:
         text = printed(files[0], files[1], asked)
     except InputError as error:  # trec_eval has none of the options that such errors go on to name
-        raise InputError(re.split(r"; if not, name|, but repeated_", str(error))[0]) from None
+        raise InputError(re.split(_OPTIONS_NAMED, str(error))[0]) from None
     sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
     sys.stdout.flush()
 

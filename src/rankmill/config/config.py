@@ -141,8 +141,7 @@ class Config:
         """
         wanted, taken = inspect.signature(function).parameters, options_taken(function)
         if "semantics" in wanted:
-            spark = "rankmill.spark." if function.__module__.startswith("rankmill.spark") else ""
-            self.check_taken(f"{spark}{function.__name__}", taken)
+            self.check_taken(function.__name__, taken)
         given: dict[str, Any] = {"runs": self.systems}
         if "predictions" in wanted:
             given |= self.one(function.__name__, "baseline" in wanted)
@@ -163,7 +162,7 @@ class Config:
         command = re.split("[. ]", taker)[-1]
         for name, one in keys().items():
             # Errors of clusters, and adjusted ones, are for what has all queries at once.
-            whole = one in OPTIONS["Comparison"] and not one.frames and command in one.on.split()
+            whole = one in OPTIONS["Comparison"] and command in one.on.split()
             if (one.counts or whole) and self.options.get(name) and name not in wanted:
                 self.document.fail(one.place, f"{taker} takes no {name}; it would count otherwise")
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankmill.config.options import OPTIONS, keys
+from rankmill.config.options import OPTIONS
 from rankmill.errors import UsageError
 from rankmill.io.stores.urls import is_url, redacted, shown
 from rankmill.package import GONE, public
@@ -159,14 +159,28 @@ _TAKEN = {
 }
 
 
+def field_text(option: str) -> str:
+    """Return how to give a flat option in Python, as an error ends; "" if no noun has it.
+
+    Examples
+    --------
+    >>> field_text("query"), field_text("preset"), field_text("nope")
+    (': use Labels(data, query=...) or Predictions(data, query=...)', ': use semantics=...', '')
+    """
+    if option == "preset":
+        return ": use semantics=..."
+    places = (one.partition(".") for one in PARAMETERS.get(option, ()))
+    data = {"Labels": "data, ", "Predictions": "data, "}
+    uses = (f"{noun}({data.get(noun, '')}{field}=...)" for noun, _, field in places)
+    text = " or ".join(uses)
+    return f": use {text}" if text else ""
+
+
 def options_taken(function: Callable[..., Any]) -> set[str]:
     """Return the flat options that a function has a place for."""
     wanted = inspect.signature(function).parameters
     nouns = _nouns_of(wanted)
-    found = {name for name, fields in PARAMETERS.items() if _taken(fields, nouns)}
-    if function.__module__.startswith("rankmill.spark"):
-        found -= {"told_format", *(name for name, one in keys().items() if not one.frames)}
-    return found | {*wanted}
+    return {*wanted, *(name for name, fields in PARAMETERS.items() if _taken(fields, nouns))}
 
 
 def face_of(

@@ -38,7 +38,6 @@ class Option:
     most: int | None = None
     required: bool = False
     bare: str | None = None  # the value where the option is given without one
-    frames: bool = True  # whether functions over DataFrames of Spark take it
 
     def __post_init__(self) -> None:
         """Read the names from the text that has them."""

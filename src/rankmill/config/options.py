@@ -70,7 +70,6 @@ COMPARISON = (
         "than.",
         "all_pairs",
         on="compare",
-        frames=False,
     ),
     _compare(
         "--test TEST",
@@ -101,7 +100,6 @@ COMPARISON = (
         "the ranking of systems changes over them.",
         "cutoffs",
         on="compare",
-        frames=False,
     ),
     _compare(
         "--margin X",
@@ -150,7 +148,6 @@ COMPARISON = (
         "independent.",
         "cluster",
         on="compare gate",
-        frames=False,
     ),
     _compare(
         "--adjust COLUMN|FILE",
@@ -159,7 +156,6 @@ COMPARISON = (
         "numbers.",
         "adjust",
         on="compare gate",
-        frames=False,
     ),
     _compare(
         "--seed N",
@@ -376,13 +372,11 @@ RESOURCES = (
         on=f"{_LOCAL} merge convert",
         kind="integer",
         least=1,
-        frames=False,
         short="evaluate merge report explain explain-evaluators convert",
     ),
     Option(
         "--partitions N",
-        "The number of partitions to shuffle rows into. By default, it is one per 32 MB of "
-        "input, and rows are shuffled only if they must be.",
+        "The number of partitions to shuffle rows into. By default, it is one per 32 MB of input.",
         "partitions",
         on="spark",
         short="*",

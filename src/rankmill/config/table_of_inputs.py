@@ -67,37 +67,31 @@ INPUTS = (
         "csv-spaces, csv-commas, csv-semicolons, csv-bars (a list per cell, separated by "
         "these), csv-pairs (items and confidences in a cell), and the same for tsv.",
         "Labels.format",
-        frames=False,
     ),
     _column(
         "--predictions-as FORMAT",
         "The format of the predictions, if it is not detected. See --labels-as.",
         "Predictions.format",
-        frames=False,
     ),
     _column(
         "--columns NAMES",
         "The column names of text files without a header, such as query,item,score.",
         "Labels.columns Predictions.columns",
-        frames=False,
     ),
     _column(
         "--label-columns NAMES",
         "The column names of the labels, if they are not those of --columns.",
         "Labels.columns",
-        frames=False,
     ),
     _column(
         "--encoding NAME",
         "The encoding of text that is not UTF-8, by its Python name: latin-1, cp1252, utf-16.",
         "Labels.encoding Predictions.encoding",
-        frames=False,
     ),
     _column(
         "--label-encoding NAME",
         "The encoding of the labels, if it is not that of --encoding.",
         "Labels.encoding",
-        frames=False,
     ),
     _column(
         "--in-order",

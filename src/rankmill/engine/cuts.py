@@ -43,7 +43,7 @@ from rankmill.sources.meaning.plain_ids import with_plain_ids
 from rankmill.sources.meaning.roles import among, likely_query
 from rankmill.sources.meaning.shapes import Kind, find_facts
 from rankmill.sources.meaning.values import keyed
-from rankmill.sources.nouns import Catalogue, Given, Labels
+from rankmill.sources.nouns import Catalogue, Given, Labels, is_spark_frame
 from rankmill.sources.roles.source import Columns, InputOptions, Key, Role
 from rankmill.sources.rows.facts import QueryFacts, read_facts
 from rankmill.threads import Workers
@@ -183,7 +183,7 @@ def checked(value: Any, what: str = "by") -> Any:
     if isinstance(value, Mapping | set | frozenset | bytes | int | float | Given | Catalogue):
         raise UsageError(
             f"{what} cannot be a {type(value).__name__}; expected the name of a column of the "
-            "labels, or a table with a column of query ids"
+            "labels, or a table with a column of query ids, such as a pandas Series by query id"
         )
     return value
 
@@ -380,6 +380,8 @@ def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a table that `by` names, which is only opened."""
     table, names = chosen(table)
     names = tuple(bins_of(one)[0] for one in names)
+    if is_spark_frame(table):
+        return [*table.columns]
     with closing(open_source(table, InputOptions("by"), may_be_empty=True)) as source:
         return list(names or source.schema.names)
 

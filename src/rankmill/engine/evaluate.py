@@ -1,11 +1,13 @@
-"""evaluate() scores predictions against labels and returns a Result; plan() tells what it reads."""
+"""evaluate() scores predictions against labels, here or on Spark; plan() tells what it reads."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing
-from typing import Any, NamedTuple
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, NamedTuple, cast
 
 from rankmill.engine.cuts import check_several, job_of
 from rankmill.engine.finish import finish, sealed
@@ -14,8 +16,11 @@ from rankmill.engine.held_labels import HeldLabels, beside, described_beside, op
 from rankmill.engine.job import Job, open_job, parse_job, runs_of
 from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
-from rankmill.errors import told_shortly
+from rankmill.errors import UsageError, told_shortly
+from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.exposure import GIVE_ITEMS, Exposure
+from rankmill.metrics.records.item_counts import ItemCounts
 from rankmill.package import stamp
 from rankmill.results.result import Result
 from rankmill.semantics.choices import WHOLE, Scope
@@ -31,6 +36,7 @@ from rankmill.sources.nouns import (
     Predictions,
     PredictionsLike,
     SlicesLike,
+    is_spark_frame,
 )
 from rankmill.sources.roles.source import MEMORY
 from rankmill.threads import Workers
@@ -50,6 +56,7 @@ def evaluate(
     memory: int = MEMORY,
     per_query: bool = True,
     progress: Progress | bool | None = None,
+    partitions: int | None = None,
 ) -> Result:
     """Score ranked predictions against labels.
 
@@ -73,7 +80,8 @@ def evaluate(
         and item, optionally with a rank or a confidence. A long list is sorted by rank if there are
         ranks, else by descending confidence, else it keeps the order of its rows, if no column of
         numbers is left over. Ids are integers or strings. If one side is a `Ragged` or a list of
-        lists, so must be the other, and list q of both belongs to query q.
+        lists, so must be the other, and list q of both belongs to query q. DataFrames of Spark are
+        scored on its cluster, all of them (``rankmill docs spark``).
     metrics : str or iterable of str
         Names such as "map@12", "first_hit" or "gap", "map@5,10" for two cutoffs and "map@1..100"
         for a hundred; a set of them, which is "official" (what trec_eval prints), "recsys" or "pr"
@@ -106,10 +114,15 @@ def evaluate(
         more, both sides are Parquet files and `per_query` is False, one share of the queries is
         scored after the other. The result does not depend on the limit.
     per_query : bool
-        Whether the result holds a table with the values of each query.
+        Whether the result holds a table with the values of each query. On Spark it is a DataFrame,
+        which is computed when it is used.
     progress : bool or callable, optional
         True prints progress on standard error. A function is called with the number of prediction
         rows done and their total.
+    partitions : int, optional
+        How many partitions DataFrames of Spark are shuffled into, by query. By default one for each
+        32 MB of both inputs; if Spark does not know their size, as of `createDataFrame`, at least
+        spark.sql.shuffle.partitions (200), which is slow for small frames.
 
     Returns
     -------
@@ -146,12 +159,13 @@ def evaluate(
     >>> evaluate(labels, predictions, "recall@2", by="label_count").by.to_pylist()[0]["value"]
     1.0
     """
-    given = Labels.of(labels)
+    given, runs = Labels.of(labels), {"": Predictions.of(predictions)}
+    executor = executor_of(given, runs, Local(threads, progress), partitions)
     job = job_of(
         metrics, given, semantics, catalogue, by, sums, memory=memory, keep_values=per_query
     )
-    runs = {"": Predictions.of(predictions)}
-    return _evaluate(job, given, runs, catalogue, threads, progress)[""]
+    results: dict[str, Result] = executor.evaluate(job, given, runs, catalogue)
+    return results[""]
 
 
 @told_shortly
@@ -168,14 +182,17 @@ def evaluate_runs(
     memory: int = MEMORY,
     per_query: bool = True,
     progress: Progress | bool | None = None,
+    partitions: int | None = None,
 ) -> Results:
     """Score several systems against the same labels, which are read only once.
 
     Parameters
     ----------
-    labels, metrics, semantics, by, sums, catalogue, threads, memory, per_query, progress
+    labels, metrics, semantics, by, sums, catalogue, threads, memory, per_query
         As for `evaluate`. All systems have the same slices: "list_length" is that of the first
         one, and "unpredicted" is refused.
+    progress, partitions
+        As for `evaluate`.
     runs : mapping of str to predictions
         The predictions of each system, each as for `evaluate`.
 
@@ -196,10 +213,70 @@ def evaluate_runs(
     {'old': 0.5, 'new': 0.75}
     """
     given, systems = Labels.of(labels), runs_of(runs)
+    executor = executor_of(given, systems, Local(threads, progress), partitions)
     job = job_of(
         metrics, given, semantics, catalogue, by, sums, memory=memory, keep_values=per_query
     )
-    return Results(_evaluate(job, given, systems, catalogue, threads, progress))
+    return Results(executor.evaluate(job, given, systems, catalogue))
+
+
+# ------------------------------------------------------------------ where it is done
+
+
+class Local(NamedTuple):
+    """The executor of one machine: how many threads it takes, and who is told of progress."""
+
+    threads: int | None = None
+    progress: Progress | bool | None = None
+
+    def workers(self) -> Workers:
+        """Return a pool of so many threads."""
+        return Workers(self.threads)
+
+    @reading_again
+    def evaluate(
+        self,
+        job: Job,
+        labels: Labels,
+        runs: Mapping[str, Predictions],
+        catalogue: Catalogue | None,
+    ) -> dict[str, Result]:
+        """Return the result of each system."""
+        results = {}
+        if len(runs) > 1:
+            check_several(job)
+        with closing(score_systems(job, labels, runs, *self, catalogue)) as systems:
+            for one in systems:
+                results[one.name] = sealed(one.result)
+                del one  # frees the tally before the next system is scored
+        return results
+
+
+def executor_of(
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    local: Local,
+    partitions: int | None,
+    **alone: Any,
+) -> Any:
+    """Return that of Spark if an input is a DataFrame of Spark; else `local`, which is given.
+
+    Raises UsageError if an option is for the other one; `alone` are those of this machine, beside
+    how many threads it takes.
+    """
+    if not any(is_spark_frame(one.data) for one in (labels, *runs.values())):
+        if partitions is not None:
+            raise UsageError(
+                "partitions are those of DataFrames of Spark, and no input is one: leave it out"
+            )
+        return local
+    for name, value in {**alone, **local._asdict()}.items():
+        if value is not None and value is not False:
+            raise UsageError(
+                f"{name} is not supported on Spark: leave it out, or give the same rows in files"
+            )
+    # Spark's stands above all that is done on one machine, which imports nothing of it.
+    return import_module("rankmill.spark.executor").OnSpark(partitions)
 
 
 class ScoredSystem(NamedTuple):
@@ -212,23 +289,44 @@ class ScoredSystem(NamedTuple):
     predictions: Input
 
 
-@reading_again
-def _evaluate(
+def _scored(
     job: Job,
-    labels: Labels,
-    runs: Mapping[str, Predictions],
+    labels: Input,
+    inputs: Mapping[str, Input],
+    workers: Workers,
+    progress: Progress | None,
     catalogue: Catalogue | None,
-    threads: int | None,
-    progress: Progress | bool | None,
-) -> dict[str, Result]:
-    results = {}
-    if len(runs) > 1:
-        check_several(job)
-    with closing(score_systems(job, labels, runs, threads, progress, catalogue)) as systems:
-        for one in systems:
-            results[one.name] = sealed(one.result)
-            del one  # frees the tally before the next system is scored
-    return results
+) -> Generator[Tally, None, None]:
+    """Yield the tally of each system; one catalogue is that of all, where none is given."""
+    held = HeldLabels(labels)
+    if len(inputs) > 1 and job.own_catalogue and not job.part:
+        job = replace(job, catalogue=_shown_by_any(job, held, inputs, workers))
+    yield from run(job, held, inputs, workers, progress, catalogue)
+
+
+def _shown_by_any(
+    job: Job, labels: HeldLabels, inputs: Mapping[str, Input], workers: Workers
+) -> KnownItems:
+    """Return all items of the labels and of the predictions of any system, by a pass of its own."""
+    once = next((one.source.name for one in inputs.values() if one.source.kept), None)
+    if once is not None:
+        raise UsageError(
+            f"{', '.join(job.own_catalogue)} of several systems is a share of the items of all of "
+            f"them, and {once} can be read only once: {GIVE_ITEMS}, or read it into a table"
+        )
+    (metric, *_) = (one for one in job.metrics if one.text in job.own_catalogue)
+    nothing: Any = {"aside": (), "cuts": None, "by": (), "sums": (), "groups": None, "alike": None}
+    nothing |= {"keep_values": False, "keep_lengths": False}
+    found = ItemCounts(1)
+    with closing(
+        run(replace(job, metrics=(metric,), **nothing), labels, inputs, workers)
+    ) as tallies:
+        for tally in tallies:
+            exposure = cast(Exposure, tally.state.aggregates[Exposure.name])
+            items, counts = exposure.shown.joined()
+            found = found.merge(exposure.labels).with_counts(items, counts[:, :1])
+            del tally, exposure
+    return KnownItems(found.joined()[0])
 
 
 def score_systems(
@@ -251,7 +349,7 @@ def score_systems(
     with (
         open_job(job, labels, runs, facts, noted=not job.part) as (label_input, inputs),
         Workers(threads, job.waiting) as workers,
-        closing(run(job, HeldLabels(label_input), inputs, workers, told, catalogue)) as tallies,
+        closing(_scored(job, label_input, inputs, workers, told, catalogue)) as tallies,
     ):
         several = len(runs) > 1
         for name, one in inputs.items():

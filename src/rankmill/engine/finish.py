@@ -34,6 +34,7 @@ from rankmill.kernels.identity import STRING, Ids
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.order import arrange, changes_lists
 from rankmill.metrics.base import MICRO, NO_CUTOFF
+from rankmill.metrics.exposure import GIVE_ITEMS
 from rankmill.metrics.gap.gap import first_confidences
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records.state_rows import NOTHING, Seen
@@ -144,7 +145,18 @@ def _notes(tally: Tally, result: Result, labels: Input, predictions: Input) -> I
     yield from map(spoken, (*labels.columns.doubts, *predictions.columns.doubts))
     for source in (mine, theirs):
         yield from map(spoken, source.findings.notes())
+    yield from catalogue_notes(tally.job)
     yield from tally.job.skipped
+
+
+def catalogue_notes(job: Job) -> list[str]:
+    """Return a note if slices have a catalogue of their own, so that values do not compare."""
+    if not job.own_catalogue or not job.by or job.catalogue is not None:
+        return []
+    return [
+        f"{', '.join(job.own_catalogue)}: each slice has a catalogue of its own, of its labels and "
+        f"predictions; to compare slices, {GIVE_ITEMS}"
+    ]
 
 
 def _other_columns(labels: list[str], predictions: list[str]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from rankmill.metrics.aggregate import (
     needs_of,
 )
 from rankmill.metrics.base import GAIN, NO_CUTOFF, REL, Metric
+from rankmill.metrics.exposure import is_of_catalogue
 from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
 from rankmill.metrics.needs import TrainingRows, side_of
 from rankmill.metrics.registry import check_defined, parse_under
@@ -112,6 +113,11 @@ class Job:
     def left_out(self) -> tuple[Metric, ...]:
         """The metrics that have to leave out groups of queries, as they are no means over these."""
         return tuple(one for one in self.metrics if not one.is_mean and one.quantile is None)
+
+    @cached_property
+    def own_catalogue(self) -> list[str]:
+        """The metrics of a catalogue that is not given: all labels and predictions are."""
+        return [] if self.beside else [one.text for one in self.metrics if is_of_catalogue(one)]
 
     @property
     def cut(self) -> bool:

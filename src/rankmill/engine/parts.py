@@ -23,6 +23,7 @@ from rankmill.io.stores.urls import shown
 from rankmill.io.whole_files import suffix_of
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.exposure import GIVE_ITEMS
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.sums import TermProducts
@@ -111,7 +112,7 @@ def part_states(
     catalogue: Catalogue | None = None,
 ) -> dict[str, State]:
     """Do the same as `evaluate_part` for several systems; the labels are read once."""
-    check_in_parts(job)
+    check_in_parts(job, several=len(runs) > 1)
     facts = {} if job.cuts is None else job.cuts.facts
     job, told = replace(job, keep_values=False), progress_of(progress)
     with (
@@ -123,8 +124,13 @@ def part_states(
             return {name: next(tallies).state for name in inputs}
 
 
-def check_in_parts(job: Job) -> None:
-    """Raise UsageError if a job cannot be done in parts."""
+def check_in_parts(job: Job, *, several: bool = False) -> None:
+    """Raise UsageError if a job cannot be done in parts; `several` is whether systems are many."""
+    if several and job.own_catalogue:
+        raise UsageError(
+            f"{', '.join(job.own_catalogue)} of several systems needs one catalogue, and no part "
+            f"has the items of all: {GIVE_ITEMS}"
+        )
     if job.holds_rows:
         raise UsageError(f"{job.holds_rows} needs all predictions at once: use evaluate")
     if job.cuts is None:

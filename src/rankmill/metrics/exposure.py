@@ -30,12 +30,15 @@ from rankmill.metrics.aggregate import (
     Value,
     aggregate_of,
 )
-from rankmill.metrics.base import NO_CUTOFF
+from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.needs import Repeats
 from rankmill.metrics.records import state_rows
 from rankmill.metrics.records.item_counts import ItemCounter, ItemCounts, Total
 from rankmill.metrics.records.record import Count, Fixed, nested, same
 from rankmill.records import record
+
+# What to do about a catalogue that is not given.
+GIVE_ITEMS = "give the items that can be shown, with --items or --train"
 
 
 @record(eq=False)
@@ -63,7 +66,7 @@ class ExposureCounters:
     def of(cls, asked: AggregateSettings) -> Self:
         """Return what counts for metrics, whose classes say ``whole``, ``hits`` and ``labels``."""
         kinds: list[Any] = [aggregate_of(one) for one in asked.users]
-        whole = any(one.whole for one in kinds) and not asked.beside
+        whole = any(one.whole for one in kinds) and asked.catalogue is None
         # What is shown behind the last cutoff is in the catalogue too.
         cutoffs = {one.limit for one in asked.users} | ({NO_CUTOFF} if whole else set())
         hits, labels = any(one.hits for one in kinds), whole or any(one.labels for one in kinds)
@@ -379,3 +382,9 @@ class Personalization(OfExposure):
             return None
         common = sum(c * (c - 1) * m for c, m in zip(values, times, strict=True))
         return (self.limit * pairs - common) / (self.limit * pairs)
+
+
+def is_of_catalogue(metric: Metric) -> bool:
+    """Return whether a metric is of all items that can be shown, also of those that are not."""
+    kind = aggregate_of(metric)
+    return issubclass(kind, OfExposure) and kind.whole

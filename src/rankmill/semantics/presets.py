@@ -47,6 +47,7 @@ class Preset:
     # Names in that evaluator's lists of measures that are no number of a query.
     skipped: tuple[str, ...] = ()
     whole_gains: bool = False  # it cuts gains to whole numbers
+    lists: str = ""  # the column of lists in a submission, where the solution does not name it
 
     @property
     def own_metric(self) -> str:
@@ -119,6 +120,7 @@ PRESETS: dict[str, Preset] = {
         {"map@12": "MAP@12"},
         "H&M Personalized Fashion Recommendations 2022, the evaluation page",
         "Customers without purchases do not count; those without a prediction score 0.",
+        lists="prediction",
     ),
     "spark": Preset(
         Choices(

@@ -68,6 +68,7 @@ HEADS = {
     r"term": "what this rank adds to the sum",
     r"smallest drop": "the smallest drop that the rule fails in 80% of nights",
     r"false alarms per year": "nights per year that fail the rule without any change",
+    r"holds": "nights without any change in which the rule holds",
     r"detects": "the smallest drop that the rule fails in 80% of nights",
 }
 

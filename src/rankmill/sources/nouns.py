@@ -303,3 +303,8 @@ def _alike(one: Any, other: Any) -> bool:
         return bool(same.all() if hasattr(same, "all") else same)
     except Exception:  # of objects that cannot be compared
         return False
+
+
+def is_spark_frame(value: Any) -> bool:
+    """Return whether a value is a DataFrame of Spark."""
+    return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))

@@ -12,20 +12,20 @@ rankmill has to be installed for the Python of the workers, too. Where that is a
     labels = spark.createDataFrame([(7, [1, 2]), (8, [3])], ["query", "items"])
     old = spark.createDataFrame([(8, [3, 4]), (7, [5, 2])], ["query", "items"])
     new = spark.createDataFrame([(8, [3, 4]), (7, [1, 2])], ["query", "items"])
-    result = rankmill.spark.evaluate(labels, new, ["map@12", "hit@1"], partitions=2)
+    result = rankmill.evaluate(labels, new, ["map@12", "hit@1"], partitions=2)
     print(result, result["map@12"])
     runs = {"old": old, "new": new}
-    print(rankmill.spark.compare(labels, runs, "map@12", partitions=2))
-    rankmill.spark.gate(labels, new, "map@12 >= 0.1", partitions=2).raise_for_failure()
+    print(rankmill.compare(labels, runs, "map@12", partitions=2))
+    rankmill.gate(labels, new, "map@12 >= 0.1", partitions=2).raise_for_failure()
 
 Spark does not know the size of frames such as these: without ``partitions`` they are shuffled into
 200. Frames that are read from files need no number. See ``rankmill docs spark`` for clusters.
 """
 
+from rankmill.analysis.compare.compare import compare
+from rankmill.engine.evaluate import evaluate, evaluate_runs
+from rankmill.nightly.gate.gate import gate
 from rankmill.package import handed_on
-from rankmill.spark.evaluation import evaluate, evaluate_runs
-from rankmill.spark.systems import compare
-from rankmill.spark.verdicts import gate
 
 __all__ = ["compare", "evaluate", "evaluate_runs", "gate"]
 

@@ -1,9 +1,9 @@
-"""evaluate() of DataFrames of Spark: the driver, the second pass, and the values of queries."""
+"""Scoring DataFrames of Spark: the driver, the second pass, and the values of queries."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from rankmill.engine.cuts import check_several, job_of
+from rankmill.engine.cuts import check_several
 from rankmill.engine.finish import (
+    catalogue_notes,
     limits_of,
     needs_items,
     nothing_in_common,
@@ -21,32 +22,24 @@ from rankmill.engine.finish import (
 )
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels, check_labelled
-from rankmill.engine.job import Job, runs_of
-from rankmill.engine.results import Results
+from rankmill.engine.job import Job
 from rankmill.engine.slices import check_terms
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, plural, spoken
 from rankmill.metrics.base import NO_CUTOFF
-from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.sums import read_sums
 from rankmill.results.result import WEIGHT, Result
-from rankmill.semantics.semantics import Counting
 from rankmill.sources.inputs.inputs import Input
-from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import (
     Catalogue,
     Labels,
-    LabelsLike,
     Predictions,
-    PredictionsLike,
-    SlicesLike,
 )
-from rankmill.sources.roles.source import MEMORY
 from rankmill.sources.roles.streams import open_stream
 from rankmill.spark.exchange.layout import Form, Side, arrow_schema, column, shuffled, spark_type
 from rankmill.spark.exchange.returned_rows import Returned, packed, unpacked
-from rankmill.spark.exchange.spark_request import SparkRequest, on_spark, request_of, tasks_of
+from rankmill.spark.exchange.spark_request import SparkRequest, request_of, tasks_of
 from rankmill.spark.exchange.tasks import (
     check_seen,
     collected,
@@ -62,102 +55,7 @@ from rankmill.spark.slice_sides import check_derived, with_columns, with_known_i
 from rankmill.threads import Workers
 
 
-@on_spark
-@reading_again
-def evaluate(
-    labels: LabelsLike,
-    predictions: PredictionsLike,
-    metrics: str | Iterable[str] = DEFAULT_METRICS,
-    *,
-    semantics: Counting = "default",
-    by: SlicesLike = (),
-    sums: str | Iterable[str] = (),
-    catalogue: Catalogue | None = None,
-    partitions: int | None = None,
-    per_query: bool = False,
-    memory: int = MEMORY,
-) -> Result:
-    """Score the predictions of a Spark DataFrame against the labels of another.
-
-    The result has the same bits as `rankmill.evaluate` gives for the same rows, whatever the
-    partitions. Rows of Spark have no order: long predictions need a rank or a confidence, and
-    items of a query that are equal in it rank by their id, ascending.
-
-    Parameters
-    ----------
-    labels, predictions : pyspark.sql.DataFrame, or Labels and Predictions of them
-        Wide or long, as for `rankmill.evaluate`.
-    metrics, semantics, by, sums
-        As for `rankmill.evaluate`. `by` is not "label_popularity", which needs all labels, and its
-        tables are read by the driver. Metrics that need a second pass, such as gap, have no slices.
-    catalogue : Catalogue, optional
-        As for `rankmill.evaluate`. Its `train` is a DataFrame, whose rows are shuffled by query as
-        those of the labels. `items` and `features` are DataFrames or what the driver can read: the
-        driver holds them, and each task.
-    partitions : int, optional
-        How many partitions the rows are shuffled into, by query. By default one for each 32 MB of
-        both inputs; if Spark does not know their size, as of `createDataFrame`, at least
-        spark.sql.shuffle.partitions (200), slow for small frames.
-    per_query : bool
-        Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
-        computed when it is used, and never collected. If the rows of an input are others by then,
-        that is an error.
-    memory : int
-        That of one task, as for `rankmill.evaluate`.
-
-    Returns
-    -------
-    Result
-        The errors are those of `rankmill.evaluate`. That of wrong data names the partition.
-    """
-    given = Labels.of(labels)
-    how: Any = {"memory": memory, "keep_values": per_query, "part": True}
-    job = job_of(metrics, given, semantics, catalogue, by, sums, **how)
-    runs = {"": Predictions.of(predictions)}
-    return _evaluate(_request(given, runs, job, partitions, catalogue))[""]
-
-
-@on_spark
-@reading_again
-def evaluate_runs(
-    labels: LabelsLike,
-    runs: Mapping[str, PredictionsLike],
-    metrics: str | Iterable[str] = DEFAULT_METRICS,
-    *,
-    semantics: Counting = "default",
-    by: SlicesLike = (),
-    sums: str | Iterable[str] = (),
-    catalogue: Catalogue | None = None,
-    partitions: int | None = None,
-    per_query: bool = False,
-    memory: int = MEMORY,
-) -> Results:
-    """Score several systems against the same labels, in one shuffle.
-
-    Parameters
-    ----------
-    labels, metrics, semantics, by, sums, catalogue, partitions, per_query, memory
-        As for `evaluate`, and `by` is not "list_length" nor "unpredicted".
-    runs : mapping of str to pyspark.sql.DataFrame or Predictions
-        The predictions of each system.
-
-    Returns
-    -------
-    Results
-        A dict with the result of each system, shown as a table. The errors are those of `evaluate`.
-    """
-    if not isinstance(runs, Mapping) or not runs:
-        raise UsageError(
-            "runs holds no system; expected a mapping of names to DataFrames, such as "
-            '{"old": ..., "new": ...}'
-        )
-    given = Labels.of(labels)
-    how: Any = {"memory": memory, "keep_values": per_query, "part": True}
-    job = job_of(metrics, given, semantics, catalogue, by, sums, **how)
-    return Results(_evaluate(_request(given, runs_of(runs), job, partitions, catalogue)))
-
-
-def _request(
+def request_to_evaluate(
     labels: Labels,
     runs: Mapping[str, Predictions],
     job: Job,
@@ -205,7 +103,8 @@ def _check_lists(job: Job) -> None:
         )
 
 
-def _evaluate(request: SparkRequest) -> dict[str, Result]:
+def evaluate(request: SparkRequest) -> dict[str, Result]:
+    """Return the result of each system, all of which are scored in one shuffle."""
     began = time.perf_counter()
     request = with_known_items(request)
     rows, form = request.rows(*range(len(request.sides)))
@@ -245,6 +144,7 @@ def result_of(
             *result.notes,
             *nothing_in_common(result, partial(_examples, request, number)),
             *_ties(request, number, state),
+            *catalogue_notes(request.job),
             *(spoken(doubt) for one in both for doubt in one.columns.doubts),
             *(spoken(note) for one in both for note in one.source.findings.notes()),
         ],

@@ -33,6 +33,7 @@ from rankmill.nightly.rules.baseline import Baseline, check_id_types
 from rankmill.records import record
 from rankmill.results.result import WEIGHT
 from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.nouns import is_spark_frame
 from rankmill.sources.roles.source import Columns
 from rankmill.sources.roles.streams import open_table
 from rankmill.spark.exchange.layout import (
@@ -48,7 +49,7 @@ from rankmill.spark.exchange.layout import (
     to_arrow,
 )
 from rankmill.spark.exchange.returned_rows import Returned
-from rankmill.spark.exchange.spark_request import SparkRequest, check_frame, is_frame
+from rankmill.spark.exchange.spark_request import SparkRequest, check_frame
 from rankmill.spark.exchange.tasks import (
     collected,
     history_of,
@@ -75,7 +76,9 @@ def with_tables(request: SparkRequest, cuts: Cuts) -> SparkRequest:
     labels = request.inputs[0]
     session, memory = request.frames[0].sparkSession, request.job.memory
     frames = {
-        f"{TABLE}{number}": table if is_frame(table) else _sent(session, table, labels, memory)
+        f"{TABLE}{number}": table
+        if is_spark_frame(table)
+        else _sent(session, table, labels, memory)
         for number, table in enumerate(cuts.tables)
     }
     if "label_popularity" in cuts.derived:
@@ -128,7 +131,7 @@ def with_columns(
     """
     frame, names = side.rows.frame, list[str]()
     for table in tables:
-        if is_frame(table):
+        if is_spark_frame(table):
             raise UsageError(
                 "by of evaluate takes columns of the labels, and tables that the driver reads on "
                 "Spark: join this DataFrame to the labels, and name its columns in by"
@@ -295,7 +298,7 @@ def with_known_items(request: SparkRequest) -> SparkRequest:
 
 def _collected(value: Any, name: str) -> Any:
     """Return what is given as a DataFrame as rows that the driver holds; all else as it is."""
-    if not is_frame(value):
+    if not is_spark_frame(value):
         return value
     check_frame(value, name)
     return open_table(to_arrow(value), f"the DataFrame of {name}")

@@ -1,9 +1,8 @@
-"""compare() of DataFrames of Spark: what the driver does, and what each task does."""
+"""Joining systems in DataFrames of Spark: what the driver does, and what each task does."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,48 +12,33 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.analysis.compare.comparison_request import (
-    Tests,
-    baseline_of,
-    cuts_asked,
-    settings_of,
-)
-from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState
-from rankmill.analysis.compare.differences.differences import MovedRows, lists_moved, merged_rows
+from rankmill.analysis.compare.differences.differences import MovedRows, merged_rows
 from rankmill.analysis.compare.differences.pooled_differences import Without
-from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
-from rankmill.analysis.compare.view.comparison import Comparison
+from rankmill.analysis.compare.queries.join import Joined, join_runs
 from rankmill.engine.cuts import Cuts, warn_of_strangers
+from rankmill.engine.evaluate import Local
 from rankmill.engine.first_pass import run
 from rankmill.engine.held_labels import HeldLabels
-from rankmill.engine.job import Job, parse_job, runs_of
+from rankmill.engine.job import Job
 from rankmill.engine.left_out import LeftOut, groups_in, leave_out, others
 from rankmill.engine.segments import MOST_CROSSED, MOST_SLICES, check_slices
 from rankmill.engine.slices import GROUP, QueryGroups
 from rankmill.engine.state import State
 from rankmill.metrics.aggregate import Totals
-from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap.gap_counts import Among
 from rankmill.metrics.registry import parse
 from rankmill.nightly.rules.baseline import Baseline, with_table
 from rankmill.records import record
 from rankmill.results.result import Result
-from rankmill.semantics.semantics import Counting
-from rankmill.sources.meaning.looks import reading_again
 from rankmill.sources.nouns import (
-    Catalogue,
     Labels,
-    LabelsLike,
     Predictions,
-    PredictionsLike,
-    SlicesLike,
 )
-from rankmill.sources.roles.source import MEMORY
 from rankmill.spark.evaluation import per_query_frame, result_of
 from rankmill.spark.exchange.layout import TRAIN, Form, to_arrow
 from rankmill.spark.exchange.returned_rows import Returned, packed, unpacked
-from rankmill.spark.exchange.spark_request import SparkRequest, on_spark, request_of
+from rankmill.spark.exchange.spark_request import SparkRequest
 from rankmill.spark.exchange.tasks import (
     check_seen,
     collected,
@@ -76,7 +60,7 @@ from rankmill.spark.slice_sides import (
     with_tables,
     with_values,
 )
-from rankmill.threads import Workers, thread_count
+from rankmill.threads import Workers
 
 # ------------------------------------------------------------------ what a task does
 
@@ -115,7 +99,7 @@ class Joining:
             popularity=others.get(POPULARITY),
         )
         systems = {name: Predictions(one) for name, one in zip(self.systems, runs, strict=True)}
-        found = join_runs(job, Labels(labels), systems, self.baseline, cuts, Reading(threads=1))
+        found = join_runs(job, Labels(labels), systems, self.baseline, cuts, Local(threads=1))
         if self.earlier is not None:
             earlier = replace(self.earlier, table=others[EARLIER])
             found = with_table(found, earlier, part=True)
@@ -193,75 +177,6 @@ def values_of(
 # ------------------------------------------------------------------ what the driver does
 
 
-@on_spark
-@reading_again
-def compare(
-    labels: LabelsLike,
-    runs: Mapping[str, PredictionsLike],
-    metrics: str | Iterable[str] = DEFAULT_METRICS,
-    *,
-    baseline: str | None = None,
-    tests: str | Iterable[str] | Tests = ("t",),
-    confidence: float = 0.95,
-    margin: float | None = None,
-    by: SlicesLike = (),
-    moved: int = 0,
-    semantics: Counting = "default",
-    catalogue: Catalogue | None = None,
-    partitions: int | None = None,
-    per_query: bool = False,
-    memory: int = MEMORY,
-) -> Comparison:
-    """Compare systems in DataFrames of Spark with a baseline, as `rankmill.compare` does.
-
-    Each task joins the systems over its queries and returns exact sums, so that all values, tests
-    and intervals have the same bits as on one machine.
-
-    Parameters
-    ----------
-    labels, runs, metrics, semantics, catalogue, partitions, memory
-        As for `rankmill.spark.evaluate_runs`.
-    baseline, tests, confidence, margin, moved
-        As for `rankmill.compare`. There is no `cluster` and no `adjust`: both need all queries at
-        once.
-    per_query : bool
-        Whether `Comparison.per_query` is a Spark DataFrame with the values of each query for all
-        systems. It is computed when it is used, and never collected.
-    by : str, table or sequence of these
-        As for `rankmill.compare`. A table may also be a DataFrame of Spark.
-
-    Returns
-    -------
-    Comparison
-        As that of `rankmill.compare`.
-    """
-    began = time.perf_counter()
-    base, given = baseline_of(runs, baseline), Labels.of(labels)
-    settings = settings_of(tests, confidence, margin, moved)
-    cuts = cuts_asked(by, settings, None, given.weight)
-    systems = runs_of(runs)
-    how: Any = {"memory": memory, "part": True, "keep_values": False}
-    job = parse_job(metrics, given, semantics, catalogue, **how)
-    request = request_of(given, systems, job, partitions, cuts.facts, catalogue)
-    joined = join(request, base, cuts, moved=moved)
-    values = None
-    if per_query:
-        values = _values(
-            request_of(given, systems, joined.request.job, partitions, catalogue=catalogue),
-            joined.seals,
-        )
-    found = finish(
-        joined.found.state,
-        settings,
-        thread_count(None),
-        joined.results,
-        joined.without,
-        moved=lists_moved(joined.found.moved),
-        per_query=values,
-    )
-    return replace(found, seconds=time.perf_counter() - began)
-
-
 class JoinedOnSpark(NamedTuple):
     """Systems that were scored and joined by tasks."""
 
@@ -272,26 +187,11 @@ class JoinedOnSpark(NamedTuple):
     seals: frozenset[int]  # of the queries of each partition
 
 
-def values_of_runs(
-    labels: LabelsLike,
-    runs: Mapping[str, PredictionsLike],
-    metrics: str | Iterable[str] = DEFAULT_METRICS,
-    *,
-    semantics: Counting = "default",
-    catalogue: Catalogue | None = None,
-    partitions: int | None = None,
-    memory: int = MEMORY,
-) -> Any:
-    """Return a DataFrame with the values of each query for all systems; see `join_per_query`.
+def values_of_systems(request: SparkRequest, seals: frozenset[int] | None = None) -> Any:
+    """Return a DataFrame with the values of each query for all systems.
 
-    The options are those of `evaluate_runs`. Of one system it is what `Result.per_query` is.
+    `seals` are those of the pass before, if there was one.
     """
-    given = Labels.of(labels)
-    job = parse_job(metrics, given, semantics, catalogue, memory=memory, part=True)
-    return _values(request_of(given, runs_of(runs), job, partitions, catalogue=catalogue), None)
-
-
-def _values(request: SparkRequest, seals: frozenset[int] | None) -> Any:
     request = with_known_items(request)
     if len(request.names) == 1:
         return per_query_frame(request, 1, seals)

@@ -655,6 +655,21 @@ def test_items_of_another_form_and_a_renamed_column_are_named(tmp_path):
     assert unread.found[0].endswith("is text in UTF-16; expected UTF-8: save it as UTF-8")
 
 
+def test_a_preset_knows_the_columns_that_transactions_do_not_name() -> None:
+    bought = pd.DataFrame(
+        {"day": [1, 2, 2], "customer_id": ["u", "v", "v"], "article_id": [*"ada"]}
+    )
+    lists = pd.DataFrame({"customer_id": ["u", "v"], "predictions": ["a b", "b d"]})
+    (renamed,) = check(bought, lists, semantics="kaggle_hm", item="article_id").problems
+    assert (renamed.problem, renamed.found, renamed.expected) == (
+        *("column renamed", ("predictions",)), ("prediction",)
+    )  # fmt: skip
+    right = lists.rename(columns={"predictions": "prediction"})
+    assert check(bought, right, semantics="kaggle_hm", item="article_id").score is not None
+    # Where no preset says so, the last column has the lists.
+    assert not check(bought, lists, metric="map@2", item="article_id").problems
+
+
 def test_transactions_in_the_place_of_a_submission_are_asked_about() -> None:
     lists = pd.DataFrame({"customer": ["u", "v"], "prediction": ["a b c", "b c d"]})
     bought = pd.DataFrame({"day": [1, 2], "customer": ["u", "v"], "article": ["a", "d"]})

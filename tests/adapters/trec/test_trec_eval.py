@@ -208,6 +208,8 @@ def test_what_is_refused(flags: list[str], code: int, told: str, print_it: Any) 
         ("q1 0 a 1\nq1 0 a 0\n", "q1 Q0 a 1 2.0 r\n"),
         ("q1 0 a 1\n", "q1 Q0 a 1 2.0 r\nq1 Q0 a 2 1.0 r\n"),
         ("q1 0 a 1\n", "q1 Q0 a 1\n"),
+        ("q1 0 a 1\n", "q1 Q0 a 1 2.0\n"),
+        ("q1 0 a 1\n", "q1 a 1\n"),
     ],
 )
 def test_errors_name_no_option_that_trec_eval_lacks(

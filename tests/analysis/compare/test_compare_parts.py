@@ -15,8 +15,9 @@ import rankmill
 from flat import flat, job_of
 from rankmill.analysis.compare.conclusion import finish
 from rankmill.analysis.compare.differences.differences import Settings, lists_moved
-from rankmill.analysis.compare.queries.join import Reading, join_runs
+from rankmill.analysis.compare.queries.join import join_runs
 from rankmill.engine.cuts import Cuts
+from rankmill.engine.evaluate import Local
 from rankmill.engine.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.spark.exchange.returned_rows import packed, unpacked
 from rankmill.spark.systems import Findings
@@ -97,7 +98,7 @@ def test_parts_merge_to_the_comparison_of_the_whole(
             *job_of(part(labels, parts, number), own, ["map", "p@2"], options, part=True),
             "b",
             cuts,
-            Reading(threads=1),
+            Local(threads=1),
         )
         rows = {name: one.num_rows for name, one in own.items()}
         found.append(Findings.of(joined, rows, settings.moved, crossed=True, alone=True))

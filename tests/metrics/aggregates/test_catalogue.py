@@ -285,8 +285,9 @@ def test_refused() -> None:
 
 @pytest.mark.small
 def test_a_comparison_has_the_values_and_a_test() -> None:
-    other = table({1: ["b"], 2: ["b"]}, pa.string())
-    found = rankmill.compare(LABELS, {"a": LABELS, "b": other}, ["map", "coverage@1"])
+    labels = table({query: [item] for query, item in enumerate("abcdefgh")}, pa.string())
+    other = table({query: [item] for query, item in enumerate("aabbbccd")}, pa.string())
+    found = rankmill.compare(labels, {"a": labels, "b": other}, ["map", "coverage@1"])
     assert found.values["coverage@1"]["b"].value == 0.5
     assert found.differences["coverage@1"]["b"].value == -0.5
     assert found.differences["coverage@1"]["b"].tests["t"].p is not None

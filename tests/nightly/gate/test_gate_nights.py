@@ -4,8 +4,10 @@ import itertools
 import json
 import random
 import shlex
+import statistics
 import subprocess
 import sys
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -544,6 +546,33 @@ def test_power_of_slices_and_families():
     blind = gate_power(few, dump(2), "hit@1 drop <= 90% confidence 0.99", baseline=dump(3))
     assert blind.rules[0].smallest is None
     assert repr(blind).endswith("fail in 80% of nights, whatever is lost.")
+
+
+@pytest.mark.parametrize("how", ["lst or none", "latest", "meidan:7"])
+def test_a_misspelt_baseline_is_no_missing_file(tmp_path, how):
+    History(tmp_path).record(gate(LABELS, dump(1), "hit@1 > 0"), time=BEGIN)
+    with pytest.raises(UsageError, match=f"no file '{how}', and a history has no such baseline"):
+        gate(LABELS, dump(1), "hit@1 drop <= 9%", baseline=how, history=tmp_path)
+
+
+def test_so_many_unchanged_nights_hold_as_power_says():
+    def night(seed):
+        draw = random.Random(seed)
+        lists = [["a"] if draw.random() < 0.5 else ["b"] for _ in range(300)]
+        return pa.table({"user_id": range(300), "items": lists})
+
+    labels = pa.table({"user_id": range(300), "items": [["a"]] * 300})
+    rules = [f"hit@1 drop <= {limit}%" for limit in (2, 15, 25)]
+    held = Counter()
+    for seed in range(200):
+        found = gate(labels, night(seed), rules, baseline=night(1000 + seed))
+        held.update(one.rule for one in found.outcomes if one.word == "held")
+    # What one night shows differs with its values: the mean of some is told by all.
+    powers = [gate_power(labels, night(n), rules, baseline=night(1000 + n)) for n in range(20)]
+    for place, rule in enumerate(rules):
+        told = statistics.mean(one.rules[place].held for one in powers)
+        assert held[rule] / 200 == pytest.approx(told, abs=0.09), rule
+    assert held[rules[0]] < 20 < held[rules[1]] < 180
 
 
 def test_the_command_shows_power_and_records_nothing(tmp_path, run):

@@ -117,7 +117,7 @@ def score(
     0.41666666666666663
     """
     asked = _one_metric(metric, semantics)
-    told = row_id_column_name, asked, item, confidence, _skips_unknown(semantics)
+    told = row_id_column_name, asked, item, confidence, semantics
     found, labels, predictions = _read(solution, submission, *told)
     _check_solution(found)
     fatal = [one for one in found.problems if one.problem not in SCORED]
@@ -184,7 +184,7 @@ def check(
     repeated prediction 0 ('a',) ()
     """
     asked = _one_metric(metric, semantics)
-    told = row_id_column_name, asked, item, confidence, _skips_unknown(semantics)
+    told = row_id_column_name, asked, item, confidence, semantics
     found, labels, predictions = _read(solution, submission, *told)
     doubt = "" if labels is None else _doubt(found, labels["items"])
     if doubt and not (doubt == SAMPLE and (predictions is None or semantics is None)):
@@ -261,7 +261,7 @@ def _read(
     metric: Metric,
     item: str | None,
     confidence: str | None,
-    skips_unknown: bool,
+    semantics: Counting | None,
 ) -> tuple[SubmissionCheck, Any, Any]:
     """Return what is wrong with a submission, and both sides as tables of a row an id."""
     held = read_cells(solution, "labels")
@@ -290,7 +290,8 @@ def _read(
     if confidence is None and len(ids) < len(codes) and item not in names and len(names) > 1:
         # A solution with one row per item, such as transactions, names no columns of a submission.
         id = id if id in names else names[0]
-        item = [name for name in names if name != id][-1]
+        named = preset_named(semantics)
+        item = (named and PRESETS[named].lists) or [name for name in names if name != id][-1]
     wanted = [id, item] if confidence is None else [id, item, confidence]
     problems = column_problems(cells.columns, wanted)
     delimiter = held.delimiter or cells.usual
@@ -299,7 +300,9 @@ def _read(
     predictions = None
     if not any(one.problem in ("column missing", "column renamed") for one in problems):
         items = pc.unique(labels["items"].combine_chunks().flatten())
-        predictions = _add_rows(problems, cells, wanted, ids, items, metric, skips_unknown)
+        predictions = _add_rows(
+            problems, cells, wanted, ids, items, metric, _skips_unknown(semantics)
+        )
     kinds = list(PROBLEMS)
     problems.sort(key=lambda one: kinds.index(one.problem))
     found = SubmissionCheck(len(cells.rows), tuple(problems), cells.unit, metric.k)

@@ -165,7 +165,7 @@ def _lists(offsets: Any, values: Any) -> Any:
 PROBLEMS = {
     "not readable": "write a table like the sample submission of the competition",
     "other delimiter": "write it with the delimiter of the solution, such as to_csv(path, sep=',')",
-    "column renamed": "name it as the solution does",
+    "column renamed": "give it the name that is expected",
     "column missing": "name the columns in the first row as the solution does",
     "column unknown": "leave it out; pandas adds its index as a column unless index=False",
     "id missing": "write the id, or leave the row out",

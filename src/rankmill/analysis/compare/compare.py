@@ -31,7 +31,7 @@ from rankmill.analysis.compare.differences.differences import (
 from rankmill.analysis.compare.differences.judgement import relative
 from rankmill.analysis.compare.differences.pooled_differences import PooledMetrics, not_means
 from rankmill.analysis.compare.queries.alignment import Aligned
-from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
+from rankmill.analysis.compare.queries.join import Joined, join_runs
 from rankmill.analysis.compare.queries.label_facts import QueryTraits, read_covariate
 from rankmill.analysis.compare.view.comparison import Comparison
 from rankmill.analysis.compare.view.details import details_of
@@ -42,6 +42,7 @@ from rankmill.columns.ids import to_ids
 from rankmill.columns.ragged_lists import one_chunk
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts, cuts_of, read_classes
+from rankmill.engine.evaluate import Local, executor_of
 from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job, runs_of
 from rankmill.engine.origin import OriginRecorder
@@ -85,6 +86,8 @@ def compare(
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
+    partitions: int | None = None,
+    details: bool = False,
 ) -> Comparison:
     """Compare systems with a baseline: differences, intervals, tests, and the queries that changed.
 
@@ -144,8 +147,11 @@ def compare(
         the labels, or a path or a table with query ids and the numbers ("users.parquet:visits"
         chooses a column of several). Differences are adjusted by it (CUPED), which narrows their
         intervals; slices are not. It takes the test "t".
-    semantics, catalogue, threads, memory, progress
-        As for `evaluate`.
+    semantics, catalogue, threads, memory, progress, partitions
+        As for `evaluate`. On Spark there is no `all_pairs`, `cutoffs`, `cluster`, `adjust` and
+        `details`, and a table of `by` may be a DataFrame.
+    details : bool
+        Whether to keep what all charts of a page show, for `rankmill.nightly.report.page`.
 
     Returns
     -------
@@ -164,34 +170,6 @@ def compare(
     >>> new.value, new.won, new.tied, new.lost, new.verdict
     (0.5, 3, 1, 0, 'no difference shown')
     """
-    how = baseline, tests, confidence, margin, by, moved, cluster, adjust, all_pairs
-    more = cutoffs, semantics, catalogue, threads, memory, progress
-    return compare_in_detail(labels, runs, metrics, *how, *more, details=False)
-
-
-def compare_in_detail(
-    labels: LabelsLike,
-    runs: Mapping[str, PredictionsLike] | None = None,
-    metrics: str | Iterable[str] = DEFAULT_METRICS,
-    baseline: str | None = None,
-    tests: str | Iterable[str] | Tests = ("t",),
-    confidence: float = 0.95,
-    margin: float | None = None,
-    by: SlicesLike = (),
-    moved: int = 0,
-    cluster: str | None = None,
-    adjust: Any = None,
-    all_pairs: bool = False,
-    cutoffs: str | Iterable[int] | None = None,
-    semantics: Counting = "default",
-    catalogue: Catalogue | None = None,
-    threads: int | None = None,
-    memory: int = MEMORY,
-    progress: Progress | bool | None = None,
-    *,
-    details: bool = True,
-) -> Comparison:
-    """Do the same as `compare`; with `details`, what a page shows comes of the same pass."""
     began = time.perf_counter()
     metrics, at = metrics_at(metrics, cutoffs)
     settings = settings_of(tests, confidence, margin, moved, cluster, adjust, all_pairs, at)
@@ -204,14 +182,20 @@ def compare_in_detail(
         with Workers(threads) as workers:
             joined = join_results(kept, base, cuts, workers, memory)
     else:
-        base, given = baseline_of(runs, baseline), Labels.of(labels)
-        cuts = cuts_asked(by, settings, adjust, given.weight)
+        base, given, systems = baseline_of(runs, baseline), Labels.of(labels), runs_of(runs)
         names, beside = split_beside(metrics)
-        asked = names or DEFAULT_METRICS
-        job = parse_job(asked, given, semantics, catalogue, memory=memory)
+        alone: Any = {"all_pairs": all_pairs, "cutoffs": cutoffs, "cluster": cluster}
+        alone |= {"adjust": adjust, "details": details, ":baseline": beside or None}
+        executor = executor_of(given, systems, Local(threads, progress), partitions, **alone)
+        cuts = cuts_asked(by, settings, adjust, given.weight)
+        job = parse_job(names or DEFAULT_METRICS, given, semantics, catalogue, memory=memory)
+        if not isinstance(executor, Local):
+            on_spark: Comparison = executor.compare(
+                job, given, systems, base, cuts, settings, catalogue
+            )
+            return replace(on_spark, seconds=time.perf_counter() - began)
         more: Any = {"details": details, "alike": Alike.of(beside, job.semantics)}
-        reading, systems = Reading(threads, progress), runs_of(runs)
-        joined = join_runs(job, given, systems, base, cuts, reading, catalogue, **more)
+        joined = join_runs(job, given, systems, base, cuts, executor, catalogue, **more)
     with Workers(threads) as workers:
         state = joined.state(workers)
         found = comparison_of(joined, state, settings, workers)
@@ -311,7 +295,7 @@ def compare_part(
                 f"{metric.text} is not a mean over queries, and cannot be part of a state: compare "
                 "all queries at once with compare"
             )
-    joined = join_runs(job, given, systems, base, cuts, Reading(threads, progress), catalogue)
+    joined = join_runs(job, given, systems, base, cuts, Local(threads, progress), catalogue)
     with Workers(threads) as workers:
         state = joined.state(workers)
     return replace(state, origin=recorder.origin)

@@ -50,7 +50,8 @@ METRICS = (
     shown(
         name="coverage",
         definition="share of the catalogue that any list shows within k; the catalogue is the "
-        "items of --items, else of --train, else of --features, else all labels and predictions",
+        "items of --items, else of --train, else of --features, else all labels and predictions "
+        "of all systems",
         source=GE,
         aliases=("catalog_coverage",),
         aggregate="exposure.Coverage",

@@ -14,14 +14,15 @@ from rankmill.analysis.compare.comparison_request import settings_of
 from rankmill.analysis.compare.conclusion import few_notes
 from rankmill.analysis.compare.differences.comparison_state import ComparisonState, Sums
 from rankmill.analysis.compare.differences.judgement import estimates
-from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
+from rankmill.analysis.compare.queries.join import Joined, join_runs
 from rankmill.analysis.compare.view.comparison import Comparison
-from rankmill.analysis.compare.view.details import details_of
+from rankmill.analysis.compare.view.details import Details, details_of
 from rankmill.analysis.statistics.distributions import t_tail
+from rankmill.engine.evaluate import Local, executor_of
 from rankmill.engine.finish import sealed
 from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import parse_job
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, told_shortly
 from rankmill.nightly.gate.gate_request import (
     CheckedGate,
     Rules,
@@ -34,6 +35,7 @@ from rankmill.nightly.rules.baseline import (
     BASELINE,
     CANDIDATE,
     check_gains,
+    open_baseline,
     slice_values,
     with_table,
 )
@@ -61,6 +63,7 @@ from rankmill.sources.roles.source import MEMORY
 CLOCKS_DIFFER = 60.0
 
 
+@told_shortly
 def gate(
     labels: Any,
     predictions: Any,
@@ -79,6 +82,8 @@ def gate(
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
+    partitions: int | None = None,
+    details: bool = False,
 ) -> Verdict:
     """Check predictions against rules, with or without a baseline.
 
@@ -108,8 +113,11 @@ def gate(
     time : datetime, optional
         The time of the run, with its zone, as for `History.record`; by default now. Runs of a
         history that are later are not used as a baseline.
-    semantics, catalogue, threads, memory, progress
-        As for `evaluate`.
+    semantics, catalogue, threads, memory, progress, partitions
+        As for `evaluate`. On Spark there is no `cluster`, `adjust` and `details`, a table of `by`
+        may be a DataFrame, and so may the values by query of an earlier run.
+    details : bool
+        As for `compare`.
 
     Returns
     -------
@@ -148,37 +156,6 @@ def gate(
     rankmill.errors.RegressionError: regressed: map@12 is 0.625, ...
     >>> runs.cleanup()
     """
-    run = baseline, history, metrics, by, moved, cluster, adjust, time
-    job = semantics, catalogue, threads, memory, progress
-    return gate_in_detail(labels, predictions, rules, *run, *job, details=False)
-
-
-def gate_in_detail(
-    labels: Any,
-    predictions: Any,
-    rules: str | Iterable[str] | Rules,
-    baseline: Any = None,
-    history: str | Path | None = None,
-    metrics: str | Sequence[str] = (),
-    by: Any = (),
-    moved: int = 0,
-    cluster: str | None = None,
-    adjust: Any = None,
-    time: datetime | None = None,
-    semantics: Counting = "default",
-    catalogue: Catalogue | None = None,
-    threads: int | None = None,
-    memory: int = MEMORY,
-    progress: Progress | bool | None = None,
-    *,
-    details: bool = True,
-    now: float | None = None,
-) -> Verdict:
-    """Do the same as `gate`.
-
-    With `details`, what a page shows comes of the same pass. `now` is the time in seconds since
-    1970 by which files are old; by default that of the clock.
-    """
     began = perf_counter()
     ruled = Rules.of(rules)
     if isinstance(predictions, Result):
@@ -187,18 +164,32 @@ def gate_in_detail(
         unused |= {"labels": labels is not None, "details": details}
         found = _of_result(predictions, ruled, baseline, history, time, catalogue, unused)
         return replace(found, seconds=perf_counter() - began)
+    given, candidate = Labels.of(labels), Predictions.of(predictions)
+    alone: Any = {"cluster": cluster, "adjust": adjust, "details": details}
+    executor = executor_of(given, {"": candidate}, Local(threads, progress), partitions, **alone)
+    here = isinstance(executor, Local)
     settings = settings_of("t", ruled.confidence, None, moved, cluster, adjust)
-    given = Labels.of(labels)
-    candidate = Predictions.of(predictions)
     names = metrics_asked(ruled, metrics)
     job = parse_job(names, given, semantics, catalogue, memory=memory)
-    asked = asked_of(ruled, job, settings, baseline, history, time, by, adjust)
-    ages = ages_of(asked, given.data, candidate.data, now)
-    reading = Reading(threads, progress)
-    joined, evidence = measured(asked, given, candidate, catalogue, reading, ages, details=details)
-    evidence = replace(evidence, results={**evidence.results, CANDIDATE: sealed(evidence.result)})
-    state = evidence.state
-    with reading.workers() as workers:
+    opened = open_baseline if here else executor.opens(given)
+    asked = asked_of(ruled, job, settings, baseline, history, time, by, adjust, opened)
+    ages = ages_of(asked, given.data, candidate.data)
+    shown = None
+    if here:
+        joined, evidence = measured(asked, given, candidate, catalogue, executor, ages, details)
+        comparison, shown = _compared(joined, evidence, executor, details)
+    else:
+        evidence, comparison = executor.measured(asked, given, candidate, catalogue, ages)
+    found = verdict_of(evidence, comparison)
+    return replace(found, seconds=perf_counter() - began, details=shown)
+
+
+def _compared(
+    joined: Joined, evidence: Evidence, local: Local, details: bool
+) -> tuple[Comparison | None, Details | None]:
+    """Return the comparison with a baseline that is paired, and what a page shows."""
+    state, settings = evidence.state, evidence.asked.settings
+    with local.workers() as workers:
         paired = BASELINE in joined.results
         comparison = comparison_of(joined, state, settings, workers) if paired else None
         shown = None if comparison is None else comparison.details
@@ -208,8 +199,7 @@ def gate_in_detail(
                 values = estimates(state.whole, settings.confidence)
                 told = state.whole.clusters.positive, settings.cluster
                 shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
-    found = verdict_of(evidence, comparison)
-    return replace(found, seconds=perf_counter() - began, details=shown)
+    return comparison, shown
 
 
 def measured(
@@ -217,25 +207,25 @@ def measured(
     labels: Labels,
     predictions: Predictions,
     catalogue: Catalogue | None,
-    reading: Reading,
+    local: Local,
     ages: Mapping[str, float],
-    *,
     details: bool = False,
 ) -> tuple[Joined, Evidence]:
     """Score what is asked for, beside the baseline, and add it up."""
     runs, earlier = asked.runs(predictions), asked.earlier
-    how = next(iter(runs)), asked.cuts, reading, catalogue
+    how = next(iter(runs)), asked.cuts, local, catalogue
     joined = join_runs(asked.job, labels, runs, *how, details=details)
     if earlier is not None:
         check_gains(earlier, joined.results[CANDIDATE])
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
-    with reading.workers() as workers:
+    with local.workers() as workers:
         state = joined.state(workers, crossed=asked.crossed, moments=asked.dropping)
         alone = {}
         if any(state.left_out.values()):  # then each side has queries of its own
             alone = joined.states_alone(workers, crossed=asked.crossed, moments=asked.dropping)
-    return joined, Evidence(asked, joined.results, joined.without, state, ages, alone)
+    results = {**joined.results, CANDIDATE: sealed(joined.results[CANDIDATE])}
+    return joined, Evidence(asked, results, joined.without, state, ages, alone)
 
 
 def _of_result(
@@ -285,15 +275,13 @@ def _of_result(
     sums = Sums(result.queries, {})
     nothing: dict[str, Any] = {"slices": {}, "left_out": {}, "differing": 0, "unpredicted": {}}
     state = ComparisonState((CANDIDATE,), CANDIDATE, (), *how, result.scope, sums, **nothing)
-    ages = ages_of(asked, result, result, None)
+    ages = ages_of(asked, result, result)
     return verdict_of(Evidence(asked, {CANDIDATE: result}, {}, state, ages, {}), None)
 
 
-def ages_of(
-    asked: CheckedGate, labels: Any, predictions: Any, now: float | None
-) -> dict[str, float]:
+def ages_of(asked: CheckedGate, labels: Any, predictions: Any) -> dict[str, float]:
     """Return the ages in seconds of the inputs that rules are about."""
-    clock = clock_time() if now is None else now
+    clock = clock_time()
     old = [one.subject for one in asked.rules if one.kind == "age"]
     ages = {name: clock - written_at(name, labels, predictions) for name in old}
     young = next((name for name, age in ages.items() if age < -CLOCKS_DIFFER), None)
@@ -355,6 +343,8 @@ _NOTES = (
     "one that is found by its tenth night.",
     "false alarms: nights of a year that a rule fails though nothing changed, each night with "
     "other queries of the same kind. The same queries and the same system give none.",
+    "holds: nights without a change in which the rule holds. No other night is the baseline last "
+    "or median: if few hold, it is a lucky one, and there are more false alarms than these.",
     "price: of n queries, a verdict needs a mean beyond the limit by 3.7/n of the range of the "
     "metric at least, and by 6.7/n in one of 20 slices, as queries that were not seen may differ.",
 )
@@ -374,6 +364,8 @@ class RulePower(NamedTuple):
         Whether these are shares of the baseline.
     alarms : float or None
         Expected nights with a false alarm in a year; None if the data do not tell.
+    held : float or None
+        The share of nights without a change in which it holds; None if the data do not tell.
     """
 
     rule: str
@@ -381,6 +373,7 @@ class RulePower(NamedTuple):
     largest: float | None
     relative: bool
     alarms: float | None
+    held: float | None
 
 
 @record(frozen=True, repr=False, eq=False)
@@ -400,10 +393,10 @@ class GatePower(Answer):
     def _view(self) -> View:
         def table() -> Table:
             rows: list[list[Cell]] = [
-                [one.rule, _drop(one), _alarms(one.alarms)] for one in self.rules
+                [one.rule, _drop(one), _held(one), _alarms(one.alarms)] for one in self.rules
             ]
-            rows += [["any of these", "", _alarms(self.alarms)]] if rows[1:] else []
-            titles = "rule", "smallest drop", "false alarms per year"
+            rows += [["any of these", "", "", _alarms(self.alarms)]] if rows[1:] else []
+            titles = "rule", "smallest drop", "holds", "false alarms per year"
             return Table([Column(one) for one in titles], rows)
 
         def parts() -> list[Part]:
@@ -425,6 +418,10 @@ def _drop(one: RulePower) -> str:
         for end in (one.smallest, one.largest)
     )
     return least if least == most else f"{least} to {most}"
+
+
+def _held(one: RulePower) -> str:
+    return "" if one.held is None else percent(one.held)
 
 
 def _alarms(alarms: float | None) -> str:
@@ -480,8 +477,8 @@ def gate_power(
     names = metrics_asked(given, metrics)
     job = parse_job(names, of_labels, semantics, catalogue, memory=memory)
     asked = asked_of(given, job, settings, baseline, history, time, by, adjust)
-    reading, candidate = Reading(threads, progress), Predictions.of(predictions)
-    _, evidence = measured(asked, of_labels, candidate, catalogue, reading, {})
+    local, candidate = Local(threads, progress), Predictions.of(predictions)
+    _, evidence = measured(asked, of_labels, candidate, catalogue, local, {})
     found, chances = list[RulePower](), list[float]()
     for rule in asked.rules:
         known = rule.kind == "metric" and (asked.earlier is not None or not rule.needs_baseline)
@@ -491,7 +488,8 @@ def gate_power(
         each = confidence_of_each(rule, len(cases))
         told = (detected(rule, one.measured, each) for one in cases)
         seen = [one for one in told if one is not None]
-        if rule.since is None and tests:
+        counts = rule.since is None and bool(tests)
+        if counts:
             chances.append(_chance(rule, tests, len(cases)))
         found.append(
             RulePower(
@@ -499,7 +497,8 @@ def gate_power(
                 finite(min(seen, default=None)),
                 finite(max(seen, default=None)),
                 rule.relative,
-                YEAR * chances[-1] if tests and rule.since is None else None,
+                YEAR * chances[-1] if counts else None,
+                _chance_to_hold(rule, tests, len(cases)) if counts else None,
             )
         )
     # As if rules did not depend on each other.
@@ -512,3 +511,10 @@ def _chance(rule: Rule, tests: Sequence[RuleTest], slices: int) -> float:
     confidence = confidence_of_each(rule, slices)
     far = [(test.far(confidence) + test.margin) / test.error for test in tests]
     return 1 - math.prod(1 - t_tail(t, test.freedom) for t, test in zip(far, tests, strict=True))
+
+
+def _chance_to_hold(rule: Rule, tests: Sequence[RuleTest], slices: int) -> float:
+    """Return the chance that a rule holds in a night without a change."""
+    confidence = confidence_of_each(rule, slices)
+    room = [((test.margin - test.far(confidence)) / test.error, test.freedom) for test in tests]
+    return math.prod(t_tail(-t, freedom) for t, freedom in room)

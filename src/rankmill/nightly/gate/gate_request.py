@@ -4,17 +4,19 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, replace
 from datetime import datetime
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankmill.analysis.compare.comparison_request import with_dependence
 from rankmill.analysis.compare.differences.differences import Settings
-from rankmill.config.face import is_choice, read_choice
+from rankmill.config.face import EXPECTED, is_choice, read_choice
 from rankmill.engine.cuts import Cuts, column_names, cuts_of
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.exposure import GIVE_ITEMS, is_of_catalogue
 from rankmill.nightly.gate.series import EarlierNights, nights_before
 from rankmill.nightly.history import history_of
 from rankmill.nightly.rules.baseline import (
@@ -162,6 +164,8 @@ def asked_of(
     elif baseline is not None:
         _check_no_history(baseline, history)
         earlier = opened(baseline, dropped)
+    for one in asked:
+        _check_catalogue(one, job, earlier)
     if earlier is not None:
         check_alike(earlier, job, dropped)
         asked = [_decidable(one, earlier) for one in asked]
@@ -206,6 +210,11 @@ def _check_no_history(baseline: Any, history: str | os.PathLike[str] | None) -> 
     if not isinstance(baseline, str | os.PathLike):
         return
     name = os.fspath(baseline)
+    begins = name.removesuffix(" or none").partition(":")[0]
+    if not os.path.exists(name) and get_close_matches(begins, ("last", "median", "ago", "tag")):
+        raise UsageError(
+            f"there is no file {name!r}, and a history has no such baseline; expected {EXPECTED}"
+        )
     same = history is not None and name.rstrip("/") == os.fspath(history).rstrip("/")
     names = os.listdir(name) if os.path.isdir(name) else []
     files = [one for one in names if one.endswith(".parquet") and one[0] not in "._"]
@@ -228,6 +237,18 @@ def _tested(rule: Rule, job: Job, *, alone: bool) -> Rule:
         return rule
     why = why_no_interval(rule.metric, job.semantics, alone=alone)
     return _untested(rule, f"has no interval here, as {why}: write {NO_TEST}") if why else rule
+
+
+def _check_catalogue(rule: Rule, job: Job, earlier: Baseline | None) -> None:
+    """Raise UsageError if a rule compares shares of the items of two nights."""
+    scored = earlier is not None and earlier.kind == "predictions" and rule.since is None
+    if rule.kind != "metric" or rule.measure == "value" or scored or job.beside:
+        return
+    if is_of_catalogue(rule.metric):
+        raise UsageError(
+            f"rule {rule.text!r} compares shares of different catalogues, each of the items that "
+            f"one night has: {GIVE_ITEMS}"
+        )
 
 
 def _decidable(rule: Rule, earlier: Baseline) -> Rule:

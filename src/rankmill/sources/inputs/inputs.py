@@ -43,7 +43,7 @@ from rankmill.threads import Workers
 Value = TypeVar("Value")
 
 # The names of scores, which are no usual names of gains.
-_SCORES = {plain(name) for name in ALIASES["score"]}
+_SCORES, _RANKS = ({plain(name) for name in ALIASES[role]} for role in ("score", "rank"))
 _LISTS = 10  # so many lists of the same length are no accident
 _SWAPPED = "did you swap labels and predictions?"
 # What pandas calls an index without a name, in Parquet, in CSV, and read from CSV: row numbers.
@@ -242,6 +242,13 @@ def _ask_if_swapped(labels: Input, predictions: Input) -> None:
                 f"{predictions.source.name} have fewer predictions: {_SWAPPED}"
             )
     gain, score = labels.columns.gain, predictions.columns.score
+    if gain is not None and score is None and plain(gain) in _SCORES:
+        ranked = any(plain(name) in _RANKS for name in labels.source.schema.names)
+        if ranked or (floats_of(first_values(labels.source, gain)) % 1 > 0).any():
+            labels.source.findings.say(
+                f"the gains of {labels.source.name} are its {gain!r}, as of predictions, and "
+                f"{predictions.source.name} has no scores: {_SWAPPED}"
+            )
     if gain is None or score is None:
         return
     of_gain, of_score = (

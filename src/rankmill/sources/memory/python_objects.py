@@ -110,8 +110,8 @@ def open_positional(value: Any, role: Role, name: str) -> Source:
 def refuse_spark(value: Any, asked: InputOptions) -> Source:
     """Raise UsageError for a DataFrame of Spark."""
     raise UsageError(
-        f"{asked.role} cannot be a DataFrame of Spark here: use rankmill.spark.evaluate, or "
-        "compare and gate of rankmill.spark, or give its toArrow()"
+        f"{asked.role} cannot be a DataFrame of Spark here: only evaluate, evaluate_runs, "
+        "compare and gate take one; give its toArrow()"
     )
 
 

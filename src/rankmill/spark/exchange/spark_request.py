@@ -1,6 +1,5 @@
 """A request to Spark, checked before it reads a row: sizes, session, and what workers lack."""
 
-import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,12 +13,11 @@ from rankmill.engine.held_labels import beside, opened
 from rankmill.engine.job import Job, check_subtopics
 from rankmill.engine.parts import check_in_parts
 from rankmill.errors import InputError, ResourceError, UsageError, install, positive
-from rankmill.package import public
 from rankmill.records import record
 from rankmill.sources.files.formats import FORMATS
 from rankmill.sources.inputs.inputs import Input, open_inputs
 from rankmill.sources.meaning.shapes import NO_FACTS, Kind
-from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.nouns import Catalogue, Labels, Predictions, is_spark_frame
 from rankmill.sources.rows.subtopics import with_subtopics
 from rankmill.spark.exchange.layout import (
     TRAIN,
@@ -88,7 +86,7 @@ def request_of(
     of the labels with a value a query.
     """
     check_inputs(labels, runs)
-    check_in_parts(job)
+    check_in_parts(job, several=len(runs) > 1)
     check_subtopics(job, labels.subtopic)
     rows = [FrameRows(labels.data, "the DataFrame of labels")]
     rows += [FrameRows(one.data, f"the DataFrame of {n or one.role}") for n, one in runs.items()]
@@ -137,11 +135,6 @@ def _training(rows: FrameRows, labels: Input, job: Job) -> Input:
         return one
 
 
-def is_frame(value: Any) -> bool:
-    """Return whether a value is a DataFrame of Spark."""
-    return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))
-
-
 def check_inputs(labels: Labels, runs: Mapping[str, Predictions]) -> None:
     """Raise UsageError if an input is no DataFrame of Spark, or is to be read as none can be."""
     for one in (labels, *runs.values()):
@@ -150,17 +143,17 @@ def check_inputs(labels: Labels, runs: Mapping[str, Predictions]) -> None:
             told = getattr(one, name, None)
             if told is not None and told not in CELLS:
                 raise UsageError(
-                    f"{name} of {one.role} does not apply to a DataFrame of Spark: leave it out, "
-                    "or use rankmill.evaluate"
+                    f"{name} of {one.role} does not apply to a DataFrame of Spark: leave it out"
                 )
 
 
 def check_frame(frame: Any, what: str) -> None:
     """Raise UsageError if an input is no DataFrame of Spark."""
-    if not is_frame(frame):
+    if not is_spark_frame(frame):
         raise UsageError(
             f"{what} cannot be a {type(frame).__name__}; expected a DataFrame of Spark"
-            f"{' or a path' * (what == TRAIN)}: rankmill.evaluate takes anything else"
+            f"{' or a path' * (what == TRAIN)}, as another input is one: read it with Spark, or "
+            "give all inputs as files or frames of this machine"
         )
     if frame.isStreaming:
         raise UsageError(
@@ -316,18 +309,10 @@ Found = TypeVar("Found")
 
 
 def on_spark(function: Callable[Given, Found]) -> Callable[Given, Found]:
-    """Let a function refuse what is not on Spark, and tell the way out where tasks cannot run."""
-    name, here = function.__name__, inspect.signature(function).parameters
+    """Let a function tell the way out where tasks cannot run."""
 
     @wraps(function)
     def run(*args: Given.args, **options: Given.kwargs) -> Found:
-        others = [one for one in options if one not in here]
-        for one in others and inspect.signature(public(name)).parameters:
-            if one in others:
-                raise UsageError(
-                    f"{one} is not supported on Spark: leave it out, or use rankmill.{name}, which "
-                    "has it, on the same rows in files"
-                )
         try:
             return function(*args, **options)
         except Exception as error:

@@ -160,6 +160,9 @@ def _how(without: Without) -> str:
         known = {name: one for name, one in without.items() if isinstance(one, LeftOut)}
         groups = next(len(one.sizes) for one in known.values())
         how = f"its interval is a jackknife over {groups} groups of queries"
+        if all((one.values == one.whole).all() for one in known.values()):
+            why = f"it is the same without any one of {groups} groups of queries"
+            return f"no interval and no test, because {why}"
         few = [name for name, one in known.items() if few_hits([one])]
         if few:
             how += f"; there is none for {', '.join(few)}, which has fewer than {LEAST_HITS} hits"

@@ -47,8 +47,8 @@ from rankmill.analysis.compare.queries.label_facts import (
 from rankmill.analysis.statistics.paired_differences import AdjustedPaired, AdjustedWeighted
 from rankmill.engine.alike import Alike
 from rankmill.engine.cuts import Cuts
-from rankmill.engine.evaluate import ScoredSystem, score_systems
-from rankmill.engine.first_pass import MB, Progress
+from rankmill.engine.evaluate import Local, ScoredSystem, score_systems
+from rankmill.engine.first_pass import MB
 from rankmill.engine.job import Job
 from rankmill.engine.left_out import LeftOut, leave_out
 from rankmill.engine.segments import Segments
@@ -276,17 +276,6 @@ def _sorted(way: Segments) -> tuple[np.ndarray, list[int]]:
     return order, np.cumsum(counts).tolist()
 
 
-class Reading(NamedTuple):
-    """With how many threads inputs are read, and who is told of it."""
-
-    threads: int | None = None
-    progress: Progress | bool | None = None
-
-    def workers(self) -> Workers:
-        """Return a pool of so many threads."""
-        return Workers(self.threads)
-
-
 @reading_again
 def join_runs(
     job: Job,
@@ -294,7 +283,7 @@ def join_runs(
     runs: Mapping[str, Predictions],
     baseline: str,
     cuts: Cuts,
-    reading: Reading,
+    reading: Local,
     catalogue: Catalogue | None = None,
     *,
     details: bool = False,

@@ -380,6 +380,9 @@ def _facts(found: Comparison) -> Facts:
     )
     if found.slices and settings.correction != "none":
         test += f"; of slices over {sum(one.tests_run for one in found.slices):,} of their own"
+    bounded = (of.values() for cut in found.slices for of in cut.differences.values())
+    if any(one.bound_p is not None for each in bounded for one in each):
+        test += "; p of slices is not below that of the mean with one unseen query"
     count = f"{found.queries:,} (those that count for every system)"
     if found.effective_queries is not None:
         count += f"; the weights make them worth {found.effective_queries:,.1f} of equal weight"

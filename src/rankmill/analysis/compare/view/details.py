@@ -8,9 +8,10 @@ import numpy as np
 
 from rankmill.analysis.compare.differences.differences import Estimate, Moved, Settings, Slice
 from rankmill.analysis.compare.differences.judgement import tested_slices
-from rankmill.analysis.compare.queries.join import Joined, Reading, join_runs
+from rankmill.analysis.compare.queries.join import Joined, join_runs
 from rankmill.analysis.compare.queries.label_facts import Bin
 from rankmill.engine.cuts import Cuts, check_several, job_of
+from rankmill.engine.evaluate import Local
 from rankmill.engine.first_pass import Progress
 from rankmill.engine.job import runs_of
 from rankmill.engine.segments import Segments
@@ -98,7 +99,7 @@ def evaluate_in_detail(
     job = job_of(metrics, given, semantics, catalogue, by, sums, memory=memory)
     if len(systems) > 1:
         check_several(job)
-    cuts, reading = job.cuts or Cuts(), Reading(threads, progress)
+    cuts, reading = job.cuts or Cuts(), Local(threads, progress)
     joined = join_runs(job, given, systems, baseline, cuts, reading, catalogue, details=True)
     with Workers(threads) as workers:
         return joined.results, details_of(joined, Settings(), workers, joined.traits.segments)
