@@ -267,10 +267,9 @@ def compared(
     rest = {name: one for name, one in options.items() if name not in ("by", "catalogue")}
     found = flat(rankmill.spark.compare, frame, frames, metrics, by=on_spark, **rest, **of_spark)
     rest.pop("partitions", None)
-    values = rest.pop("per_query", False)
     whole = flat(rankmill.compare, labels, runs, metrics, by=by, **rest, **of_here)
     alike(found, whole)
-    if values:
+    if kind == "strings" and not spread:
         same_queries(found.per_query, whole.per_query)
 
 
@@ -281,7 +280,7 @@ COMPARED: list[tuple[list[str], dict[str, Any]]] = [
     (["map"], {"by": ["unpredicted"], "semantics": {"unpredicted": "skip"}, "weight": "weight"}),
     (["first_rank", "num_ret"], {"by": ["table"], "semantics": {"unpredicted": "skip"}}),
     (["map", "p@2"], {"tests": ("randomization", "wilcoxon")}),
-    (["ndcg@3", "map"], {"gain_function": "exp", "rel": 2, "per_query": True, "partitions": 5}),
+    (["ndcg@3", "map"], {"gain_function": "exp", "rel": 2, "partitions": 5}),
     (["map@3", "novelty@3", "gap"], {"catalogue": "train", "by": ["weight"], "moved": 3}),
     (["map@3", "ild@3"], {"catalogue": "items groups", "partitions": 3}),
     (["map@3", "recall@3"], {"catalogue": "train dropped", "by": ["label_popularity"]}),

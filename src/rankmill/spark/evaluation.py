@@ -144,9 +144,9 @@ def result_of(
             *result.notes,
             *nothing_in_common(result, partial(_examples, request, number)),
             *_ties(request, number, state),
-            *catalogue_notes(request.job),
             *(spoken(doubt) for one in both for doubt in one.columns.doubts),
             *(spoken(note) for one in both for note in one.source.findings.notes()),
+            *catalogue_notes(request.job),
         ],
         inputs={
             "labels": request.inputs[0].described() | {"rows": label_rows},
